@@ -1,0 +1,67 @@
+# Everything a developer calls, by name. The work is done by CMake, Ninja, ctest and pytest.
+#   BUILD=folder   another build folder, e.g. for a second working session in one checkout (without the Python module)
+#   JOBS=n         parallel jobs
+BUILD ?= build
+JOBS ?= $(shell nproc)
+PYTHON := .venv/bin/python
+CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHON=OFF)
+
+.PHONY: build setup demo test test-cpp test-python golden bench compare interop asan debug format clean help
+
+build: setup $(BUILD)/build.ninja ## set up, then build everything (the default)
+	@cmake --build $(BUILD) -j $(JOBS)
+
+setup: ## install what is missing and make .venv
+	@tools/setup
+
+$(BUILD)/build.ninja: | setup
+	@cmake --preset release $(CONFIGURE_release)
+
+demo: build ## run the C++ and the Python demonstration
+	@$(call need,$(BUILD)/example_demo)
+	@$(call need,examples/python/demo.py)
+	$(BUILD)/example_demo
+	$(PYTHON) examples/python/demo.py
+
+test: test-cpp test-python ## all tests
+
+test-cpp: build ## C++ tests, examples and the installed package
+	ctest --test-dir $(BUILD) --output-on-failure --no-tests=error -j $(JOBS)
+
+test-python: build ## Python tests
+	@$(call need,tests/python)
+	$(PYTHON) -m pytest -q tests/python
+
+golden: build ## compare with the golden results
+	@$(call need,$(BUILD)/golden_report)
+	$(BUILD)/golden_report
+
+bench: build ## run every benchmark
+	@ls $(BUILD)/bench_* > /dev/null 2>&1 || { echo "make bench: there is no benchmark yet (benchmarks/*.cpp)" >&2; exit 1; }
+	@for program in $(BUILD)/bench_*; do echo "== $$program"; $$program || exit 1; done
+
+compare: build ## measure against PyTorch and others
+	@$(call need,tools/compare)
+	tools/compare
+
+interop: build ## exchange files with PyTorch
+	@$(call need,tools/interop)
+	tools/interop
+
+# Leaks are left out: oneDNN's and OpenMP's pools live as long as the process.
+asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
+	@cmake --preset $@ > /dev/null
+	@cmake --build build-$@ -j $(JOBS)
+	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
+
+format: ## format the C++ sources
+	@git ls-files '*.h' '*.cpp' | xargs --no-run-if-empty clang-format -i
+
+clean: ## remove build folders and the built Python module
+	rm -rf build build-debug build-asan python/umbra/*.so
+
+help: ## this list
+	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)
+
+# A target whose program is not there fails, and says so.
+need = test -e $(1) || { echo "make $@: $(1) is not there" >&2; exit 1; }

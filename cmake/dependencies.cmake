@@ -1,0 +1,32 @@
+# The libraries Umbra stands on. All come from Debian's packages (tools/setup).
+find_package(Threads REQUIRED)
+find_package(OpenMP REQUIRED COMPONENTS CXX)
+find_package(ZLIB REQUIRED)
+find_package(fmt REQUIRED)
+find_package(nlohmann_json REQUIRED)
+
+# umbra_dependency(<target> <package> <header> <library>...): an interface target for a library that has no usable CMake
+# package. (oneDNN's own asks for OpenCL's headers, which nothing here uses.)
+function(umbra_dependency target package header)
+  find_path(${target}_include ${header} REQUIRED)
+  add_library(${target} INTERFACE)
+  target_include_directories(${target} SYSTEM INTERFACE ${${target}_include})
+  foreach(library ${ARGN})
+    find_library(${target}_${library} ${library})
+    if(NOT ${target}_${library})
+      message(FATAL_ERROR "lib${library} is missing (Debian: ${package}); run tools/setup")
+    endif()
+    target_link_libraries(${target} INTERFACE ${${target}_${library}})
+  endforeach()
+endfunction()
+
+umbra_dependency(umbra_onednn libdnnl-dev dnnl.hpp dnnl)
+umbra_dependency(umbra_sleef libsleef-dev sleef.h sleef)
+# OpenBLAS brings BLAS, CBLAS and LAPACK; Debian keeps LAPACK's C interface apart.
+umbra_dependency(umbra_lapack "libopenblas-dev, liblapacke-dev" lapacke.h lapacke openblas)
+
+# For programs and tests only.
+find_package(GTest REQUIRED)
+find_package(benchmark REQUIRED)
+find_package(CLI11 REQUIRED)
+umbra_dependency(umbra_z3 libz3-dev z3++.h z3)

@@ -1,0 +1,62 @@
+# Command line, tests, golden report, benchmarks and examples: a folder's sources become programs in the build folder.
+enable_testing()
+
+# umbra_program(<name> <library>... SOURCES <source>...): an executable that may look into the library's private headers.
+function(umbra_program name)
+  cmake_parse_arguments(PARSE_ARGV 1 program "" "" "SOURCES")
+  add_executable(${name} ${program_SOURCES})
+  target_link_libraries(${name} PRIVATE
+    umbra umbra_warnings fmt::fmt nlohmann_json::nlohmann_json Threads::Threads ${program_UNPARSED_ARGUMENTS})
+  target_include_directories(${name} PRIVATE ${CMAKE_SOURCE_DIR}/src)
+  add_dependencies(${name} generate_operators)
+endfunction()
+
+# ---- command line: build/umbra
+file(GLOB_RECURSE cli_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/cli/*.cpp)
+if(cli_sources)
+  # The target's name is the library's already; the program's file is called umbra all the same.
+  umbra_program(umbra_cli CLI11::CLI11 SOURCES ${cli_sources})
+  set_target_properties(umbra_cli PROPERTIES OUTPUT_NAME umbra)
+endif()
+
+# ---- tests: one program for each folder of tests/cpp
+file(GLOB_RECURSE test_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/cpp/*.cpp)
+set(test_folders)
+foreach(source ${test_sources})
+  string(REGEX REPLACE "^.*/tests/cpp/([^/]+)/.*$" "\\1" folder ${source})
+  if(source MATCHES "/tests/cpp/[^/]+/.*_test\\.cpp$")
+    list(APPEND test_folders ${folder})
+  endif()
+  list(APPEND test_sources_${folder} ${source})
+endforeach()
+list(REMOVE_DUPLICATES test_folders)
+foreach(folder ${test_folders})
+  umbra_program(test_${folder} GTest::gtest_main GTest::gmock umbra_z3 SOURCES ${test_sources_${folder}})
+  target_include_directories(test_${folder} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
+  add_test(NAME ${folder} COMMAND test_${folder} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
+endforeach()
+
+# ---- golden report: build/golden_report
+file(GLOB_RECURSE golden_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.cpp)
+if(golden_sources)
+  umbra_program(golden_report SOURCES ${golden_sources})
+endif()
+
+# ---- benchmarks: one program for each file
+file(GLOB benchmark_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/benchmarks/*.cpp)
+foreach(source ${benchmark_sources})
+  cmake_path(GET source STEM name)
+  string(REGEX REPLACE "^bench_" "" name ${name})
+  umbra_program(bench_${name} benchmark::benchmark_main SOURCES ${source})
+endforeach()
+
+# ---- examples: one program for each file, each a test too. They see what a user sees: the public headers alone.
+file(GLOB example_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/examples/cpp/*.cpp)
+foreach(source ${example_sources})
+  cmake_path(GET source STEM name)
+  add_executable(example_${name} ${source})
+  target_link_libraries(example_${name} PRIVATE umbra umbra_warnings)
+  add_dependencies(example_${name} generate_operators)
+  # Examples may write files; those belong in the build folder.
+  add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
+endforeach()

@@ -1,0 +1,21 @@
+# The Python module umbra._C, built in place: python/umbra is the package, and .venv's path file points to it.
+file(GLOB_RECURSE binding_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/python/bindings/*.cpp)
+if(NOT binding_sources)
+  return()
+endif()
+
+set(Python_EXECUTABLE ${CMAKE_SOURCE_DIR}/.venv/bin/python)
+if(NOT EXISTS ${Python_EXECUTABLE})
+  message(FATAL_ERROR "The Python module needs .venv: run tools/setup, or configure with -DUMBRA_PYTHON=OFF")
+endif()
+find_package(Python 3.9 REQUIRED COMPONENTS Interpreter Development.Module)
+execute_process(
+  COMMAND ${Python_EXECUTABLE} -m nanobind --cmake_dir
+  OUTPUT_STRIP_TRAILING_WHITESPACE OUTPUT_VARIABLE nanobind_ROOT COMMAND_ERROR_IS_FATAL ANY)
+find_package(nanobind CONFIG REQUIRED)
+
+nanobind_add_module(_C NOMINSIZE ${binding_sources})
+target_link_libraries(_C PRIVATE umbra umbra_warnings fmt::fmt nlohmann_json::nlohmann_json)
+target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/python/bindings)
+add_dependencies(_C generate_operators)
+set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/umbra)

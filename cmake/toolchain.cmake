@@ -1,0 +1,49 @@
+# Language, flags, compiler cache and linker: what holds for every target.
+set(CMAKE_CXX_STANDARD 20)
+set(CMAKE_CXX_STANDARD_REQUIRED ON)
+set(CMAKE_CXX_EXTENSIONS OFF)
+set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
+set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
+# Libraries are found relative to the program, so that a build tree can be moved.
+set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+
+add_library(umbra_warnings INTERFACE)
+target_compile_options(umbra_warnings INTERFACE
+  -Wall -Wextra
+  -Wno-unused-parameter            # an operator's lambdas name every argument of its schema
+  -Wno-missing-field-initializers  # options are structs, given by designated initialisers
+  -Wno-psabi)                      # vector types are passed between functions of one object file only
+
+if(UMBRA_SANITIZE)
+  add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
+  add_link_options(-fsanitize=address,undefined)
+endif()
+
+find_program(UMBRA_MOLD mold)
+if(UMBRA_MOLD)
+  add_link_options(-fuse-ld=mold)
+endif()
+
+find_program(UMBRA_CCACHE ccache)
+if(UMBRA_CCACHE AND NOT CMAKE_CXX_COMPILER_LAUNCHER)
+  # Paths count relative to the checkout, so that two checkouts share what they compile. The precompiled header is known
+  # by a checksum of ours (see umbra_precompile), since its bytes differ from place to place.
+  set(CMAKE_CXX_COMPILER_LAUNCHER
+    env CCACHE_BASEDIR=${CMAKE_SOURCE_DIR} CCACHE_NOHASHDIR=1 CCACHE_PCH_EXTSUM=1
+    CCACHE_SLOPPINESS=pch_defines,time_macros,include_file_mtime,include_file_ctime ${UMBRA_CCACHE})
+  set(CMAKE_C_COMPILER_LAUNCHER ${CMAKE_CXX_COMPILER_LAUNCHER})
+endif()
+
+# Precompiles src/precompiled.h for a target.
+function(umbra_precompile target)
+  set(header ${CMAKE_SOURCE_DIR}/src/precompiled.h)
+  target_precompile_headers(${target} PRIVATE ${header})
+  if(NOT UMBRA_CCACHE)
+    return()
+  endif()
+  target_compile_options(${target} PRIVATE -fpch-preprocess) # without it ccache passes every file by
+  set_property(DIRECTORY APPEND PROPERTY CMAKE_CONFIGURE_DEPENDS ${header})
+  file(SHA256 ${header} digest)
+  file(CONFIGURE OUTPUT ${CMAKE_BINARY_DIR}/CMakeFiles/${target}.dir/cmake_pch.hxx.gch.sum
+    CONTENT "${digest} ${CMAKE_CXX_COMPILER_VERSION} ${CMAKE_BUILD_TYPE} ${UMBRA_SANITIZE}\n")
+endfunction()
