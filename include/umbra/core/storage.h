@@ -1,0 +1,50 @@
+// The memory that tensors are views of: shared, resizable, weakly referenceable, or absent for fake tensors.
+#pragma once
+
+#include <functional>
+
+#include "umbra/core/device.h"
+#include "umbra/core/intrusive.h"
+#include "umbra/core/sym_int.h"
+
+namespace umbra {
+
+/// A block of bytes on a device. Without data (fake, meta) it still has an identity and a size.
+class StorageImpl final : public RefCounted {
+ public:
+  /// Memory of our own, 64-byte aligned, not initialised.
+  static IntrusivePtr<StorageImpl> allocate(int64_t bytes);
+  /// A storage that holds nothing: for fake and meta tensors.
+  static IntrusivePtr<StorageImpl> without_data(SymInt bytes, Device device);
+  /// Foreign memory; `release` is called when the last reference goes.
+  static IntrusivePtr<StorageImpl> wrap(void* data, int64_t bytes, std::function<void()> release);
+  ~StorageImpl() override;
+
+  void* data() const { return data_; }
+  SymInt bytes() const { return bytes_; }
+  void set_bytes(SymInt bytes) { bytes_ = bytes; }
+  Device device() const { return device_; }
+  bool has_data() const { return has_data_; }
+  bool resizable() const { return !release_; }
+  /// Grows or shrinks; contents up to the smaller size stay. Foreign memory cannot be resized.
+  void resize(int64_t bytes);
+
+  /// How often the contents were changed through tensors that share the default counter.
+  uint32_t version() const { return version_; }
+  void bump_version() { ++version_; }
+
+ protected:
+  void release_resources() override;
+
+ private:
+  void* data_ = nullptr;
+  void* block_ = nullptr;  // what malloc gave; data_ is aligned inside it
+  SymInt bytes_ = 0;
+  Device device_;
+  bool has_data_ = true;
+  uint32_t version_ = 0;
+  std::function<void()> release_;
+};
+using Storage = IntrusivePtr<StorageImpl>;
+
+}  // namespace umbra

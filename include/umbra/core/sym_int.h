@@ -1,0 +1,171 @@
+// Numbers that may be symbols: what sizes, strides and offsets are made of.
+//
+// A SymInt is eight bytes and trivially copyable: an int64, or a pointer to an interned expression. Expressions belong to
+// their ShapeEnv, which every fake tensor, graph and program made with it keeps alive; a SymInt does not keep it alive.
+#pragma once
+
+#include <cstdint>
+#include <string>
+
+#include "umbra/core/array_ref.h"
+
+namespace umbra {
+
+class SymInt;
+class SymFloat;
+class SymBool;
+
+enum class SymOp : uint8_t {
+  Add, Sub, Mul, FloorDiv, Mod, Pow, TrueDiv, Min, Max, Neg, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Not, ToFloat, Floor, Ceil, Trunc, Sqrt,
+};
+
+/// An expression as the layers below sym/ see it. sym/ has the only implementation.
+class SymNode {
+ public:
+  virtual ~SymNode() = default;
+  /// Combines two integers of which at least one is symbolic.
+  virtual SymInt int_binary(SymOp op, SymInt a, SymInt b) const = 0;
+  virtual SymBool compare(SymOp op, SymInt a, SymInt b) const = 0;
+  virtual SymFloat float_binary(SymOp op, SymFloat a, SymFloat b) const = 0;
+  virtual SymBool float_compare(SymOp op, SymFloat a, SymFloat b) const = 0;
+  virtual SymBool bool_binary(SymOp op, SymBool a, SymBool b) const = 0;
+  virtual SymFloat to_float(SymInt a) const = 0;
+  virtual SymFloat float_unary(SymOp op, SymFloat a) const = 0;
+  virtual SymInt round_to_int(SymOp op, SymFloat a) const = 0;
+  virtual SymBool bool_not() const = 0;
+  /// Answers with a value now, and records the guard that makes the answer hold; throws for unbacked symbols.
+  virtual int64_t guard_int() const = 0;
+  virtual double guard_float() const = 0;
+  virtual bool guard_bool() const = 0;
+  /// The truth if it is known without a guard: 1 true, 0 false, -1 not known.
+  virtual int statically_known() const = 0;
+  /// Expects a bool node: becomes a fact of the ShapeEnv, checked at run time where it is not known already.
+  virtual bool expect_true(const char* message) const = 0;
+  virtual bool has_hint() const = 0;
+  virtual int64_t hint_int() const = 0;
+  virtual double hint_float() const = 0;
+  virtual std::string to_string() const = 0;
+};
+
+class SymInt {
+ public:
+  SymInt() = default;
+  constexpr SymInt(int64_t value) : data_(value) {}
+  constexpr SymInt(int value) : data_(value) {}
+  constexpr SymInt(size_t value) : data_(static_cast<int64_t>(value)) {}
+  constexpr SymInt(long long value) : data_(value) {}
+  explicit SymInt(const SymNode* node) : data_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(node) | kTag)) {}
+
+  bool is_symbolic() const { return data_ < kLeast; }
+  const SymNode* node() const { return reinterpret_cast<const SymNode*>(static_cast<uintptr_t>(data_) & ~kTag); }
+  /// The plain number; only where is_symbolic() is false.
+  int64_t value() const { return data_; }
+  /// The number, if need be by a guard that specialises the program to it.
+  int64_t guard_int() const { return is_symbolic() ? node()->guard_int() : data_; }
+  /// The bits: equal for equal expressions, since those are interned.
+  int64_t raw() const { return data_; }
+  bool same(SymInt other) const { return data_ == other.data_; }
+  bool has_hint() const { return !is_symbolic() || node()->has_hint(); }
+  int64_t hint() const { return is_symbolic() ? node()->hint_int() : data_; }
+
+  SymInt operator-() const { return SymInt(0) - *this; }
+  friend SymInt operator+(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ + b.data_) : slow(SymOp::Add, a, b); }
+  friend SymInt operator-(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ - b.data_) : slow(SymOp::Sub, a, b); }
+  friend SymInt operator*(SymInt a, SymInt b) {
+    return plain(a, b) ? SymInt(static_cast<int64_t>(static_cast<uint64_t>(a.data_) * static_cast<uint64_t>(b.data_)))
+                       : slow(SymOp::Mul, a, b);
+  }
+  /// Floor division and remainder, as Python has them. The divisor must not be zero.
+  friend SymInt operator/(SymInt a, SymInt b);
+  friend SymInt operator%(SymInt a, SymInt b);
+  SymInt& operator+=(SymInt b) { return *this = *this + b; }
+  SymInt& operator-=(SymInt b) { return *this = *this - b; }
+  SymInt& operator*=(SymInt b) { return *this = *this * b; }
+
+  // Comparisons answer at once. With symbols they may leave a guard; sym_eq and the like do not.
+  friend bool operator==(SymInt a, SymInt b) { return a.data_ == b.data_ || (!plain(a, b) && decide(SymOp::Eq, a, b)); }
+  friend bool operator!=(SymInt a, SymInt b) { return !(a == b); }
+  friend bool operator<(SymInt a, SymInt b) { return plain(a, b) ? a.data_ < b.data_ : decide(SymOp::Lt, a, b); }
+  friend bool operator<=(SymInt a, SymInt b) { return plain(a, b) ? a.data_ <= b.data_ : decide(SymOp::Le, a, b); }
+  friend bool operator>(SymInt a, SymInt b) { return b < a; }
+  friend bool operator>=(SymInt a, SymInt b) { return b <= a; }
+
+ private:
+  static constexpr uintptr_t kTag = uintptr_t{1} << 63;
+  static constexpr int64_t kLeast = -(int64_t{1} << 62);  // numbers below this are pointers
+  static bool plain(SymInt a, SymInt b) { return a.data_ >= kLeast && b.data_ >= kLeast; }
+  static SymInt slow(SymOp op, SymInt a, SymInt b);
+  static bool decide(SymOp op, SymInt a, SymInt b);
+  int64_t data_ = 0;
+};
+static_assert(sizeof(SymInt) == 8);
+
+class SymFloat {
+ public:
+  SymFloat(double value = 0) : value_(value) {}
+  explicit SymFloat(const SymNode* node) : node_(node) {}
+  bool is_symbolic() const { return node_ != nullptr; }
+  const SymNode* node() const { return node_; }
+  double value() const { return value_; }
+  double guard_float() const { return node_ ? node_->guard_float() : value_; }
+
+ private:
+  double value_ = 0;
+  const SymNode* node_ = nullptr;
+};
+
+class SymBool {
+ public:
+  SymBool(bool value = false) : value_(value) {}
+  explicit SymBool(const SymNode* node) : node_(node) {}
+  bool is_symbolic() const { return node_ != nullptr; }
+  const SymNode* node() const { return node_; }
+  bool value() const { return value_; }
+  bool guard_bool() const { return node_ ? node_->guard_bool() : value_; }
+  /// True only where that is known without a guard.
+  bool known_true() const { return node_ ? node_->statically_known() == 1 : value_; }
+  bool known_false() const { return node_ ? node_->statically_known() == 0 : !value_; }
+  /// Takes the condition for granted from here on; a run-time assertion where it is not known.
+  bool expect_true(const char* message = "") const { return node_ ? node_->expect_true(message) : value_; }
+
+ private:
+  bool value_ = false;
+  const SymNode* node_ = nullptr;
+};
+
+SymBool sym_eq(SymInt a, SymInt b);
+SymBool sym_ne(SymInt a, SymInt b);
+SymBool sym_lt(SymInt a, SymInt b);
+SymBool sym_le(SymInt a, SymInt b);
+SymBool sym_gt(SymInt a, SymInt b);
+SymBool sym_ge(SymInt a, SymInt b);
+SymBool sym_and(SymBool a, SymBool b);
+SymBool sym_or(SymBool a, SymBool b);
+SymBool sym_not(SymBool a);
+SymInt sym_min(SymInt a, SymInt b);
+SymInt sym_max(SymInt a, SymInt b);
+SymInt sym_pow(SymInt a, SymInt b);
+SymFloat sym_float(SymInt a);
+SymFloat sym_true_divide(SymInt a, SymInt b);
+SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b);
+SymBool sym_float_compare(SymOp op, SymFloat a, SymFloat b);
+SymFloat sym_sqrt(SymFloat a);
+/// Floor, ceiling or truncation of a float to an integer.
+SymInt sym_round(SymOp op, SymFloat a);
+/// True where a == b is known without a guard; for choices of strides that may fall back to the general case.
+inline bool known_equal(SymInt a, SymInt b) { return a.same(b) || sym_eq(a, b).known_true(); }
+
+std::string to_string(SymInt value);
+std::string to_string(const SymFloat& value);
+std::string to_string(const SymBool& value);
+
+using SymIntArrayRef = ArrayRef<SymInt>;
+using SymShape = SmallVector<SymInt, 6>;
+
+/// Plain ints seen as SymInts: the bits are the same.
+inline SymIntArrayRef as_sym(IntArrayRef ints) { return {reinterpret_cast<const SymInt*>(ints.data()), ints.size()}; }
+/// The ints behind SymInts, or an error (with `guard`, a specialisation) where one is symbolic.
+std::vector<int64_t> guard_ints(SymIntArrayRef values);
+bool any_symbolic(SymIntArrayRef values);
+
+}  // namespace umbra

@@ -1,0 +1,228 @@
+// Tensor: a handle on shared metadata over shared memory. Copying a Tensor copies the handle.
+//
+//     Tensor x = randn({8, 64});
+//     Tensor y = x.transpose(0, 1);      // shares x's storage
+//     y.sizes();                         // [64, 8]
+//
+// Operators are methods and free functions alike; both are generated from the operators' schemas
+// (umbra/generated/methods.inc, umbra/generated/functions.h).
+#pragma once
+
+#include <memory>
+#include <optional>
+#include <string>
+#include <tuple>
+#include <vector>
+
+#include "umbra/core/device.h"
+#include "umbra/core/dispatch_key.h"
+#include "umbra/core/dtype.h"
+#include "umbra/core/error.h"
+#include "umbra/core/intrusive.h"
+#include "umbra/core/scalar.h"
+#include "umbra/core/storage.h"
+#include "umbra/core/sym_int.h"
+
+namespace umbra {
+
+class Tensor;
+class Generator;
+
+/// What autograd keeps about a tensor; autograd/ has the only implementation.
+struct AutogradMetaBase {
+  virtual ~AutogradMetaBase() = default;
+};
+
+/// How often a tensor's contents changed; its own where `.data` or `set_` cut it off from its storage's count.
+struct VersionCounter final : RefCounted {
+  uint32_t version = 0;
+};
+
+/// The metadata behind Tensor handles.
+class TensorImpl final : public RefCounted {
+ public:
+  TensorImpl(Storage storage, DType dtype, Device device, DispatchKeySet keys)
+      : storage_(std::move(storage)), dtype_(dtype), device_(device), keys_(keys) {}
+
+  int64_t dim() const { return dim_; }
+  SymIntArrayRef sym_sizes() const { return {sizes_(), static_cast<size_t>(dim_)}; }
+  SymIntArrayRef sym_strides() const { return {strides_(), static_cast<size_t>(dim_)}; }
+  SymInt sym_storage_offset() const { return offset_; }
+  SymInt sym_numel() const { return numel_; }
+  /// True where a size, a stride or the offset is an expression.
+  bool is_symbolic() const { return symbolic_; }
+  /// Sizes, strides and offset at once; numel follows.
+  void set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset = 0);
+  /// Row-major strides for the sizes.
+  void set_contiguous(SymIntArrayRef sizes);
+
+  const Storage& storage() const { return storage_; }
+  void set_storage(Storage storage) { storage_ = std::move(storage); }
+  DType dtype() const { return dtype_; }
+  void set_dtype(DType dtype) { dtype_ = dtype; }
+  Device device() const { return device_; }
+  void set_device(Device device) { device_ = device; }
+  DispatchKeySet keys() const { return keys_; }
+  void set_keys(DispatchKeySet keys) { keys_ = keys; }
+  void add_key(DispatchKey key) { keys_ |= key; }
+  void remove_key(DispatchKey key) { keys_ = keys_ - key; }
+
+  uint32_t version() const { return own_version_ ? own_version_->version : storage_->version(); }
+  void bump_version() { own_version_ ? void(++own_version_->version) : storage_->bump_version(); }
+  /// Gives the tensor a counter of its own (`.data`), or another's (views of such a tensor).
+  void set_version_counter(IntrusivePtr<VersionCounter> counter) { own_version_ = std::move(counter); }
+  const IntrusivePtr<VersionCounter>& version_counter() const { return own_version_; }
+
+  AutogradMetaBase* autograd_meta() const { return autograd_.get(); }
+  void set_autograd_meta(std::unique_ptr<AutogradMetaBase> meta) { autograd_ = std::move(meta); }
+
+  /// The tensor this one was taken of by a view operator: always the root, never a view itself.
+  const IntrusivePtr<TensorImpl>& view_base() const { return view_base_; }
+  void set_view_base(IntrusivePtr<TensorImpl> base) { view_base_ = std::move(base); }
+
+  /// What the tensor's layer needs: the FakeMode of a fake tensor, the value behind a functional one.
+  const IntrusivePtr<RefCounted>& layer_state() const { return layer_state_; }
+  void set_layer_state(IntrusivePtr<RefCounted> state) { layer_state_ = std::move(state); }
+
+  bool is_conj() const { return conj_; }
+  void set_conj(bool v) { conj_ = v; }
+  bool is_neg() const { return neg_; }
+  void set_neg(bool v) { neg_ = v; }
+  /// A 0-d tensor made of a plain number: takes part in promotion with a number's priority.
+  bool is_wrapped_number() const { return wrapped_number_; }
+  void set_wrapped_number(bool v) { wrapped_number_ = v; }
+  bool is_inference() const { return inference_; }
+  void set_inference(bool v) { inference_ = v; }
+
+  /// The Python object that stands for this tensor, if there is one (not counted here).
+  void* python_object() const { return python_object_; }
+  void set_python_object(void* object) { python_object_ = object; }
+
+  ~TensorImpl() override;
+
+ protected:
+  void release_resources() override;
+
+ private:
+  const SymInt* sizes_() const { return dim_ <= kInline ? inline_ : heap_.get(); }
+  const SymInt* strides_() const { return dim_ <= kInline ? inline_ + kInline : heap_.get() + dim_; }
+  static constexpr int kInline = 5;
+
+  Storage storage_;
+  SymInt inline_[2 * kInline];
+  std::unique_ptr<SymInt[]> heap_;
+  SymInt offset_ = 0, numel_ = 1;
+  int32_t dim_ = 0;
+  DType dtype_;
+  Device device_;
+  bool symbolic_ = false, conj_ = false, neg_ = false, wrapped_number_ = false, inference_ = false;
+  DispatchKeySet keys_;
+  std::unique_ptr<AutogradMetaBase> autograd_;
+  IntrusivePtr<VersionCounter> own_version_;
+  IntrusivePtr<TensorImpl> view_base_;
+  IntrusivePtr<RefCounted> layer_state_;
+  void* python_object_ = nullptr;
+};
+
+/// How a factory makes its tensor: `empty({2, 3}, {.dtype = DType::Int64, .device = "cuda"})`.
+struct TensorOptions {
+  std::optional<DType> dtype = {};
+  std::optional<Layout> layout = {};
+  std::optional<Device> device = {};
+  std::optional<bool> pin_memory = {};
+  bool requires_grad = false;
+};
+
+class Tensor {
+ public:
+  Tensor() = default;
+  explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+
+  bool defined() const { return static_cast<bool>(impl_); }
+  TensorImpl* impl() const { return impl_.get(); }
+  const IntrusivePtr<TensorImpl>& pointer() const { return impl_; }
+  bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
+
+  // ---- metadata ----
+  int64_t dim() const { return impl_->dim(); }
+  SymIntArrayRef sym_sizes() const { return impl_->sym_sizes(); }
+  SymIntArrayRef sym_strides() const { return impl_->sym_strides(); }
+  SymInt sym_numel() const { return impl_->sym_numel(); }
+  SymInt sym_storage_offset() const { return impl_->sym_storage_offset(); }
+  /// Plain sizes; an error where one is symbolic.
+  IntArrayRef sizes() const { return plain(impl_->sym_sizes()); }
+  IntArrayRef strides() const { return plain(impl_->sym_strides()); }
+  int64_t numel() const { return impl_->sym_numel().guard_int(); }
+  int64_t storage_offset() const { return impl_->sym_storage_offset().guard_int(); }
+  /// Size of a dimension; negative ones count from the end.
+  SymInt sym_size(int64_t d) const;
+  SymInt sym_stride(int64_t d) const;
+  int64_t size(int64_t d) const { return sym_size(d).guard_int(); }
+  int64_t stride(int64_t d) const { return sym_stride(d).guard_int(); }
+  DType dtype() const { return impl_->dtype(); }
+  Device device() const { return impl_->device(); }
+  int64_t item_size() const { return umbra::item_size(impl_->dtype()); }
+  DispatchKeySet keys() const { return impl_->keys(); }
+  const Storage& storage() const { return impl_->storage(); }
+  bool is_symbolic() const { return impl_->is_symbolic(); }
+  bool is_floating_point() const { return is_floating(dtype()); }
+  bool is_complex() const { return umbra::is_complex(dtype()); }
+  bool is_conj() const { return impl_->is_conj(); }
+  bool is_neg() const { return impl_->is_neg(); }
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  /// Every element has its own place and there are no gaps.
+  bool is_non_overlapping_and_dense() const;
+  /// Contiguous, ChannelsLast or ChannelsLast3d: the format that new tensors made like this one take.
+  MemoryFormat suggested_format() const;
+  bool is_fake() const { return impl_->keys().has(DispatchKey::Fake); }
+  bool is_meta() const { return impl_->device().type == DeviceType::Meta; }
+  TensorOptions options() const { return {.dtype = dtype(), .layout = Layout::Strided, .device = device()}; }
+  bool is_view() const { return static_cast<bool>(impl_->view_base()); }
+  uint32_t version() const { return impl_->version(); }
+
+  /// The first element's address. Only tensors with data have one.
+  void* raw_data() const;
+  template <class T> T* data() const { return static_cast<T*>(raw_data()); }
+
+  // ---- autograd (defined in autograd/) ----
+  bool requires_grad() const;
+  Tensor& requires_grad_(bool value = true);
+  bool is_leaf() const;
+  Tensor grad() const;
+  void set_grad(const Tensor& gradient) const;
+  /// Differentiates this scalar (or with `gradient`, any shape) with respect to the leaves below it.
+  void backward(const Tensor& gradient = {}, bool retain_graph = false, bool create_graph = false) const;
+  void retain_grad() const;
+
+  // ---- operators as methods ----
+#include "umbra/generated/methods.inc"
+
+  Tensor operator-() const;
+
+ private:
+  static IntArrayRef plain(SymIntArrayRef values);
+  IntrusivePtr<TensorImpl> impl_;
+};
+
+/// Wraps a dimension that may be negative; IndexError in PyTorch's words outside the range.
+int64_t wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar = true);
+
+/// Row-major strides, or those of another format.
+SymShape contiguous_strides(SymIntArrayRef sizes);
+SymShape strides_for(SymIntArrayRef sizes, MemoryFormat format);
+SymInt product(SymIntArrayRef values);
+/// Bytes a storage needs for the geometry to lie inside it.
+SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset, int64_t item_size);
+
+/// A new tensor with memory (CPU) or without (meta). Operators use `empty`; this is what `empty` does in the end.
+Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device);
+/// A tensor over the same storage with another geometry; views are made of this. Keeps keys, dtype, bits and layer state.
+Tensor alias_tensor(const Tensor& source, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset);
+/// A 0-d CPU tensor that behaves as the number does in promotion.
+Tensor wrapped_number(const Scalar& value);
+/// A tensor over foreign memory of the given geometry.
+Tensor from_memory(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype, std::function<void()> release);
+
+using TensorList = ArrayRef<Tensor>;
+
+}  // namespace umbra
