@@ -1,6 +1,7 @@
 # Everything a developer calls, by name. The work is done by CMake, Ninja, ctest and pytest.
 #   BUILD=folder   another build folder, e.g. for a second working session in one checkout (without the Python module)
 #   JOBS=n         parallel jobs
+# A build holds its folder's lock, since two Ninjas in one folder would spoil its records.
 BUILD ?= build
 JOBS ?= $(shell nproc)
 PYTHON := .venv/bin/python
@@ -9,7 +10,7 @@ CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHO
 .PHONY: build setup demo test test-cpp test-python golden bench compare interop asan debug format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build everything (the default)
-	@cmake --build $(BUILD) -j $(JOBS)
+	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
 
 setup: ## install what is missing and make .venv
 	@tools/setup
@@ -51,7 +52,7 @@ interop: build ## exchange files with PyTorch
 # Leaks are left out: oneDNN's and OpenMP's pools live as long as the process.
 asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
 	@cmake --preset $@ > /dev/null
-	@cmake --build build-$@ -j $(JOBS)
+	@flock build-$@ cmake --build build-$@ -j $(JOBS)
 	ASAN_OPTIONS=detect_leaks=0 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
 
 format: ## format the C++ sources

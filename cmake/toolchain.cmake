@@ -6,6 +6,8 @@ set(CMAKE_EXPORT_COMPILE_COMMANDS ON)
 set(CMAKE_CXX_FLAGS_RELEASE "-O2 -DNDEBUG")
 # Libraries are found relative to the program, so that a build tree can be moved.
 set(CMAKE_BUILD_RPATH_USE_ORIGIN ON)
+# A new libumbra.so does not mean that every test and example is linked again.
+set(CMAKE_LINK_DEPENDS_NO_SHARED ON)
 
 add_library(umbra_warnings INTERFACE)
 target_compile_options(umbra_warnings INTERFACE
