@@ -50,10 +50,16 @@ class SymNode {
 class SymInt {
  public:
   SymInt() = default;
-  constexpr SymInt(int64_t value) : data_(value) {}
+  /// Numbers below -2^62 cannot be told from pointers and become -2^62.
+  constexpr SymInt(int64_t value) : data_(value < kLeast ? kLeast : value) {}
   constexpr SymInt(int value) : data_(value) {}
   constexpr SymInt(size_t value) : data_(static_cast<int64_t>(value)) {}
-  constexpr SymInt(long long value) : data_(value) {}
+  constexpr SymInt(long long value) : SymInt(static_cast<int64_t>(value)) {}
+  static SymInt from_raw(int64_t bits) {
+    SymInt result;
+    result.data_ = bits;
+    return result;
+  }
   explicit SymInt(const SymNode* node) : data_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(node) | kTag)) {}
 
   bool is_symbolic() const { return data_ < kLeast; }

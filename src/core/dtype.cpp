@@ -1,0 +1,141 @@
+#include "umbra/core/dtype.h"
+
+#include <atomic>
+#include <cmath>
+#include <cstring>
+
+#include "umbra/core/error.h"
+
+namespace umbra {
+
+namespace {
+struct Names {
+  const char* user;
+  const char* kernel;
+};
+constexpr Names kNames[] = {
+    {"uint8", "Byte"},         {"int8", "Char"},           {"int16", "Short"},      {"int32", "Int"},
+    {"int64", "Long"},         {"float16", "Half"},        {"float32", "Float"},    {"float64", "Double"},
+    {"complex32", "ComplexHalf"}, {"complex64", "ComplexFloat"}, {"complex128", "ComplexDouble"}, {"bool", "Bool"},
+    {"bfloat16", "BFloat16"},  {"float8_e5m2", "Float8_e5m2"}, {"float8_e4m3fn", "Float8_e4m3fn"}, {"uint16", "UInt16"},
+    {"uint32", "UInt32"},      {"uint64", "UInt64"},       {"undefined", "Undefined"}};
+std::atomic<DType> g_default{DType::Float32};
+
+// The bits of an 8-bit float with `mantissa` mantissa bits, from a float; ties to even.
+template <int kMantissa, int kBias> uint8_t round_to_8_bits(float value, uint8_t overflow) {
+  uint8_t sign = std::signbit(value) ? 0x80 : 0;
+  float size = std::fabs(value);
+  if (size == 0) return sign;
+  int exponent;
+  std::frexp(size, &exponent);
+  exponent = std::max(exponent - 1, 1 - kBias);
+  float step = std::ldexp(1.0f, exponent - kMantissa);
+  float units = std::nearbyint(size / step);
+  if (units >= (1 << (kMantissa + 1))) {
+    units /= 2;
+    ++exponent;
+  }
+  int code = static_cast<int>(units) + ((exponent + kBias - 1) << kMantissa);
+  return sign | (code > overflow ? 0x7f : static_cast<uint8_t>(code));
+}
+}  // namespace
+
+const char* name(DType t) { return kNames[static_cast<int>(t)].user; }
+const char* kernel_name(DType t) { return kNames[static_cast<int>(t)].kernel; }
+std::string to_string(DType t) { return std::string("torch.") + name(t); }
+
+DType dtype_from_name(const std::string& text) {
+  static constexpr std::pair<const char*, DType> kAliases[] = {
+      {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},   {"int", DType::Int32},
+      {"long", DType::Int64},    {"short", DType::Int16},    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+  for (int i = 0; i < kDTypeCount; ++i)
+    if (text == kNames[i].user) return static_cast<DType>(i);
+  for (auto& [alias, dtype] : kAliases)
+    if (text == alias) return dtype;
+  return DType::Undefined;
+}
+
+DType real_type(DType t) {
+  switch (t) {
+    case DType::Complex32: return DType::Float16;
+    case DType::Complex64: return DType::Float32;
+    case DType::Complex128: return DType::Float64;
+    default: return t;
+  }
+}
+
+DType complex_type(DType t) {
+  switch (t) {
+    case DType::Float16: return DType::Complex32;
+    case DType::Float64: return DType::Complex128;
+    case DType::BFloat16:
+    case DType::Float32: return DType::Complex64;
+    default: return is_complex(t) ? t : DType::Complex64;
+  }
+}
+
+DType promote_types(DType a, DType b) {
+  if (a == b) return a;
+  if (a == DType::Undefined) return b;
+  if (b == DType::Undefined) return a;
+  auto category = [](DType t) { return is_complex(t) ? 3 : is_floating(t) ? 2 : t == DType::Bool ? 0 : 1; };
+  int ca = category(a), cb = category(b);
+  if (ca < cb) std::swap(a, b), std::swap(ca, cb);  // a is of the higher category
+  auto narrow = [](DType t) { return t == DType::Float8E4M3 || t == DType::Float8E5M2; };
+  if (narrow(a) || narrow(b)) {
+    check(ca != cb || ca != 2, "Promotion for Float8 Types is not supported, attempted to promote ", kernel_name(a), " and ",
+          kernel_name(b));
+    return a;
+  }
+  if (ca == 3) {
+    if (cb < 2) return a;
+    DType other = complex_type(b);
+    if (b == DType::BFloat16 && a == DType::Complex32) return DType::Complex64;
+    return item_size(other) > item_size(a) ? other : a;
+  }
+  if (ca == 2) {
+    if (cb < 2) return a;
+    if (item_size(a) == item_size(b)) return DType::Float32;  // half with bfloat16
+    return item_size(a) > item_size(b) ? a : b;
+  }
+  if (cb == 0) return a;
+  auto is_signed = [](DType t) { return t >= DType::Int8 && t <= DType::Int64; };
+  if (is_signed(a) == is_signed(b)) return item_size(a) > item_size(b) ? a : b;
+  DType plus = is_signed(a) ? a : b, minus = is_signed(a) ? b : a;  // minus: the unsigned one
+  if (minus != DType::UInt8)
+    fail("Promotion for uint16, uint32, uint64 types is not supported, attempted to promote ", kernel_name(a), " and ",
+         kernel_name(b));
+  return plus == DType::Int8 ? DType::Int16 : plus;
+}
+
+bool can_cast(DType from, DType to) {
+  if (is_complex(from) && !is_complex(to)) return false;
+  if (is_floating(from) && is_integral(to, true)) return false;
+  if (from != DType::Bool && to == DType::Bool) return false;
+  return true;
+}
+
+DType default_dtype() { return g_default.load(std::memory_order_relaxed); }
+void set_default_dtype(DType t) {
+  check<TypeError>(is_floating(t), "only floating-point types are supported as the default type");
+  g_default = t;
+}
+
+Float8E4M3::Float8E4M3(float value)
+    : bits(std::isfinite(value) ? round_to_8_bits<3, 7>(value, 0x7e) : (std::signbit(value) ? 0xff : 0x7f)) {}
+Float8E4M3::operator float() const {
+  int exponent = (bits >> 3) & 15, mantissa = bits & 7;
+  float size = (bits & 0x7f) == 0x7f ? std::nanf("") : exponent ? std::ldexp(1.0f + mantissa / 8.0f, exponent - 7)
+                                                                : std::ldexp(mantissa / 8.0f, -6);
+  return bits & 0x80 ? -size : size;
+}
+Float8E5M2::Float8E5M2(float value) {
+  if (std::isnan(value)) bits = 0x7f;
+  else if (std::isinf(value)) bits = value > 0 ? 0x7c : 0xfc;
+  else {
+    bits = round_to_8_bits<2, 15>(value, 0x7b);
+    if ((bits & 0x7f) == 0x7f) bits = (bits & 0x80) | 0x7c;  // overflow goes to infinity here
+  }
+}
+
+}  // namespace umbra

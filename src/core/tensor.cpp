@@ -1,0 +1,233 @@
+#include "umbra/core/tensor.h"
+
+#include <cstring>
+
+namespace umbra {
+
+// ---- TensorImpl ----
+
+void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  int32_t dim = static_cast<int32_t>(sizes.size());
+  check(strides.size() == sizes.size(), "sizes and strides differ in length");
+  SymInt* to = inline_;
+  SymInt* strides_to = inline_ + kInline;
+  std::unique_ptr<SymInt[]> heap;
+  if (dim > kInline) {
+    heap.reset(new SymInt[2 * static_cast<size_t>(dim)]);
+    to = heap.get();
+    strides_to = to + dim;
+  }
+  bool symbolic = offset.is_symbolic();
+  SymInt numel = 1;
+  for (int32_t i = 0; i < dim; ++i) {
+    SymInt size = sizes[i], stride = strides[i];
+    symbolic |= size.is_symbolic() | stride.is_symbolic();
+    numel *= size;
+    to[i] = size;
+    strides_to[i] = stride;
+  }
+  heap_ = std::move(heap);
+  dim_ = dim;
+  numel_ = numel;
+  offset_ = offset;
+  symbolic_ = symbolic;
+}
+
+void TensorImpl::set_contiguous(SymIntArrayRef sizes) { set_geometry(sizes, contiguous_strides(sizes), 0); }
+
+TensorImpl::~TensorImpl() = default;
+
+void TensorImpl::release_resources() {
+  storage_ = nullptr;
+  autograd_.reset();
+  view_base_ = nullptr;
+  layer_state_ = nullptr;
+  own_version_ = nullptr;
+}
+
+// ---- geometry ----
+
+int64_t wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar) {
+  if (rank == 0) {
+    check<IndexError>(wrap_scalar, "Dimension specified as ", dim, " but tensor has no dimensions");
+    rank = 1;
+  }
+  check<IndexError>(dim >= -rank && dim < rank, "Dimension out of range (expected to be in range of [", -rank, ", ", rank - 1,
+                    "], but got ", dim, ")");
+  return dim < 0 ? dim + rank : dim;
+}
+
+SymShape contiguous_strides(SymIntArrayRef sizes) {
+  SymShape strides(sizes.size(), 1);
+  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sym_max(sizes[i], 1);
+  return strides;
+}
+
+SymShape strides_for(SymIntArrayRef sizes, MemoryFormat format) {
+  if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return contiguous_strides(sizes);
+  size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
+  check(sizes.size() == rank, "required rank ", rank, " tensor to use ", rank == 4 ? "channels_last" : "channels_last_3d",
+        " format");
+  SymShape strides(rank, 1);
+  SymInt step = sizes[1];
+  for (size_t i = rank; i-- > 2;) {
+    strides[i] = step;
+    step *= sizes[i];
+  }
+  strides[0] = step;
+  strides[1] = 1;
+  return strides;
+}
+
+SymInt product(SymIntArrayRef values) {
+  SymInt result = 1;
+  for (SymInt v : values) result *= v;
+  return result;
+}
+
+SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset, int64_t item_size) {
+  SymInt last = offset + 1;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (!sizes[i].is_symbolic() && sizes[i].value() == 0) return 0;
+    last += (sizes[i] - 1) * strides[i];
+  }
+  return last * item_size;
+}
+
+// ---- Tensor ----
+
+IntArrayRef Tensor::plain(SymIntArrayRef values) {
+  if (any_symbolic(values)) fail("Cannot call sizes() on tensor with symbolic sizes/strides");
+  return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
+}
+
+SymInt Tensor::sym_size(int64_t d) const { return sym_sizes()[wrap_dim(d, dim(), false)]; }
+SymInt Tensor::sym_stride(int64_t d) const { return sym_strides()[wrap_dim(d, dim(), false)]; }
+
+void* Tensor::raw_data() const {
+  const Storage& memory = storage();
+  if (!memory || !memory->has_data())
+    fail("Cannot access data pointer of Tensor that doesn't have storage");
+  return static_cast<char*>(memory->data()) + storage_offset() * item_size();
+}
+
+namespace {
+
+bool follows_order(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
+  SymInt expected = 1;
+  for (int d : order) {
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+constexpr int kChannelsLast[] = {1, 3, 2, 0};
+constexpr int kChannelsLast3d[] = {1, 4, 3, 2, 0};
+
+// Channels-last by the strides alone: ambiguous shapes (one channel, 1x1) count as contiguous.
+bool strides_like_channels_last(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
+  if (strides[1] == 0) return false;
+  SymInt least = 0;
+  for (int d : order) {
+    if (sizes[d] == 0) return false;
+    if (strides[d] < least) return false;
+    if (d == 0 && least == strides[1]) return false;  // N111: contiguous rather than channels-last
+    least = strides[d];
+    if (sizes[d] > 1) least *= sizes[d];
+  }
+  return true;
+}
+
+}  // namespace
+
+bool Tensor::is_contiguous(MemoryFormat format) const {
+  SymIntArrayRef sizes = sym_sizes(), strides = sym_strides();
+  if (format == MemoryFormat::ChannelsLast) return dim() == 4 && follows_order(sizes, strides, {kChannelsLast, 4});
+  if (format == MemoryFormat::ChannelsLast3d) return dim() == 5 && follows_order(sizes, strides, {kChannelsLast3d, 5});
+  if (!sym_numel().is_symbolic() && sym_numel().value() == 0) return true;
+  SymInt expected = 1;
+  for (int64_t d = dim(); d-- > 0;) {
+    if (strides[d].same(expected)) {
+      expected *= sizes[d];
+      continue;
+    }
+    if (sizes[d] == 1) continue;
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+bool Tensor::is_non_overlapping_and_dense() const {
+  if (is_contiguous()) return true;
+  SymIntArrayRef sizes = sym_sizes(), strides = sym_strides();
+  SmallVector<int, 6> order;
+  for (int d = 0; d < dim(); ++d)
+    if (sizes[d] != 1) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] < strides[b]; });
+  SymInt expected = 1;
+  for (int d : order) {
+    if (strides[d] != expected) return false;
+    expected *= sizes[d];
+  }
+  return true;
+}
+
+MemoryFormat Tensor::suggested_format() const {
+  if (dim() == 4 && !is_contiguous() && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast, 4}))
+    return MemoryFormat::ChannelsLast;
+  if (dim() == 5 && !is_contiguous() && strides_like_channels_last(sym_sizes(), sym_strides(), {kChannelsLast3d, 5}))
+    return MemoryFormat::ChannelsLast3d;
+  return MemoryFormat::Contiguous;
+}
+
+// ---- making tensors ----
+
+Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device) {
+  for (SymInt s : sizes)
+    if (!s.is_symbolic() && s.value() < 0)
+      fail("Trying to create tensor with negative dimension ", s, ": ", umbra::to_string(sizes));
+  SymInt bytes = storage_bytes(sizes, strides, 0, item_size(dtype));
+  bool real = device.type == DeviceType::CPU;
+  Storage storage = real ? StorageImpl::allocate(bytes.guard_int()) : StorageImpl::without_data(bytes, device);
+  DispatchKey key = real ? DispatchKey::CPU : device.type == DeviceType::Meta ? DispatchKey::Meta : DispatchKey::CUDA;
+  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, key);
+  impl->set_geometry(sizes, strides);
+  return Tensor(std::move(impl));
+}
+
+Tensor alias_tensor(const Tensor& source, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  TensorImpl* from = source.impl();
+  auto impl = make_counted<TensorImpl>(from->storage(), from->dtype(), from->device(), from->keys());
+  impl->set_geometry(sizes, strides, offset);
+  impl->set_conj(from->is_conj());
+  impl->set_neg(from->is_neg());
+  impl->set_inference(from->is_inference());
+  if (from->layer_state()) impl->set_layer_state(from->layer_state());
+  if (from->version_counter()) impl->set_version_counter(from->version_counter());
+  return Tensor(std::move(impl));
+}
+
+Tensor wrapped_number(const Scalar& value) {
+  Tensor t = allocate_tensor({}, {}, value.dtype(), Device());
+  switch (value.dtype()) {
+    case DType::Bool: *t.data<bool>() = value.to_bool(); break;
+    case DType::Int64: *t.data<int64_t>() = value.to_int(); break;
+    case DType::Complex128: *t.data<std::complex<double>>() = value.to_complex(); break;
+    default: *t.data<double>() = value.to_double();
+  }
+  t.impl()->set_wrapped_number(true);
+  return t;
+}
+
+Tensor from_memory(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype, std::function<void()> release) {
+  SymInt bytes = storage_bytes(as_sym(sizes), as_sym(strides), 0, item_size(dtype));
+  auto impl = make_counted<TensorImpl>(StorageImpl::wrap(data, bytes.value(), std::move(release)), dtype, Device(),
+                                       DispatchKey::CPU);
+  impl->set_geometry(as_sym(sizes), as_sym(strides));
+  return Tensor(std::move(impl));
+}
+
+}  // namespace umbra
