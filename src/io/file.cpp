@@ -56,7 +56,7 @@ struct stat status_of(const Descriptor& file, const std::string& path) {
 }  // namespace
 
 Bytes::Bytes(std::string text) {
-  auto owner = std::make_shared<const std::string>(std::move(text));
+  auto owner = std::make_shared<std::string>(std::move(text));
   data_ = reinterpret_cast<const std::byte*>(owner->data());
   size_ = owner->size();
   owner_ = std::move(owner);
