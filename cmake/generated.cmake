@@ -21,8 +21,8 @@ file(GLOB_RECURSE operator_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/src/ops
 add_custom_command(
   OUTPUT ${UMBRA_GENERATED}/stamp
   BYPRODUCTS
-    ${UMBRA_GENERATED}/include/umbra/ops/functions.h
-    ${UMBRA_GENERATED}/include/umbra/ops/methods.h
+    ${UMBRA_GENERATED}/include/umbra/generated/functions.h
+    ${UMBRA_GENERATED}/include/umbra/generated/methods.inc
     ${UMBRA_GENERATED_SOURCES}
   COMMAND ${UMBRA_PYTHON3} ${generator} --sources ${CMAKE_SOURCE_DIR}/src/ops --out ${UMBRA_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${UMBRA_GENERATED}/stamp

@@ -181,6 +181,11 @@ Tensor Value::tensor() const {
   if (tag_ != Tag::Tensor) wrong("Tensor");
   return Tensor(IntrusivePtr<TensorImpl>(tensor_));
 }
+const Tensor& Value::other_tensor_ref() const {
+  static const Tensor undefined;
+  if (tag_ != Tag::None) wrong("Tensor");
+  return undefined;
+}
 Tensor Value::take_tensor() {
   if (tag_ != Tag::Tensor || !owned_) return tensor();
   tag_ = Tag::None;

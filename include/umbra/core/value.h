@@ -107,6 +107,12 @@ class Value {
   TensorImpl* tensor_impl() const { return tensor_; }  // only for Tag::Tensor; no count
   Tensor tensor() const;                               // undefined for None
   Tensor take_tensor();                                // moves it out
+  /// The tensor without counting, as long as this Value stands: a Tensor is exactly its pointer.
+  const Tensor& tensor_ref() const {
+    static_assert(sizeof(Tensor) == sizeof(TensorImpl*));
+    if (tag_ == Tag::Tensor) return *reinterpret_cast<const Tensor*>(&tensor_);
+    return other_tensor_ref();
+  }
   int64_t to_int() const;
   umbra::SymInt to_sym_int() const;
   double to_double() const;
@@ -144,6 +150,7 @@ class Value {
  private:
   void drop() noexcept;
   [[noreturn]] void wrong(const char* expected) const;
+  const Tensor& other_tensor_ref() const;
 
   Tag tag_ = Tag::None;
   bool owned_ = false;

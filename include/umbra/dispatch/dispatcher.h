@@ -1,0 +1,105 @@
+// The thread's dispatch state: which layers are switched on or off, and the stack of modes.
+#pragma once
+
+#include <vector>
+
+#include "umbra/core/intrusive.h"
+#include "umbra/dispatch/operator.h"
+
+namespace umbra {
+
+/// Keys that every call of this thread gets, and keys that it skips.
+struct DispatchState {
+  DispatchKeySet include, exclude;
+};
+DispatchState& dispatch_state();
+
+/// `ExcludeKeys guard(DispatchKey::Autograd);` switches layers off for a scope.
+class ExcludeKeys {
+ public:
+  explicit ExcludeKeys(DispatchKeySet keys) : before_(dispatch_state().exclude) { dispatch_state().exclude |= keys; }
+  ~ExcludeKeys() { dispatch_state().exclude = before_; }
+  ExcludeKeys(const ExcludeKeys&) = delete;
+
+ private:
+  DispatchKeySet before_;
+};
+
+/// Switches layers on for a scope.
+class IncludeKeys {
+ public:
+  explicit IncludeKeys(DispatchKeySet keys) : before_(dispatch_state()) {
+    dispatch_state().include |= keys;
+    dispatch_state().exclude = dispatch_state().exclude - keys;
+  }
+  ~IncludeKeys() { dispatch_state() = before_; }
+  IncludeKeys(const IncludeKeys&) = delete;
+
+ private:
+  DispatchState before_;
+};
+
+/// Puts the whole state back when a scope ends: for calls into unknown code.
+class SaveDispatchState {
+ public:
+  SaveDispatchState() : before_(dispatch_state()) {}
+  ~SaveDispatchState() { dispatch_state() = before_; }
+  SaveDispatchState(const SaveDispatchState&) = delete;
+  const DispatchState& before() const { return before_; }
+
+ private:
+  DispatchState before_;
+};
+
+/// Something that sees the calls of its layer while it is on the thread's stack: FakeMode, a tracer, a user's mode.
+class Mode : public RefCounted {
+ public:
+  explicit Mode(DispatchKey key) : key_(key) {}
+  DispatchKey key() const { return key_; }
+
+ private:
+  DispatchKey key_;
+};
+
+/// The innermost (last entered) mode of a layer on this thread, or null.
+Mode* active_mode(DispatchKey key);
+const std::vector<IntrusivePtr<Mode>>& mode_stack();
+
+/// Enters a mode for a scope; leaves it however the scope ends.
+class EnterMode {
+ public:
+  explicit EnterMode(IntrusivePtr<Mode> mode);
+  ~EnterMode();
+  EnterMode(const EnterMode&) = delete;
+
+ private:
+  size_t depth_;
+  DispatchState before_;
+};
+/// For callers without scopes (Python's __enter__ and __exit__).
+void push_mode(IntrusivePtr<Mode> mode);
+void pop_mode(const Mode* mode);
+
+/// Takes the innermost mode of a layer off the stack for a scope: what runs inside sees the next one out, if any.
+class WithoutMode {
+ public:
+  explicit WithoutMode(DispatchKey key);
+  ~WithoutMode();
+  WithoutMode(const WithoutMode&) = delete;
+
+ private:
+  IntrusivePtr<Mode> mode_;
+  size_t position_ = 0;
+  DispatchState before_;
+};
+
+/// The function that serves every operator at a layer. Registered once, at start-up, by the layer.
+struct RegisterLayer {
+  RegisterLayer(DispatchKey key, LayerFunction function);
+};
+
+/// Runs an operator on a backend from its definition: `make` allocates outputs, with memory or without.
+using MakeTensor = Tensor (*)(const TensorSpec& spec, void* context);
+void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor make, void* context);
+
+}  // namespace umbra

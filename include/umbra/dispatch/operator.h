@@ -1,0 +1,188 @@
+// An operator: its schema, what was defined for it, and its way through the layers.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "umbra/core/dispatch_key.h"
+#include "umbra/dispatch/schema.h"
+
+namespace umbra {
+
+class Operator;
+
+/// What a metadata function says about an output before it exists.
+struct TensorSpec {
+  SymShape sizes;
+  SymShape strides;
+  DType dtype = DType::Float32;
+  Device device = {};
+  bool defined = true;  // an optional output that this call does not have
+
+  TensorSpec() = default;
+  /// Row-major.
+  TensorSpec(SymIntArrayRef sizes, DType dtype, Device device);
+  TensorSpec(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device);
+};
+
+/// The metadata of a call's outputs. One output, the usual case, needs no allocation.
+class SpecList {
+ public:
+  void push_back(TensorSpec spec) {
+    if (size_++ == 0) first_ = std::move(spec);
+    else rest_.push_back(std::move(spec));
+  }
+  size_t size() const { return size_; }
+  TensorSpec& operator[](size_t i) { return i == 0 ? first_ : rest_[i - 1]; }
+
+ private:
+  size_t size_ = 0;
+  TensorSpec first_;
+  std::vector<TensorSpec> rest_;
+};
+
+/// A function over a frame of Values: arguments in, results out, in place. A plain pointer and its context.
+template <class... Extra> struct Boxed {
+  using Function = void (*)(const void* context, Extra..., Value* frame);
+  Function function = nullptr;
+  const void* context = nullptr;
+  explicit operator bool() const { return function != nullptr; }
+  void operator()(Extra... extra, Value* frame) const { function(context, extra..., frame); }
+};
+using BoxedFunction = Boxed<>;
+using BoxedMeta = Boxed<SpecList&>;
+using BoxedKernel = Boxed<const Tensor*>;  // outputs, then the frame of arguments
+
+/// A layer's entry: sees the operator, the keys still to be served (its own included) and the frame.
+using LayerFunction = void (*)(const Operator& op, DispatchKeySet keys, Value* frame);
+
+/// Where an input of a gradient formula comes from.
+struct GradientSource {
+  enum class Kind : uint8_t { Grad, Argument, Result, Sizes, DTypeOf, Options, NeedsInput };
+  Kind kind;
+  int index = 0;
+};
+
+/// One gradient formula: for which arguments, from what, and how.
+struct Gradient {
+  std::vector<int> inputs;  // positions of the arguments whose gradients it returns, in order
+  std::vector<std::string> names;
+  std::vector<GradientSource> sources;
+  BoxedFunction function;
+};
+
+/// How the forward-mode derivative follows.
+enum class TangentRule : uint8_t {
+  None,
+  Linear,     // the operator itself, applied to the tangents
+  Pointwise,  // the gradient formula with the tangent in the place of the gradient
+};
+
+/// All that was said about an operator in its definition.
+struct Definition {
+  BoxedMeta meta;           // metadata of the outputs
+  BoxedKernel cpu;          // fills what meta allocated
+  BoxedFunction view;       // an alias of the input, for every backend
+  BoxedFunction composite;  // by other operators, differentiated through them
+  BoxedFunction all_backends;  // by other operators, below autograd
+  BoxedFunction real;          // runs only with data, and makes its own outputs
+  BoxedFunction fake;          // what a fake run does instead
+  BoxedFunction mutate;        // writes its arguments in place; a fake run does nothing but check
+  std::vector<Gradient> gradients;
+  TangentRule tangent = TangentRule::None;
+  bool not_differentiable = false;
+  std::vector<bool> differentiable_outputs;  // empty: all floating ones
+  bool elementwise = false;                  // output elements depend on input elements at their place: safe in place
+  bool random = false;                       // draws from a generator
+  std::vector<std::string> tags;
+};
+
+/// A registered operator; lives as long as the process, so a pointer to it is its identity.
+class Operator {
+ public:
+  explicit Operator(Schema schema);
+  const Schema& schema() const { return schema_; }
+  const std::string& name() const { return name_; }
+  size_t argument_count() const { return schema_.arguments.size(); }
+  size_t return_count() const { return schema_.returns.size(); }
+  /// How many Values a frame for this operator needs.
+  size_t frame_size() const { return frame_size_; }
+  const Definition& definition() const { return definition_; }
+  Definition& mutable_definition() { return definition_; }
+
+  /// The functional operator that this in-place or out variant follows from, or null.
+  const Operator* functional() const { return functional_; }
+  void set_functional(const Operator* op) { functional_ = op; }
+  /// Its in-place variant, or null.
+  const Operator* inplace() const { return inplace_; }
+  void set_inplace(const Operator* op) { inplace_ = op; }
+
+  bool is_inplace() const { return is_inplace_; }
+  bool has_out() const { return has_out_; }
+  bool is_mutable() const { return is_mutable_; }
+  bool is_view() const { return is_view_; }
+  bool is_composite() const { return static_cast<bool>(definition_.composite); }
+  bool has_tag(std::string_view tag) const;
+
+  /// Calls it with a full frame of arguments; results replace them from the front.
+  void call(Value* frame) const;
+  /// Goes on with the layers of `keys`.
+  void redispatch(DispatchKeySet keys, Value* frame) const;
+  /// Convenience: arguments (defaults filled in) to results.
+  std::vector<Value> operator()(std::vector<Value> arguments) const;
+  /// The keys a call with this frame has, the thread's modes included.
+  DispatchKeySet keys(const Value* frame) const;
+
+  /// A kernel of a layer for this operator alone.
+  void set_layer_kernel(DispatchKey key, LayerFunction function) { kernels_[static_cast<int>(key)] = function; }
+  LayerFunction layer_kernel(DispatchKey key) const { return kernels_[static_cast<int>(key)]; }
+  /// Slots where a layer may keep what it derives for this operator (argument matchers, printed names).
+  mutable void* python_slot = nullptr;
+
+ private:
+  Schema schema_;
+  std::string name_;
+  size_t frame_size_;
+  bool is_inplace_, has_out_, is_mutable_, is_view_;
+  std::vector<int> tensor_positions_;
+  LayerFunction kernels_[static_cast<int>(DispatchKey::Count)] = {};
+  Definition definition_;
+  const Operator* functional_ = nullptr;
+  const Operator* inplace_ = nullptr;
+};
+
+/// "aten::add.Tensor" (the unnamed overload as "aten::relu" or "aten::relu.default"), or null / an error.
+const Operator* find_operator(std::string_view name);
+const Operator& get_operator(std::string_view name);
+/// All overloads of "aten::add", in the order of their definition.
+std::vector<const Operator*> operator_overloads(std::string_view name);
+std::vector<const Operator*> all_operators();
+
+/// A frame of Values for one call, on the stack for all operators of ordinary arity.
+class Frame {
+ public:
+  explicit Frame(const Operator& op) : Frame(op.frame_size()) {}
+  explicit Frame(size_t size) : size_(size), values_(size <= kInline ? inline_ : new Value[size]) {}
+  /// Borrows another frame's arguments.
+  Frame(const Operator& op, const Value* arguments) : Frame(op) {
+    for (size_t i = 0; i < op.argument_count(); ++i) values_[i] = Value::borrow(arguments[i]);
+  }
+  Frame(const Frame&) = delete;
+  Frame& operator=(const Frame&) = delete;
+  ~Frame() {
+    if (values_ != inline_) delete[] values_;
+  }
+  Value& operator[](size_t i) { return values_[i]; }
+  Value* data() { return values_; }
+  size_t size() const { return size_; }
+
+ private:
+  static constexpr size_t kInline = 10;
+  size_t size_;
+  Value inline_[kInline];
+  Value* values_;
+};
+
+}  // namespace umbra

@@ -1,0 +1,9 @@
+// Everything a program needs: #include <umbra/umbra.h>.
+#pragma once
+
+#include "umbra/core/generator.h"
+#include "umbra/core/tensor.h"
+#include "umbra/core/value.h"
+#include "umbra/dispatch/dispatcher.h"
+#include "umbra/dispatch/library.h"
+#include "umbra/generated/functions.h"

@@ -1,0 +1,241 @@
+// Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU, the meta
+// device and fake tensors; in-place and out variants follow from the functional operator here.
+#include "dispatch/layers.h"
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra {
+
+namespace {
+
+void copy_into(const Tensor& to, const Tensor& from) {
+  static const Operator& copy = get_operator("aten::copy_");
+  Value frame[3] = {Value::borrow(to), Value::borrow(from), Value(false)};
+  copy.definition().mutate(frame);
+}
+
+// Lazily conjugated or negated inputs become plain ones before a kernel sees them.
+void resolve_lazy_bits(const Operator& op, Value* frame) {
+  static const Operator& clone = get_operator("aten::clone");
+  auto plain = [](const Tensor& t) {
+    Value inner[2] = {Value::borrow(t), Value()};
+    clone.definition().all_backends(inner);
+    return inner[0].take_tensor();
+  };
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (frame[i].is_tensor()) {
+      const Tensor& t = frame[i].tensor_ref();
+      if ((t.is_conj() || t.is_neg()) && !op.schema().arguments[i].alias.write) frame[i] = Value(plain(t));
+    } else if (frame[i].is_tensor_list()) {
+      std::vector<Tensor> tensors = frame[i].tensor_list().vec();
+      bool any = false;
+      for (Tensor& t : tensors)
+        if (t.defined() && (t.is_conj() || t.is_neg())) t = plain(t), any = true;
+      if (any) frame[i] = Value(std::move(tensors));
+    }
+  }
+}
+
+bool has_lazy_bits(const Operator& op, const Value* frame) {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { any |= t->is_conj() | t->is_neg(); });
+  return any;
+}
+
+/// One backend run: how outputs are made, and whether there is data to fill them with.
+struct Run {
+  bool with_data;
+  MakeTensor make;
+  void* context;
+
+  Tensor allocate(const TensorSpec& spec) const { return spec.defined ? make(spec, context) : Tensor(); }
+
+  void functional(const Operator& op, Value* frame) const {
+    const Definition& d = op.definition();
+    SpecList specs;
+    d.meta(specs, frame);
+    const auto& returns = op.schema().returns;
+    if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(d, specs, frame);
+    Tensor outputs[8];
+    check(specs.size() == returns.size() && specs.size() <= 8, op.name(), ": metadata for ", specs.size(), " outputs, schema has ",
+          returns.size());
+    for (size_t i = 0; i < specs.size(); ++i) outputs[i] = allocate(specs[i]);
+    if (with_data) d.cpu(outputs, frame);
+    for (size_t i = 0; i < specs.size(); ++i) frame[i] = Value(std::move(outputs[i]));
+  }
+
+  void list_result(const Definition& d, SpecList& specs, Value* frame) const {
+    std::vector<Tensor> outputs;
+    for (size_t i = 0; i < specs.size(); ++i) outputs.push_back(allocate(specs[i]));
+    if (with_data) d.cpu(outputs.data(), frame);
+    frame[0] = Value(std::move(outputs));
+  }
+
+  /// Calls the functional operator on the arguments of a variant and gives its results.
+  std::vector<Tensor> call_functional(const Operator& functional, Value* frame) const {
+    Frame inner(functional, frame);
+    functional.call(inner.data());
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < functional.return_count(); ++i) results.push_back(inner[i].take_tensor());
+    return results;
+  }
+
+  void inplace(const Operator& op, Value* frame) const {
+    const Operator& base = *op.functional();
+    const Definition& d = base.definition();
+    Tensor self = frame[0].tensor();
+    if (!d.meta) {
+      Tensor result = call_functional(base, frame)[0];
+      check_inplace(self, TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
+      if (with_data) copy_into(self, result);
+    } else {
+      SpecList specs;
+      d.meta(specs, frame);
+      check_inplace(self, specs[0]);
+      if (with_data) {
+        if (specs[0].dtype == self.dtype() && d.elementwise && !self.is_conj() && !self.is_neg()) {
+          d.cpu(&self, frame);
+        } else {
+          Tensor result = allocate(specs[0]);
+          d.cpu(&result, frame);
+          copy_into(self, result);
+        }
+      }
+    }
+    self.impl()->bump_version();
+    frame[0] = Value(std::move(self));
+  }
+
+  static void check_inplace(const Tensor& self, const TensorSpec& spec) {
+    SymIntArrayRef want = spec.sizes, have = self.sym_sizes();
+    if (!(want == have))
+      fail("output with shape ", to_string(have), " doesn't match the broadcast shape ", to_string(want));
+    check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
+          " can't be cast to the desired output type ", kernel_name(self.dtype()));
+    check_no_overlap(self);
+  }
+
+  /// A tensor whose elements share memory (expand) cannot be written.
+  static void check_no_overlap(const Tensor& self) {
+    if (self.is_symbolic()) return;
+    for (int64_t d = 0; d < self.dim(); ++d)
+      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0)
+        fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+             "Please clone() the tensor before performing the operation.");
+  }
+
+  static void resize_output(const Tensor& out, const TensorSpec& spec) {
+    if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
+    TensorImpl* impl = out.impl();
+    impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
+    SymInt bytes = storage_bytes(spec.sizes, spec.strides, impl->sym_storage_offset(), item_size(impl->dtype()));
+    const Storage& storage = impl->storage();
+    if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes) storage->resize(bytes.value());
+    else if (!storage->has_data()) storage->set_bytes(bytes);
+  }
+
+  void out(const Operator& op, Value* frame) const {
+    const Operator& base = *op.functional();
+    const Definition& d = base.definition();
+    size_t first = base.argument_count(), count = base.return_count();
+    std::vector<Tensor> outs, results;
+    for (size_t i = 0; i < count; ++i) outs.push_back(frame[first + i].tensor());
+    SpecList specs;
+    if (d.meta) d.meta(specs, frame);
+    else {
+      results = call_functional(base, frame);
+      for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
+    }
+    bool direct = d.meta && d.elementwise;
+    for (size_t i = 0; i < count; ++i) {
+      check(can_cast(specs[i].dtype, outs[i].dtype()), "result type ", kernel_name(specs[i].dtype),
+            " can't be cast to the desired output type ", kernel_name(outs[i].dtype()));
+      check(outs[i].device() == specs[i].device, "Expected all tensors to be on the same device, but found at least two devices, ",
+            specs[i].device, " and ", outs[i].device(), "!");
+      resize_output(outs[i], specs[i]);
+      check_no_overlap(outs[i]);
+      direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
+    }
+    if (with_data && direct) {
+      d.cpu(outs.data(), frame);
+    } else if (with_data) {
+      if (results.empty()) {
+        for (size_t i = 0; i < count; ++i) results.push_back(allocate(specs[i]));
+        d.cpu(results.data(), frame);
+      }
+      for (size_t i = 0; i < count; ++i) copy_into(outs[i], results[i]);
+    }
+    for (size_t i = 0; i < count; ++i) {
+      outs[i].impl()->bump_version();
+      frame[i] = Value(std::move(outs[i]));
+    }
+  }
+
+  void mutate(const Operator& op, Value* frame) const {
+    const Definition& d = op.definition();
+    if (d.meta) {
+      SpecList specs;
+      d.meta(specs, frame);
+    }
+    const auto& arguments = op.schema().arguments;
+    std::vector<Tensor> written;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      if (arguments[i].alias.write) frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+    if (with_data) {
+      for (const Tensor& t : written) check_no_overlap(t);
+      d.mutate(frame);
+    }
+    for (size_t i = 0; i < written.size(); ++i) {
+      written[i].impl()->bump_version();
+      if (i < op.return_count()) frame[i] = Value(written[i]);
+    }
+  }
+};
+
+// Views remember the tensor they were taken of, and pass through autograd from then on: an in-place change of one of them may give
+// all of them a history.
+void run_view(const Definition& d, Value* frame) {
+  Tensor self = frame[0].tensor();
+  d.view(frame);
+  if (self.impl()->is_inference()) return;
+  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
+  frame[0].each_tensor([&](TensorImpl* t) {
+    if (t == self.impl()) return;
+    t->set_view_base(base);
+    t->add_key(DispatchKey::Autograd);
+  });
+}
+
+Tensor allocate_plain(const TensorSpec& spec, void*) {
+  return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
+}
+
+void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) { run_definition(op, frame, true, allocate_plain, nullptr); }
+void meta_layer(const Operator& op, DispatchKeySet, Value* frame) { run_definition(op, frame, false, allocate_plain, nullptr); }
+void cuda_layer(const Operator& op, DispatchKeySet, Value*) {
+  fail<NotImplementedError>("Could not run '", op.name(), "' with arguments from the 'CUDA' backend: this build has no CUDA; "
+                            "use FakeMode to run without data on any device");
+}
+const RegisterLayer kCpu(DispatchKey::CPU, cpu_layer);
+const RegisterLayer kMeta(DispatchKey::Meta, meta_layer);
+const RegisterLayer kCuda(DispatchKey::CUDA, cuda_layer);
+
+}  // namespace
+
+void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor make, void* context) {
+  const Definition& d = op.definition();
+  Run run{with_data, make, context};
+  if (!with_data && d.fake) return d.fake(frame);
+  if (d.view) return run_view(d, frame);
+  if (d.composite) return d.composite(frame);
+  if (d.all_backends) return d.all_backends(frame);
+  if (with_data && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
+  if (op.functional() && !d.mutate) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
+  if (d.mutate) return run.mutate(op, frame);
+  if (d.meta && (d.cpu || !with_data)) return run.functional(op, frame);
+  if (with_data && d.real) return d.real(frame);
+  if (with_data) fail<NotImplementedError>("Could not run '", op.name(), "': no kernel is defined for it");
+  fail<UnsupportedOperatorException>(op.name());
+}
+
+}  // namespace umbra

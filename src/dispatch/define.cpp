@@ -1,0 +1,166 @@
+#include "umbra/dispatch/define.h"
+
+#include <sstream>
+
+#include "dispatch/layers.h"
+#include "umbra/dispatch/library.h"
+
+namespace umbra {
+
+OperatorBuilder::OperatorBuilder(const char* schema) : op_(&register_operator(parse_schema(schema))) {}
+
+Definition& OperatorBuilder::definition() { return op_->mutable_definition(); }
+
+OperatorBuilder& OperatorBuilder::inplace() {
+  Schema schema = op_->schema();
+  schema.name += "_";
+  schema.arguments.at(0).alias = {"a", true};
+  schema.returns = {{"", schema.arguments[0].type, schema.arguments[0].alias}};
+  Operator& variant = register_operator(std::move(schema));
+  variant.set_functional(op_);
+  op_->set_inplace(&variant);
+  return *this;
+}
+
+OperatorBuilder& OperatorBuilder::out(const char* overload, std::vector<std::string> names) {
+  Schema schema = op_->schema();
+  // ATen's habit: `name.out` for the plain overload, `name.Scalar_out` for another.
+  if (overload) schema.overload = overload;
+  else schema.overload = schema.overload.empty() || schema.overload == "Tensor" ? "out" : schema.overload + "_out";
+  check(names.size() == schema.returns.size(), op_->name(), ": as many out names as returns are needed");
+  for (size_t i = 0; i < names.size(); ++i) {
+    AliasInfo alias{std::string(1, static_cast<char>('a' + i)), true};
+    schema.arguments.push_back({names[i], schema.returns[i].type, alias, true, std::nullopt});
+    schema.returns[i].alias = alias;
+  }
+  register_operator(std::move(schema)).set_functional(op_);
+  return *this;
+}
+
+void OperatorBuilder::check_kernel_arity(size_t count) const {
+  check(count > op_->argument_count() && count <= op_->argument_count() + 4, op_->name(),
+        ": a kernel takes the outputs and then the schema's arguments");
+}
+
+namespace {
+
+GradientSource resolve_source(const Operator& op, const std::string& name) {
+  using Kind = GradientSource::Kind;
+  auto numbered = [&](const char* prefix) -> int {
+    std::string p = prefix;
+    if (!name.starts_with(p)) return -1;
+    std::string rest = name.substr(p.size());
+    if (rest.empty()) return 0;
+    return rest.size() == 1 && std::isdigit(static_cast<unsigned char>(rest[0])) ? rest[0] - '0' : -1;
+  };
+  const Schema& schema = op.schema();
+  if (int i = schema.find(name); i >= 0) return {Kind::Argument, i};
+  if (int i = numbered("grad"); i >= 0) return {Kind::Grad, i};
+  if (int i = numbered("result"); i >= 0) return {Kind::Result, i};
+  for (size_t i = 0; i < schema.returns.size(); ++i)
+    if (!schema.returns[i].name.empty() && schema.returns[i].name == name) return {Kind::Result, static_cast<int>(i)};
+  if (name == "needs") return {Kind::NeedsInput, 0};
+  size_t dot = name.find('.');
+  if (dot != std::string::npos) {
+    int i = schema.find(name.substr(0, dot));
+    std::string property = name.substr(dot + 1);
+    if (i >= 0 && property == "sym_sizes") return {Kind::Sizes, i};
+    if (i >= 0 && property == "dtype") return {Kind::DTypeOf, i};
+    if (i >= 0 && property == "options") return {Kind::Options, i};
+  }
+  fail(op.name(), ": a gradient names '", name, "', which the schema does not have");
+}
+
+}  // namespace
+
+OperatorBuilder& OperatorBuilder::add_gradient(const char* inputs, std::initializer_list<const char*> names,
+                                               BoxedFunction function) {
+  Gradient gradient;
+  gradient.function = function;
+  std::stringstream list(inputs);
+  for (std::string input; std::getline(list, input, ',');) {
+    input.erase(0, input.find_first_not_of(' '));
+    int position = op_->schema().find(input);
+    check(position >= 0, op_->name(), ": gradient of '", input, "', which the schema does not have");
+    gradient.inputs.push_back(position);
+  }
+  for (const char* n : names) {
+    gradient.names.emplace_back(n);
+    gradient.sources.push_back(resolve_source(*op_, n));
+  }
+  definition().gradients.push_back(std::move(gradient));
+  return *this;
+}
+
+OperatorBuilder& OperatorBuilder::not_differentiable() {
+  definition().not_differentiable = true;
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::differentiable_outputs(std::vector<bool> outputs) {
+  definition().differentiable_outputs = std::move(outputs);
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::tangent(TangentRule rule) {
+  definition().tangent = rule;
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::elementwise() {
+  definition().elementwise = true;
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::random() {
+  definition().random = true;
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::tags(std::initializer_list<const char*> tags) {
+  for (const char* t : tags) definition().tags.emplace_back(t);
+  return *this;
+}
+
+// ---- operators added at run time ----
+
+Operator& Library::define(const std::string& text) {
+  Schema schema = parse_schema(text);
+  schema.space = space_;
+  return register_operator(std::move(schema));
+}
+
+Operator& Library::find(const std::string& name) {
+  std::string full = name.find("::") == std::string::npos ? space_ + "::" + name : name;
+  const Operator* op = find_operator(full);
+  if (!op) fail("operator ", full, " is not defined");
+  return *const_cast<Operator*>(op);
+}
+
+namespace {
+struct GenericContext {
+  GenericFunction function;
+  size_t arguments, returns;
+};
+BoxedFunction box_generic(const Operator& op, GenericFunction f) {
+  auto* context = new GenericContext{std::move(f), op.argument_count(), op.return_count()};
+  return {[](const void* raw, Value* frame) {
+            auto* c = static_cast<const GenericContext*>(raw);
+            std::vector<Value> results = c->function(ArrayRef<Value>(frame, c->arguments));
+            check(results.size() == c->returns, "the operator's function gave ", results.size(), " results, its schema has ",
+                  c->returns);
+            for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
+          },
+          context};
+}
+}  // namespace
+
+void Library::implement_generic(const std::string& name, GenericFunction f) {
+  Operator& op = find(name);
+  op.mutable_definition().real = box_generic(op, std::move(f));
+}
+void Library::fake_generic(const std::string& name, GenericFunction f) {
+  Operator& op = find(name);
+  op.mutable_definition().fake = box_generic(op, std::move(f));
+}
+void Library::composite_generic(const std::string& name, GenericFunction f) {
+  Operator& op = find(name);
+  op.mutable_definition().composite = box_generic(op, std::move(f));
+}
+
+}  // namespace umbra

@@ -1,0 +1,72 @@
+#include "umbra/dispatch/dispatcher.h"
+
+#include <algorithm>
+
+#include "dispatch/layers.h"
+
+namespace umbra {
+
+namespace {
+// initial-exec: the dispatcher reads this on every call, and the general model would cost a function call each time.
+thread_local DispatchState g_state __attribute__((tls_model("initial-exec")));
+thread_local std::vector<IntrusivePtr<Mode>> g_modes;
+
+// Plain data, so that layers may register themselves before any constructor of this file has run.
+LayerFunction g_layers[static_cast<int>(DispatchKey::Count)];
+}  // namespace
+
+DispatchState& dispatch_state() { return g_state; }
+
+LayerFunction layer_function(DispatchKey key) {
+  LayerFunction f = g_layers[static_cast<int>(key)];
+  if (__builtin_expect(!f, 0)) fail("no layer serves dispatch key ", static_cast<int>(key));
+  return f;
+}
+
+RegisterLayer::RegisterLayer(DispatchKey key, LayerFunction function) { g_layers[static_cast<int>(key)] = function; }
+
+const std::vector<IntrusivePtr<Mode>>& mode_stack() { return g_modes; }
+
+Mode* active_mode(DispatchKey key) {
+  for (auto it = g_modes.rbegin(); it != g_modes.rend(); ++it)
+    if ((*it)->key() == key) return it->get();
+  return nullptr;
+}
+
+EnterMode::EnterMode(IntrusivePtr<Mode> mode) : depth_(g_modes.size()), before_(g_state) {
+  push_mode(std::move(mode));
+}
+EnterMode::~EnterMode() {
+  g_modes.resize(std::min(depth_, g_modes.size()));
+  g_state = before_;
+}
+
+void push_mode(IntrusivePtr<Mode> mode) {
+  g_state.include |= mode->key();
+  g_state.exclude = g_state.exclude - mode->key();
+  g_modes.push_back(std::move(mode));
+}
+
+void pop_mode(const Mode* mode) {
+  check(!g_modes.empty() && g_modes.back().get() == mode, "modes must be left in the reverse order of entering them");
+  DispatchKey key = mode->key();
+  g_modes.pop_back();
+  if (!active_mode(key)) g_state.include = g_state.include - key;
+}
+
+WithoutMode::WithoutMode(DispatchKey key) : before_(g_state) {
+  for (size_t i = g_modes.size(); i-- > 0;) {
+    if (g_modes[i]->key() != key) continue;
+    mode_ = g_modes[i];
+    position_ = i;
+    g_modes.erase(g_modes.begin() + static_cast<ptrdiff_t>(i));
+    break;
+  }
+  if (!active_mode(key)) g_state.include = g_state.include - key;
+}
+WithoutMode::~WithoutMode() {
+  if (mode_) g_modes.insert(g_modes.begin() + static_cast<ptrdiff_t>(std::min(position_, g_modes.size())), mode_);
+  g_state = before_;
+}
+
+}  // namespace umbra

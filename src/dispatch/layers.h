@@ -1,0 +1,12 @@
+// The table of layer functions and the registry: what dispatch/ shares among its own files.
+#pragma once
+
+#include "umbra/dispatch/operator.h"
+
+namespace umbra {
+
+LayerFunction layer_function(DispatchKey key);
+/// Adds an operator; an error if the name is taken.
+Operator& register_operator(Schema schema);
+
+}  // namespace umbra

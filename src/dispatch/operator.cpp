@@ -1,0 +1,70 @@
+#include "umbra/dispatch/operator.h"
+
+#include "dispatch/layers.h"
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra {
+
+TensorSpec::TensorSpec(SymIntArrayRef sizes, DType dtype, Device device)
+    : sizes(sizes), strides(contiguous_strides(sizes)), dtype(dtype), device(device) {}
+TensorSpec::TensorSpec(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device)
+    : sizes(sizes), strides(strides), dtype(dtype), device(device) {}
+
+Operator::Operator(Schema schema)
+    : schema_(std::move(schema)),
+      name_(schema_.full_name()),
+      frame_size_(std::max(schema_.arguments.size(), schema_.returns.size())),
+      is_inplace_(schema_.is_inplace()),
+      has_out_(schema_.has_out()),
+      is_mutable_(schema_.is_mutable()),
+      is_view_(schema_.is_view()) {
+  for (size_t i = 0; i < schema_.arguments.size(); ++i) {
+    SchemaType::Base base = schema_.arguments[i].type.base;
+    if (base == SchemaType::Base::Tensor || base == SchemaType::Base::Any) tensor_positions_.push_back(static_cast<int>(i));
+  }
+}
+
+bool Operator::has_tag(std::string_view tag) const {
+  for (const std::string& t : definition_.tags)
+    if (t == tag) return true;
+  return false;
+}
+
+DispatchKeySet Operator::keys(const Value* frame) const {
+  DispatchKeySet keys;
+  for (int position : tensor_positions_) frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });
+  const DispatchState& state = dispatch_state();
+  if ((keys & kBackendKeys).empty()) keys |= DispatchKey::CPU;  // factories: the backend's kernel looks at the device
+  return (keys | state.include) - state.exclude;
+}
+
+void Operator::call(Value* frame) const { redispatch(keys(frame), frame); }
+
+void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
+  DispatchKey key = keys.highest();
+  if (LayerFunction own = kernels_[static_cast<int>(key)]) return own(*this, keys, frame);
+  // A composite comes apart at autograd or below, whichever is first: its parts pass through the layers instead of it.
+  if (definition_.composite && key <= DispatchKey::Autograd) return definition_.composite(frame);
+  layer_function(key)(*this, keys, frame);
+}
+
+std::vector<Value> Operator::operator()(std::vector<Value> arguments) const {
+  check<TypeError>(arguments.size() <= argument_count(), name_, "() takes ", argument_count(), " arguments but ",
+                   arguments.size(), " were given");
+  Frame frame(*this);
+  for (size_t i = 0; i < argument_count(); ++i) {
+    if (i < arguments.size()) {
+      frame[i] = std::move(arguments[i]);
+      continue;
+    }
+    const SchemaArgument& a = schema_.arguments[i];
+    check<TypeError>(a.default_value.has_value(), name_, "() is missing value for argument '", a.name, "'");
+    frame[i] = *a.default_value;
+  }
+  call(frame.data());
+  std::vector<Value> results;
+  for (size_t i = 0; i < return_count(); ++i) results.push_back(std::move(frame[i]));
+  return results;
+}
+
+}  // namespace umbra

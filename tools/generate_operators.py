@@ -1,0 +1,321 @@
+#!/usr/bin/env python3
+"""Writes the typed C++ functions and methods of all operators, from the schemas in their definitions.
+
+usage: generate_operators.py --sources src/ops --out build/generated
+
+Reads every UMBRA_OPERATOR("...") with its .inplace() and .out(...) and writes
+    include/umbra/generated/functions.h    free functions:  Tensor add(const Tensor& self, const Tensor& other, ...)
+    include/umbra/generated/methods.inc    the same as members of Tensor
+    src/functions_<k>.cpp                  their bodies: arguments into a frame, the call, results out
+A file whose contents would not change is left alone.
+"""
+import argparse
+import pathlib
+import re
+import sys
+
+PARTS = 8
+# Members that Tensor has by itself.
+OWN_MEMBERS = {"size", "stride", "numel", "dim", "is_complex", "is_floating_point", "data", "backward", "requires_grad_", "retain_grad",
+               "is_leaf", "is_conj", "is_neg", "storage_offset", "is_contiguous", "sym_size", "sym_stride", "sym_numel",
+               "sym_storage_offset", "device", "dtype", "sizes", "strides", "grad", "item_size", "defined", "is_same"}
+KEYWORDS = {"and", "or", "not", "xor", "union", "double", "float", "int", "long", "short", "bool", "char", "operator"}
+OPTIONS = ["dtype", "layout", "device", "pin_memory"]
+
+
+class Argument:
+    def __init__(self, text, keyword_only):
+        match = re.match(r"\s*([A-Za-z]+)(\([^)]*\))?(\?)?(\[\d*\])?(\?)?\s+(\w+)(?:\s*=\s*(.*))?$", text, re.S)
+        if not match:
+            sys.exit(f"generate_operators: cannot read argument '{text}'")
+        self.base, alias, q1, brackets, q2, self.name, self.default = match.groups()
+        self.write = bool(alias and "!" in alias)
+        self.list = brackets is not None
+        self.list_size = int(brackets[1:-1] or 0) if brackets else 0
+        self.optional = bool(q2) or (bool(q1) and not self.list)
+        self.keyword_only = keyword_only
+        if self.default is not None:
+            self.default = self.default.strip()
+
+
+def split(text):
+    """Splits at commas that stand outside brackets and quotes."""
+    parts, depth, quote, start = [], 0, None, 0
+    for i, c in enumerate(text):
+        if quote:
+            quote = None if c == quote else quote
+        elif c in "'\"":
+            quote = c
+        elif c in "([":
+            depth += 1
+        elif c in ")]":
+            depth -= 1
+        elif c == "," and depth == 0:
+            parts.append(text[start:i])
+            start = i + 1
+    parts.append(text[start:])
+    return [p.strip() for p in parts if p.strip()]
+
+
+class Schema:
+    def __init__(self, text):
+        match = re.match(r"\s*(?:(\w+)::)?(\w+)(?:\.(\w+))?\((.*)\)\s*->\s*(.*)$", text, re.S)
+        if not match:
+            sys.exit(f"generate_operators: cannot read schema '{text}'")
+        self.space, self.name, self.overload, arguments, returns = match.groups()
+        self.space, self.overload = self.space or "aten", self.overload or ""
+        self.arguments, keyword_only = [], False
+        for part in split(arguments):
+            if part == "*":
+                keyword_only = True
+            else:
+                self.arguments.append(Argument(part, keyword_only))
+        returns = returns.strip()
+        inner = split(returns[1:-1]) if returns.startswith("(") else [returns]
+        self.returns = [re.match(r"([A-Za-z]+)(\([^)]*\))?(\?)?(\[\])?", r).group(1, 4) for r in inner]
+
+    def full_name(self):
+        return f"{self.space}::{self.name}" + (f".{self.overload}" if self.overload else "")
+
+    def inplace(self):
+        variant = self.copy()
+        variant.name += "_"
+        variant.arguments[0].write = True
+        variant.returns = [("Tensor", None)]
+        return variant
+
+    def out(self, overload, names):
+        variant = self.copy()
+        default = "out" if self.overload in ("", "Tensor") else self.overload + "_out"
+        variant.overload = overload or default
+        for name in names or ["out"]:
+            extra = Argument(f"Tensor(a!) {name}", True)
+            variant.arguments.append(extra)
+        return variant
+
+    def copy(self):
+        import copy
+        return copy.deepcopy(self)
+
+
+PLAIN = {"int": "int64_t", "SymInt": "SymInt", "float": "double", "bool": "bool", "ScalarType": "DType", "Device": "Device",
+         "Layout": "Layout", "MemoryFormat": "MemoryFormat", "SymFloat": "SymFloat", "SymBool": "SymBool"}
+LISTS = {"Tensor": "TensorList", "int": "IntArrayRef", "SymInt": "SymIntArrayRef", "float": "ArrayRef<double>",
+         "bool": "std::vector<bool>", "Scalar": "ArrayRef<Scalar>"}
+
+
+def cpp_type(a):
+    if a.list:
+        plain = LISTS[a.base]
+        return f"std::optional<{plain}>" if a.optional else plain
+    if a.base == "Tensor":
+        return "const Tensor&"
+    if a.base == "Scalar":
+        return "const std::optional<Scalar>&" if a.optional else "const Scalar&"
+    if a.base == "str":
+        return "const std::optional<std::string>&" if a.optional else "const std::string&"
+    if a.base == "Generator":
+        return "const IntrusivePtr<Generator>&"
+    plain = PLAIN[a.base]
+    return f"std::optional<{plain}>" if a.optional else plain
+
+
+def cpp_default(a):
+    d = a.default
+    if d is None:
+        return None
+    if d == "None":
+        return "{}" if a.base in ("Tensor", "Generator") and not a.list else "std::nullopt"
+    if d in ("True", "False"):
+        return d.lower()
+    if d.startswith("["):
+        return "{" + d[1:-1].replace("True", "true").replace("False", "false") + "}"
+    if d.startswith(("'", '"')):
+        return '"' + d[1:-1] + '"'
+    if a.list:
+        return "{" + ", ".join([d] * max(a.list_size, 1)) + "}"
+    return {"Mean": "1", "contiguous_format": "MemoryFormat::Contiguous", "inf": "INFINITY", "long": "DType::Int64"}.get(d, d)
+
+
+def boxed(a):
+    """The expression that puts an argument into a frame."""
+    n = safe(a.name)
+    if a.list:
+        if a.base == "int":
+            inner = "as_sym({})"
+        elif a.base in ("bool",):
+            return f"Value({n})"
+        elif a.base == "Scalar":
+            return f"box_scalars({n})"
+        else:
+            inner = "{}"
+        if a.optional:
+            return f"{n} ? Value::borrow({inner.format('*' + n)}) : Value()"
+        return f"Value::borrow({inner.format(n)})"
+    if a.base == "Tensor":
+        return f"Value::borrow({n})"
+    if a.base == "str" and not a.optional:
+        return f"Value::borrow({n})"
+    return f"Value({n})"
+
+
+def safe(name):
+    return name + "_" if name in KEYWORDS else name
+
+
+def result_type(schema):
+    def one(base, is_list):
+        if is_list:
+            return {"Tensor": "std::vector<Tensor>", "int": "std::vector<int64_t>", "SymInt": "std::vector<SymInt>"}[base]
+        return {"Tensor": "Tensor", "Scalar": "Scalar", "str": "std::string"}.get(base) or PLAIN[base]
+    if not schema.returns:
+        return "void"
+    if len(schema.returns) == 1:
+        return one(*schema.returns[0])
+    return "std::tuple<" + ", ".join(one(*r) for r in schema.returns) + ">"
+
+
+def unboxed(base, is_list, i):
+    if is_list:
+        return {"Tensor": f"frame[{i}].tensor_list().vec()", "int": f"guard_ints(frame[{i}].int_list())",
+                "SymInt": f"frame[{i}].int_list().vec()"}[base]
+    method = {"Tensor": "take_tensor", "int": "to_int", "SymInt": "to_sym_int", "float": "to_double", "bool": "to_bool",
+              "Scalar": "to_scalar", "str": "to_string", "ScalarType": "to_dtype", "SymBool": "to_sym_bool",
+              "SymFloat": "to_sym_float"}[base]
+    return f"frame[{i}].{method}()"
+
+
+class Function:
+    """A schema as C++ sees it: parameters (the four options of a factory are one), and how the frame is filled."""
+
+    def __init__(self, schema):
+        self.schema = schema
+        self.name = schema.name
+        arguments = schema.arguments
+        outs = [a for a in arguments if a.keyword_only and a.write]
+        if outs:
+            self.name += "_out"
+        names = [a.name for a in arguments]
+        start = next((i for i in range(len(names)) if names[i:i + 4] == OPTIONS), None)
+        self.parameters, self.boxed = [], []
+        for a in outs:
+            self.parameters.append((cpp_type(a), safe(a.name), None))
+        for i, a in enumerate(arguments):
+            if start is not None and start <= i < start + 4:
+                if i == start:
+                    self.parameters.append(("const TensorOptions&", "options", "{}"))
+                self.boxed.append(f"Value(options.{a.name})")
+            else:
+                if a not in outs:
+                    self.parameters.append((cpp_type(a), safe(a.name), cpp_default(a)))
+                self.boxed.append(boxed(a))
+        self.fix_defaults()
+
+    def fix_defaults(self):
+        """C++ wants defaults at the end: a parameter after the last one without a default keeps its own, the others lose theirs."""
+        seen_required = False
+        for i in range(len(self.parameters) - 1, -1, -1):
+            kind, name, default = self.parameters[i]
+            if default is None:
+                seen_required = True
+            elif seen_required:
+                self.parameters[i] = (kind, name, None)
+
+    def declaration(self, skip=0, defaults=True):
+        out = []
+        for kind, name, default in self.parameters[skip:]:
+            out.append(f"{kind} {name}" + (f" = {default}" if default is not None and defaults else ""))
+        return ", ".join(out)
+
+    def key(self):
+        return self.name, tuple(k for k, _, _ in self.parameters)
+
+    def is_method(self):
+        a = self.schema.arguments
+        return bool(a) and a[0].base == "Tensor" and not a[0].list and a[0].name == "self" and not self.name.endswith("_out") \
+            and self.name not in OWN_MEMBERS and self.name not in KEYWORDS
+
+    def body(self):
+        n = max(len(self.boxed), len(self.schema.returns), 1)
+        lines = [f"{result_type(self.schema)} {safe(self.name)}({self.declaration(defaults=False)}) {{",
+                 f'  static const Operator& op = get_operator("{self.schema.full_name()}");',
+                 f"  Value frame[{n}] = {{{', '.join(self.boxed)}}};", "  op.call(frame);"]
+        results = [unboxed(b, l, i) for i, (b, l) in enumerate(self.schema.returns)]
+        if len(results) == 1:
+            lines.append(f"  return {results[0]};")
+        elif results:
+            lines.append("  return {" + ", ".join(results) + "};")
+        return "\n".join(lines + ["}"])
+
+    def method_declaration(self):
+        return f"  {result_type(self.schema)} {self.name}({self.declaration(skip=1)}) const;"
+
+    def method_body(self):
+        call = ", ".join(["*this"] + [name for _, name, _ in self.parameters[1:]])
+        return (f"{result_type(self.schema)} Tensor::{self.name}({self.declaration(skip=1, defaults=False)}) const "
+                f"{{ return umbra::{safe(self.name)}({call}); }}")
+
+
+def read_schemas(folder):
+    for path in sorted(pathlib.Path(folder).rglob("*.cpp")):
+        text = path.read_text()
+        starts = [m.start() for m in re.finditer(r"^UMBRA_OPERATOR\(", text, re.M)]
+        for start, end in zip(starts, starts[1:] + [len(text)]):
+            block = text[start:end]
+            match = re.match(r'UMBRA_OPERATOR\(\s*((?:"(?:[^"\\]|\\.)*"\s*)+)\)', block)
+            if not match:
+                sys.exit(f"generate_operators: {path}: UMBRA_OPERATOR needs a string literal")
+            literal = "".join(re.findall(r'"((?:[^"\\]|\\.)*)"', match.group(1)))
+            schema = Schema(literal.replace('\\"', '"'))
+            yield schema
+            chain = block[match.end():]
+            if re.search(r"^\s*\.?.*?\.inplace\(\)", chain, re.M) and ".inplace()" in chain:
+                yield schema.inplace()
+            for out in re.finditer(r"\.out\((?:\"(\w+)\")?(?:,\s*\{([^}]*)\})?\)", chain):
+                names = re.findall(r'"(\w+)"', out.group(2) or "")
+                yield schema.out(out.group(1), names)
+
+
+def write(path, text):
+    path.parent.mkdir(parents=True, exist_ok=True)
+    if not path.exists() or path.read_text() != text:
+        path.write_text(text)
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--sources", required=True)
+    parser.add_argument("--out", required=True)
+    args = parser.parse_args()
+    out = pathlib.Path(args.out)
+    functions, seen = [], {}
+    for schema in read_schemas(args.sources):
+        if schema.space != "aten":
+            continue
+        f = Function(schema)
+        if f.key() in seen:  # overloads that C++ cannot tell apart: the first one is the function
+            continue
+        seen[f.key()] = f
+        functions.append(f)
+    functions.sort(key=lambda f: (f.name, f.schema.overload))
+    note = "// Written by tools/generate_operators.py from the operators' schemas.\n"
+    head = note + ("#pragma once\n\n#include <cmath>\n#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n\n"
+                   '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace umbra {\n\n')
+    declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}" for f in functions)
+    write(out / "include/umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
+    methods = [f for f in functions if f.is_method()]
+    write(out / "include/umbra/generated/methods.inc", note + "\n".join(f.method_declaration() for f in methods) + "\n")
+    source_head = note + ('#include "umbra/dispatch/operator.h"\n#include "umbra/generated/functions.h"\n\nnamespace umbra {\n\n'
+                          "[[maybe_unused]] static Value box_scalars(ArrayRef<Scalar> scalars) {\n"
+                          "  return std::vector<Value>(scalars.begin(), scalars.end());\n}\n\n")
+    for part in range(PARTS):
+        bodies = []
+        for f in functions[part::PARTS]:
+            bodies.append(f.body())
+            if f.is_method():
+                bodies.append(f.method_body())
+        write(out / f"src/functions_{part}.cpp", source_head + "\n\n".join(bodies) + "\n\n}  // namespace umbra\n")
+
+
+if __name__ == "__main__":
+    main()
