@@ -1,0 +1,34 @@
+// Random numbers: the same streams as PyTorch draws on the CPU from the same seed.
+//
+// Each fills `self` in place, in row-major order of its elements, and holds the generator's lock while it draws.
+#pragma once
+
+#include "umbra/core/generator.h"
+#include "umbra/core/tensor.h"
+
+namespace umbra::kernels {
+
+/// Uniform in [from, to).
+void uniform(const Tensor& self, double from, double to, Generator& generator);
+/// Gaussian. Of complex tensors, each part with half the variance.
+void normal(const Tensor& self, double mean, double deviation, Generator& generator);
+/// One with probability p, else zero; p one number, or one for each element (broadcast).
+void bernoulli(const Tensor& self, double p, Generator& generator);
+void bernoulli(const Tensor& self, const Tensor& p, Generator& generator);
+/// Integers in [from, to). Without bounds, in [0, largest that the type holds exactly].
+void random_between(const Tensor& self, int64_t from, int64_t to, Generator& generator);
+void random(const Tensor& self, Generator& generator);
+/// All 64 bits: the whole range of int64.
+void random_full(const Tensor& self, Generator& generator);
+/// A permutation of 0 .. n - 1; out has n elements.
+void randperm(const Tensor& out, Generator& generator);
+
+void exponential(const Tensor& self, double lambda, Generator& generator);
+void geometric(const Tensor& self, double p, Generator& generator);
+void cauchy(const Tensor& self, double median, double sigma, Generator& generator);
+void log_normal(const Tensor& self, double mean, double deviation, Generator& generator);
+
+/// Draws out.size(-1) classes from each row of unnormalised probabilities, with or without putting them back.
+void multinomial(const Tensor& out, const Tensor& probabilities, bool replacement, Generator& generator);
+
+}  // namespace umbra::kernels
