@@ -1,0 +1,158 @@
+// Activation functions and their derivatives. A backward functor takes the incoming gradient first.
+#pragma once
+
+#include <cmath>
+
+#include "kernels/functors/functor.h"
+
+namespace umbra::functors {
+
+UMBRA_FUNCTOR_UNARY(Sigmoid, "sigmoid_cpu", FloatingComplex, divide(T(1), T(1) + exp(-x)));
+UMBRA_FUNCTOR_BINARY(SigmoidBackward, "sigmoid_backward_cpu", FloatingComplex,
+                     multiply(a, conj(multiply(T(1) - b, b))));  // b: the result
+
+UMBRA_FUNCTOR_UNARY(Relu, "clamp_min_scalar_cpu", AllNoComplex, maximum(x, T(0)));
+
+struct Threshold : Unary {  // x where it exceeds the threshold, else value
+  static constexpr const char* name = "threshold_cpu";
+  using types = Numeric;
+  Scalar threshold, value;
+  template <class T> auto bind() const {
+    return [threshold = constant<T>(threshold), value = constant<T>(value)](auto x) {
+      return select(x <= threshold, decltype(x)(value), x);
+    };
+  }
+};
+struct ThresholdBackward : Binary {
+  static constexpr const char* name = "threshold_cpu";
+  using types = Numeric;
+  Scalar threshold = 0;
+  template <class T> auto bind() const {
+    return [threshold = constant<T>(threshold)](auto grad, auto x) {
+      return select(x <= threshold, decltype(x)(0), grad);
+    };
+  }
+};
+
+inline constexpr double kGeluScale = M_SQRT2 * M_2_SQRTPI * 0.5;  // sqrt(2 / pi)
+inline constexpr double kGeluCubic = 0.044715;
+
+struct Gelu : Unary {
+  static constexpr const char* name = "GeluKernelImpl";
+  using types = Floating;
+  template <class T> T operator()(T x) const { return T(0.5) * x * (T(1) + erf(x * T(M_SQRT1_2))); }
+};
+struct GeluTanh : Unary {
+  static constexpr const char* name = "GeluKernelImpl";
+  using types = Floating;
+  template <class T> T operator()(T x) const {
+    T inner = T(kGeluScale) * (x + T(kGeluCubic) * x * x * x);
+    return T(0.5) * x * (T(1) + tanh(inner));
+  }
+};
+struct GeluBackward : Binary {
+  static constexpr const char* name = "GeluBackwardKernelImpl";
+  using types = Floating;
+  template <class T> T operator()(T grad, T x) const {
+    T distribution = T(0.5) * (T(1) + erf(x * T(M_SQRT1_2)));
+    T density = T(kGeluScale * 0.5) * exp(T(-0.5) * x * x);
+    return grad * (distribution + x * density);
+  }
+};
+struct GeluTanhBackward : Binary {
+  static constexpr const char* name = "GeluBackwardKernelImpl";
+  using types = Floating;
+  template <class T> T operator()(T grad, T x) const {
+    T square = x * x;
+    T inner = tanh(T(kGeluScale) * (x + T(kGeluCubic) * square * x));
+    T inner_slope = (T(1) - inner * inner) * T(kGeluScale) * (T(1) + T(3 * kGeluCubic) * square);
+    return grad * (T(0.5) * (T(1) + inner) + T(0.5) * x * inner_slope);
+  }
+};
+
+UMBRA_FUNCTOR_UNARY(Silu, "silu_cpu", FloatingComplex, divide(x, T(1) + exp(-x)));
+struct SiluBackward : Binary {
+  static constexpr const char* name = "silu_backward_cpu";
+  using types = FloatingComplex;
+  template <class T> T operator()(T grad, T x) const {
+    T sigmoid = divide(T(1), T(1) + exp(-x));
+    return multiply(multiply(grad, sigmoid), T(1) + multiply(x, T(1) - sigmoid));
+  }
+};
+
+struct LeakyRelu : Unary {
+  static constexpr const char* name = "leaky_relu_cpu";
+  using types = Floating;
+  Scalar slope = 0.01;
+  template <class T> auto bind() const {
+    return [slope = constant<T>(slope)](auto x) { return select(x > 0, x, x * slope); };
+  }
+};
+struct LeakyReluBackward : Binary {
+  static constexpr const char* name = "leaky_relu_backward_cpu";
+  using types = Floating;
+  Scalar slope = 0.01;
+  template <class T> auto bind() const {
+    return [slope = constant<T>(slope)](auto grad, auto x) { return select(x > 0, grad, grad * slope); };
+  }
+};
+
+struct Elu : Unary {  // scale * x, or scale * alpha * (exp(input_scale * x) - 1) below 0
+  static constexpr const char* name = "elu_cpu";
+  using types = Floating;
+  Scalar alpha = 1, scale = 1, input_scale = 1;
+  template <class T> auto bind() const {
+    return [below = constant<T>(alpha) * constant<T>(scale), above = constant<T>(scale),
+            inner = constant<T>(input_scale)](auto x) {
+      return select(x <= 0, expm1(x * inner) * below, x * above);
+    };
+  }
+};
+struct EluBackward : Binary {  // is_result: the second input is what Elu gave, else what it was given
+  static constexpr const char* name = "elu_backward_cpu";
+  using types = Floating;
+  Scalar alpha = 1, scale = 1, input_scale = 1;
+  bool is_result = false;
+  template <class T> auto bind() const {
+    return [below = constant<T>(alpha) * constant<T>(scale), above = constant<T>(scale),
+            inner = constant<T>(input_scale), is_result = is_result](auto grad, auto x) {
+      auto slope = is_result ? x + below : exp(x * inner) * below;
+      return select(x <= 0, grad * inner * slope, grad * above);
+    };
+  }
+};
+
+struct Softplus : Unary {  // log(1 + exp(beta * x)) / beta; x itself where that makes no difference any more
+  static constexpr const char* name = "softplus_cpu";
+  using types = Floating;
+  Scalar beta = 1, threshold = 20;
+  template <class T> auto bind() const {
+    return [beta = constant<T>(beta), threshold = constant<T>(threshold)](auto x) {
+      return select(x * beta > threshold, x, log1p(exp(x * beta)) / beta);
+    };
+  }
+};
+struct SoftplusBackward : Binary {
+  static constexpr const char* name = "softplus_backward_cpu";
+  using types = Floating;
+  Scalar beta = 1, threshold = 20;
+  template <class T> auto bind() const {
+    return [beta = constant<T>(beta), threshold = constant<T>(threshold)](auto grad, auto x) {
+      auto power = exp(x * beta);
+      return select(x * beta > threshold, grad, grad * power / (power + 1));
+    };
+  }
+};
+
+struct HardtanhBackward : Binary {
+  static constexpr const char* name = "hardtanh_backward_cpu";
+  using types = Floating;
+  Scalar low = -1, high = 1;
+  template <class T> auto bind() const {
+    return [low = constant<T>(low), high = constant<T>(high)](auto grad, auto x) {
+      return select((x <= low) | (x >= high), decltype(x)(0), grad);
+    };
+  }
+};
+
+}  // namespace umbra::functors

@@ -1,0 +1,223 @@
+// Sums, products, quotients, remainders, powers, and what combines them.
+#pragma once
+
+#include "kernels/functors/functor.h"
+
+namespace umbra::functors {
+
+/// scale * x, where scale is often real though its type is complex: infinities then stay what they are.
+template <class T, class X> X scaled(T scale, X x) {
+  if constexpr (is_complex<T>) {
+    if (scale.imag() == 0) return X(scale.real() * x.real(), scale.real() * x.imag());
+  }
+  return multiply(X(scale), x);
+}
+
+struct Add : Binary {  // a + alpha * b
+  static constexpr const char* name = "add_stub";
+  using types = All;
+  Scalar alpha = 1;
+  template <class T> auto bind() const {
+    return [alpha = constant<T>(alpha)](auto a, auto b) { return add(a, scaled(alpha, b)); };
+  }
+};
+
+struct Subtract : Binary {  // a - alpha * b
+  static constexpr const char* name = "sub_stub";
+  using types = NumericComplex;
+  Scalar alpha = 1;
+  template <class T> auto bind() const {
+    return [alpha = constant<T>(alpha)](auto a, auto b) { return subtract(a, scaled(alpha, b)); };
+  }
+};
+
+UMBRA_FUNCTOR_BINARY(Multiply, "mul_cpu", All, multiply(a, b));
+UMBRA_FUNCTOR_BINARY(Divide, "div_cpu", FloatingComplex, divide(a, b));
+
+inline void check_divisor(bool not_zero) { check(not_zero, "ZeroDivisionError"); }
+
+/// Integer quotient towards zero. The least integer divided by -1 wraps around instead of trapping.
+template <class T> T truncated_quotient(T a, T b) {
+  check_divisor(b != 0);
+  if constexpr (std::is_signed_v<T>) {
+    if (b == -1) return subtract(T(0), a);
+  }
+  return static_cast<T>(a / b);
+}
+/// What is left of that quotient; it has a's sign.
+template <class T> T truncated_remainder(T a, T b) {
+  check_divisor(b != 0);
+  if constexpr (std::is_signed_v<T>) {
+    if (b == -1) return 0;
+  }
+  return static_cast<T>(a % b);
+}
+
+struct DivideTrunc : Binary {
+  static constexpr const char* name = "div_trunc_cpu";
+  using types = Numeric;
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_integer<T>) return truncated_quotient(a, b);
+    else return trunc(a / b);
+  }
+};
+
+struct DivideFloor : Binary {
+  static constexpr const char* name = "div_floor_cpu";
+  using types = Numeric;
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_integer<T>) {
+      T quotient = truncated_quotient(a, b);
+      if constexpr (std::is_signed_v<T>) {
+        if ((a < 0) != (b < 0) && truncated_remainder(a, b) != 0) --quotient;
+      }
+      return quotient;
+    } else {
+      // As Python divides: from the exact remainder, so that the quotient agrees with it; then to the nearest integer,
+      // from which rounding may have taken it.
+      T remainder = fmod(a, b);
+      T quotient = (a - remainder) / b;
+      quotient = select((remainder != 0) & ((b < 0) ^ (remainder < 0)), quotient - T(1), quotient);
+      T whole = floor(quotient);
+      whole = select(quotient - whole > T(0.5), whole + T(1), whole);
+      whole = select(quotient == 0, copysign(T(0), a / b), whole);
+      return select(b == 0, a / b, whole);
+    }
+  }
+};
+
+struct Remainder : Binary {  // has b's sign
+  static constexpr const char* name = "remainder_cpu";
+  using types = Numeric;
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_integer<T>) {
+      T rest = truncated_remainder(a, b);
+      if constexpr (std::is_signed_v<T>) {
+        if (rest != 0 && (rest < 0) != (b < 0)) rest = static_cast<T>(rest + b);
+      }
+      return rest;
+    } else {
+      T rest = fmod(a, b);
+      return select((rest != 0) & ((b < 0) ^ (rest < 0)), rest + b, rest);
+    }
+  }
+};
+
+struct Fmod : Binary {  // has a's sign
+  static constexpr const char* name = "fmod_cpu";
+  using types = Numeric;
+  template <class T> T operator()(T a, T b) const {
+    if constexpr (is_integer<T>) return truncated_remainder(a, b);
+    else return fmod(a, b);
+  }
+};
+
+UMBRA_FUNCTOR_BINARY(Power, "pow", NumericComplex, pow(a, b));
+UMBRA_FUNCTOR_UNARY(Square, "pow", NumericComplex, multiply(x, x));
+UMBRA_FUNCTOR_UNARY(Cube, "pow", NumericComplex, multiply(multiply(x, x), x));
+UMBRA_FUNCTOR_UNARY(InverseSquare, "pow", FloatingComplex, divide(T(1), multiply(x, x)));
+UMBRA_FUNCTOR_UNARY(Reciprocal, "reciprocal_cpu", FloatingComplex, divide(T(1), x));
+UMBRA_FUNCTOR_BINARY(Maximum, "maximum_cpu", AllNoComplex, maximum(a, b));
+UMBRA_FUNCTOR_BINARY(Minimum, "minimum_cpu", AllNoComplex, minimum(a, b));
+
+struct Negative : Unary {
+  static constexpr const char* name = "neg_cpu";
+  using types = NumericComplex;
+  template <class T> T operator()(T x) const {
+    if constexpr (is_integer<T>) return subtract(T(0), x);
+    else return -x;
+  }
+};
+
+UMBRA_FUNCTOR_UNARY(Absolute, "abs_cpu", NumericComplex, abs(x));
+
+struct Sign : Unary {
+  static constexpr const char* name = "sign_cpu";
+  using types = AllNoComplex;
+  template <class T> T operator()(T x) const {
+    if constexpr (is_bool<T>) return x;
+    else if constexpr (is_integer<T>) return static_cast<T>((x > 0) - (x < 0));
+    else return select(x > 0, T(1), T(0)) - select(x < 0, T(1), T(0));
+  }
+};
+
+struct Addcmul : Ternary {  // a + value * b * c
+  static constexpr const char* name = "addcmul_cpu_out";
+  using types = NumericComplex;
+  Scalar value = 1;
+  template <class T> auto bind() const {
+    return [value = constant<T>(value)](auto a, auto b, auto c) { return add(a, multiply(scaled(value, b), c)); };
+  }
+};
+
+struct Addcdiv : Ternary {  // a + value * b / c
+  static constexpr const char* name = "addcdiv_cpu_out";
+  using types = FloatingComplex;
+  Scalar value = 1;
+  template <class T> auto bind() const {
+    return [value = constant<T>(value)](auto a, auto b, auto c) { return add(a, divide(scaled(value, b), c)); };
+  }
+};
+
+/// From a to b by weight. Counted from the nearer end: exact at both.
+template <class T> T interpolate(T a, T b, T weight) {
+  T difference = b - a;
+  if constexpr (is_complex<T>) {
+    return std::norm(weight) < 0.25 ? a + multiply(weight, difference) : b - multiply(T(1) - weight, difference);
+  } else {
+    return select(abs(weight) < T(0.5), a + weight * difference, b - difference * (T(1) - weight));
+  }
+}
+
+struct Lerp : Ternary {
+  static constexpr const char* name = "lerp_kernel_tensor";
+  using types = FloatingComplex;
+  template <class T> T operator()(T a, T b, T weight) const { return interpolate(a, b, weight); }
+};
+
+struct LerpScalar : Binary {
+  static constexpr const char* name = "lerp_kernel_scalar";
+  using types = FloatingComplex;
+  Scalar weight;
+  template <class T> auto bind() const {
+    return [weight = constant<T>(weight)](auto a, auto b) { return interpolate(a, b, decltype(a)(weight)); };
+  }
+};
+
+struct Clamp : Unary {  // between two numbers; NaN stays
+  static constexpr const char* name = "clamp_scalar_cpu";
+  using types = Numeric;
+  Scalar low, high;
+  template <class T> auto bind() const {
+    return [low = constant<T>(low), high = constant<T>(high)](auto x) {
+      using V = decltype(x);
+      return minimum(maximum(x, V(low)), V(high));
+    };
+  }
+};
+
+struct ClampMin : Unary {
+  static constexpr const char* name = "clamp_min_scalar_cpu";
+  using types = Numeric;
+  Scalar low;
+  template <class T> auto bind() const {
+    return [low = constant<T>(low)](auto x) { return maximum(x, decltype(x)(low)); };
+  }
+};
+
+struct ClampMax : Unary {
+  static constexpr const char* name = "clamp_max_scalar_cpu";
+  using types = Numeric;
+  Scalar high;
+  template <class T> auto bind() const {
+    return [high = constant<T>(high)](auto x) { return minimum(x, decltype(x)(high)); };
+  }
+};
+
+struct ClampTensor : Ternary {
+  static constexpr const char* name = "clamp_cpu";
+  using types = Numeric;
+  template <class T> T operator()(T x, T low, T high) const { return minimum(maximum(x, low), high); }
+};
+
+}  // namespace umbra::functors

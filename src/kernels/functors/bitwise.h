@@ -1,0 +1,42 @@
+// Bit by bit; on bool, the logical operations.
+#pragma once
+
+#include "kernels/functors/functor.h"
+
+namespace umbra::functors {
+
+UMBRA_FUNCTOR_BINARY(BitwiseAnd, "bitwise_and_cpu", IntegralBoolAndUnsigned, static_cast<T>(a & b));
+UMBRA_FUNCTOR_BINARY(BitwiseOr, "bitwise_or_cpu", IntegralBoolAndUnsigned, static_cast<T>(a | b));
+UMBRA_FUNCTOR_BINARY(BitwiseXor, "bitwise_xor_cpu", IntegralBoolAndUnsigned, static_cast<T>(a ^ b));
+
+struct BitwiseNot : Unary {
+  static constexpr const char* name = "bitwise_not_cpu";
+  using types = IntegralBoolAndUnsigned;
+  template <class T> T operator()(T x) const {
+    if constexpr (is_bool<T>) return !x;
+    else return static_cast<T>(~x);
+  }
+};
+
+/// Shifts by at least the width (or by a negative amount) push everything out.
+struct LeftShift : Binary {
+  static constexpr const char* name = "lshift_cpu";
+  using types = Integral;
+  template <class T> T operator()(T a, T b) const {
+    constexpr int bits = 8 * sizeof(T);
+    if (b < 0 || static_cast<uint64_t>(b) >= bits) return 0;
+    return static_cast<T>(static_cast<uint64_t>(a) << b);
+  }
+};
+struct RightShift : Binary {
+  static constexpr const char* name = "rshift_cpu";
+  using types = Integral;
+  template <class T> T operator()(T a, T b) const {
+    constexpr int last = 8 * sizeof(T) - 1;
+    bool out = b < 0 || static_cast<uint64_t>(b) > last;
+    if (std::is_signed_v<T>) return static_cast<T>(a >> (out ? last : static_cast<int>(b)));
+    return out ? T(0) : static_cast<T>(a >> b);
+  }
+};
+
+}  // namespace umbra::functors

@@ -1,0 +1,32 @@
+// What every family of functors starts from; kernels/pointwise.h says what a functor is.
+#pragma once
+
+#include "kernels/math.h"
+#include "kernels/types.h"
+
+namespace umbra::functors {
+
+using namespace kernels;  // the sets of types
+
+template <int inputs> struct Functor {
+  static constexpr int arity = inputs;
+};
+using Unary = Functor<1>;
+using Binary = Functor<2>;
+using Ternary = Functor<3>;
+
+/// A functor of one expression: `UMBRA_FUNCTOR_UNARY(Exp, "exp_vml_cpu", FloatingComplex, exp(x));`
+#define UMBRA_FUNCTOR_UNARY(Name, text, Set, ...)                                \
+  struct Name : Unary {                                                         \
+    static constexpr const char* name = text;                                   \
+    using types = Set;                                                          \
+    template <class T> auto operator()(T x) const { return __VA_ARGS__; }       \
+  }
+#define UMBRA_FUNCTOR_BINARY(Name, text, Set, ...)                               \
+  struct Name : Binary {                                                        \
+    static constexpr const char* name = text;                                   \
+    using types = Set;                                                          \
+    template <class T> auto operator()(T a, T b) const { return __VA_ARGS__; }  \
+  }
+
+}  // namespace umbra::functors

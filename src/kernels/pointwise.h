@@ -1,0 +1,82 @@
+// Pointwise kernels made of functors.
+//
+// A functor stands in kernels/functors/<family>.h and is scalar maths, written once for every number-like type:
+//
+//     struct Silu {
+//       static constexpr const char* name = "silu_cpu";      // what messages call it
+//       static constexpr int arity = 1;
+//       using types = FloatingComplex;                       // what it is defined for (kernels/types.h)
+//       template <class T> T operator()(T x) const { return x / (T(1) + exp(-x)); }
+//     };
+//
+// With parameters, `bind` makes the callable for a compute type, so that they are converted once and not per element:
+//
+//     struct LeakyRelu {
+//       Scalar slope;
+//       template <class T> auto bind() const {
+//         return [s = constant<T>(slope)](auto x) { return select(x > 0, x, x * s); };
+//       }
+//     };
+//
+// Inputs have one type T, save those that `masks` (a set of bits, by position) declares to be bool. The result is T,
+// bool (comparisons) or T's real type (abs of complex numbers). One line in kernels/vector/pointwise_<family>.cpp
+// instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})` runs it.
+#pragma once
+
+#include "kernels/isa.h"
+#include "kernels/types.h"
+#include "umbra/core/tensor.h"
+
+namespace umbra::kernels {
+
+/// Results into data[0] from inputs data[1...], n elements each, all contiguous and of the entry's types.
+using PointwiseLoop = void (*)(const void* functor, char* const* data, int64_t n);
+
+/// What a functor has for one element type.
+struct PointwiseEntry {
+  PointwiseLoop loop = nullptr;          // null: not defined for this type
+  DType compute = DType::Undefined;      // what the loop reads
+  DType computed = DType::Undefined;     // what the loop writes
+  DType result = DType::Undefined;       // the type of the operator's result: `computed`, or its narrow original
+};
+
+/// All that the driver needs to know of a functor.
+struct PointwiseTable {
+  const char* name;
+  int arity;
+  unsigned masks;
+  PointwiseEntry entries[kDTypeCount];
+};
+
+namespace avx2 {
+template <class Functor> const PointwiseTable& pointwise_table();
+}
+namespace avx512 {
+template <class Functor> const PointwiseTable& pointwise_table();
+}
+
+/// The functor's kernels for the instruction set in use.
+template <class Functor> const PointwiseTable& pointwise_table() {
+  static const PointwiseTable& table = UMBRA_VECTOR(template pointwise_table<Functor>)();
+  return table;
+}
+
+/// Fills `out` with the functor's values. Inputs broadcast to out's sizes. They are converted as they are read if
+/// their types differ from `compute` (by default the first input's that is no mask), and so are results if out's does.
+/// `out` may be one of the inputs, but must not overlap one in another way.
+void run_pointwise(const PointwiseTable& table, const void* functor, const Tensor& out, ArrayRef<const Tensor*> inputs,
+                   DType compute = DType::Undefined);
+
+template <class Functor>
+void pointwise(const Functor& functor, const Tensor& out, ArrayRef<const Tensor*> inputs,
+               DType compute = DType::Undefined) {
+  run_pointwise(pointwise_table<Functor>(), &functor, out, inputs, compute);
+}
+
+/// The type of the functor's result on inputs of type `dtype`; an error where it is not defined for it.
+DType pointwise_result(const PointwiseTable& table, DType dtype);
+template <class Functor> DType pointwise_result(DType dtype) {
+  return pointwise_result(pointwise_table<Functor>(), dtype);
+}
+
+}  // namespace umbra::kernels

@@ -1,0 +1,11 @@
+#include "kernels/functors/rounding.h"
+#include "kernels/vector/pointwise_loops.h"
+
+namespace umbra::kernels::UMBRA_ISA {
+
+UMBRA_INSTANTIATE_POINTWISE(Floor);
+UMBRA_INSTANTIATE_POINTWISE(Ceil);
+UMBRA_INSTANTIATE_POINTWISE(Round);
+UMBRA_INSTANTIATE_POINTWISE(Trunc);
+
+}  // namespace umbra::kernels::UMBRA_ISA
