@@ -30,6 +30,7 @@ class SymNode {
   virtual SymBool float_compare(SymOp op, SymFloat a, SymFloat b) const = 0;
   virtual SymBool bool_binary(SymOp op, SymBool a, SymBool b) const = 0;
   virtual SymFloat to_float(SymInt a) const = 0;
+  virtual SymFloat true_divide(SymInt a, SymInt b) const = 0;
   virtual SymFloat float_unary(SymOp op, SymFloat a) const = 0;
   virtual SymInt round_to_int(SymOp op, SymFloat a) const = 0;
   virtual SymBool bool_not() const = 0;
@@ -37,6 +38,8 @@ class SymNode {
   virtual int64_t guard_int() const = 0;
   virtual double guard_float() const = 0;
   virtual bool guard_bool() const = 0;
+  /// Like guard_bool, with an answer for unbacked symbols that are not known; nothing is recorded for those.
+  virtual bool guard_or(bool fallback) const = 0;
   /// The truth if it is known without a guard: 1 true, 0 false, -1 not known.
   virtual int statically_known() const = 0;
   /// Expects a bool node: becomes a fact of the ShapeEnv, checked at run time where it is not known already.
@@ -128,6 +131,8 @@ class SymBool {
   const SymNode* node() const { return node_; }
   bool value() const { return value_; }
   bool guard_bool() const { return node_ ? node_->guard_bool() : value_; }
+  /// The truth, by a guard if need be; `fallback` where only the run can tell (torch's guard_or_false, guard_or_true).
+  bool guard_or(bool fallback) const { return node_ ? node_->guard_or(fallback) : value_; }
   /// True only where that is known without a guard.
   bool known_true() const { return node_ ? node_->statically_known() == 1 : value_; }
   bool known_false() const { return node_ ? node_->statically_known() == 0 : !value_; }

@@ -1,0 +1,227 @@
+// ShapeEnv: the symbols of one captured program and everything that is known about them.
+//
+//   auto env = make_counted<sym::ShapeEnv>();
+//   SymInt batch = env->create_symbol(8, "L['x'].size()[0]");     // s0, hint 8, range [2, int_oo]
+//   SymInt tokens = batch * 128;                                   // 128*s0
+//   if (tokens % 2 == 0) ...                                       // known: no guard
+//   if (batch > 4) ...                                             // answered by the hint; the guard s0 > 4 is kept
+//
+// A question is answered by facts first, by the hint (which leaves a guard) second, and for unbacked symbols, whose
+// values only the run will tell, by an error that says how to go on. An env serves one capture at a time; it is not
+// locked. Expressions are owned by it: whoever keeps a SymInt keeps the env.
+#pragma once
+
+#include <deque>
+#include <functional>
+#include <optional>
+#include <string>
+#include <string_view>
+#include <unordered_map>
+#include <vector>
+
+#include "umbra/core/intrusive.h"
+#include "umbra/core/sym_int.h"
+#include "umbra/sym/expression.h"
+#include "umbra/sym/range.h"
+
+namespace umbra::sym {
+
+/// What becomes of a size: a number; a symbol, shared by all sizes of equal hint; a symbol of its own.
+enum class Policy : uint8_t { Static, Duck, Dynamic };
+
+/// s0, s1, ... in order of creation; or, as recent versions of PyTorch do, a number made from the source's name (s77).
+enum class Naming : uint8_t { Sequential, BySource };
+
+struct ShapeEnvOptions {
+  bool duck_shape = true;
+  bool specialize_zero_one = true;
+  Naming naming = Naming::Sequential;
+};
+
+struct SymbolOptions {
+  Policy policy = Policy::Duck;
+  std::optional<Range> range;  // what a Dim promises; without it sizes are [2, int_oo], integer inputs unbounded
+  std::string dim;             // the Dim's name; its promise is checked by check_constraints
+  bool size = true;            // a tensor's size rather than an integer argument
+  bool marked_dynamic = false; // Dim.DYNAMIC: no name, but a constant is an error all the same
+};
+
+struct Symbol {
+  std::string name;
+  const Expression* expression = nullptr;
+  Type type = Type::Int;
+  bool backed = true;
+  bool positive = false;   // printed in files; sizes are positive
+  bool size_like = false;  // unbacked, and said to be a size (torch._check_is_size)
+  Range range;             // what is known now
+  Range initial;           // what was known at first, which inputs have to keep
+  std::optional<Range> promised;
+  std::string dim;
+  bool marked_dynamic = false;
+  std::vector<std::string> sources;  // `L['x'].size()[0]`; several under duck shaping
+  const Expression* replacement = nullptr;
+};
+
+/// A condition on backed symbols that held for the hints and that the program relies on.
+struct Guard {
+  const Expression* condition;
+  std::string location;
+};
+
+/// A condition on unbacked symbols that the program has to check when it runs.
+struct RuntimeAssert {
+  const Expression* condition;
+  std::string message;
+  std::string location;
+};
+
+/// A dimension that was marked dynamic and became a number at once (hint 0 or 1).
+struct SpecializedDim {
+  std::string dim;
+  std::string source;
+  int64_t value;
+};
+
+/// Values of symbols, for evaluation.
+class Bindings {
+ public:
+  void set(const Expression* symbol, int64_t value);
+  void set(const Expression* symbol, double value);
+  const Number* find(const Expression* symbol) const;
+
+ private:
+  std::vector<std::optional<Number>> values_;
+};
+
+class ShapeEnv final : public RefCounted {
+ public:
+  explicit ShapeEnv(ShapeEnvOptions options = {});
+  ~ShapeEnv() override;
+  const ShapeEnvOptions& options() const { return options_; }
+  ExpressionTable& table() { return table_; }
+
+  // ---- symbols ------------------------------------------------------------------------------------------------------
+  /// A size or integer of the example inputs: a plain number where the policy or 0/1 specialisation says so.
+  SymInt create_symbol(int64_t hint, const std::string& source, const SymbolOptions& options = {});
+  /// A number that only the run will tell: u0, u1, ...
+  SymInt create_unbacked(Range range = {}, bool size_like = false);
+  SymFloat create_unbacked_float();
+  SymBool create_unbacked_bool();
+  /// A symbol by name, as a file declares it; made if it is new. Names that begin with `u` are unbacked.
+  const Expression* declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint = {}, Range range = {});
+  const Expression* find_symbol(std::string_view name) const;
+  const Symbol& symbol(const Expression* expression) const { return symbols_[expression->symbol_index()]; }
+  const std::deque<Symbol>& symbols() const { return symbols_; }
+  /// torch._check_is_size: nonnegative, and taken to be at least 2 where guard_or has to choose.
+  void mark_size_like(SymInt value);
+  /// Another input whose size must be this symbol.
+  void add_source(const Expression* symbol, const std::string& source) { symbols_[symbol->symbol_index()].sources.push_back(source); }
+
+  // ---- expressions --------------------------------------------------------------------------------------------------
+  const Expression* expression(SymInt value);
+  const Expression* expression(const SymFloat& value);
+  const Expression* expression(const SymBool& value);
+  /// Back to handles; constants become plain numbers.
+  static SymInt sym_int(const Expression* a);
+  static SymFloat sym_float(const Expression* a);
+  static SymBool sym_bool(const Expression* a);
+  /// The expression after what has been learnt: equal symbols replaced by one, specialised ones by their number.
+  const Expression* simplify(const Expression* a);
+  SymInt simplify(SymInt value);
+  const Expression* substitute(const Expression* a, const std::function<const Expression*(const Expression*)>& symbol);
+  /// The value under bindings; nothing where a symbol is unbound or a divisor is zero.
+  std::optional<Number> evaluate(const Expression* a, const Bindings& bindings) const;
+  std::optional<int64_t> evaluate(SymInt value, const Bindings& bindings) const;
+
+  // ---- what is known ------------------------------------------------------------------------------------------------
+  Range range(const Expression* a);
+  FloatRange float_range(const Expression* a);
+  Range bound_range(SymInt value);
+  /// 1 true, 0 false, -1 not known; leaves no guard.
+  int known(const Expression* condition);
+  /// Takes a condition for granted without recording it: facts about inputs that others check.
+  void assume(const Expression* condition);
+  void constrain_range(const Expression* symbol, Range range);
+  /// Counts up whenever something new is learnt; caches of answers key on it.
+  uint32_t version() const { return version_; }
+
+  // ---- questions ----------------------------------------------------------------------------------------------------
+  bool guard_bool(const Expression* condition);
+  bool guard_or(const Expression* condition, bool fallback);
+  int64_t guard_int(const Expression* a);
+  double guard_float(const Expression* a);
+  bool expect_true(const Expression* condition, const char* message);
+  SymInt int_binary(SymOp op, SymInt a, SymInt b);
+  SymBool compare(SymOp op, SymInt a, SymInt b);
+
+  const std::vector<Guard>& guards() const { return guards_; }
+  const std::vector<RuntimeAssert>& runtime_asserts() const { return runtime_asserts_; }
+  const std::vector<SpecializedDim>& specialized_dims() const { return specialized_dims_; }
+  /// From here on questions are answered without guards being added: the program has been captured.
+  void freeze() { frozen_ = true; }
+  bool frozen() const { return frozen_; }
+  /// Where the user's program stands, for guards and errors: set by the layers that know.
+  void set_location_provider(std::function<std::string()> provider) { location_ = std::move(provider); }
+
+  /// The guards as Python text over the inputs: `(L['ids'].size()[0] % 2) == 0`; sources of one symbol come first.
+  std::vector<std::string> guard_texts() const;
+  /// Checks inputs at run time. `value_of` gives the value at a source. Returns the first guard that fails.
+  std::optional<std::string> failing_guard(const std::function<int64_t(const std::string& source)>& value_of) const;
+
+ private:
+  struct Linear {
+    int64_t scale = 0, constant = 0;
+    const Expression* form = nullptr;  // null where the expression is the constant
+  };
+  /// An operation seen before. Entries of an earlier version are stale.
+  struct MemoEntry {
+    int64_t a = 0, b = 0, result = 0;
+    SymOp op{};
+    uint32_t version = 0;
+  };
+
+  const Expression* new_symbol(Symbol symbol, const Number* hint);
+  std::string symbol_name(const std::string& source);
+  MemoEntry* find_memo(SymOp op, SymInt a, SymInt b);
+  void remember(SymOp op, SymInt a, SymInt b, int64_t result);
+
+  const Expression* canonical(const Expression* a);
+  const Expression* rewrite_divisions(const Expression* a);
+  static Linear decompose(const Expression* a);
+  Range compute_range(const Expression* a, bool sizes_above_one);
+  int compute_known(const Expression* condition);
+  int known_relation(const Expression* condition, bool sizes_above_one);
+  int known_float_relation(const Expression* condition);
+  void check_same_env(SymInt a, SymInt b) const;
+
+  void learn(const Expression* condition);
+  void learn_equal(const Linear& linear);
+  void learn_unequal(const Linear& linear);
+  bool narrow(const Expression* form, Range range);
+  void narrow_parts(const Expression* form, Range range);
+  void narrow_linear(const Linear& linear, Range range);
+  void propagate();
+  void replace(const Expression* symbol, const Expression* by);
+  void record(const Expression* condition);
+  [[noreturn]] void fail_data_dependent(const Expression* a);
+  std::string location() const { return location_ ? location_() : std::string(); }
+
+  ShapeEnvOptions options_;
+  std::deque<Symbol> symbols_;
+  std::unordered_map<std::string, const Expression*> names_;
+  std::unordered_map<int64_t, const Expression*> duck_;
+  std::vector<bool> used_numbers_;
+  uint32_t backed_count_ = 0, unbacked_count_ = 0, unbacked_float_count_ = 0;
+  uint32_t version_ = 1;
+  bool frozen_ = false;
+  std::unordered_map<const Expression*, Range> bounds_;                   // of linear forms that are not symbols
+  std::unordered_map<const Expression*, std::vector<int64_t>> excluded_;  // values a form is known not to have
+  std::vector<Guard> guards_;
+  std::vector<RuntimeAssert> runtime_asserts_;
+  std::vector<SpecializedDim> specialized_dims_;
+  std::function<std::string()> location_;
+  std::vector<MemoEntry> memo_;
+  ExpressionTable table_;
+};
+
+}  // namespace umbra::sym

@@ -1,0 +1,174 @@
+#include "umbra/core/sym_int.h"
+
+#include <charconv>
+#include <cmath>
+
+#include "umbra/core/error.h"
+
+namespace umbra {
+namespace {
+
+const SymNode* any_node(SymInt a, SymInt b) { return a.is_symbolic() ? a.node() : b.node(); }
+const SymNode* any_node(const SymFloat& a, const SymFloat& b) { return a.is_symbolic() ? a.node() : b.node(); }
+
+[[noreturn]] void fail_zero() { fail<Error>("ZeroDivisionError: integer division or modulo by zero"); }
+
+int64_t floor_divide(int64_t a, int64_t b) {
+  if (b == 0) fail_zero();
+  int64_t quotient = a / b;
+  return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
+}
+
+int64_t integer_power(int64_t base, int64_t exponent) {
+  check<ValueError>(exponent >= 0, "Integers to negative integer powers are not allowed.");
+  uint64_t result = 1, factor = static_cast<uint64_t>(base);
+  for (; exponent > 0; exponent >>= 1, factor *= factor)
+    if (exponent & 1) result *= factor;
+  return static_cast<int64_t>(result);
+}
+
+SymBool compare(SymOp op, SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
+  int64_t x = a.value(), y = b.value();
+  switch (op) {
+    case SymOp::Eq: return x == y;
+    case SymOp::Ne: return x != y;
+    case SymOp::Lt: return x < y;
+    case SymOp::Le: return x <= y;
+    case SymOp::Gt: return x > y;
+    default: return x >= y;
+  }
+}
+
+}  // namespace
+
+SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) { return any_node(a, b)->int_binary(op, a, b); }
+bool SymInt::decide(SymOp op, SymInt a, SymInt b) { return any_node(a, b)->compare(op, a, b).guard_bool(); }
+
+SymInt operator/(SymInt a, SymInt b) {
+  return SymInt::plain(a, b) ? SymInt(floor_divide(a.data_, b.data_)) : SymInt::slow(SymOp::FloorDiv, a, b);
+}
+
+SymInt operator%(SymInt a, SymInt b) {
+  if (!SymInt::plain(a, b)) return SymInt::slow(SymOp::Mod, a, b);
+  if (b.data_ == 0) fail_zero();
+  int64_t rest = a.data_ % b.data_;
+  return rest != 0 && (rest < 0) != (b.data_ < 0) ? rest + b.data_ : rest;
+}
+
+SymBool sym_eq(SymInt a, SymInt b) { return a.same(b) ? SymBool(true) : compare(SymOp::Eq, a, b); }
+SymBool sym_ne(SymInt a, SymInt b) { return a.same(b) ? SymBool(false) : compare(SymOp::Ne, a, b); }
+SymBool sym_lt(SymInt a, SymInt b) { return compare(SymOp::Lt, a, b); }
+SymBool sym_le(SymInt a, SymInt b) { return compare(SymOp::Le, a, b); }
+SymBool sym_gt(SymInt a, SymInt b) { return compare(SymOp::Gt, a, b); }
+SymBool sym_ge(SymInt a, SymInt b) { return compare(SymOp::Ge, a, b); }
+
+SymBool sym_and(SymBool a, SymBool b) {
+  if (!a.is_symbolic()) return a.value() ? b : a;
+  if (!b.is_symbolic()) return b.value() ? a : b;
+  return a.node()->bool_binary(SymOp::And, a, b);
+}
+
+SymBool sym_or(SymBool a, SymBool b) {
+  if (!a.is_symbolic()) return a.value() ? a : b;
+  if (!b.is_symbolic()) return b.value() ? b : a;
+  return a.node()->bool_binary(SymOp::Or, a, b);
+}
+
+SymBool sym_not(SymBool a) { return a.is_symbolic() ? a.node()->bool_not() : SymBool(!a.value()); }
+
+SymInt sym_min(SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->int_binary(SymOp::Min, a, b);
+  return std::min(a.value(), b.value());
+}
+
+SymInt sym_max(SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->int_binary(SymOp::Max, a, b);
+  return std::max(a.value(), b.value());
+}
+
+SymInt sym_pow(SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->int_binary(SymOp::Pow, a, b);
+  return integer_power(a.value(), b.value());
+}
+
+SymFloat sym_float(SymInt a) { return a.is_symbolic() ? a.node()->to_float(a) : SymFloat(static_cast<double>(a.value())); }
+
+SymFloat sym_true_divide(SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->true_divide(a, b);
+  check<Error>(b.value() != 0, "ZeroDivisionError: division by zero");
+  return static_cast<double>(a.value()) / static_cast<double>(b.value());
+}
+
+SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_binary(op, a, b);
+  double x = a.value(), y = b.value();
+  switch (op) {
+    case SymOp::Add: return x + y;
+    case SymOp::Sub: return x - y;
+    case SymOp::Mul: return x * y;
+    case SymOp::TrueDiv: check<Error>(y != 0, "ZeroDivisionError: float division by zero"); return x / y;
+    case SymOp::FloorDiv: check<Error>(y != 0, "ZeroDivisionError: float floor division by zero"); return std::floor(x / y);
+    case SymOp::Mod: {
+      check<Error>(y != 0, "ZeroDivisionError: float modulo");
+      double rest = std::fmod(x, y);
+      return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
+    }
+    case SymOp::Pow: return std::pow(x, y);
+    case SymOp::Min: return std::min(x, y);
+    case SymOp::Max: return std::max(x, y);
+    default: fail<Error>("not an operation on two floats");
+  }
+}
+
+SymBool sym_float_compare(SymOp op, SymFloat a, SymFloat b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_compare(op, a, b);
+  double x = a.value(), y = b.value();
+  switch (op) {
+    case SymOp::Eq: return x == y;
+    case SymOp::Ne: return x != y;
+    case SymOp::Lt: return x < y;
+    case SymOp::Le: return x <= y;
+    case SymOp::Gt: return x > y;
+    default: return x >= y;
+  }
+}
+
+SymFloat sym_sqrt(SymFloat a) { return a.is_symbolic() ? a.node()->float_unary(SymOp::Sqrt, a) : SymFloat(std::sqrt(a.value())); }
+
+SymInt sym_round(SymOp op, SymFloat a) {
+  if (a.is_symbolic()) return a.node()->round_to_int(op, a);
+  double value = op == SymOp::Floor ? std::floor(a.value()) : op == SymOp::Ceil ? std::ceil(a.value()) : std::trunc(a.value());
+  check<ValueError>(value > -4.6e18 && value < 9.2e18, "cannot convert float ", a.value(), " to integer");
+  return static_cast<int64_t>(value);
+}
+
+std::string to_string(SymInt value) { return value.is_symbolic() ? value.node()->to_string() : std::to_string(value.value()); }
+
+std::string to_string(const SymFloat& value) {
+  if (value.is_symbolic()) return value.node()->to_string();
+  char buffer[40];
+  auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value.value());
+  std::string text(buffer, end);
+  return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+}
+
+std::string to_string(const SymBool& value) {
+  if (value.is_symbolic()) return value.node()->to_string();
+  return value.value() ? "True" : "False";
+}
+
+std::vector<int64_t> guard_ints(SymIntArrayRef values) {
+  std::vector<int64_t> out;
+  out.reserve(values.size());
+  for (SymInt value : values) out.push_back(value.guard_int());
+  return out;
+}
+
+bool any_symbolic(SymIntArrayRef values) {
+  for (SymInt value : values)
+    if (value.is_symbolic()) return true;
+  return false;
+}
+
+}  // namespace umbra

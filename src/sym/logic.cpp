@@ -1,0 +1,145 @@
+// Minimum and maximum, relations, and, or, not.
+#include "umbra/core/error.h"
+#include "umbra/sym/expression.h"
+#include "umbra/sym/shape_env.h"
+
+namespace umbra::sym {
+namespace {
+
+using ExpressionList = SmallVector<const Expression*, 8>;
+
+bool before(const Expression* a, const Expression* b) { return compare(a, b) < 0; }
+
+void flatten(Kind kind, Terms values, ExpressionList& out) {
+  for (const Expression* value : values) {
+    if (value->is(kind))
+      flatten(kind, value->args(), out);
+    else if (std::find(out.begin(), out.end(), value) == out.end())
+      out.push_back(value);
+  }
+}
+
+Kind negated(Kind kind) { return kind == Kind::Eq ? Kind::Ne : Kind::Eq; }
+
+}  // namespace
+
+const Expression* ExpressionTable::extremum(Kind kind, Terms values) {
+  bool floating = false;
+  for (const Expression* value : values) floating |= value->type() == Type::Float;
+  ExpressionList all;
+  flatten(kind, values, all);
+  if (floating) {
+    for (const Expression*& value : all) value = to_float(value);
+  } else {
+    // A value that another one is known to reach or pass does not matter.
+    for (size_t i = all.size(); i-- > 0 && all.size() > 1;) {
+      bool needless = false;
+      for (size_t j = 0; j < all.size() && !needless; ++j) {
+        if (i == j) continue;
+        const Expression* covered = kind == Kind::Max ? relation(Kind::Le, all[i], all[j]) : relation(Kind::Le, all[j], all[i]);
+        needless = env_.known(covered) == 1;
+      }
+      if (needless) all.erase(i);
+    }
+  }
+  if (all.size() == 1) return all[0];
+  std::sort(all.begin(), all.end(), before);
+  const Expression* result = intern(kind, floating ? Type::Float : Type::Int, all);
+  bool numbers = std::all_of(all.begin(), all.end(), [](const Expression* a) { return a->is_number(); });
+  return numbers && floating ? real(result->hint_float()) : result;
+}
+
+const Expression* ExpressionTable::where(const Expression* condition, const Expression* yes, const Expression* no) {
+  if (condition->is(Kind::Boolean)) return condition->truth() ? yes : no;
+  if (yes == no) return yes;
+  bool floating = yes->type() == Type::Float || no->type() == Type::Float;
+  const Expression* args[] = {condition, floating ? to_float(yes) : yes, floating ? to_float(no) : no};
+  return intern(Kind::Where, args[1]->type(), Terms(args, 3));
+}
+
+const Expression* ExpressionTable::relation(Kind kind, const Expression* a, const Expression* b) {
+  bool floating = a->type() == Type::Float || b->type() == Type::Float;
+  if (floating) {
+    a = to_float(a);
+    b = to_float(b);
+  }
+  if (a == b) return boolean(kind == Kind::Eq || kind == Kind::Le);
+  if (a->type() == Type::Bool || b->type() == Type::Bool) {
+    check<TypeError>(a->type() == b->type() && (kind == Kind::Eq || kind == Kind::Ne), "cannot compare a bool and a number");
+    const Expression* yes[] = {a, b};
+    const Expression* no[] = {logical_not(a), logical_not(b)};
+    const Expression* equal[] = {logical(Kind::And, Terms(yes, 2)), logical(Kind::And, Terms(no, 2))};
+    const Expression* either = logical(Kind::Or, Terms(equal, 2));
+    return kind == Kind::Eq ? either : logical_not(either);
+  }
+  // Equality has no direction: the number stands on the right, as people write it.
+  if ((kind == Kind::Eq || kind == Kind::Ne) && (a->is_number() || (!b->is_number() && compare(a, b) > 0))) std::swap(a, b);
+  const Expression* args[] = {a, b};
+  const Expression* result = intern(kind, Type::Bool, Terms(args, 2));
+  if (a->is_number() && b->is_number()) return boolean(result->hint_int() != 0);
+  return result;
+}
+
+const Expression* ExpressionTable::logical(Kind kind, Terms values) {
+  bool absorbing = kind == Kind::Or;
+  ExpressionList flat, all;
+  flatten(kind, values, flat);
+  for (const Expression* value : flat) {
+    check<TypeError>(value->type() == Type::Bool, "and, or: not a bool");
+    if (value->is(Kind::Boolean)) {
+      if (value->truth() == absorbing) return value;
+      continue;
+    }
+    all.push_back(value);
+  }
+  if (all.empty()) return boolean(!absorbing);
+  if (all.size() == 1) return all[0];
+  for (const Expression* value : all)
+    if (std::find(all.begin(), all.end(), logical_not(value)) != all.end()) return boolean(absorbing);
+  std::sort(all.begin(), all.end(), before);
+  return intern(kind, Type::Bool, all);
+}
+
+const Expression* ExpressionTable::logical_not(const Expression* a) {
+  switch (a->kind()) {
+    case Kind::Boolean: return boolean(!a->truth());
+    case Kind::Not: return a->arg(0);
+    case Kind::Eq:
+    case Kind::Ne: return relation(negated(a->kind()), a->arg(0), a->arg(1));
+    case Kind::Lt: return relation(Kind::Le, a->arg(1), a->arg(0));
+    case Kind::Le: return relation(Kind::Lt, a->arg(1), a->arg(0));
+    default: check<TypeError>(a->type() == Type::Bool, "not: not a bool"); return intern(Kind::Not, Type::Bool, Terms(&a, 1));
+  }
+}
+
+const Expression* ExpressionTable::make(Kind kind, Terms args) {
+  switch (kind) {
+    case Kind::Add: return add(args);
+    case Kind::Mul: return multiply(args);
+    case Kind::Pow:
+    case Kind::PowByNatural:
+    case Kind::FloatPow: return power(args[0], args[1]);
+    case Kind::FloorDiv: return floor_divide(args[0], args[1]);
+    case Kind::Mod: return modulo(args[0], args[1]);
+    case Kind::Min:
+    case Kind::Max: return extremum(kind, args);
+    case Kind::IntTrueDiv:
+    case Kind::FloatTrueDiv: return true_divide(args[0], args[1]);
+    case Kind::ToFloat: return to_float(args[0]);
+    case Kind::Sqrt: return square_root(args[0]);
+    case Kind::FloorToInt:
+    case Kind::CeilToInt:
+    case Kind::TruncToInt: return round(kind, args[0]);
+    case Kind::Where: return where(args[0], args[1], args[2]);
+    case Kind::Eq:
+    case Kind::Ne:
+    case Kind::Lt:
+    case Kind::Le: return relation(kind, args[0], args[1]);
+    case Kind::And:
+    case Kind::Or: return logical(kind, args);
+    case Kind::Not: return logical_not(args[0]);
+    default: fail<Error>("an atom has no arguments");
+  }
+}
+
+}  // namespace umbra::sym

@@ -1,0 +1,319 @@
+#include "umbra/sym/print.h"
+
+#include <charconv>
+#include <cmath>
+#include <cstdio>
+#include <cstdlib>
+
+#include "umbra/sym/shape_env.h"
+
+namespace umbra::sym {
+namespace {
+
+// How tightly sympy says an expression binds; one that binds no tighter than its surroundings gets parentheses.
+constexpr int kOr = 20, kAnd = 30, kRelation = 35, kBitOr = 36, kBitAnd = 38, kAdd = 40, kMul = 50, kPow = 60, kFunction = 70,
+              kNot = 100, kAlmostAtom = 999, kAtom = 1000;
+
+bool negative_coefficient(const Expression* a) {
+  const Expression* first = a->arg(0);
+  return (first->is(Kind::Integer) && first->integer() < 0) || (first->is(Kind::Float) && first->real() < 0);
+}
+
+int precedence(const Expression* a) {
+  switch (a->kind()) {
+    case Kind::Integer: return a->integer() < 0 ? kAdd : kAtom;
+    case Kind::Float: return a->real() < 0 ? kAdd : kAtom;
+    case Kind::Add: return kAdd;
+    case Kind::Mul: return negative_coefficient(a) ? kAdd : kMul;
+    case Kind::Pow:
+    case Kind::FloatPow: return kPow;
+    case Kind::PowByNatural: return kMul;
+    case Kind::FloorDiv:
+    case Kind::Mod:
+    case Kind::IntTrueDiv:
+    case Kind::FloatTrueDiv:
+    case Kind::Where:
+    case Kind::Lt:
+    case Kind::Le: return kRelation;
+    case Kind::Eq:
+    case Kind::Ne: return kMul;
+    case Kind::And: return kAnd;
+    case Kind::Or: return kOr;
+    case Kind::Not: return kNot;
+    case Kind::ToFloat:
+    case Kind::Sqrt:
+    case Kind::FloorToInt:
+    case Kind::CeilToInt:
+    case Kind::TruncToInt: return kFunction;
+    default: return kAtom;
+  }
+}
+
+std::string_view relation_sign(const Expression* a) {
+  switch (a->kind()) {
+    case Kind::Eq: return " == ";
+    case Kind::Ne: return " != ";
+    case Kind::Lt: return prints_flipped(a) ? " > " : " < ";
+    default: return prints_flipped(a) ? " >= " : " <= ";
+  }
+}
+
+const Expression* left(const Expression* a) { return a->arg(prints_flipped(a) ? 1 : 0); }
+const Expression* right(const Expression* a) { return a->arg(prints_flipped(a) ? 0 : 1); }
+
+/// What the printers share: parentheses and joining.
+class Printer {
+ public:
+  virtual ~Printer() = default;
+  virtual std::string print(const Expression* a) const = 0;
+
+ protected:
+  std::string parenthesised(const Expression* a, int level) const {
+    std::string text = print(a);
+    return precedence(a) <= level ? "(" + text + ")" : text;
+  }
+  template <class List> std::string join(const List& values, std::string_view separator, int level) const {
+    std::string out;
+    for (const Expression* value : values) {
+      if (!out.empty()) out += separator;
+      out += parenthesised(value, level);
+    }
+    return out;
+  }
+  std::string call(std::string_view name, Terms args) const { return std::string(name) + "(" + join(args, ", ", 0) + ")"; }
+  std::string relation(const Expression* a) const {
+    std::string text = parenthesised(left(a), precedence(a));
+    text += relation_sign(a);
+    return text + parenthesised(right(a), precedence(a));
+  }
+};
+
+/// sympy's str.
+class TextPrinter final : public Printer {
+ public:
+  std::string print(const Expression* a) const override {
+    switch (a->kind()) {
+      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Float: return float_text(a->real());
+      case Kind::Boolean: return a->truth() ? "True" : "False";
+      case Kind::Symbol: return a->env().symbol(a).name;
+      case Kind::Add: return sum(a);
+      case Kind::Mul: return product(a);
+      case Kind::Pow: return parenthesised(a->arg(0), kPow) + "**" + parenthesised(a->arg(1), kPow);
+      case Kind::FloorDiv:
+        return "(" + parenthesised(a->arg(0), kAlmostAtom) + "//" + parenthesised(a->arg(1), kAlmostAtom) + ")";
+      case Kind::Eq: return call("Eq", a->args());
+      case Kind::Ne: return call("Ne", a->args());
+      case Kind::Lt:
+      case Kind::Le: return relation(a);
+      case Kind::And: return join(a->args(), " & ", kBitAnd);
+      case Kind::Or: return join(a->args(), " | ", kBitOr);
+      case Kind::Not: return "~" + parenthesised(a->arg(0), kNot);
+      default: return call(function_name(a), a->args());
+    }
+  }
+
+ private:
+  std::string sum(const Expression* a) const {
+    std::string out;
+    for (const Expression* term : a->args()) {
+      std::string text = print(term);
+      bool minus = text.front() == '-';
+      if (minus) text.erase(0, 1);
+      if (precedence(term) < kAdd) text = "(" + text + ")";
+      if (out.empty())
+        out = minus ? "-" + text : text;
+      else
+        out += (minus ? " - " : " + ") + text;
+    }
+    return out;
+  }
+
+  std::string product(const Expression* a) const {
+    bool minus = negative_coefficient(a);
+    std::string out = minus ? "-" : "";
+    Terms factors = a->args();
+    bool first = true;
+    if (minus) {
+      const Expression* coefficient = factors[0];
+      factors = factors.drop_front();
+      if (!coefficient->is_integer(-1)) {
+        std::string digits = print(coefficient);
+        out += digits.substr(1);
+        first = false;
+      }
+    }
+    for (const Expression* factor : factors) {
+      if (!first) out += "*";
+      first = false;
+      out += parenthesised(factor, precedence(a));
+    }
+    return out;
+  }
+};
+
+/// sympy's srepr.
+class SreprPrinter final : public Printer {
+ public:
+  std::string print(const Expression* a) const override {
+    switch (a->kind()) {
+      case Kind::Integer: return "Integer(" + std::to_string(a->integer()) + ")";
+      case Kind::Float: return "Float('" + float_text(a->real(), 17) + "', precision=53)";
+      case Kind::Boolean: return a->truth() ? "true" : "false";
+      case Kind::Symbol: return symbol(a);
+      case Kind::Mul: return product(a);
+      case Kind::Lt:
+      case Kind::Le: return std::string(function_name(a)) + "(" + print(left(a)) + ", " + print(right(a)) + ")";
+      default: return call(function_name(a), a->args());
+    }
+  }
+
+ private:
+  static std::string symbol(const Expression* a) {
+    const Symbol& symbol = a->env().symbol(a);
+    std::string out = "Symbol('" + symbol.name + "'";
+    if (symbol.positive) out += ", positive=True";
+    if (symbol.type == Type::Int) out += ", integer=True";
+    if (symbol.type == Type::Float) out += ", real=True";
+    return out + ")";
+  }
+  /// sympy splits a negative coefficient: `Mul(Integer(-1), Integer(2), ...)`.
+  std::string product(const Expression* a) const {
+    const Expression* coefficient = a->arg(0);
+    if (!coefficient->is(Kind::Integer) || coefficient->integer() >= -1) return call("Mul", a->args());
+    std::string out = "Mul(Integer(-1), Integer(" + print_magnitude(coefficient->integer()) + ")";
+    for (const Expression* factor : a->args().drop_front()) out += ", " + print(factor);
+    return out + ")";
+  }
+  static std::string print_magnitude(int64_t value) { return std::to_string(0 - static_cast<uint64_t>(value)); }
+};
+
+/// Python code.
+class PythonPrinter final : public Printer {
+ public:
+  explicit PythonPrinter(const std::function<std::string(const Expression*)>& name) : name_(name) {}
+  std::string print(const Expression* a) const override {
+    switch (a->kind()) {
+      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Float: return shortest(a->real());
+      case Kind::Boolean: return a->truth() ? "True" : "False";
+      case Kind::Symbol: return name_(a);
+      case Kind::Add: return join(constant_first(a), " + ", kAdd);
+      case Kind::Mul: return join(a->args(), "*", precedence(a));
+      case Kind::Pow: return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
+      case Kind::PowByNatural:
+      case Kind::FloatPow: return join(a->args(), " ** ", kPow);
+      case Kind::FloorDiv: return join(a->args(), " // ", kAlmostAtom);
+      case Kind::Mod: return join(a->args(), " % ", kAlmostAtom);
+      case Kind::IntTrueDiv:
+      case Kind::FloatTrueDiv: return join(a->args(), " / ", kAlmostAtom);
+      case Kind::Min: return call("torch.sym_min", a->args());
+      case Kind::Max: return call("torch.sym_max", a->args());
+      case Kind::ToFloat: return call("torch.sym_float", a->args());
+      case Kind::Sqrt: return call("torch._sym_sqrt", a->args());
+      case Kind::FloorToInt: return call("math.floor", a->args());
+      case Kind::CeilToInt: return call("math.ceil", a->args());
+      case Kind::TruncToInt: return call("math.trunc", a->args());
+      case Kind::Where: return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
+      case Kind::Eq:
+      case Kind::Ne:
+      case Kind::Lt:
+      case Kind::Le: return relation(a);
+      case Kind::And: return join(a->args(), " and ", kAnd);
+      case Kind::Or: return join(a->args(), " or ", kOr);
+      case Kind::Not: return "not (" + print(a->arg(0)) + ")";
+    }
+    return {};
+  }
+
+ private:
+  static std::vector<const Expression*> constant_first(const Expression* a) {
+    std::vector<const Expression*> terms = a->args().vec();
+    std::stable_sort(terms.begin(), terms.end(), [](const Expression* x, const Expression* y) { return compare(x, y) < 0; });
+    return terms;
+  }
+  static std::string shortest(double value) {
+    char buffer[40];
+    auto [end, error] = std::to_chars(buffer, buffer + sizeof buffer, value);
+    std::string text(buffer, end);
+    return text.find_first_of(".en") == std::string::npos ? text + ".0" : text;
+  }
+  const std::function<std::string(const Expression*)>& name_;
+};
+
+}  // namespace
+
+bool prints_flipped(const Expression* a) {
+  return (a->is(Kind::Lt) || a->is(Kind::Le)) && a->arg(0)->is_number();
+}
+
+std::string_view function_name(const Expression* a) {
+  switch (a->kind()) {
+    case Kind::Integer: return "Integer";
+    case Kind::Float: return "Float";
+    case Kind::Boolean: return a->truth() ? "BooleanTrue" : "BooleanFalse";
+    case Kind::Symbol: return "Symbol";
+    case Kind::Add: return "Add";
+    case Kind::Mul: return "Mul";
+    case Kind::Pow: return "Pow";
+    case Kind::PowByNatural: return "PowByNatural";
+    case Kind::FloorDiv: return "FloorDiv";
+    // PyTorch's Mod is the one for operands that are known to be nonnegative.
+    case Kind::Mod: return assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1)) ? "Mod" : "PythonMod";
+    case Kind::Min: return "Min";
+    case Kind::Max: return "Max";
+    case Kind::IntTrueDiv: return "IntTrueDiv";
+    case Kind::FloatTrueDiv: return "FloatTrueDiv";
+    case Kind::FloatPow: return "FloatPow";
+    case Kind::ToFloat: return "ToFloat";
+    case Kind::Sqrt: return "OpaqueUnaryFn_sqrt";
+    case Kind::FloorToInt: return "FloorToInt";
+    case Kind::CeilToInt: return "CeilToInt";
+    case Kind::TruncToInt: return "TruncToInt";
+    case Kind::Where: return "Where";
+    case Kind::Eq: return "Equality";
+    case Kind::Ne: return "Unequality";
+    case Kind::Lt: return prints_flipped(a) ? "StrictGreaterThan" : "StrictLessThan";
+    case Kind::Le: return prints_flipped(a) ? "GreaterThan" : "LessThan";
+    case Kind::And: return "And";
+    case Kind::Or: return "Or";
+    case Kind::Not: return "Not";
+  }
+  return {};
+}
+
+std::string float_text(double value, int digits) {
+  if (std::isnan(value)) return "nan";
+  if (std::isinf(value)) return value < 0 ? "-oo" : "oo";
+  if (value == 0) return "0.0";
+  char buffer[64];
+  std::snprintf(buffer, sizeof buffer, "%.*e", digits - 1, value);
+  std::string text = buffer;
+  size_t mark = text.find('e');
+  int exponent = std::atoi(text.c_str() + mark + 1);
+  std::string mantissa = text.substr(0, mark), sign;
+  if (mantissa[0] == '-') {
+    sign = "-";
+    mantissa.erase(0, 1);
+  }
+  std::string all = mantissa.substr(0, 1) + mantissa.substr(2);
+  while (all.size() > 1 && all.back() == '0') all.pop_back();
+  // sympy writes plainly what lies between 1e-5 and the precision.
+  if (exponent <= -5 || exponent >= digits) {
+    std::string fraction = all.size() > 1 ? all.substr(1) : "0";
+    return sign + all[0] + "." + fraction + "e" + (exponent < 0 ? "-" : "+") + std::to_string(std::abs(exponent));
+  }
+  if (exponent < 0) return sign + "0." + std::string(-exponent - 1, '0') + all;
+  size_t whole = static_cast<size_t>(exponent) + 1;
+  if (all.size() < whole) all.append(whole - all.size(), '0');
+  std::string fraction = all.substr(whole);
+  return sign + all.substr(0, whole) + "." + (fraction.empty() ? "0" : fraction);
+}
+
+std::string to_text(const Expression* a) { return TextPrinter().print(a); }
+std::string to_srepr(const Expression* a) { return SreprPrinter().print(a); }
+std::string to_python(const Expression* a, const std::function<std::string(const Expression*)>& name) {
+  return PythonPrinter(name).print(a);
+}
+
+}  // namespace umbra::sym

@@ -1,0 +1,220 @@
+// Symbols, handles, substitution and evaluation.
+#include "umbra/sym/shape_env.h"
+
+#include "sym/source_hash.h"
+#include "umbra/core/error.h"
+#include "umbra/sym/print.h"
+
+namespace umbra::sym {
+
+// ---- bindings ----------------------------------------------------------------------------------------------------------
+void Bindings::set(const Expression* symbol, int64_t value) {
+  if (symbol->symbol_index() >= values_.size()) values_.resize(symbol->symbol_index() + 1);
+  values_[symbol->symbol_index()] = Number{Type::Int, value, 0};
+}
+
+void Bindings::set(const Expression* symbol, double value) {
+  if (symbol->symbol_index() >= values_.size()) values_.resize(symbol->symbol_index() + 1);
+  values_[symbol->symbol_index()] = Number{Type::Float, 0, value};
+}
+
+const Number* Bindings::find(const Expression* symbol) const {
+  uint32_t index = symbol->symbol_index();
+  return index < values_.size() && values_[index] ? &*values_[index] : nullptr;
+}
+
+// ---- symbols -----------------------------------------------------------------------------------------------------------
+ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), table_(*this) {}
+ShapeEnv::~ShapeEnv() = default;
+
+const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
+  auto index = static_cast<uint32_t>(symbols_.size());
+  symbol.initial = symbol.range;
+  bool backed = symbol.backed;
+  symbols_.push_back(std::move(symbol));
+  auto* node = const_cast<Expression*>(table_.symbol(index));
+  node->unbacked_ = !backed;
+  if (hint) {
+    node->has_hint_ = true;
+    if (hint->type == Type::Float)
+      node->hint_real_ = hint->real;
+    else
+      node->hint_integer_ = hint->integer;
+  }
+  symbols_.back().expression = node;
+  names_.emplace(symbols_.back().name, node);
+  return node;
+}
+
+std::string ShapeEnv::symbol_name(const std::string& source) {
+  if (options_.naming == Naming::Sequential) return "s" + std::to_string(backed_count_++);
+  uint32_t number = source_number(source);
+  while (names_.count("s" + std::to_string(number))) ++number;
+  return "s" + std::to_string(number);
+}
+
+SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const SymbolOptions& options) {
+  if (options.range)
+    check<ConstraintViolationError>(options.range->contains(hint), hint, " not in range ", to_string(*options.range));
+  if (options.policy == Policy::Static) return hint;
+  if (options_.specialize_zero_one && (hint == 0 || hint == 1)) {
+    if (!options.dim.empty() || options.marked_dynamic) specialized_dims_.push_back({options.dim, source, hint});
+    return hint;
+  }
+  bool duck = options.policy == Policy::Duck && options_.duck_shape && options.dim.empty() && options.size;
+  if (duck) {
+    if (auto known = duck_.find(hint); known != duck_.end()) {
+      add_source(known->second, source);
+      return SymInt(known->second);
+    }
+  }
+  Symbol symbol;
+  symbol.name = symbol_name(source);
+  symbol.positive = options.size && hint >= 0;
+  symbol.promised = options.range;
+  symbol.dim = options.dim;
+  symbol.marked_dynamic = options.marked_dynamic;
+  symbol.sources.push_back(source);
+  if (options.size) symbol.range.lower = options_.specialize_zero_one ? 2 : 0;
+  if (options.range) {
+    // The program is captured for sizes of two and more, whatever smaller ones the Dim promises.
+    Range both = options.range->intersect(symbol.range);
+    symbol.range = both.contains(hint) ? both : *options.range;
+  }
+  Number number{Type::Int, hint, 0};
+  const Expression* expression = new_symbol(std::move(symbol), &number);
+  if (duck) duck_.emplace(hint, expression);
+  return SymInt(expression);
+}
+
+SymInt ShapeEnv::create_unbacked(Range range, bool size_like) {
+  Symbol symbol;
+  symbol.name = "u" + std::to_string(unbacked_count_++);
+  symbol.backed = false;
+  symbol.size_like = size_like;
+  symbol.range = size_like ? range.intersect({0}) : range;
+  return SymInt(new_symbol(std::move(symbol), nullptr));
+}
+
+SymFloat ShapeEnv::create_unbacked_float() {
+  Symbol symbol;
+  symbol.name = "zuf" + std::to_string(unbacked_float_count_++);
+  symbol.backed = false;
+  symbol.type = Type::Float;
+  return SymFloat(new_symbol(std::move(symbol), nullptr));
+}
+
+SymBool ShapeEnv::create_unbacked_bool() { return sym_eq(create_unbacked({0, 1}), 1); }
+
+const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint, Range range) {
+  if (const Expression* known = find_symbol(name)) return known;
+  Symbol symbol;
+  symbol.name = std::string(name);
+  symbol.backed = !name.starts_with('u');
+  symbol.positive = positive;
+  symbol.range = positive ? range.intersect({1}) : range;
+  Number number{Type::Int, hint.value_or(0), 0};
+  return new_symbol(std::move(symbol), hint ? &number : nullptr);
+}
+
+const Expression* ShapeEnv::find_symbol(std::string_view name) const {
+  auto known = names_.find(std::string(name));
+  return known == names_.end() ? nullptr : known->second;
+}
+
+void ShapeEnv::mark_size_like(SymInt value) {
+  if (!value.is_symbolic()) return;
+  const Expression* a = simplify(expression(value));
+  if (a->is(Kind::Symbol) && a->unbacked()) symbols_[a->symbol_index()].size_like = true;
+  sym_bool(table_.relation(Kind::Le, table_.integer(0), a)).expect_true("");
+}
+
+// ---- handles -----------------------------------------------------------------------------------------------------------
+const Expression* ShapeEnv::expression(SymInt value) {
+  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.integer(value.value());
+}
+const Expression* ShapeEnv::expression(const SymFloat& value) {
+  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.real(value.value());
+}
+const Expression* ShapeEnv::expression(const SymBool& value) {
+  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.boolean(value.value());
+}
+
+SymInt ShapeEnv::sym_int(const Expression* a) {
+  if (!a->is(Kind::Integer)) return SymInt(a);
+  // Numbers below this would be taken for pointers.
+  check(a->integer() >= -(int64_t{1} << 62), "overflow: the size ", a->integer(), " is out of range");
+  return a->integer();
+}
+SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }
+SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }
+
+// ---- rewriting ---------------------------------------------------------------------------------------------------------
+namespace {
+/// Kinds whose normal form depends on ranges, and which may therefore become simpler as more is known.
+bool depends_on_ranges(Kind kind) {
+  return kind == Kind::Min || kind == Kind::Max || kind == Kind::FloorDiv || kind == Kind::Mod || kind == Kind::Where;
+}
+}  // namespace
+
+const Expression* ShapeEnv::simplify(const Expression* a) {
+  if (version_ == 1 || a->is_number() || a->is(Kind::Boolean)) return a;
+  if (a->is(Kind::Symbol)) {
+    const Expression* by = symbols_[a->symbol_index()].replacement;
+    return by ? simplify(by) : a;
+  }
+  if (a->simplified_version_ == version_) return a->simplified_;
+  SmallVector<const Expression*, 8> args;
+  bool changed = depends_on_ranges(a->kind());
+  for (const Expression* arg : a->args()) {
+    args.push_back(simplify(arg));
+    changed |= args.back() != arg;
+  }
+  const Expression* result = changed ? table_.make(a->kind(), args) : a;
+  if (!bounds_.empty())
+    if (auto bound = bounds_.find(result); bound != bounds_.end() && bound->second.is_point())
+      result = table_.integer(bound->second.lower);
+  a->simplified_ = result;
+  a->simplified_version_ = version_;
+  return result;
+}
+
+SymInt ShapeEnv::simplify(SymInt value) { return value.is_symbolic() ? sym_int(simplify(expression(value))) : value; }
+
+const Expression* ShapeEnv::substitute(const Expression* a, const std::function<const Expression*(const Expression*)>& symbol) {
+  if (a->is(Kind::Symbol)) return symbol(a);
+  if (a->args().empty()) return a;
+  SmallVector<const Expression*, 8> args;
+  bool changed = false;
+  for (const Expression* arg : a->args()) {
+    args.push_back(substitute(arg, symbol));
+    changed |= args.back() != arg;
+  }
+  return changed ? table_.make(a->kind(), args) : a;
+}
+
+std::optional<Number> ShapeEnv::evaluate(const Expression* a, const Bindings& bindings) const {
+  if (a->is(Kind::Symbol)) {
+    if (const Number* bound = bindings.find(a)) return *bound;
+    // A symbol that is known to be another's function is bound through it.
+    const Expression* by = symbols_[a->symbol_index()].replacement;
+    return by ? evaluate(by, bindings) : std::nullopt;
+  }
+  SmallVector<Number, 8> values;
+  for (const Expression* arg : a->args()) {
+    std::optional<Number> value = evaluate(arg, bindings);
+    if (!value) return std::nullopt;
+    values.push_back(*value);
+  }
+  Number result;
+  if (!evaluate_node(*a, values, result)) return std::nullopt;
+  return result;
+}
+
+std::optional<int64_t> ShapeEnv::evaluate(SymInt value, const Bindings& bindings) const {
+  if (!value.is_symbolic()) return value.value();
+  std::optional<Number> number = evaluate(static_cast<const Expression*>(value.node()), bindings);
+  return number ? std::optional(number->integer) : std::nullopt;
+}
+
+}  // namespace umbra::sym
