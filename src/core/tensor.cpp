@@ -192,8 +192,7 @@ Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype
   SymInt bytes = storage_bytes(sizes, strides, 0, item_size(dtype));
   bool real = device.type == DeviceType::CPU;
   Storage storage = real ? StorageImpl::allocate(bytes.guard_int()) : StorageImpl::without_data(bytes, device);
-  DispatchKey key = real ? DispatchKey::CPU : device.type == DeviceType::Meta ? DispatchKey::Meta : DispatchKey::CUDA;
-  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, key);
+  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, backend_key(device));
   impl->set_geometry(sizes, strides);
   return Tensor(std::move(impl));
 }

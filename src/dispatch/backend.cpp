@@ -18,8 +18,11 @@ void resolve_lazy_bits(const Operator& op, Value* frame) {
   static const Operator& clone = get_operator("aten::clone");
   auto plain = [](const Tensor& t) {
     Value inner[2] = {Value::borrow(t), Value()};
-    clone.definition().all_backends(inner);
-    return inner[0].take_tensor();
+    SpecList specs;
+    clone.definition().meta(specs, inner);
+    Tensor copy = allocate_tensor(specs[0].sizes, specs[0].strides, specs[0].dtype, specs[0].device);
+    clone.definition().cpu(&copy, inner);
+    return copy;
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (frame[i].is_tensor()) {
@@ -229,7 +232,7 @@ void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor
   if (d.view) return run_view(d, frame);
   if (d.composite) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
-  if (with_data && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
+  if (with_data && !d.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
   if (op.functional() && !d.mutate) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
   if (d.mutate) return run.mutate(op, frame);
   if (d.meta && (d.cpu || !with_data)) return run.functional(op, frame);

@@ -37,8 +37,8 @@ OperatorBuilder& OperatorBuilder::out(const char* overload, std::vector<std::str
   return *this;
 }
 
-void OperatorBuilder::check_kernel_arity(size_t count) const {
-  check(count > op_->argument_count() && count <= op_->argument_count() + 4, op_->name(),
+void OperatorBuilder::check_kernel_arity(size_t arguments, size_t outputs) const {
+  check(arguments == op_->argument_count() && outputs == op_->return_count(), op_->name(),
         ": a kernel takes the outputs and then the schema's arguments");
 }
 
@@ -66,7 +66,7 @@ GradientSource resolve_source(const Operator& op, const std::string& name) {
     std::string property = name.substr(dot + 1);
     if (i >= 0 && property == "sym_sizes") return {Kind::Sizes, i};
     if (i >= 0 && property == "dtype") return {Kind::DTypeOf, i};
-    if (i >= 0 && property == "options") return {Kind::Options, i};
+    if (i >= 0 && property == "device") return {Kind::DeviceOf, i};
   }
   fail(op.name(), ": a gradient names '", name, "', which the schema does not have");
 }
@@ -106,6 +106,10 @@ OperatorBuilder& OperatorBuilder::tangent(TangentRule rule) {
 }
 OperatorBuilder& OperatorBuilder::elementwise() {
   definition().elementwise = true;
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::reads_lazy_bits() {
+  definition().reads_lazy_bits = true;
   return *this;
 }
 OperatorBuilder& OperatorBuilder::random() {

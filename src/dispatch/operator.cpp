@@ -20,6 +20,7 @@ Operator::Operator(Schema schema)
       is_view_(schema_.is_view()) {
   for (size_t i = 0; i < schema_.arguments.size(); ++i) {
     SchemaType::Base base = schema_.arguments[i].type.base;
+    if (base == SchemaType::Base::Device) device_position_ = static_cast<int>(i);
     if (base == SchemaType::Base::Tensor || base == SchemaType::Base::Any) tensor_positions_.push_back(static_cast<int>(i));
   }
 }
@@ -34,7 +35,10 @@ DispatchKeySet Operator::keys(const Value* frame) const {
   DispatchKeySet keys;
   for (int position : tensor_positions_) frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });
   const DispatchState& state = dispatch_state();
-  if ((keys & kBackendKeys).empty()) keys |= DispatchKey::CPU;  // factories: the backend's kernel looks at the device
+  if (device_position_ >= 0 && !frame[device_position_].is_none())
+    keys = (keys - kBackendKeys) | backend_key(frame[device_position_].to_device());
+  else if ((keys & kBackendKeys).empty())
+    keys |= DispatchKey::CPU;
   return (keys | state.include) - state.exclude;
 }
 

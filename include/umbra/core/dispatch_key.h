@@ -4,6 +4,8 @@
 #include <bit>
 #include <cstdint>
 
+#include "umbra/core/device.h"
+
 namespace umbra {
 
 enum class DispatchKey : uint8_t {
@@ -49,5 +51,11 @@ class DispatchKeySet {
 /// The backends: where a call ends.
 inline constexpr DispatchKeySet kBackendKeys =
     DispatchKeySet(DispatchKey::CPU) | DispatchKey::CUDA | DispatchKey::Meta;
+
+inline DispatchKey backend_key(Device device) {
+  return device.type == DeviceType::CPU    ? DispatchKey::CPU
+         : device.type == DeviceType::Meta ? DispatchKey::Meta
+                                           : DispatchKey::CUDA;
+}
 
 }  // namespace umbra

@@ -103,9 +103,9 @@ template <class F> const void* context_of(F f) {
 }
 
 /// Calls a function with arguments read from a frame, the first ones given directly.
-template <class F, size_t kSkip, class... First, size_t... I>
-decltype(auto) apply_frame(F&& f, const Value* frame, std::index_sequence<I...>, First&&... first) {
-  using Arguments = typename Signature<std::decay_t<F>>::Arguments;
+template <size_t kSkip, class F, size_t... I, class... First>
+decltype(auto) apply_frame(const F& f, const Value* frame, std::index_sequence<I...>, First&&... first) {
+  using Arguments = typename Signature<F>::Arguments;
   return f(std::forward<First>(first)..., Unbox<std::tuple_element_t<I + kSkip, Arguments>>::from(frame[I])...);
 }
 
@@ -115,9 +115,9 @@ template <class F> BoxedFunction box_function(F f) {
             decltype(auto) call = callable<F>(context);
             constexpr size_t n = Signature<F>::kCount;
             if constexpr (std::is_void_v<typename Signature<F>::Return>)
-              apply_frame<decltype(call), 0>(call, frame, std::make_index_sequence<n>());
+              apply_frame<0, F>(call, frame, std::make_index_sequence<n>());
             else
-              store(frame, apply_frame<decltype(call), 0>(call, frame, std::make_index_sequence<n>()));
+              store(frame, apply_frame<0, F>(call, frame, std::make_index_sequence<n>()));
           },
           context_of(std::move(f))};
 }
@@ -126,18 +126,18 @@ template <class F> BoxedFunction box_function(F f) {
 template <class F> BoxedMeta box_meta(F f) {
   return {[](const void* context, SpecList& out, Value* frame) {
             decltype(auto) call = callable<F>(context);
-            append(out, apply_frame<decltype(call), 0>(call, frame, std::make_index_sequence<Signature<F>::kCount>()));
+            append(out, apply_frame<0, F>(call, frame, std::make_index_sequence<Signature<F>::kCount>()));
           },
           context_of(std::move(f))};
 }
 
-/// How many outputs a kernel takes before its arguments: it has that many parameters more than the schema.
+/// f(outputs..., arguments...), which fills the outputs.
 template <class F, size_t kOutputs> BoxedKernel box_kernel(F f) {
   return {[](const void* context, const Tensor* outputs, Value* frame) {
             decltype(auto) call = callable<F>(context);
             constexpr size_t n = Signature<F>::kCount - kOutputs;
             [&]<size_t... O>(std::index_sequence<O...>) {
-              apply_frame<decltype(call), kOutputs>(call, frame, std::make_index_sequence<n>(), outputs[O]...);
+              apply_frame<kOutputs, F>(call, frame, std::make_index_sequence<n>(), outputs[O]...);
             }(std::make_index_sequence<kOutputs>());
           },
           context_of(std::move(f))};

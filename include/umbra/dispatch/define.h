@@ -33,21 +33,10 @@ class OperatorBuilder {
     definition().meta = boxing::box_meta(std::move(f));
     return *this;
   }
-  /// Fills the outputs: `void(const Tensor& out, arguments...)`, one `out` for each schema return.
-  template <class F> OperatorBuilder& cpu(F f) {
-    using S = boxing::Signature<std::decay_t<F>>;
-    constexpr size_t count = S::kCount;
-    check_kernel_arity(count);
-    size_t outputs = count - op_->argument_count();
-    if (outputs == 1) definition().cpu = boxing::box_kernel<std::decay_t<F>, 1>(f);
-    else if constexpr (count >= 2) {
-      if (outputs == 2) definition().cpu = boxing::box_kernel<std::decay_t<F>, 2>(f);
-      else if constexpr (count >= 3) {
-        if (outputs == 3) definition().cpu = boxing::box_kernel<std::decay_t<F>, 3>(f);
-        else if constexpr (count >= 4)
-          if (outputs == 4) definition().cpu = boxing::box_kernel<std::decay_t<F>, 4>(f);
-      }
-    }
+  /// Fills the outputs: `void(const Tensor& out, arguments...)`; `.cpu<2>(...)` where there are two.
+  template <size_t kOutputs = 1, class F> OperatorBuilder& cpu(F f) {
+    check_kernel_arity(boxing::Signature<F>::kCount - kOutputs, kOutputs);
+    definition().cpu = boxing::box_kernel<F, kOutputs>(std::move(f));
     return *this;
   }
   /// A view: returns an alias of its first argument, made by alias_tensor.
@@ -81,7 +70,7 @@ class OperatorBuilder {
     return *this;
   }
   /// The gradient of the arguments named in `inputs` ("self" or "self, weight"), from what `names` lists: "grad" (or "grad1"),
-  /// arguments, "result" (or "result1"), "x.sym_sizes", "x.dtype", "x.options", "needs" (a bool for each input). That, and only that,
+  /// arguments, "result" (or "result1"), "x.sym_sizes", "x.dtype", "x.device", "needs" (a bool for each input). That, and only that,
   /// is saved for the backward. Returns one Tensor an input (a tuple for several; a vector for a Tensor[] argument).
   template <class F> OperatorBuilder& gradient(const char* inputs, std::initializer_list<const char*> names, F f) {
     return add_gradient(inputs, names, boxing::box_function(std::move(f)));
@@ -93,6 +82,8 @@ class OperatorBuilder {
   OperatorBuilder& linear() { return tangent(TangentRule::Linear); }
   /// Each output element depends only on the input elements at its place: in-place variants write directly.
   OperatorBuilder& elementwise();
+  /// Its kernel takes lazily conjugated and negated inputs as they are.
+  OperatorBuilder& reads_lazy_bits();
   OperatorBuilder& random();
   OperatorBuilder& tags(std::initializer_list<const char*> tags);
   /// A family's shared definition: `.use(pointwise<functors::Gelu>())`.
@@ -106,7 +97,7 @@ class OperatorBuilder {
 
  private:
   OperatorBuilder& add_gradient(const char* inputs, std::initializer_list<const char*> names, BoxedFunction function);
-  void check_kernel_arity(size_t count) const;
+  void check_kernel_arity(size_t arguments, size_t outputs) const;
   Operator* op_;
 };
 

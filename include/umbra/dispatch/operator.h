@@ -60,7 +60,7 @@ using LayerFunction = void (*)(const Operator& op, DispatchKeySet keys, Value* f
 
 /// Where an input of a gradient formula comes from.
 struct GradientSource {
-  enum class Kind : uint8_t { Grad, Argument, Result, Sizes, DTypeOf, Options, NeedsInput };
+  enum class Kind : uint8_t { Grad, Argument, Result, Sizes, DTypeOf, DeviceOf, NeedsInput };
   Kind kind;
   int index = 0;
 };
@@ -95,6 +95,7 @@ struct Definition {
   bool not_differentiable = false;
   std::vector<bool> differentiable_outputs;  // empty: all floating ones
   bool elementwise = false;                  // output elements depend on input elements at their place: safe in place
+  bool reads_lazy_bits = false;              // its kernel takes conjugated and negated inputs as they are
   bool random = false;                       // draws from a generator
   std::vector<std::string> tags;
 };
@@ -147,6 +148,7 @@ class Operator {
   size_t frame_size_;
   bool is_inplace_, has_out_, is_mutable_, is_view_;
   std::vector<int> tensor_positions_;
+  int device_position_ = -1;  // of the argument that says where results go
   LayerFunction kernels_[static_cast<int>(DispatchKey::Count)] = {};
   Definition definition_;
   const Operator* functional_ = nullptr;

@@ -1,0 +1,193 @@
+#include "ops/common/shape.h"
+
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+
+SymShape broadcast_shapes(SymIntArrayRef a, SymIntArrayRef b) {
+  size_t rank = std::max(a.size(), b.size());
+  SymShape out(rank);
+  for (size_t i = 0; i < rank; ++i) {
+    size_t d = rank - 1 - i;
+    if (i >= a.size()) out[d] = b[b.size() - 1 - i];
+    else if (i >= b.size()) out[d] = a[a.size() - 1 - i];
+    else {
+      SymInt x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
+      if (x.same(y)) out[d] = x;
+      else if (x == 1) out[d] = y;
+      else if (y == 1) out[d] = x;
+      else if (x == y) out[d] = x.is_symbolic() ? y : x;
+      else
+        fail("The size of tensor a (", x, ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
+    }
+  }
+  return out;
+}
+
+SymShape expanded_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef target) {
+  size_t lead = target.size() - sizes.size();
+  SymShape out(target.size(), 0);
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    bool stretched = !sizes[d].same(target[lead + d]) && sizes[d] == 1;
+    out[lead + d] = stretched ? SymInt(0) : strides[d];
+  }
+  return out;
+}
+
+SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
+  SymShape out(shape);
+  SymInt known = 1;
+  int unknown = -1;
+  for (size_t i = 0; i < shape.size(); ++i) {
+    if (!shape[i].is_symbolic() && shape[i].value() == -1) {
+      check(unknown < 0, "only one dimension can be inferred");
+      unknown = static_cast<int>(i);
+    } else {
+      if (!shape[i].is_symbolic() && shape[i].value() < 0) fail("invalid shape dimension ", shape[i]);
+      known *= shape[i];
+    }
+  }
+  auto invalid = [&] { fail("shape '", to_string(shape), "' is invalid for input of size ", numel); };
+  if (unknown < 0) {
+    if (!known.same(numel) && known != numel) invalid();
+    return out;
+  }
+  if (known == 0) {
+    check(numel != 0, "cannot reshape tensor of 0 elements into shape ", to_string(shape),
+          " because the unspecified dimension size -1 can be any value and is ambiguous");
+    invalid();
+  }
+  SymInt rest = numel / known;
+  if (!(rest * known).same(numel) && numel % known != 0) invalid();
+  out[static_cast<size_t>(unknown)] = rest;
+  return out;
+}
+
+std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef shape) {
+  SymInt numel = product(sizes);
+  if (!numel.is_symbolic() && numel.value() == 0) {
+    if (SymIntArrayRef(sizes) == shape) return SymShape(strides);
+    return contiguous_strides(shape);
+  }
+  SymShape out(shape.size(), 1);
+  if (sizes.empty()) return out;
+  // Walks both shapes from the right. A run of input dimensions that lie in memory as one must be covered exactly by output
+  // dimensions.
+  int64_t to = static_cast<int64_t>(shape.size()) - 1;
+  SymInt base = strides.back(), run = 1, covered = 1;
+  for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
+    run *= sizes[d];
+    bool ends = d == 0 || (sizes[d - 1] != 1 && !(strides[d - 1].same(run * base) || strides[d - 1] == run * base));
+    if (!ends) continue;
+    while (to >= 0 && ((!covered.same(run) && covered < run) || shape[to] == 1)) {
+      out[to] = covered * base;
+      covered *= shape[to];
+      --to;
+    }
+    if (!covered.same(run) && covered != run) return std::nullopt;
+    if (d > 0) {
+      base = strides[d - 1];
+      run = covered = 1;
+    }
+  }
+  if (to != -1) return std::nullopt;
+  return out;
+}
+
+SymShape dense_strides_like(SymIntArrayRef sizes, SymIntArrayRef strides) {
+  // Dimensions in memory order; the outer one first where strides tie, as PyTorch breaks ties.
+  SmallVector<int, 6> order;
+  for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) order.push_back(d);
+  auto after = [&](int a, int b) {  // a belongs further out than b
+    if (strides[a].same(0) || strides[b].same(0) || strides[a] == 0 || strides[b] == 0) return 0;
+    if (strides[a].same(strides[b]) || strides[a] == strides[b]) return sizes[a] > sizes[b] ? 1 : 0;
+    return strides[a] > strides[b] ? 1 : -1;
+  };
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t inner = i;
+    for (size_t j = i; j-- > 0;) {
+      int c = after(order[j], order[inner]);
+      if (c > 0) {
+        std::swap(order[j], order[inner]);
+        inner = j;
+      } else if (c < 0) {
+        break;
+      }
+    }
+  }
+  SymShape out(sizes.size(), 1);
+  SymInt step = 1;
+  for (int d : order) {
+    out[d] = step;
+    step *= sizes[d];
+  }
+  return out;
+}
+
+uint64_t dim_mask(ArrayRef<int64_t> dims, int64_t rank, bool empty_is_all) {
+  check(rank <= 64, "only tensors with up to 64 dims are supported");
+  if (dims.empty() && empty_is_all) return rank == 64 ? ~uint64_t{0} : (uint64_t{1} << rank) - 1;
+  uint64_t mask = 0;
+  for (int64_t d : dims) {
+    int64_t wrapped = wrap_dim(d, rank);
+    check(!(mask >> wrapped & 1), "dim ", wrapped, " appears multiple times in the list of dims");
+    mask |= uint64_t{1} << wrapped;
+  }
+  return mask;
+}
+
+SymShape reduced_shape(SymIntArrayRef sizes, uint64_t mask, bool keepdim) {
+  SymShape out;
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    if (!(mask >> d & 1)) out.push_back(sizes[d]);
+    else if (keepdim) out.push_back(1);
+  }
+  return out;
+}
+
+SymShape strides_in_format(const Tensor& self, MemoryFormat format) {
+  if (format != MemoryFormat::Preserve) return strides_for(self.sym_sizes(), format);
+  if (self.is_contiguous()) return contiguous_strides(self.sym_sizes());
+  if (self.is_non_overlapping_and_dense()) return SymShape(self.sym_strides());
+  return dense_strides_like(self.sym_sizes(), self.sym_strides());
+}
+
+TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, MemoryFormat format) {
+  return TensorSpec(self.sym_sizes(), strides_in_format(self, format), dtype.value_or(self.dtype()),
+                    device.value_or(self.device()));
+}
+
+Device common_device(ArrayRef<const Tensor*> tensors) {
+  const Tensor* first = nullptr;
+  for (const Tensor* t : tensors) {
+    if (!t->defined()) continue;
+    if (!first) {
+      first = t;
+      continue;
+    }
+    if (t->device() == first->device()) continue;
+    auto joins = [](const Tensor& x) { return x.dim() == 0 && x.device().type == DeviceType::CPU; };
+    if (joins(*t)) continue;
+    if (joins(*first)) first = t;
+    else
+      fail("Expected all tensors to be on the same device, but found at least two devices, ", first->device(), " and ",
+           t->device(), "!");
+  }
+  return first ? first->device() : Device();
+}
+
+Tensor sum_to_size(const Tensor& grad, SymIntArrayRef sizes) {
+  if (grad.sym_sizes().size() == sizes.size()) {
+    bool same = true;
+    for (size_t i = 0; i < sizes.size(); ++i) same &= sizes[i].same(grad.sym_sizes()[i]);
+    if (same) return grad;
+  }
+  std::vector<int64_t> dims;
+  int64_t lead = grad.dim() - static_cast<int64_t>(sizes.size());
+  for (int64_t d = 0; d < grad.dim(); ++d)
+    if (d < lead || (sizes[d - lead] == 1 && grad.sym_sizes()[d] != 1)) dims.push_back(d);
+  Tensor out = dims.empty() ? grad : grad.sum(dims, true);
+  return lead > 0 ? out.view(sizes) : out;
+}
+
+}  // namespace umbra::ops

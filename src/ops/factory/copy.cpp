@@ -1,0 +1,187 @@
+// Copies and casts: clone, copy_, to, contiguous, fill_.
+#include "kernels/copy.h"
+
+#include "kernels/functors/arithmetic.h"
+#include "kernels/pointwise.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using OptionalDType = std::optional<DType>;
+using OptionalLayout = std::optional<Layout>;
+using OptionalDevice = std::optional<Device>;
+using OptionalBool = std::optional<bool>;
+using OptionalFormat = std::optional<MemoryFormat>;
+
+void negate_in_place(const Tensor& t) { kernels::pointwise(functors::Negative{}, t, {&t}); }
+
+// The imaginary parts of a complex tensor as a real one over the same memory.
+Tensor imaginary_parts(const Tensor& t) {
+  SymShape strides;
+  for (SymInt s : t.sym_strides()) strides.push_back(s * 2);
+  Tensor parts = alias_tensor(t, t.sym_sizes(), strides, t.sym_storage_offset() * 2 + 1);
+  parts.impl()->set_dtype(real_type(t.dtype()));
+  parts.impl()->set_conj(false);
+  return parts;
+}
+
+// A copy that carries out lazy conjugation and negation on both sides.
+void copy_values(const Tensor& out, const Tensor& in) {
+  check<NotImplementedError>(in.storage()->has_data(), "Cannot copy out of meta tensor; no data!");
+  kernels::copy(out, in);
+  bool conjugate = in.is_conj() != out.is_conj(), negate = in.is_neg() != out.is_neg();
+  if (conjugate && is_complex(out.dtype())) negate_in_place(imaginary_parts(out));
+  if (negate) negate_in_place(out);
+}
+
+UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalFormat format) {
+      return spec_like(self, {}, {}, format.value_or(MemoryFormat::Preserve));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalFormat) { copy_values(out, self); })
+    .reads_lazy_bits()
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .linear();
+
+UMBRA_OPERATOR("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+    .meta([](const Tensor& self, const Tensor& src, bool) {
+      SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
+      if (!(SymIntArrayRef(shape) == self.sym_sizes()))
+        fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(), ")");
+      return TensorSpec(self.sym_sizes(), self.sym_strides(), self.dtype(), self.device());
+    })
+    .mutate([](const Tensor& self, const Tensor& src, bool) { copy_values(self, src); })
+    .reads_lazy_bits()
+    .gradient("src", {"grad", "src.sym_sizes", "src.dtype"},
+              [](const Tensor& grad, SymIntArrayRef sizes, DType dtype) { return ops::sum_to_size(grad, sizes).to(dtype); })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .linear();
+
+UMBRA_OPERATOR("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, bool, OptionalFormat format) {
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, bool, OptionalFormat) {
+      copy_values(out, self);
+    })
+    .reads_lazy_bits()
+    .gradient("self", {"grad", "self.dtype", "self.device"},
+              [](const Tensor& grad, DType dtype, Device device) {
+                return grad.dtype() == dtype && grad.device() == device
+                           ? grad
+                           : _to_copy(grad, {.dtype = dtype, .device = device});
+              })
+    .linear();
+
+UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+    .inplace()
+    .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
+    .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
+    .elementwise()
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .linear();
+
+UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
+    .inplace()
+    .meta([](const Tensor& self, const Tensor& value) {
+      check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, const Tensor& value) { kernels::copy(out, value); })
+    .elementwise()
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .gradient("value", {"grad"}, [](const Tensor& grad) { return grad.sum(); })
+    .linear();
+
+UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
+    .inplace()
+    .meta([](const Tensor& self) { return spec_like(self); })
+    .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
+    .elementwise()
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .linear();
+
+// ---- to: a copy only where something changes ----
+
+bool already(const Tensor& self, DType dtype, Device device, bool copy, OptionalFormat format) {
+  MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
+  bool fits = wanted == MemoryFormat::Preserve || self.is_contiguous(wanted);
+  bool same_device = self.device().type == device.type && (device.index < 0 || device.index == self.device().index);
+  return self.dtype() == dtype && same_device && !copy && fits;
+}
+
+Tensor convert(const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin,
+               bool non_blocking, bool copy, OptionalFormat format) {
+  if (already(self, dtype.value_or(self.dtype()), device.value_or(self.device()), copy, format)) return self;
+  return _to_copy(self, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin}, non_blocking, format);
+}
+
+UMBRA_OPERATOR("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+    .composite(convert);
+
+UMBRA_OPERATOR("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+    .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
+      return convert(self, dtype, {}, device, {}, non_blocking, copy, format);
+    });
+
+UMBRA_OPERATOR("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+    .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
+      return convert(self, dtype, {}, {}, {}, non_blocking, copy, format);
+    });
+
+UMBRA_OPERATOR("to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+    .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptionalFormat format) {
+      return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, format);
+    });
+
+UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& other) {
+      return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
+    });
+
+UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
+    .composite([](const Tensor& self, MemoryFormat format) {
+      check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
+      return self.is_contiguous(format) ? self : self.clone(format);
+    });
+
+UMBRA_OPERATOR("resolve_conj(Tensor(a) self) -> Tensor(a)")
+    .composite([](const Tensor& self) { return self.is_conj() ? self.clone() : self; });
+
+UMBRA_OPERATOR("resolve_neg(Tensor(a) self) -> Tensor(a)")
+    .composite([](const Tensor& self) { return self.is_neg() ? self.clone() : self; });
+
+// ---- reading one number ----
+
+Scalar read_element(const Tensor& self) {
+  check(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  DType wide = is_complex(self.dtype())     ? DType::Complex128
+               : is_floating(self.dtype())  ? DType::Float64
+               : self.dtype() == DType::Bool ? DType::Bool
+                                             : DType::Int64;
+  Tensor one = allocate_tensor({}, {}, wide, Device());
+  copy_values(one, alias_tensor(self, {}, {}, self.sym_storage_offset()));
+  switch (wide) {
+    case DType::Complex128: return *one.data<std::complex<double>>();
+    case DType::Float64: return *one.data<double>();
+    case DType::Bool: return *one.data<bool>();
+    default: return *one.data<int64_t>();
+  }
+}
+
+UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
+    .real(read_element)
+    .reads_lazy_bits()
+    .not_differentiable()
+    .tags({"core", "data_dependent_output"});
+
+UMBRA_OPERATOR("item(Tensor self) -> Scalar").composite([](const Tensor& self) {
+  check(self.sym_numel() == 1, "a Tensor with ", self.sym_numel(), " elements cannot be converted to Scalar");
+  return _local_scalar_dense(self);
+});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,57 @@
+// Whole slices along one dimension, chosen by a vector of positions: index_select, index_add.
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_vector(const char* name, const Tensor& index) {
+  check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(), " with type: ",
+                    kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
+  check(index.dtype() == DType::Int32 || index.dtype() == DType::Int64, name, "(): Expected dtype int32/int64 for index");
+}
+
+UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
+      check_vector("index_select", index);
+      int64_t at = wrap_dim(dim, self.dim());
+      SymShape shape(self.sym_sizes());
+      if (self.dim() > 0) shape[at] = index.sym_numel();
+      return TensorSpec(shape, self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
+      kernels::index_select(out, self, wrap_dim(dim, self.dim()), index);
+    })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
+                return grad.new_zeros(sizes).index_add(dim, index, grad);
+              })
+    .tags({"core"});
+
+UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
+      check_vector("index_add", index);
+      wrap_dim(dim, self.dim());
+      check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (", kernel_name(source.dtype()),
+            ") must have the same scalar type");
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::index_add(out, wrap_dim(dim, out.dim()), index, source, alpha);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("source", {"grad", "dim", "index", "alpha", "source.sym_sizes"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& alpha, SymIntArrayRef sizes) {
+                Tensor rows = grad.index_select(dim, index).expand(sizes);
+                return alpha.equals(1) ? rows : rows.mul(alpha);
+              });
+
+}  // namespace
+}  // namespace umbra::ops

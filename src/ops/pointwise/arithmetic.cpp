@@ -1,0 +1,141 @@
+// Sums, differences, products, quotients, negation. Gradients are written without broadcasting or casting in mind: the engine sums
+// and casts each one to the shape and type of its input.
+#include "kernels/functors/arithmetic.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using functors::Add;
+using functors::Divide;
+using functors::Multiply;
+using functors::Negative;
+using functors::Subtract;
+
+void check_alpha(DType dtype, const Scalar& alpha) {
+  check(!alpha.is_bool() || dtype == DType::Bool, "Boolean alpha only supported for Boolean results.");
+  check(is_floating(dtype) || is_complex(dtype) || alpha.is_integral(true),
+        "For integral input tensors, argument alpha must not be a floating point number.");
+  check(is_complex(dtype) || !alpha.is_complex(), "For non-complex input tensors, argument alpha must not be a complex number.");
+}
+
+void check_not_bool(const Tensor& self, const Tensor& other) {
+  check(self.dtype() != DType::Bool || other.dtype() != DType::Bool,
+        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+  check(self.dtype() != DType::Bool && other.dtype() != DType::Bool,
+        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
+        "`logical_not()` operator instead.");
+}
+
+Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+Tensor scaled(const Tensor& grad, const Scalar& alpha) { return alpha.equals(1) ? grad : grad.mul(conj(alpha)); }
+
+UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
+    .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
+      TensorSpec spec = pointwise_spec({&self, &other}, Promotion::Default);
+      check_alpha(spec.dtype, alpha);
+      return spec;
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("other", {"grad", "alpha"}, scaled)
+    .linear()
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return add(self, wrapped_number(other), alpha); })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
+    .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
+      check_not_bool(self, other);
+      TensorSpec spec = pointwise_spec({&self, &other}, Promotion::Default);
+      check_alpha(spec.dtype, alpha);
+      return spec;
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("other", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .linear()
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return sub(self, wrapped_number(other), alpha); })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); })
+    .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .gradient("other", {"grad"}, [](const Tensor& grad) { return grad; })
+    .linear()
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return sub(wrapped_number(other), self, alpha); })
+    .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Multiply, 2>(Promotion::Default))
+    .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(other.conj()); })
+    .gradient("other", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .all_backends([](const Tensor& self, const Scalar& other) { return mul(self, wrapped_number(other)); })
+    .gradient("self", {"grad", "other"}, scaled)
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+Tensor div_self(const Tensor& grad, const Tensor& other) { return grad.div(other.conj()); }
+Tensor div_other(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return grad.neg().mul(self.div(other).div(other).conj());
+}
+
+UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Divide, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "other"}, div_self)
+    .gradient("other", {"grad", "self", "other"}, div_other)
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .all_backends([](const Tensor& self, const Scalar& other) { return div(self, wrapped_number(other)); })
+    .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Negative, 1>(Promotion::Default))
+    .meta([](const Tensor& self) {
+      check(self.dtype() != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+            "mask, use the `~` or `logical_not()` operator instead.");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })
+    .linear()
+    .tags({"core", "pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,118 @@
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+
+PointwiseTypes pointwise_types(ArrayRef<const Tensor*> inputs, Promotion promotion) {
+  // One type everywhere is the usual case and needs no ranking.
+  DType common = inputs[0]->dtype();
+  bool same = !inputs[0]->impl()->is_wrapped_number();
+  for (const Tensor* t : inputs) same &= t->dtype() == common && !t->impl()->is_wrapped_number();
+  if (!same) {
+    ResultType result;
+    for (const Tensor* t : inputs) result.add(*t);
+    common = result.get();
+  }
+  switch (promotion) {
+    case Promotion::Default: return {common, common};
+    case Promotion::IntToFloat:
+      if (is_integral(common, true)) common = default_dtype();
+      return {common, common};
+    case Promotion::ToBool:
+    case Promotion::AlwaysBoolOut: return {common, DType::Bool};
+    case Promotion::ComplexToReal: return {common, real_type(common)};
+  }
+  return {common, common};
+}
+
+namespace {
+
+bool same_shape(const Tensor& a, const Tensor& b) {
+  if (a.dim() != b.dim()) return false;
+  for (int64_t d = 0; d < a.dim(); ++d)
+    if (!a.sym_sizes()[d].same(b.sym_sizes()[d])) return false;
+  return true;
+}
+bool same_strides(const Tensor& a, const Tensor& b) {
+  for (int64_t d = 0; d < a.dim(); ++d)
+    if (!a.sym_strides()[d].same(b.sym_strides()[d])) return false;
+  return true;
+}
+
+// All inputs of one shape and one dense layout: the output takes it as it is.
+std::optional<SymShape> shared_layout(ArrayRef<const Tensor*> inputs) {
+  const Tensor& first = *inputs[0];
+  bool strides_equal = true, contiguous = true;
+  for (const Tensor* t : inputs) {
+    if (!same_shape(first, *t)) return std::nullopt;
+    strides_equal = strides_equal && same_strides(first, *t);
+    contiguous = contiguous && t->is_contiguous();
+  }
+  if (contiguous) return contiguous_strides(first.sym_sizes());
+  bool channels_last = first.dim() == 4;
+  for (const Tensor* t : inputs) channels_last = channels_last && t->is_contiguous(MemoryFormat::ChannelsLast);
+  if (channels_last) return strides_for(first.sym_sizes(), MemoryFormat::ChannelsLast);
+  if (strides_equal && first.is_non_overlapping_and_dense()) return SymShape(first.sym_strides());
+  return std::nullopt;
+}
+
+// The general case: dimensions in the memory order that the inputs agree on, the first input with an opinion deciding.
+SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
+  std::vector<SymShape> strides;
+  for (const Tensor* t : inputs) strides.push_back(expanded_strides(t->sym_sizes(), t->sym_strides(), shape));
+  auto compare = [&](int a, int b) {  // 1: a lies further out than b
+    for (const SymShape& s : strides) {
+      SymInt x = s[a], y = s[b];
+      if (x == 0 || y == 0) continue;
+      if (x.same(y) || x == y) {
+        if (shape[a] > shape[b]) return 1;
+        continue;
+      }
+      return x < y ? -1 : 1;
+    }
+    return 0;
+  };
+  SmallVector<int, 6> order;
+  for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d) order.push_back(d);
+  for (size_t i = 1; i < order.size(); ++i) {
+    size_t at = i;
+    for (size_t j = i; j-- > 0;) {
+      int c = compare(order[j], order[at]);
+      if (c > 0) {
+        std::swap(order[j], order[at]);
+        at = j;
+      } else if (c < 0) {
+        break;
+      }
+    }
+  }
+  SymShape out(shape.size(), 1);
+  SymInt step = 1;
+  for (int d : order) {
+    out[d] = step;
+    step *= shape[d];
+  }
+  return out;
+}
+
+}  // namespace
+
+TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result) {
+  TensorSpec spec;
+  spec.dtype = result;
+  spec.device = inputs.size() == 1 ? inputs[0]->device() : common_device(inputs);
+  if (std::optional<SymShape> strides = shared_layout(inputs)) {
+    spec.sizes = SymShape(inputs[0]->sym_sizes());
+    spec.strides = std::move(*strides);
+    return spec;
+  }
+  spec.sizes = SymShape(inputs[0]->sym_sizes());
+  for (const Tensor* t : inputs.drop_front()) spec.sizes = broadcast_shapes(spec.sizes, t->sym_sizes());
+  spec.strides = merged_layout(spec.sizes, inputs);
+  return spec;
+}
+
+TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, Promotion promotion) {
+  return pointwise_spec(inputs, pointwise_types(inputs, promotion).result);
+}
+
+}  // namespace umbra::ops

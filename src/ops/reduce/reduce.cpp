@@ -1,0 +1,46 @@
+#include "ops/reduce/reduce.h"
+
+#include "kernels/copy.h"
+
+namespace umbra::ops {
+
+uint64_t reduced_dims(const Tensor& self, const OptionalDims& dims) {
+  return dims ? dim_mask(*dims, self.dim()) : all_dims(self);
+}
+
+uint64_t all_dims(const Tensor& self) { return dim_mask({}, self.dim()); }
+
+std::vector<int64_t> masked_dims(uint64_t mask) {
+  std::vector<int64_t> out;
+  for (int64_t d = 0; d < 64; ++d)
+    if (mask >> d & 1) out.push_back(d);
+  return out;
+}
+
+TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType dtype) {
+  return TensorSpec(reduced_shape(self.sym_sizes(), mask, keepdim), dtype, self.device());
+}
+
+Tensor in_type(const Tensor& self, DType dtype) {
+  // Narrow floats and integers are summed in a wider type by the kernel itself; only a change of category needs a cast first.
+  if (self.dtype() == dtype || is_integral(self.dtype(), true)) return is_floating(dtype) || is_complex(dtype) ? kernels::cast(self, dtype) : self;
+  return kernels::cast(self, dtype);
+}
+
+Tensor restore_dims(const Tensor& grad, SymIntArrayRef sizes, const OptionalDims& dims, bool keepdim) {
+  if (keepdim || sizes.empty()) return grad;
+  uint64_t mask = dim_mask(dims.value_or(std::vector<int64_t>()), static_cast<int64_t>(sizes.size()));
+  Tensor out = grad;
+  for (int64_t d : masked_dims(mask)) out = out.unsqueeze(d);
+  return out;
+}
+
+SymInt reduced_count(SymIntArrayRef sizes, const OptionalDims& dims) {
+  uint64_t mask = dim_mask(dims.value_or(std::vector<int64_t>()), static_cast<int64_t>(sizes.size()));
+  SymInt count = 1;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (mask >> d & 1) count *= sizes[d];
+  return count;
+}
+
+}  // namespace umbra::ops

@@ -1,0 +1,72 @@
+// Sums and means.
+#include "kernels/reduce.h"
+#include "ops/reduce/reduce.h"
+
+namespace umbra::ops {
+namespace {
+
+// Integers and bool add up in int64 unless a type is asked for.
+DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
+  if (dtype) return *dtype;
+  return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+}
+
+DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
+  DType t = dtype.value_or(self.dtype());
+  check(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+        kernel_name(self.dtype()));
+  return t;
+}
+
+UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, sum_dtype(self, dtype), self.device()); })
+    .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
+      kernels::sum(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
+    })
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
+    .linear();
+
+UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+    .out("IntList_out")
+    .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
+      kernels::sum(out, in_type(self, out.dtype()), masked_dims(reduced_dims(self, dims)));
+    })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "keepdim"},
+              [](const Tensor& grad, SymIntArrayRef sizes, OptionalDims dims, bool keepdim) {
+                return restore_dims(grad, sizes, dims, keepdim).expand(sizes);
+              })
+    .linear()
+    .tags({"core", "reduction"});
+
+UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+    .out("dtype_out")
+    .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, mean_dtype(self, dtype), self.device()); })
+    .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
+      kernels::mean(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes).div(Scalar(product(sizes))); })
+    .linear();
+
+UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+    .out("out")
+    .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      return reduced_spec(self, reduced_dims(self, dims), keepdim, mean_dtype(self, dtype));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
+      kernels::mean(out, in_type(self, out.dtype()), masked_dims(reduced_dims(self, dims)));
+    })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "keepdim"},
+              [](const Tensor& grad, SymIntArrayRef sizes, OptionalDims dims, bool keepdim) {
+                Tensor whole = restore_dims(grad, sizes, dims, keepdim).expand(sizes);
+                return whole.div(Scalar(reduced_count(sizes, dims)));
+              })
+    .linear()
+    .tags({"core", "reduction"});
+
+}  // namespace
+}  // namespace umbra::ops

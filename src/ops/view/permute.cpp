@@ -1,0 +1,103 @@
+// Views that reorder dimensions: transpose, permute, t, movedim.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+Tensor swap_dims(const Tensor& self, int64_t dim0, int64_t dim1) {
+  int64_t a = wrap_dim(dim0, self.dim()), b = wrap_dim(dim1, self.dim());
+  SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+  if (self.dim() > 0) {
+    std::swap(sizes[a], sizes[b]);
+    std::swap(strides[a], strides[b]);
+  }
+  return alias_tensor(self, sizes, strides, self.sym_storage_offset());
+}
+
+Tensor reorder_dims(const Tensor& self, std::vector<int64_t> dims) {
+  check(static_cast<int64_t>(dims.size()) == self.dim(), "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+        "length of the desired ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
+  SymShape sizes, strides;
+  uint64_t seen = 0;
+  for (int64_t d : dims) {
+    int64_t at = wrap_dim(d, self.dim());
+    check(!(seen >> at & 1), "permute(): duplicate dims are not allowed.");
+    seen |= uint64_t{1} << at;
+    sizes.push_back(self.sym_sizes()[at]);
+    strides.push_back(self.sym_strides()[at]);
+  }
+  return alias_tensor(self, sizes, strides, self.sym_storage_offset());
+}
+
+std::vector<int64_t> inverse(ArrayRef<int64_t> dims) {
+  std::vector<int64_t> out(dims.size());
+  for (size_t i = 0; i < dims.size(); ++i) out[wrap_dim(dims[i], static_cast<int64_t>(dims.size()))] = static_cast<int64_t>(i);
+  return out;
+}
+
+UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+    .view(swap_dims)
+    .gradient("self", {"grad", "dim0", "dim1"},
+              [](const Tensor& grad, int64_t dim0, int64_t dim1) { return grad.transpose(dim0, dim1); })
+    .linear();
+
+UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
+    .view([](const Tensor& self) {
+      check(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
+      return swap_dims(self, 0, self.dim() < 2 ? 0 : 1);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.t(); })
+    .linear();
+
+UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
+    .view(reorder_dims)
+    .gradient("self", {"grad", "dims"},
+              [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
+    .linear();
+
+UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  std::vector<int64_t> dims;
+  for (int64_t d = self.dim(); d-- > 0;) dims.push_back(d);
+  return self.permute(dims);
+});
+
+UMBRA_OPERATOR("mT(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  check(self.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
+  return self.transpose(-2, -1);
+});
+
+UMBRA_OPERATOR("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose(axis0, axis1); });
+
+UMBRA_OPERATOR("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t dim0, int64_t dim1) { return self.transpose(dim0, dim1); });
+
+UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+    .composite([](const Tensor& self, std::vector<int64_t> source, std::vector<int64_t> destination) {
+      check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", IntArrayRef(source),
+            " dims) should contain the same number of dims as destination (", IntArrayRef(destination), " dims)");
+      dim_mask(source, self.dim(), false);
+      dim_mask(destination, self.dim(), false);
+      std::vector<int64_t> order(self.dim(), -1), rest;
+      uint64_t moved = 0;
+      for (size_t i = 0; i < source.size(); ++i) {
+        int64_t from = wrap_dim(source[i], self.dim());
+        order[wrap_dim(destination[i], self.dim())] = from;
+        moved |= uint64_t{1} << from;
+      }
+      int64_t next = 0;
+      for (int64_t& d : order) {
+        if (d >= 0) continue;
+        while (moved >> next & 1) ++next;
+        d = next++;
+      }
+      return self.permute(order);
+    });
+
+UMBRA_OPERATOR("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t source, int64_t destination) { return movedim(self, IntArrayRef{source}, IntArrayRef{destination}); });
+
+}  // namespace
+}  // namespace umbra::ops

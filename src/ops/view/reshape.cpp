@@ -1,0 +1,161 @@
+// Views that give the same elements another shape: view, reshape, flatten, squeeze, unsqueeze, expand.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+Tensor view_as_shape(const Tensor& self, SymIntArrayRef size) {
+  SymShape shape = infer_size(size, self.sym_numel());
+  std::optional<SymShape> strides = view_strides(self.sym_sizes(), self.sym_strides(), shape);
+  check(strides.has_value(), "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+        "across two contiguous subspaces). Use .reshape(...) instead.");
+  return alias_tensor(self, shape, *strides, self.sym_storage_offset());
+}
+
+UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+    .view(view_as_shape)
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear()
+    .tags({"core"});
+
+UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
+    .all_backends(view_as_shape)
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear();
+
+UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
+  return self.view(other.sym_sizes());
+});
+
+// A view where one is possible, else a copy; recorded as `view` or as `clone` and `_unsafe_view`.
+UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").composite([](const Tensor& self, SymIntArrayRef size) {
+  SymShape shape = infer_size(size, self.sym_numel());
+  if (view_strides(self.sym_sizes(), self.sym_strides(), shape)) return self.view(shape);
+  return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+});
+
+UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
+  return self.reshape(other.sym_sizes());
+});
+
+UMBRA_OPERATOR("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t start_dim, int64_t end_dim) {
+      int64_t start = wrap_dim(start_dim, self.dim()), end = wrap_dim(end_dim, self.dim());
+      check(start <= end, "flatten() has invalid args: start_dim cannot come after end_dim");
+      if (self.dim() == 0) return self.reshape({1});
+      if (start == end) return self;
+      SymShape shape;
+      for (int64_t d = 0; d < start; ++d) shape.push_back(self.sym_sizes()[d]);
+      shape.push_back(product(self.sym_sizes().slice(start, end - start + 1)));
+      for (int64_t d = end + 1; d < self.dim(); ++d) shape.push_back(self.sym_sizes()[d]);
+      return self.reshape(shape);
+    });
+
+UMBRA_OPERATOR("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t dim, SymIntArrayRef sizes) {
+      int64_t at = wrap_dim(dim, self.dim());
+      check(!sizes.empty(), "unflatten: sizes must be non-empty");
+      SymInt whole = self.sym_sizes()[at], known = 1;
+      bool inferred = false;
+      for (SymInt s : sizes) {
+        if (!s.is_symbolic() && s.value() == -1) inferred = true;
+        else known *= s;
+      }
+      bool fits = inferred ? known != 0 && whole % known == 0 : known == whole;
+      check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", at, " (", whole, ") in the input tensor");
+      SymShape shape;
+      for (int64_t d = 0; d < at; ++d) shape.push_back(self.sym_sizes()[d]);
+      for (SymInt s : sizes) shape.push_back(!s.is_symbolic() && s.value() == -1 ? whole / known : s);
+      for (int64_t d = at + 1; d < self.dim(); ++d) shape.push_back(self.sym_sizes()[d]);
+      return self.view(shape);
+    });
+
+// ---- dimensions of size 1 ----
+
+Tensor drop_dims(const Tensor& self, uint64_t mask) {
+  SymShape sizes, strides;
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    if ((mask >> d & 1) && self.sym_sizes()[d] == 1) continue;
+    sizes.push_back(self.sym_sizes()[d]);
+    strides.push_back(self.sym_strides()[d]);
+  }
+  return alias_tensor(self, sizes, strides, self.sym_storage_offset());
+}
+
+Tensor add_dim(const Tensor& self, int64_t dim) {
+  int64_t at = wrap_dim(dim, self.dim() + 1);
+  SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+  SymInt stride = at == self.dim() ? SymInt(1) : sizes[at] * strides[at];
+  sizes.insert(at, 1);
+  strides.insert(at, stride);
+  return alias_tensor(self, sizes, strides, self.sym_storage_offset());
+}
+
+UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
+    .view([](const Tensor& self) { return drop_dims(self, ~uint64_t{0}); })
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear();
+
+UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
+    .view([](const Tensor& self, int64_t dim) { return drop_dims(self, uint64_t{1} << wrap_dim(dim, self.dim())); })
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear();
+
+UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
+    .view([](const Tensor& self, std::vector<int64_t> dims) { return drop_dims(self, dim_mask(dims, self.dim(), false)); })
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear();
+
+UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
+    .view(add_dim)
+    .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })
+    .linear();
+
+// ---- expand ----
+
+Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
+  int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
+  check(lead >= 0, "expand(", self.dtype(), "{", to_string(self.sym_sizes()), "}, size=", to_string(size),
+        "): the number of sizes provided (", rank, ") must be greater or equal to the number of dimensions in the tensor (",
+        self.dim(), ")");
+  SymShape sizes(size), strides(size.size(), 0);
+  for (int64_t d = 0; d < rank; ++d) {
+    bool keep = !size[d].is_symbolic() && size[d].value() == -1;
+    if (d < lead) {
+      check(!keep, "The expanded size of the tensor (-1) isn't allowed in a leading, non-existing dimension ", d);
+      continue;
+    }
+    SymInt have = self.sym_sizes()[d - lead];
+    if (keep || have.same(size[d])) {
+      sizes[d] = have;
+      strides[d] = self.sym_strides()[d - lead];
+    } else if (have == 1) {
+      check(size[d].is_symbolic() || size[d].value() >= 0, "invalid size ", size[d], " in expand");
+    } else if (have == size[d]) {
+      strides[d] = self.sym_strides()[d - lead];
+    } else {
+      fail("The expanded size of the tensor (", size[d], ") must match the existing size (", have, ") at non-singleton dimension ", d,
+           ".  Target sizes: ", to_string(size), ".  Tensor sizes: ", to_string(self.sym_sizes()));
+    }
+  }
+  // New dimensions of size 1 keep a stride as a contiguous tensor would have it.
+  return alias_tensor(self, sizes, strides, self.sym_storage_offset());
+}
+
+UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
+    .view(expand_to)
+    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
+    .linear();
+
+UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
+  return self.expand(other.sym_sizes());
+});
+
+UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor").composite([](const Tensor& self, SymIntArrayRef size) {
+  return ops::sum_to_size(self, size);
+});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,275 @@
+// Views of a part of a tensor: select, slice, narrow, split, unbind, diagonal, as_strided; and the operators that undo them in a backward pass.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- one index ----
+
+Tensor select_index(const Tensor& self, int64_t dim, SymInt index) {
+  check<IndexError>(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
+  int64_t at = wrap_dim(dim, self.dim());
+  SymInt size = self.sym_sizes()[at];
+  if (index < -size || index >= size)
+    fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()), " at dimension ", at);
+  SymInt wrapped = index < 0 ? index + size : index;
+  SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+  SymInt offset = self.sym_storage_offset() + wrapped * strides[at];
+  sizes.erase(at);
+  strides.erase(at);
+  return alias_tensor(self, sizes, strides, offset);
+}
+
+UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
+    .view(select_index)
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
+                return select_backward(grad, sizes, dim, index);
+              })
+    .linear();
+
+UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
+    .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
+      Tensor out = grad.new_zeros(sizes);
+      out.select(dim, index).copy_(grad);
+      return out;
+    })
+    .gradient("grad_output", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
+    .linear();
+
+// ---- a range ----
+
+struct Range {
+  SymInt start, length;
+};
+
+// Bounds as Python's slices have them: negative ones count from the end, all are clamped.
+Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+  check(step > 0, "slice step must be positive");
+  auto place = [&](SymInt v) {
+    if (v.same(0)) return v;
+    if (v.same(size)) return size;
+    if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
+    if (v < 0) v = v + size;
+    if (v < 0) return SymInt(0);
+    return v > size ? size : v;
+  };
+  SymInt from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
+  if (!from.same(0) && to < from) to = from;
+  SymInt span = to - from;
+  return {from, step.same(1) ? span : (span + step - 1) / step};
+}
+
+Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+  check(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  int64_t at = wrap_dim(dim, self.dim());
+  Range range = clamp_range(self.sym_sizes()[at], start, end, step);
+  SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+  SymInt offset = self.sym_storage_offset() + range.start * strides[at];
+  sizes[at] = range.length;
+  strides[at] *= step;
+  return alias_tensor(self, sizes, strides, offset);
+}
+
+UMBRA_OPERATOR("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
+    .view(slice_range)
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "start", "end", "step"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
+                 SymInt step) {
+                return slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(SymInt(INT64_MAX)), step);
+              })
+    .linear();
+
+UMBRA_OPERATOR("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor")
+    .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt start, SymInt end, SymInt step) {
+      Tensor out = grad.new_zeros(sizes);
+      slice(out, dim, start, end, step).copy_(grad);
+      return out;
+    })
+    .gradient("grad_output", {"grad", "dim", "start", "end", "step"},
+              [](const Tensor& grad, int64_t dim, SymInt start, SymInt end, SymInt step) { return slice(grad, dim, start, end, step); })
+    .linear();
+
+UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
+      check(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+      check(length >= 0, "narrow(): length must be non-negative.");
+      SymInt size = self.sym_size(dim);
+      check<IndexError>(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
+      if (start < 0) start = start + size;
+      check(start + length <= size, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
+      return slice(self, dim, start, start + length, 1);
+    });
+
+// ---- several parts ----
+
+std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+  check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
+  int64_t at = wrap_dim(dim, self.dim());
+  SymInt start = 0;
+  std::vector<Tensor> parts;
+  for (SymInt length : sizes) {
+    check(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
+    SymShape shape(self.sym_sizes());
+    shape[at] = length;
+    parts.push_back(alias_tensor(self, shape, self.sym_strides(), self.sym_storage_offset() + start * self.sym_strides()[at]));
+    start += length;
+  }
+  if (start != self.sym_sizes()[at])
+    fail("split_with_sizes expects split_sizes to sum exactly to ", self.sym_sizes()[at], " (input tensor's size at dimension ", at,
+         "), but got split_sizes=", sizes);
+  return parts;
+}
+
+SymShape even_parts(SymInt size, SymInt split) {
+  check(split >= 0, "split expects split_size be non-negative, but got split_size=", split);
+  check(split > 0 || size == 0, "split_size can only be 0 if dimension size is 0, but got dimension size of ", size);
+  if (split == 0) return SymShape{0};
+  int64_t count = std::max<int64_t>(((size + split - 1) / split).guard_int(), 1);
+  SymShape sizes(count, split);
+  sizes[count - 1] = size - split * (count - 1);
+  return sizes;
+}
+
+// Joins the gradients of parts; absent ones are zeros of their part's shape.
+Tensor join_parts(TensorList grads, SymIntArrayRef part_sizes, int64_t dim, SymIntArrayRef sizes) {
+  Tensor any;
+  for (const Tensor& g : grads)
+    if (g.defined()) any = g;
+  int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+  std::vector<Tensor> whole;
+  for (size_t i = 0; i < grads.size(); ++i) {
+    SymShape shape(sizes);
+    shape[at] = part_sizes[i];
+    whole.push_back(grads[i].defined() ? grads[i] : any.new_zeros(shape));
+  }
+  return cat(whole, at);
+}
+
+UMBRA_OPERATOR("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]")
+    .view([](const Tensor& self, SymInt split, int64_t dim) {
+      check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
+      return split_sizes(self, even_parts(self.sym_size(dim), split), dim);
+    })
+    .gradient("self", {"grad", "split_size", "dim", "self.sym_sizes"},
+              [](std::vector<Tensor> grads, SymInt split, int64_t dim, SymIntArrayRef sizes) {
+                int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+                return join_parts(grads, even_parts(sizes[at], split), dim, sizes);
+              })
+    .linear();
+
+UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
+    .view(split_sizes)
+    .gradient("self", {"grad", "split_sizes", "dim", "self.sym_sizes"},
+              [](std::vector<Tensor> grads, std::vector<SymInt> parts, int64_t dim, SymIntArrayRef sizes) {
+                return join_parts(grads, parts, dim, sizes);
+              })
+    .linear();
+
+UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
+    .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); });
+
+UMBRA_OPERATOR("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
+    .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
+      check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
+      check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+      SymInt size = self.sym_size(dim), split = (size + chunks - 1) / chunks;
+      if (split == 0 && size == 0) {
+        SymShape zeros(chunks, split);
+        return split_with_sizes(self, zeros, dim);
+      }
+      return umbra::split(self, split, dim);
+    });
+
+UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
+    .view([](const Tensor& self, int64_t dim) {
+      int64_t at = wrap_dim(dim, self.dim(), false);
+      std::vector<Tensor> parts;
+      for (int64_t i = 0, n = self.sym_sizes()[at].guard_int(); i < n; ++i) parts.push_back(select_index(self, at, i));
+      return parts;
+    })
+    .gradient("self", {"grad", "dim", "self.sym_sizes"},
+              [](std::vector<Tensor> grads, int64_t dim, SymIntArrayRef sizes) {
+                Tensor any;
+                for (const Tensor& g : grads)
+                  if (g.defined()) any = g;
+                for (Tensor& g : grads)
+                  if (!g.defined()) g = zeros_like(any);
+                (void)sizes;
+                return stack(grads, dim);
+              })
+    .linear();
+
+// ---- by strides ----
+
+UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
+    .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+      check(size.size() == stride.size(), "mismatch in length of strides and shape");
+      for (SymInt s : size)
+        if (!s.is_symbolic() && s.value() < 0) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(size));
+      for (SymInt s : stride)
+        if (!s.is_symbolic() && s.value() < 0)
+          fail("as_strided: Negative strides are not supported at the moment, got strides: ", to_string(stride));
+      SymInt at = offset.value_or(self.sym_storage_offset());
+      check(at.is_symbolic() || at.value() >= 0, "Tensor: invalid storage offset ", at);
+      SymInt need = storage_bytes(size, stride, at, self.item_size()), have = self.storage()->bytes();
+      if (!need.is_symbolic() && !have.is_symbolic() && need.value() > have.value())
+        fail("setStorage: sizes ", to_string(size), ", strides ", to_string(stride), ", storage offset ", at, ", and itemsize ",
+             self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+      return alias_tensor(self, size, stride, at);
+    })
+    .gradient("self", {"grad", "self", "size", "stride", "storage_offset"},
+              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride,
+                 std::optional<SymInt> offset) {
+                // The input's memory, laid out flat; what the view reads takes the gradient. Elements read twice add up.
+                SymInt base = self.sym_storage_offset(), at = offset.value_or(base);
+                SymInt from = sym_min(base, at);
+                SymInt input_span = storage_bytes(self.sym_sizes(), self.sym_strides(), base - from, 1);
+                SymInt view_span = storage_bytes(size, stride, at - from, 1);
+                Tensor flat = grad.new_zeros({sym_max(input_span, view_span)});
+                Tensor positions = arange(Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
+                Tensor places = as_strided(positions, size, stride, at - from).reshape({-1});
+                flat = index_add(flat, 0, places, grad.reshape({-1}));
+                return as_strided(flat, self.sym_sizes(), self.sym_strides(), base - from);
+              })
+    .linear();
+
+UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
+    .view([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+      int64_t a = wrap_dim(dim1, self.dim()), b = wrap_dim(dim2, self.dim());
+      check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
+      SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+      SymInt rows = sizes[a], columns = sizes[b];
+      SymInt length = offset >= 0 ? sym_max(sym_min(rows, columns - offset), 0) : sym_max(sym_min(rows + offset, columns), 0);
+      SymInt at = self.sym_storage_offset();
+      if (!(length == 0)) at += offset >= 0 ? strides[b] * offset : strides[a] * -offset;
+      SymInt stride = strides[a] + strides[b];
+      for (int64_t d : {std::max(a, b), std::min(a, b)}) {
+        sizes.erase(d);
+        strides.erase(d);
+      }
+      sizes.push_back(length);
+      strides.push_back(stride);
+      return alias_tensor(self, sizes, strides, at);
+    })
+    .gradient("self", {"grad", "self.sym_sizes", "offset", "dim1", "dim2"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+                return diagonal_backward(grad, sizes, offset, dim1, dim2);
+              })
+    .linear();
+
+UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor")
+    .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+      Tensor out = grad.new_zeros(sizes);
+      out.diagonal(offset, dim1, dim2).copy_(grad);
+      return out;
+    })
+    .gradient("grad_output", {"grad", "offset", "dim1", "dim2"},
+              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) { return grad.diagonal(offset, dim1, dim2); })
+    .linear();
+
+}  // namespace
+}  // namespace umbra::ops
