@@ -1,0 +1,82 @@
+#include "kernels/blas.h"
+
+#include <cblas.h>
+#include <dlfcn.h>
+
+#include <cstdlib>
+#include <mutex>
+#include <string>
+
+#include "kernels/onednn.h"
+
+namespace umbra::kernels::blas {
+namespace {
+
+// OpenBLAS falls back to kernels of 2004 on processors newer than itself, at a fifth of the speed. Where it did, it is told
+// which of its kernels this processor can run, and asked to choose again.
+void choose_kernels() {
+  auto corename = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
+  auto quit = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_quit"));
+  auto init = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_init"));
+  if (!corename || !quit || !init || std::getenv("OPENBLAS_CORETYPE")) return;
+  if (std::string(corename()) != "Prescott") return;
+  bool avx512 = __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
+                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
+  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma");
+  if (!avx512 && !avx2) return;
+  setenv("OPENBLAS_CORETYPE", avx512 ? "SkylakeX" : "Haswell", 1);
+  quit();
+  init();
+  unsetenv("OPENBLAS_CORETYPE");
+}
+
+CBLAS_TRANSPOSE order(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
+
+}  // namespace
+
+void prepare() {
+  static std::once_flag once;
+  std::call_once(once, choose_kernels);
+  int threads = onednn::current_thread_count();
+  if (openblas_get_num_threads() != threads) openblas_set_num_threads(threads);
+}
+
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c, int64_t c_leading) {
+  prepare();
+  auto call = [&](auto function, auto alpha_argument, auto beta_argument) {
+    function(CblasRowMajor, order(a.transposed), order(b.transposed), static_cast<int>(m), static_cast<int>(n),
+             static_cast<int>(k), alpha_argument, a.data, static_cast<int>(a.leading), b.data, static_cast<int>(b.leading),
+             beta_argument, c, static_cast<int>(c_leading));
+  };
+  if constexpr (std::is_same_v<T, float>) call(cblas_sgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemm, &alpha, &beta);
+  else call(cblas_zgemm, &alpha, &beta);
+}
+
+template <class T>
+void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y, int64_t y_stride) {
+  prepare();
+  // A transposed matrix is described to BLAS by the matrix that lies in memory.
+  int rows = static_cast<int>(a.transposed ? k : m), columns = static_cast<int>(a.transposed ? m : k);
+  auto call = [&](auto function, auto alpha_argument, auto beta_argument) {
+    function(CblasRowMajor, order(a.transposed), rows, columns, alpha_argument, a.data, static_cast<int>(a.leading), x,
+             static_cast<int>(x_stride), beta_argument, y, static_cast<int>(y_stride));
+  };
+  if constexpr (std::is_same_v<T, float>) call(cblas_sgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemv, &alpha, &beta);
+  else call(cblas_zgemv, &alpha, &beta);
+}
+
+#define UMBRA_INSTANTIATE(T)                                                                                              \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*, int64_t);                  \
+  template void gemv<T>(int64_t, int64_t, T, Matrix<const T>, const T*, int64_t, T, T*, int64_t);
+UMBRA_INSTANTIATE(float)
+UMBRA_INSTANTIATE(double)
+UMBRA_INSTANTIATE(std::complex<float>)
+UMBRA_INSTANTIATE(std::complex<double>)
+#undef UMBRA_INSTANTIATE
+
+}  // namespace umbra::kernels::blas

@@ -1,0 +1,28 @@
+// General matrix products from BLAS for the types oneDNN does not serve: double and complex.
+#pragma once
+
+#include <complex>
+#include <cstdint>
+
+namespace umbra::kernels::blas {
+
+/// Readies the library: its kernels for this processor, and as many threads as the kernels may use. Called by whoever is
+/// about to call BLAS or LAPACK.
+void prepare();
+
+/// A matrix inside memory: rows (or, if `transposed`, columns) are `leading` elements apart and dense.
+template <class T> struct Matrix {
+  T* data;
+  bool transposed;
+  int64_t leading;
+};
+
+/// c = alpha * a b + beta * c, with a [m, k], b [k, n] and c [m, n] in row-major order. For float, double and complex.
+template <class T>
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c, int64_t c_leading);
+
+/// y = alpha * a x + beta * y, with a [m, k].
+template <class T>
+void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y, int64_t y_stride);
+
+}  // namespace umbra::kernels::blas

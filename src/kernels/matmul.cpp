@@ -1,0 +1,377 @@
+#include "kernels/matmul.h"
+
+#include <bit>
+#include <complex>
+
+#include "kernels/blas.h"
+#include "kernels/copy.h"
+#include "kernels/onednn.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+namespace {
+
+// Products with fewer multiplications than this are done by plain loops: a library call would cost more than the work.
+constexpr int64_t kSmallWork = 8192;
+
+// One operand: a stack of matrices inside memory. Strides count elements.
+struct Matrices {
+  Tensor tensor;
+  char* data = nullptr;
+  int64_t rows = 0, columns = 0, batch_stride = 0, row_stride = 0, column_stride = 0;
+
+  bool rows_dense() const { return column_stride == 1 && row_stride >= std::max<int64_t>(columns, 1); }
+  bool columns_dense() const { return row_stride == 1 && column_stride >= std::max<int64_t>(rows, 1); }
+  /// Whether BLAS and oneDNN can take it as it lies.
+  bool regular() const { return rows_dense() || columns_dense(); }
+  Matrices transposed() const;
+};
+
+// The product that is asked for: out = beta * out + alpha * a b, for each of `batch` matrices. `bias` is a row to be added to
+// each row of the result, or none.
+struct Product {
+  Matrices out, a, b;
+  int64_t batch = 1;
+  Scalar beta = 0, alpha = 1;
+  Tensor bias = {};
+  int64_t work() const { return batch * out.rows * out.columns * a.columns; }
+};
+
+Matrices matrices(const Tensor& t) {
+  int64_t d = t.dim();
+  Matrices m{t, static_cast<char*>(t.raw_data()), t.size(d - 2), t.size(d - 1), 0, t.stride(d - 2), t.stride(d - 1)};
+  if (d == 3 && t.size(0) > 1) m.batch_stride = t.stride(0);
+  // The stride of a single row or column means nothing; one that reads as dense keeps later choices simple.
+  if (m.columns == 1 && m.rows == 1) m.row_stride = m.column_stride = 1;
+  else if (m.columns == 1) m.column_stride = 1;
+  else if (m.rows == 1) m.row_stride = m.column_stride == 1 ? m.columns : 1;
+  return m;
+}
+
+Matrices Matrices::transposed() const {
+  SymShape sizes(tensor.sym_sizes()), strides(tensor.sym_strides());
+  size_t last = sizes.size() - 1;
+  std::swap(sizes[last], sizes[last - 1]);
+  std::swap(strides[last], strides[last - 1]);
+  return matrices(alias_tensor(tensor, sizes, strides, tensor.storage_offset()));
+}
+
+Matrices dense(const Matrices& m) { return matrices(contiguous(m.tensor)); }
+
+Tensor expanded_to(const Tensor& t, IntArrayRef sizes) {
+  SymShape strides(sizes.size(), 0);
+  for (int64_t i = 0, lead = static_cast<int64_t>(sizes.size()) - t.dim(); i < t.dim(); ++i)
+    strides[lead + i] = t.size(i) == 1 ? 0 : t.stride(i);
+  return alias_tensor(t, as_sym(sizes), strides, t.storage_offset());
+}
+
+bool same_memory(const Tensor& a, const Tensor& b) { return a.raw_data() == b.raw_data() && a.strides() == b.strides(); }
+
+Tensor new_contiguous(IntArrayRef sizes, DType dtype) {
+  return allocate_tensor(as_sym(sizes), contiguous_strides(as_sym(sizes)), dtype, Device());
+}
+
+// ---- plain loops -----------------------------------------------------------------------------------------------------
+
+// Integers wrap around: computed without sign, where that is defined.
+template <class T> struct LoopType {
+  using type = Compute<T>;
+};
+template <class T>
+  requires std::is_integral_v<T>
+struct LoopType<T> {
+  using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
+};
+
+template <class T> class LoopProduct {
+  using C = typename LoopType<T>::type;
+
+ public:
+  explicit LoopProduct(const Product& p) : p_(p), alpha_(number(p.alpha)), beta_(number(p.beta)) {
+    accumulate_ = !p.beta.equals(0);
+  }
+
+  void run() const {
+    int64_t work_of_row = std::max<int64_t>(1, p_.out.columns * p_.a.columns);
+    parallel_for(0, p_.batch * p_.out.rows, 1 + 32768 / work_of_row, [&](int64_t begin, int64_t end) {
+      std::vector<C> sums(p_.out.columns);
+      for (int64_t i = begin; i < end; ++i) row(i / p_.out.rows, i % p_.out.rows, sums.data());
+    });
+  }
+
+ private:
+  static C number(const Scalar& s) {
+    if constexpr (std::is_integral_v<T>) return static_cast<C>(s.to<T>());
+    else return s.to<C>();
+  }
+  static const T* at(const Matrices& m, int64_t batch, int64_t row) {
+    return reinterpret_cast<T*>(m.data) + batch * m.batch_stride + row * m.row_stride;
+  }
+
+  void row(int64_t batch, int64_t i, C* sums) const {
+    const T* a = at(p_.a, batch, i);
+    const T* b = at(p_.b, batch, 0);
+    if (p_.b.column_stride == 1) sum_rows(a, b, sums);
+    else sum_columns(a, b, sums);
+    T* out = const_cast<T*>(at(p_.out, batch, i));
+    for (int64_t j = 0; j < p_.out.columns; ++j) {
+      T& target = out[j * p_.out.column_stride];
+      C value = alpha_ * sums[j];
+      target = static_cast<T>(accumulate_ ? value + beta_ * static_cast<C>(target) : value);
+    }
+  }
+  // Adds whole rows of b, each times an element of a: the inner loop runs along memory.
+  void sum_rows(const T* a, const T* b, C* sums) const {
+    std::fill_n(sums, p_.out.columns, C(0));
+    for (int64_t k = 0; k < p_.a.columns; ++k) {
+      C factor = static_cast<C>(a[k * p_.a.column_stride]);
+      const T* row = b + k * p_.b.row_stride;
+      for (int64_t j = 0; j < p_.out.columns; ++j) sums[j] += factor * static_cast<C>(row[j]);
+    }
+  }
+  void sum_columns(const T* a, const T* b, C* sums) const {
+    for (int64_t j = 0; j < p_.out.columns; ++j) {
+      const T* column = b + j * p_.b.column_stride;
+      C sum(0);
+      for (int64_t k = 0; k < p_.a.columns; ++k)
+        sum += static_cast<C>(a[k * p_.a.column_stride]) * static_cast<C>(column[k * p_.b.row_stride]);
+      sums[j] = sum;
+    }
+  }
+
+  const Product& p_;
+  C alpha_, beta_;
+  bool accumulate_;
+};
+
+// ---- BLAS ------------------------------------------------------------------------------------------------------------
+
+template <class T> blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
+  const T* data = reinterpret_cast<const T*>(m.data) + batch * m.batch_stride;
+  if (m.rows_dense()) return {data, false, m.row_stride};
+  return {data, true, m.column_stride};
+}
+
+template <class T> void multiply_with_blas(const Product& p) {
+  T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
+  for (int64_t i = 0; i < p.batch; ++i) {
+    T* out = reinterpret_cast<T*>(p.out.data) + i * p.out.batch_stride;
+    auto a = blas_matrix<T>(p.a, i), b = blas_matrix<T>(p.b, i);
+    if (p.out.columns == 1 && p.b.row_stride > 0) {
+      blas::gemv<T>(p.out.rows, p.a.columns, alpha, a, b.data, p.b.row_stride, beta, out, p.out.row_stride);
+    } else {
+      blas::gemm<T>(p.out.rows, p.out.columns, p.a.columns, alpha, a, b, beta, out, p.out.row_stride);
+    }
+  }
+}
+
+// ---- oneDNN ----------------------------------------------------------------------------------------------------------
+
+struct MatmulPlan {
+  dnnl::matmul primitive;
+  dnnl::memory::desc a, b, out, bias, scratch;
+};
+
+dnnl::memory::desc describe(const Matrices& m, int64_t batch) {
+  using Dims = dnnl::memory::dims;
+  auto type = onednn::data_type(m.tensor.dtype());
+  if (batch == 1) return {Dims{m.rows, m.columns}, type, Dims{m.row_stride, m.column_stride}};
+  // A matrix that is the same for the whole batch is a batch of one, which oneDNN broadcasts.
+  bool shared = m.batch_stride == 0;
+  int64_t stride = shared ? std::max(m.rows * m.row_stride, m.columns * m.column_stride) : m.batch_stride;
+  return {Dims{shared ? 1 : batch, m.rows, m.columns}, type, Dims{stride, m.row_stride, m.column_stride}};
+}
+
+// Null where oneDNN does not take the product, or only in its reference implementation, which is slower by orders of
+// magnitude than a copy to a layout that has a fast one.
+std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
+  auto attributes = onednn::attributes();
+  float alpha = p.alpha.to<float>(), beta = p.beta.to<float>();
+  if (alpha != 1) attributes.set_output_scales(0, {alpha});
+  if (beta != 0) {
+    dnnl::post_ops post;
+    post.append_sum(beta);
+    attributes.set_post_ops(post);
+  }
+  MatmulPlan plan{{}, describe(p.a, p.batch), describe(p.b, p.batch), describe(p.out, p.batch), {}, {}};
+  if (p.bias.defined()) {
+    dnnl::memory::dims sizes(p.batch == 1 ? 2 : 3, 1), strides(sizes.size(), p.out.columns);
+    sizes.back() = p.out.columns;
+    strides.back() = 1;
+    plan.bias = {sizes, onednn::data_type(p.bias.dtype()), strides};
+  }
+  auto description = p.bias.defined() ? dnnl::matmul::desc(plan.a, plan.b, plan.bias, plan.out)
+                                      : dnnl::matmul::desc(plan.a, plan.b, plan.out);
+  dnnl::matmul::primitive_desc chosen(description, attributes, onednn::engine(), /*allow_empty=*/true);
+  if (!chosen || std::string_view(chosen.impl_info_str()).starts_with("ref")) return nullptr;
+  plan.scratch = chosen.scratchpad_desc();
+  plan.primitive = dnnl::matmul(chosen);
+  return std::make_shared<const MatmulPlan>(std::move(plan));
+} catch (const dnnl::error&) {
+  return nullptr;
+}
+
+std::shared_ptr<const MatmulPlan> plan_for(const Product& p) {
+  static auto& cache = *new onednn::PlanCache<MatmulPlan>;
+  onednn::Key key = {static_cast<int64_t>(p.out.tensor.dtype()), p.batch, p.out.rows, p.out.columns, p.a.columns,
+                     std::bit_cast<int64_t>(p.alpha.to_double()), std::bit_cast<int64_t>(p.beta.to_double()),
+                     p.bias.defined() ? static_cast<int64_t>(p.bias.dtype()) : -1};
+  for (const Matrices* m : {&p.out, &p.a, &p.b})
+    key.insert(key.end(), {m->batch_stride, m->row_stride, m->column_stride});
+  return cache.get(std::move(key), [&] { return make_plan(p); });
+}
+
+// False where oneDNN has no fast way for these types or layouts.
+bool multiply_with_onednn(const Product& p) {
+  onednn::ThreadScope threads;
+  auto plan = plan_for(p);
+  if (!plan) return false;
+  auto& engine = onednn::engine();
+  std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, {plan->a, engine, p.a.data}},
+                                                     {DNNL_ARG_WEIGHTS, {plan->b, engine, p.b.data}},
+                                                     {DNNL_ARG_DST, {plan->out, engine, p.out.data}}};
+  if (p.bias.defined()) arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plan->bias, engine, p.bias.raw_data()));
+  if (size_t bytes = plan->scratch.get_size())
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(plan->scratch, engine, onednn::scratch(bytes)));
+  plan->primitive.execute(onednn::stream(), arguments);
+  return true;
+}
+
+// ---- the choice between them -----------------------------------------------------------------------------------------
+
+void multiply(const Product& p, const char* kernel);
+
+// Computes in float what oneDNN cannot do in a narrow type; one rounding at the end.
+void multiply_in_float(const Product& p, const char* kernel) {
+  auto as_float = [](const Matrices& m) {
+    Tensor copied = new_contiguous(m.tensor.sizes(), DType::Float32);
+    copy(copied, m.tensor);
+    return matrices(copied);
+  };
+  Product wide = p;
+  wide.a = as_float(p.a);
+  wide.b = as_float(p.b);
+  if (p.beta.equals(0)) wide.out = matrices(new_contiguous(p.out.tensor.sizes(), DType::Float32));
+  else wide.out = as_float(p.out);
+  if (p.bias.defined()) {
+    wide.bias = new_contiguous(p.bias.sizes(), DType::Float32);
+    copy(wide.bias, p.bias);
+  }
+  multiply(wide, kernel);
+  copy(p.out.tensor, wide.out.tensor);
+}
+
+// For outputs that lie in no regular order: the product is made in a contiguous tensor and then copied there.
+void multiply_into_copy(const Product& p, const char* kernel) {
+  Product through = p;
+  through.out = p.beta.equals(0) ? matrices(new_contiguous(p.out.tensor.sizes(), p.out.tensor.dtype())) : dense(p.out);
+  multiply(through, kernel);
+  copy(p.out.tensor, through.out.tensor);
+}
+
+void add_bias_first(Product& p) {
+  copy(p.out.tensor, expanded_to(p.bias, p.out.tensor.sizes()));
+  p.bias = Tensor();
+  p.beta = 1;
+}
+
+void multiply_floats(Product p, const char* kernel) {
+  if (multiply_with_onednn(p)) return;
+  // Perhaps the layout was the trouble.
+  Product packed = p;
+  packed.a = dense(p.a);
+  packed.b = dense(p.b);
+  if (p.out.rows_dense() && multiply_with_onednn(packed)) return;
+  if (p.bias.defined()) add_bias_first(packed);
+  if (p.out.tensor.dtype() == DType::Float32) multiply_with_blas<float>(packed);
+  else multiply_in_float(packed, kernel);
+}
+
+void multiply(const Product& p, const char* kernel) {
+  DType dtype = p.out.tensor.dtype();
+  bool small = p.work() < kSmallWork;
+  if (is_integral(dtype, /*include_bool=*/true) || small) {
+    Product q = p;
+    if (q.bias.defined()) add_bias_first(q);
+    visit<NumberTypes>(dtype, kernel, [&](auto tag) { LoopProduct<typename decltype(tag)::type>(q).run(); });
+    return;
+  }
+  if (!p.out.rows_dense() && !p.out.columns_dense()) return multiply_into_copy(p, kernel);
+  Product q = p;
+  if (!q.a.regular()) q.a = dense(q.a);
+  if (!q.b.regular()) q.b = dense(q.b);
+  if (!q.out.rows_dense()) {
+    // A column-major result is the row-major result of the transposed product.
+    if (q.bias.defined()) add_bias_first(q);
+    std::tie(q.out, q.a, q.b) = std::make_tuple(p.out.transposed(), q.b.transposed(), q.a.transposed());
+  }
+  switch (dtype) {
+    case DType::Float32:
+    case DType::BFloat16: return multiply_floats(q, kernel);
+    case DType::Float16: return multiply_in_float(q, kernel);
+    case DType::Float64: return multiply_with_blas<double>(q);
+    case DType::Complex64: return multiply_with_blas<std::complex<float>>(q);
+    case DType::Complex128: return multiply_with_blas<std::complex<double>>(q);
+    default: not_implemented(kernel, dtype);
+  }
+}
+
+// out = beta * self + alpha * a b, for two- and three-dimensional tensors.
+void multiply_add(const Tensor& out, const Tensor* self, const Tensor& a, const Tensor& b, const Scalar& beta,
+                  const Scalar& alpha, const char* kernel) {
+  visit<NumberTypes>(out.dtype(), kernel, [](auto) {});
+  if (out.numel() == 0) return;
+  Product p{matrices(out), matrices(a), matrices(b), out.dim() == 3 ? out.size(0) : 1, self ? beta : Scalar(0), alpha};
+  // Of the libraries only oneDNN, which serves these, takes a bias.
+  bool takes_bias = compute_type(out.dtype()) == DType::Float32;
+  if (!p.beta.equals(0)) {
+    Tensor added = expanded_to(*self, out.sizes());
+    bool row = added.stride(-1) == 1 && added.stride(-2) == 0 && (out.dim() == 2 || added.stride(0) == 0);
+    if (takes_bias && row && p.beta.equals(1) && p.alpha.equals(1) && p.work() >= kSmallWork) {
+      p.bias = *self;
+      p.beta = 0;
+    } else if (!same_memory(added, out)) {
+      copy(out, added);
+    }
+  }
+  multiply(p, kernel);
+}
+
+Tensor with_unit_dim(const Tensor& t, int64_t at) {
+  SymShape sizes(t.sym_sizes()), strides(t.sym_strides());
+  sizes.insert(at, 1);
+  strides.insert(at, 1);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+}  // namespace
+
+void mm(const Tensor& out, const Tensor& a, const Tensor& b) { multiply_add(out, nullptr, a, b, 0, 1, "addmm_impl_cpu_"); }
+
+void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+  multiply_add(out, &self, a, b, beta, alpha, "addmm_impl_cpu_");
+}
+
+void bmm(const Tensor& out, const Tensor& a, const Tensor& b) { multiply_add(out, nullptr, a, b, 0, 1, "bmm"); }
+
+void baddbmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+             const Scalar& alpha) {
+  multiply_add(out, &self, a, b, beta, alpha, "baddbmm");
+}
+
+void mv(const Tensor& out, const Tensor& a, const Tensor& v) {
+  multiply_add(with_unit_dim(out, 1), nullptr, a, with_unit_dim(v, 1), 0, 1, "addmv_impl_cpu");
+}
+
+void addmv(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& v, const Scalar& beta, const Scalar& alpha) {
+  Tensor added = self.dim() == 0 ? self : with_unit_dim(self, 1);
+  multiply_add(with_unit_dim(out, 1), &added, a, with_unit_dim(v, 1), beta, alpha, "addmv_impl_cpu");
+}
+
+void dot(const Tensor& out, const Tensor& a, const Tensor& b) {
+  Tensor cell = with_unit_dim(with_unit_dim(out, 0), 0);
+  multiply_add(cell, nullptr, with_unit_dim(a, 0), with_unit_dim(b, 1), 0, 1, "dot");
+}
+
+}  // namespace umbra::kernels

@@ -1,0 +1,81 @@
+// oneDNN as the kernels use it: an engine that is held to instructions which really run, one stream a thread, scratch
+// memory, and a cache of primitives.
+#pragma once
+
+#include <oneapi/dnnl/dnnl.hpp>
+
+#include <cstdint>
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <unordered_map>
+#include <vector>
+
+#include "umbra/core/array_ref.h"
+#include "umbra/core/dtype.h"
+
+namespace umbra::kernels::onednn {
+
+/// The CPU engine. The first call settles the instruction set.
+dnnl::engine& engine();
+/// The calling thread's stream.
+dnnl::stream& stream();
+/// oneDNN's name of a dtype; undef where it has none.
+dnnl::memory::data_type data_type(DType dtype);
+/// Memory of at least that many bytes that belongs to the calling thread, for a primitive's scratchpad.
+void* scratch(size_t bytes);
+
+/// How many threads a library may use for a call made here.
+int current_thread_count();
+/// What distinguishes one primitive from another: shapes, strides, types and options, as numbers.
+using Key = std::vector<int64_t>;
+struct KeyHash {
+  size_t operator()(const Key& key) const {
+    uint64_t hash = 0x9e3779b97f4a7c15ull;
+    for (int64_t value : key) hash = (hash ^ static_cast<uint64_t>(value)) * 0xff51afd7ed558ccdull, hash ^= hash >> 32;
+    return hash;
+  }
+};
+/// Appends a length and the numbers, so that two lists in a row cannot be mistaken for other two.
+void append(Key& key, IntArrayRef values);
+
+/// A bounded cache of plans. A plan is whatever a kernel needs to run again without asking oneDNN: primitive, descriptors.
+template <class Plan> class PlanCache {
+ public:
+  /// The plan of the key, made by `make` where there is none. A plan depends on the number of threads as well.
+  std::shared_ptr<const Plan> get(Key key, const std::function<std::shared_ptr<const Plan>()>& make) {
+    key.push_back(current_thread_count());
+    {
+      std::lock_guard lock(mutex_);
+      auto found = plans_.find(key);
+      if (found != plans_.end()) return found->second;
+    }
+    auto plan = make();
+    std::lock_guard lock(mutex_);
+    if (plans_.size() >= kCapacity) plans_.clear();
+    plans_.emplace(std::move(key), plan);
+    return plan;
+  }
+
+ private:
+  static constexpr size_t kCapacity = 1024;
+  std::mutex mutex_;
+  std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans_;
+};
+
+/// While it lives, OpenMP code called from this thread, oneDNN's included, keeps to the kernels' number of threads.
+class ThreadScope {
+ public:
+  ThreadScope();
+  ~ThreadScope();
+  ThreadScope(const ThreadScope&) = delete;
+  ThreadScope& operator=(const ThreadScope&) = delete;
+
+ private:
+  int before_;
+};
+
+/// Default attributes: scratch memory is the caller's, so that a primitive may run in several threads at once.
+dnnl::primitive_attr attributes();
+
+}  // namespace umbra::kernels::onednn
