@@ -8,13 +8,14 @@ namespace umbra::kernels {
 struct AttentionOptions {
   bool is_causal = false;
   double scale = 1;
-  Tensor mask = {};  // undefined, or added to the scores: broadcast to [batch, heads, queries, keys], of the query's dtype or float32
+  Tensor mask = {};  // undefined, or added to the scores: broadcast to [batch, heads, queries, keys], of the query's
+                     // dtype or float32
 };
 
-/// out = softmax(scale * query key^T + mask) value, for [batch, heads, length, features]; logsumexp is [batch, heads, queries],
-/// float32 (float64 for double). Queries, keys and values may differ in length and, values, in features.
-void flash_attention(const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key, const Tensor& value,
-                     const AttentionOptions& options);
+/// out = softmax(scale * query key^T + mask) value, for [batch, heads, length, features]; logsumexp is [batch, heads,
+/// queries], float32 (float64 for double). Queries, keys and values may differ in length and, values, in features.
+void flash_attention(const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key,
+                     const Tensor& value, const AttentionOptions& options);
 void flash_attention_backward(const Tensor& grad_query, const Tensor& grad_key, const Tensor& grad_value,
                               const Tensor& grad_output, const Tensor& query, const Tensor& key, const Tensor& value,
                               const Tensor& out, const Tensor& logsumexp, const AttentionOptions& options);

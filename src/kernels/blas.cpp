@@ -12,8 +12,8 @@
 namespace umbra::kernels::blas {
 namespace {
 
-// OpenBLAS falls back to kernels of 2004 on processors newer than itself, at a fifth of the speed. Where it did, it is told
-// which of its kernels this processor can run, and asked to choose again.
+// OpenBLAS falls back to kernels of 2004 on processors newer than itself, at a fifth of the speed. Where it did, it is
+// told which of its kernels this processor can run, and asked to choose again.
 void choose_kernels() {
   auto corename = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   auto quit = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_quit"));
@@ -42,21 +42,27 @@ void prepare() {
 }
 
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c, int64_t c_leading) {
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c,
+          int64_t c_leading) {
   prepare();
   auto call = [&](auto function, auto alpha_argument, auto beta_argument) {
     function(CblasRowMajor, order(a.transposed), order(b.transposed), static_cast<int>(m), static_cast<int>(n),
-             static_cast<int>(k), alpha_argument, a.data, static_cast<int>(a.leading), b.data, static_cast<int>(b.leading),
-             beta_argument, c, static_cast<int>(c_leading));
+             static_cast<int>(k), alpha_argument, a.data, static_cast<int>(a.leading), b.data,
+             static_cast<int>(b.leading), beta_argument, c, static_cast<int>(c_leading));
   };
-  if constexpr (std::is_same_v<T, float>) call(cblas_sgemm, alpha, beta);
-  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemm, alpha, beta);
-  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemm, &alpha, &beta);
-  else call(cblas_zgemm, &alpha, &beta);
+  if constexpr (std::is_same_v<T, float>)
+    call(cblas_sgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>)
+    call(cblas_dgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    call(cblas_cgemm, &alpha, &beta);
+  else
+    call(cblas_zgemm, &alpha, &beta);
 }
 
 template <class T>
-void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y, int64_t y_stride) {
+void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y,
+          int64_t y_stride) {
   prepare();
   // A transposed matrix is described to BLAS by the matrix that lies in memory.
   int rows = static_cast<int>(a.transposed ? k : m), columns = static_cast<int>(a.transposed ? m : k);
@@ -64,14 +70,18 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t 
     function(CblasRowMajor, order(a.transposed), rows, columns, alpha_argument, a.data, static_cast<int>(a.leading), x,
              static_cast<int>(x_stride), beta_argument, y, static_cast<int>(y_stride));
   };
-  if constexpr (std::is_same_v<T, float>) call(cblas_sgemv, alpha, beta);
-  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemv, alpha, beta);
-  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemv, &alpha, &beta);
-  else call(cblas_zgemv, &alpha, &beta);
+  if constexpr (std::is_same_v<T, float>)
+    call(cblas_sgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>)
+    call(cblas_dgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>)
+    call(cblas_cgemv, &alpha, &beta);
+  else
+    call(cblas_zgemv, &alpha, &beta);
 }
 
-#define UMBRA_INSTANTIATE(T)                                                                                              \
-  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*, int64_t);                  \
+#define UMBRA_INSTANTIATE(T)                                                                             \
+  template void gemm<T>(int64_t, int64_t, int64_t, T, Matrix<const T>, Matrix<const T>, T, T*, int64_t); \
   template void gemv<T>(int64_t, int64_t, T, Matrix<const T>, const T*, int64_t, T, T*, int64_t);
 UMBRA_INSTANTIATE(float)
 UMBRA_INSTANTIATE(double)

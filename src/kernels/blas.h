@@ -6,12 +6,13 @@
 
 namespace umbra::kernels::blas {
 
-/// Readies the library: its kernels for this processor, and as many threads as the kernels may use. Called by whoever is
-/// about to call BLAS or LAPACK.
+/// Readies the library: its kernels for this processor, and as many threads as the kernels may use. Called by whoever
+/// is about to call BLAS or LAPACK.
 void prepare();
 
 /// A matrix inside memory: rows (or, if `transposed`, columns) are `leading` elements apart and dense.
-template <class T> struct Matrix {
+template <class T>
+struct Matrix {
   T* data;
   bool transposed;
   int64_t leading;
@@ -19,10 +20,12 @@ template <class T> struct Matrix {
 
 /// c = alpha * a b + beta * c, with a [m, k], b [k, n] and c [m, n] in row-major order. For float, double and complex.
 template <class T>
-void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c, int64_t c_leading);
+void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<const T> b, T beta, T* c,
+          int64_t c_leading);
 
 /// y = alpha * a x + beta * y, with a [m, k].
 template <class T>
-void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y, int64_t y_stride);
+void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t x_stride, T beta, T* y,
+          int64_t y_stride);
 
 }  // namespace umbra::kernels::blas

@@ -5,11 +5,13 @@
 
 namespace umbra::kernels {
 
-/// The tensors one after another along `dim`. All have out's dtype; one-dimensional tensors without elements are skipped.
+/// The tensors one after another along `dim`. All have out's dtype; one-dimensional tensors without elements are
+/// skipped.
 void cat(const Tensor& out, TensorList tensors, int64_t dim);
 /// out = self with the order of elements reversed along the dimensions.
 void flip(const Tensor& out, const Tensor& self, IntArrayRef dims);
-/// Each dimension's elements shifted, those that leave at the end coming in at the start. Without dimensions, of the flattened tensor.
+/// Each dimension's elements shifted, those that leave at the end coming in at the start. Without dimensions, of the
+/// flattened tensor.
 void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef dims);
 /// The part of each matrix on and below, or on and above, the k-th diagonal; zero elsewhere. out may be self.
 void tril(const Tensor& out, const Tensor& self, int64_t diagonal);

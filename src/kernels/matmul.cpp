@@ -28,8 +28,8 @@ struct Matrices {
   Matrices transposed() const;
 };
 
-// The product that is asked for: out = beta * out + alpha * a b, for each of `batch` matrices. `bias` is a row to be added to
-// each row of the result, or none.
+// The product that is asked for: out = beta * out + alpha * a b, for each of `batch` matrices. `bias` is a row to be
+// added to each row of the result, or none.
 struct Product {
   Matrices out, a, b;
   int64_t batch = 1;
@@ -43,9 +43,12 @@ Matrices matrices(const Tensor& t) {
   Matrices m{t, static_cast<char*>(t.raw_data()), t.size(d - 2), t.size(d - 1), 0, t.stride(d - 2), t.stride(d - 1)};
   if (d == 3 && t.size(0) > 1) m.batch_stride = t.stride(0);
   // The stride of a single row or column means nothing; one that reads as dense keeps later choices simple.
-  if (m.columns == 1 && m.rows == 1) m.row_stride = m.column_stride = 1;
-  else if (m.columns == 1) m.column_stride = 1;
-  else if (m.rows == 1) m.row_stride = m.column_stride == 1 ? m.columns : 1;
+  if (m.columns == 1 && m.rows == 1)
+    m.row_stride = m.column_stride = 1;
+  else if (m.columns == 1)
+    m.column_stride = 1;
+  else if (m.rows == 1)
+    m.row_stride = m.column_stride == 1 ? m.columns : 1;
   return m;
 }
 
@@ -66,25 +69,26 @@ Tensor expanded_to(const Tensor& t, IntArrayRef sizes) {
   return alias_tensor(t, as_sym(sizes), strides, t.storage_offset());
 }
 
-bool same_memory(const Tensor& a, const Tensor& b) { return a.raw_data() == b.raw_data() && a.strides() == b.strides(); }
-
-Tensor new_contiguous(IntArrayRef sizes, DType dtype) {
-  return allocate_tensor(as_sym(sizes), contiguous_strides(as_sym(sizes)), dtype, Device());
+bool same_memory(const Tensor& a, const Tensor& b) {
+  return a.raw_data() == b.raw_data() && a.strides() == b.strides();
 }
 
-// ---- plain loops -----------------------------------------------------------------------------------------------------
+// ---- plain loops
+// -----------------------------------------------------------------------------------------------------
 
 // Integers wrap around: computed without sign, where that is defined.
-template <class T> struct LoopType {
+template <class T>
+struct LoopType {
   using type = Compute<T>;
 };
 template <class T>
-  requires std::is_integral_v<T>
+requires std::is_integral_v<T>
 struct LoopType<T> {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
 
-template <class T> class LoopProduct {
+template <class T>
+class LoopProduct {
   using C = typename LoopType<T>::type;
 
  public:
@@ -102,8 +106,10 @@ template <class T> class LoopProduct {
 
  private:
   static C number(const Scalar& s) {
-    if constexpr (std::is_integral_v<T>) return static_cast<C>(s.to<T>());
-    else return s.to<C>();
+    if constexpr (std::is_integral_v<T>)
+      return static_cast<C>(s.to<T>());
+    else
+      return s.to<C>();
   }
   static const T* at(const Matrices& m, int64_t batch, int64_t row) {
     return reinterpret_cast<T*>(m.data) + batch * m.batch_stride + row * m.row_stride;
@@ -112,8 +118,10 @@ template <class T> class LoopProduct {
   void row(int64_t batch, int64_t i, C* sums) const {
     const T* a = at(p_.a, batch, i);
     const T* b = at(p_.b, batch, 0);
-    if (p_.b.column_stride == 1) sum_rows(a, b, sums);
-    else sum_columns(a, b, sums);
+    if (p_.b.column_stride == 1)
+      sum_rows(a, b, sums);
+    else
+      sum_columns(a, b, sums);
     T* out = const_cast<T*>(at(p_.out, batch, i));
     for (int64_t j = 0; j < p_.out.columns; ++j) {
       T& target = out[j * p_.out.column_stride];
@@ -145,15 +153,18 @@ template <class T> class LoopProduct {
   bool accumulate_;
 };
 
-// ---- BLAS ------------------------------------------------------------------------------------------------------------
+// ---- BLAS
+// ------------------------------------------------------------------------------------------------------------
 
-template <class T> blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
+template <class T>
+blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
   const T* data = reinterpret_cast<const T*>(m.data) + batch * m.batch_stride;
   if (m.rows_dense()) return {data, false, m.row_stride};
   return {data, true, m.column_stride};
 }
 
-template <class T> void multiply_with_blas(const Product& p) {
+template <class T>
+void multiply_with_blas(const Product& p) {
   T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
   for (int64_t i = 0; i < p.batch; ++i) {
     T* out = reinterpret_cast<T*>(p.out.data) + i * p.out.batch_stride;
@@ -166,7 +177,8 @@ template <class T> void multiply_with_blas(const Product& p) {
   }
 }
 
-// ---- oneDNN ----------------------------------------------------------------------------------------------------------
+// ---- oneDNN
+// ----------------------------------------------------------------------------------------------------------
 
 struct MatmulPlan {
   dnnl::matmul primitive;
@@ -214,8 +226,13 @@ std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
 
 std::shared_ptr<const MatmulPlan> plan_for(const Product& p) {
   static auto& cache = *new onednn::PlanCache<MatmulPlan>;
-  onednn::Key key = {static_cast<int64_t>(p.out.tensor.dtype()), p.batch, p.out.rows, p.out.columns, p.a.columns,
-                     std::bit_cast<int64_t>(p.alpha.to_double()), std::bit_cast<int64_t>(p.beta.to_double()),
+  onednn::Key key = {static_cast<int64_t>(p.out.tensor.dtype()),
+                     p.batch,
+                     p.out.rows,
+                     p.out.columns,
+                     p.a.columns,
+                     std::bit_cast<int64_t>(p.alpha.to_double()),
+                     std::bit_cast<int64_t>(p.beta.to_double()),
                      p.bias.defined() ? static_cast<int64_t>(p.bias.dtype()) : -1};
   for (const Matrices* m : {&p.out, &p.a, &p.b})
     key.insert(key.end(), {m->batch_stride, m->row_stride, m->column_stride});
@@ -238,26 +255,22 @@ bool multiply_with_onednn(const Product& p) {
   return true;
 }
 
-// ---- the choice between them -----------------------------------------------------------------------------------------
+// ---- the choice between them
+// -----------------------------------------------------------------------------------------
 
 void multiply(const Product& p, const char* kernel);
 
 // Computes in float what oneDNN cannot do in a narrow type; one rounding at the end.
 void multiply_in_float(const Product& p, const char* kernel) {
-  auto as_float = [](const Matrices& m) {
-    Tensor copied = new_contiguous(m.tensor.sizes(), DType::Float32);
-    copy(copied, m.tensor);
-    return matrices(copied);
-  };
+  auto as_float = [](const Matrices& m) { return matrices(contiguous(cast(m.tensor, DType::Float32))); };
   Product wide = p;
   wide.a = as_float(p.a);
   wide.b = as_float(p.b);
-  if (p.beta.equals(0)) wide.out = matrices(new_contiguous(p.out.tensor.sizes(), DType::Float32));
-  else wide.out = as_float(p.out);
-  if (p.bias.defined()) {
-    wide.bias = new_contiguous(p.bias.sizes(), DType::Float32);
-    copy(wide.bias, p.bias);
-  }
+  if (p.beta.equals(0))
+    wide.out = matrices(scratch(p.out.tensor.sizes(), DType::Float32));
+  else
+    wide.out = as_float(p.out);
+  if (p.bias.defined()) wide.bias = cast(p.bias, DType::Float32);
   multiply(wide, kernel);
   copy(p.out.tensor, wide.out.tensor);
 }
@@ -265,7 +278,7 @@ void multiply_in_float(const Product& p, const char* kernel) {
 // For outputs that lie in no regular order: the product is made in a contiguous tensor and then copied there.
 void multiply_into_copy(const Product& p, const char* kernel) {
   Product through = p;
-  through.out = p.beta.equals(0) ? matrices(new_contiguous(p.out.tensor.sizes(), p.out.tensor.dtype())) : dense(p.out);
+  through.out = p.beta.equals(0) ? matrices(scratch(p.out.tensor.sizes(), p.out.tensor.dtype())) : dense(p.out);
   multiply(through, kernel);
   copy(p.out.tensor, through.out.tensor);
 }
@@ -284,8 +297,10 @@ void multiply_floats(Product p, const char* kernel) {
   packed.b = dense(p.b);
   if (p.out.rows_dense() && multiply_with_onednn(packed)) return;
   if (p.bias.defined()) add_bias_first(packed);
-  if (p.out.tensor.dtype() == DType::Float32) multiply_with_blas<float>(packed);
-  else multiply_in_float(packed, kernel);
+  if (p.out.tensor.dtype() == DType::Float32)
+    multiply_with_blas<float>(packed);
+  else
+    multiply_in_float(packed, kernel);
 }
 
 void multiply(const Product& p, const char* kernel) {
@@ -308,12 +323,18 @@ void multiply(const Product& p, const char* kernel) {
   }
   switch (dtype) {
     case DType::Float32:
-    case DType::BFloat16: return multiply_floats(q, kernel);
-    case DType::Float16: return multiply_in_float(q, kernel);
-    case DType::Float64: return multiply_with_blas<double>(q);
-    case DType::Complex64: return multiply_with_blas<std::complex<float>>(q);
-    case DType::Complex128: return multiply_with_blas<std::complex<double>>(q);
-    default: not_implemented(kernel, dtype);
+    case DType::BFloat16:
+      return multiply_floats(q, kernel);
+    case DType::Float16:
+      return multiply_in_float(q, kernel);
+    case DType::Float64:
+      return multiply_with_blas<double>(q);
+    case DType::Complex64:
+      return multiply_with_blas<std::complex<float>>(q);
+    case DType::Complex128:
+      return multiply_with_blas<std::complex<double>>(q);
+    default:
+      unsupported_dtype(kernel, dtype);
   }
 }
 
@@ -347,9 +368,12 @@ Tensor with_unit_dim(const Tensor& t, int64_t at) {
 
 }  // namespace
 
-void mm(const Tensor& out, const Tensor& a, const Tensor& b) { multiply_add(out, nullptr, a, b, 0, 1, "addmm_impl_cpu_"); }
+void mm(const Tensor& out, const Tensor& a, const Tensor& b) {
+  multiply_add(out, nullptr, a, b, 0, 1, "addmm_impl_cpu_");
+}
 
-void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta, const Scalar& alpha) {
+void addmm(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& b, const Scalar& beta,
+           const Scalar& alpha) {
   multiply_add(out, &self, a, b, beta, alpha, "addmm_impl_cpu_");
 }
 
@@ -364,7 +388,8 @@ void mv(const Tensor& out, const Tensor& a, const Tensor& v) {
   multiply_add(with_unit_dim(out, 1), nullptr, a, with_unit_dim(v, 1), 0, 1, "addmv_impl_cpu");
 }
 
-void addmv(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& v, const Scalar& beta, const Scalar& alpha) {
+void addmv(const Tensor& out, const Tensor& self, const Tensor& a, const Tensor& v, const Scalar& beta,
+           const Scalar& alpha) {
   Tensor added = self.dim() == 0 ? self : with_unit_dim(self, 1);
   multiply_add(with_unit_dim(out, 1), &added, a, with_unit_dim(v, 1), beta, alpha, "addmv_impl_cpu");
 }

@@ -1,5 +1,5 @@
-// Batch, layer and group normalisation, and their gradients. Tensors that may be absent (weights, running statistics, unwanted
-// gradients) are undefined where they are. Statistics of narrow floating types are computed in float.
+// Batch, layer and group normalisation, and their gradients. Tensors that may be absent (weights, running statistics,
+// unwanted gradients) are undefined where they are. Statistics of narrow floating types are computed in float.
 #pragma once
 
 #include "umbra/core/tensor.h"
@@ -11,8 +11,8 @@ struct BatchNormState {
   Tensor weight, bias, running_mean, running_var;
 };
 
-/// Normalises each channel (dimension 1). In training by the batch's statistics, which go to save_mean and save_invstd and,
-/// with weight `momentum`, into the running ones; else by the running ones.
+/// Normalises each channel (dimension 1). In training by the batch's statistics, which go to save_mean and save_invstd
+/// and, with weight `momentum`, into the running ones; else by the running ones.
 void batch_norm(const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
                 const BatchNormState& state, bool training, double momentum, double eps);
 void batch_norm_backward(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,

@@ -19,8 +19,8 @@ bool processor_lists_amx() {
   return __get_cpuid_count(7, 0, &a, &b, &c, &d) && (d & kTiles);
 }
 
-// Some virtual machines list AMX but hide the leaf that says how large the tiles are. oneDNN then configures no tiles, and
-// the first instruction that uses one faults. The operating system, too, has to allow tiles to a process that asks.
+// Some virtual machines list AMX but hide the leaf that says how large the tiles are. oneDNN then configures no tiles,
+// and the first instruction that uses one faults. The operating system, too, has to allow tiles to a process that asks.
 bool amx_runs() {
   unsigned a = 0, b = 0, c = 0, d = 0;
   constexpr unsigned kTileLeaf = 0x1d;
@@ -34,7 +34,8 @@ bool amx_runs() {
 bool environment_excludes_amx() {
   for (const char* variable : {"ONEDNN_MAX_CPU_ISA", "DNNL_MAX_CPU_ISA"}) {
     const char* value = std::getenv(variable);
-    for (const char* name : {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16"})
+    for (const char* name :
+         {"SSE41", "AVX", "AVX2", "AVX2_VNNI", "AVX512_CORE", "AVX512_CORE_VNNI", "AVX512_CORE_BF16"})
       if (value && std::string_view(value) == name) return true;
   }
   return false;
@@ -64,12 +65,18 @@ dnnl::stream& stream() {
 dnnl::memory::data_type data_type(DType dtype) {
   using Type = dnnl::memory::data_type;
   switch (dtype) {
-    case DType::Float32: return Type::f32;
-    case DType::BFloat16: return Type::bf16;
-    case DType::Int32: return Type::s32;
-    case DType::Int8: return Type::s8;
-    case DType::UInt8: return Type::u8;
-    default: return Type::undef;
+    case DType::Float32:
+      return Type::f32;
+    case DType::BFloat16:
+      return Type::bf16;
+    case DType::Int32:
+      return Type::s32;
+    case DType::Int8:
+      return Type::s8;
+    case DType::UInt8:
+      return Type::u8;
+    default:
+      return Type::undef;
   }
 }
 

@@ -2,12 +2,11 @@
 // memory, and a cache of primitives.
 #pragma once
 
-#include <oneapi/dnnl/dnnl.hpp>
-
 #include <cstdint>
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <oneapi/dnnl/dnnl.hpp>
 #include <unordered_map>
 #include <vector>
 
@@ -39,8 +38,10 @@ struct KeyHash {
 /// Appends a length and the numbers, so that two lists in a row cannot be mistaken for other two.
 void append(Key& key, IntArrayRef values);
 
-/// A bounded cache of plans. A plan is whatever a kernel needs to run again without asking oneDNN: primitive, descriptors.
-template <class Plan> class PlanCache {
+/// A bounded cache of plans. A plan is whatever a kernel needs to run again without asking oneDNN: primitive,
+/// descriptors.
+template <class Plan>
+class PlanCache {
  public:
   /// The plan of the key, made by `make` where there is none. A plan depends on the number of threads as well.
   std::shared_ptr<const Plan> get(Key key, const std::function<std::shared_ptr<const Plan>()>& make) {

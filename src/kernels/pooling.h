@@ -14,7 +14,8 @@ struct PoolOptions {
 
 /// The largest element of each window, and its position in the flattened spatial dimensions. A NaN is larger than all.
 void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options);
-void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices, int64_t spatial_dims);
+void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices,
+                       int64_t spatial_dims);
 
 void average_pool(const Tensor& out, const Tensor& self, const PoolOptions& options);
 void average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const PoolOptions& options);

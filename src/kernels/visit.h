@@ -1,4 +1,4 @@
-// From a dtype known at run time to a C++ type: the kernels' way into their templates.
+// From a dtype known at run time to the C++ type its elements are stored in: the kernels' way into their templates.
 //
 //     visit<FloatingTypes>(out.dtype(), "nll_loss", [&](auto tag) {
 //       using T = typename decltype(tag)::type;
@@ -6,51 +6,22 @@
 //     });
 #pragma once
 
-#include <complex>
-#include <cstdint>
-
-#include "umbra/core/dtype.h"
-#include "umbra/core/error.h"
+#include "kernels/types.h"
 
 namespace umbra::kernels {
 
-template <class T> struct TypeTag {
-  using type = T;
-};
+// Sets of stored types: unlike those of types.h, they have the narrow floating types by name.
+using FloatingTypes = detail::Join<Floating, Types<BFloat16, Half>>;
+using DifferentiableTypes = detail::Join<FloatingTypes, Complex>;
+using RealTypes = detail::Join<FloatingTypes, Integral>;
+using NumberTypes = detail::Join<RealTypes, Complex>;
+using AllTypes = detail::Join<NumberTypes, Bool>;
+using IndexTypes = Types<int64_t, int32_t>;
 
-template <class... Ts> struct TypeList {};
-namespace detail {
-template <class A, class B> struct Joined;
-template <class... As, class... Bs> struct Joined<TypeList<As...>, TypeList<Bs...>> {
-  using type = TypeList<As..., Bs...>;
-};
-}  // namespace detail
-template <class A, class B> using Join = typename detail::Joined<A, B>::type;
-
-using IntegerTypes = TypeList<uint8_t, int8_t, int16_t, int32_t, int64_t>;
-using WideFloatTypes = TypeList<float, double>;
-using FloatingTypes = TypeList<float, double, BFloat16, Half>;
-using ComplexTypes = TypeList<std::complex<float>, std::complex<double>>;
-using DifferentiableTypes = Join<FloatingTypes, ComplexTypes>;
-using RealTypes = Join<FloatingTypes, IntegerTypes>;
-using NumberTypes = Join<RealTypes, ComplexTypes>;
-using AllTypes = Join<NumberTypes, TypeList<bool>>;
-
-/// The error of a kernel that has no version for a type.
-[[noreturn]] inline void not_implemented(const char* kernel, DType dtype) {
-  fail<NotImplementedError>("\"", kernel, "\" not implemented for '", kernel_name(dtype), "'");
-}
-
-namespace detail {
-template <class F, class... Ts> void visit_list(DType dtype, const char* kernel, F& f, TypeList<Ts...>) {
-  bool found = ((dtype == dtype_of<Ts> && (f(TypeTag<Ts>()), true)) || ...);
-  if (!found) not_implemented(kernel, dtype);
-}
-}  // namespace detail
-
-/// Calls `f` with the tag of the type that `dtype` names; an error naming the kernel where the list does not have it.
-template <class List, class F> void visit(DType dtype, const char* kernel, F&& f) {
-  detail::visit_list(dtype, kernel, f, List());
+/// Calls `fn` with the tag of the type that `dtype` names; an error naming the kernel where the set does not have it.
+template <class Set, class Fn>
+void visit(DType dtype, const char* kernel, const Fn& fn) {
+  visit_dtype(kernel, dtype, Set(), fn);
 }
 
 /// Sixteen bytes without arithmetic: complex128 as a thing to be moved.
@@ -59,28 +30,38 @@ struct alignas(8) Bytes16 {
 };
 
 /// Calls `f` with an unsigned type of that many bytes: kernels that only move elements need no more than their size.
-template <class F> void visit_item_size(int64_t bytes, F&& f) {
+template <class Fn>
+void visit_item_size(int64_t bytes, const Fn& fn) {
   switch (bytes) {
-    case 1: return f(TypeTag<uint8_t>());
-    case 2: return f(TypeTag<uint16_t>());
-    case 4: return f(TypeTag<uint32_t>());
-    case 8: return f(TypeTag<uint64_t>());
-    default: return f(TypeTag<Bytes16>());
+    case 1:
+      return fn(Type<uint8_t>());
+    case 2:
+      return fn(Type<uint16_t>());
+    case 4:
+      return fn(Type<uint32_t>());
+    case 8:
+      return fn(Type<uint64_t>());
+    default:
+      return fn(Type<Bytes16>());
   }
 }
 
 namespace detail {
-template <class T> struct Accumulator {
+template <class T>
+struct Accumulator {
   using type = T;
 };
-template <> struct Accumulator<Half> {
+template <>
+struct Accumulator<Half> {
   using type = float;
 };
-template <> struct Accumulator<BFloat16> {
+template <>
+struct Accumulator<BFloat16> {
   using type = float;
 };
 }  // namespace detail
 /// The type in which a kernel computes on elements of type T: float for the narrow floating types.
-template <class T> using Compute = typename detail::Accumulator<T>::type;
+template <class T>
+using Compute = typename detail::Accumulator<T>::type;
 
 }  // namespace umbra::kernels

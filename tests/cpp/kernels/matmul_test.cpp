@@ -12,7 +12,8 @@ using testing::FloatNear;
 using testing::Pointwise;
 
 // The product by definition, in double.
-std::vector<double> expected_product(const std::vector<float>& a, const std::vector<float>& b, int64_t m, int64_t k, int64_t n) {
+std::vector<double> expected_product(const std::vector<float>& a, const std::vector<float>& b, int64_t m, int64_t k,
+                                     int64_t n) {
   std::vector<double> out(m * n, 0);
   for (int64_t i = 0; i < m; ++i)
     for (int64_t j = 0; j < n; ++j)
@@ -90,7 +91,8 @@ TEST(Matmul, BFloat16RoundsOnce) {
 }
 
 TEST(Matmul, VectorsAndDots) {
-  Tensor a = floats({2, 3}, {1, 2, 3, 4, 5, 6}), v = floats({3}, {1, 0, -1}), out = empty_tensor({2}), sum = empty_tensor({});
+  Tensor a = floats({2, 3}, {1, 2, 3, 4, 5, 6}), v = floats({3}, {1, 0, -1}), out = empty_tensor({2}),
+         sum = empty_tensor({});
   mv(out, a, v);
   EXPECT_THAT(values(out), ElementsAre(-2, -2));
   addmv(out, floats({2}, {1, 1}), a, v, 2, 3);

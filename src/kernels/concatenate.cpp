@@ -1,0 +1,171 @@
+#include "kernels/concatenate.h"
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+namespace {
+
+Tensor narrowed(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
+  SymShape sizes(t.sym_sizes());
+  sizes[dim] = length;
+  return alias_tensor(t, sizes, t.sym_strides(), t.storage_offset() + start * t.stride(dim));
+}
+
+bool skipped(const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; }
+
+// All contiguous: for each step of the outer dimensions, one block of bytes from each tensor in turn.
+void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
+  struct Block {
+    const char* data;
+    int64_t bytes, at;
+  };
+  std::vector<Block> blocks;
+  int64_t row_bytes = 0, outer = 1;
+  for (int64_t d = 0; d < dim; ++d) outer *= out.sizes()[d];
+  for (const Tensor& t : tensors) {
+    if (t.numel() == 0) continue;
+    int64_t bytes = t.numel() / outer * t.item_size();
+    blocks.push_back({static_cast<const char*>(t.raw_data()), bytes, row_bytes});
+    row_bytes += bytes;
+  }
+  char* target = static_cast<char*>(out.raw_data());
+  int64_t count = static_cast<int64_t>(blocks.size());
+  int64_t block_bytes = std::max<int64_t>(1, row_bytes / std::max<int64_t>(count, 1));
+  parallel_for(0, outer * count, 4 * kGrain / block_bytes, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      const Block& block = blocks[i % count];
+      int64_t row = i / count;
+      std::memcpy(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
+    }
+  });
+}
+
+// Shifts dimension by dimension; each splits what is left into the part that stays in order and the part that comes
+// around.
+void roll_dims(const Tensor& out, const Tensor& self, ArrayRef<std::pair<int64_t, int64_t>> dims_and_shifts) {
+  if (dims_and_shifts.empty()) return copy(out, self);
+  auto [dim, shift] = dims_and_shifts.front();
+  int64_t size = self.size(dim), rest = size - shift;
+  roll_dims(narrowed(out, dim, shift, rest), narrowed(self, dim, 0, rest), dims_and_shifts.drop_front());
+  if (shift > 0)
+    roll_dims(narrowed(out, dim, 0, shift), narrowed(self, dim, rest, shift), dims_and_shifts.drop_front());
+}
+
+Tensor as_row(const Tensor& contiguous_tensor) {
+  return alias_tensor(contiguous_tensor, {contiguous_tensor.numel()}, {1}, contiguous_tensor.storage_offset());
+}
+
+int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
+
+// Copies columns [first(row), last(row)) of each row of each matrix and clears the others.
+template <class First, class Last>
+void keep_part(const Tensor& out, const Tensor& self, const First& first, const Last& last) {
+  int64_t d = self.dim(), rows = self.size(d - 2), columns = self.size(d - 1);
+  if (self.numel() == 0) return;
+  Strided<2> walk(self.sizes().drop_back(), {out.strides().drop_back(), self.strides().drop_back()});
+  int64_t out_step = out.stride(d - 1), self_step = self.stride(d - 1);
+  visit_item_size(self.item_size(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_for(0, walk.numel(), kGrain / columns, [&](int64_t from, int64_t to) {
+      Odometer<2> at(walk);
+      at.seek(from);
+      for (int64_t i = from; i < to; ++i, at.next()) {
+        T* target = out.data<T>() + at[0];
+        const T* source = self.data<T>() + at[1];
+        int64_t begin = std::clamp<int64_t>(first(i % rows), 0, columns);
+        int64_t end = std::clamp<int64_t>(last(i % rows), begin, columns);
+        for (int64_t j = 0; j < begin; ++j) target[j * out_step] = T{};
+        if (target != source)
+          for (int64_t j = begin; j < end; ++j) target[j * out_step] = source[j * self_step];
+        for (int64_t j = end; j < columns; ++j) target[j * out_step] = T{};
+      }
+    });
+  });
+}
+
+}  // namespace
+
+void cat(const Tensor& out, TensorList tensors, int64_t dim) {
+  if (out.numel() == 0) return;
+  bool blocks = out.is_contiguous();
+  for (const Tensor& t : tensors)
+    blocks = blocks && (t.numel() == 0 || (t.is_contiguous() && t.dtype() == out.dtype()));
+  if (blocks) return cat_blocks(out, tensors, dim);
+  int64_t at = 0;
+  for (const Tensor& t : tensors) {
+    if (skipped(t)) continue;
+    copy(narrowed(out, dim, at, t.size(dim)), t);
+    at += t.size(dim);
+  }
+}
+
+void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {
+  if (self.numel() == 0) return;
+  Strided<2> walk(self.sizes(), {out.strides(), self.strides()});
+  int64_t base = 0;
+  for (int64_t d : dims) {
+    base += (self.size(d) - 1) * self.stride(d);
+    walk.strides[1][d] = -self.stride(d);
+  }
+  walk.simplify();
+  if (walk.sizes.empty()) walk.push(1, {1, 1});
+  int64_t n = walk.sizes.back(), out_step = walk.strides[0].back(), self_step = walk.strides[1].back();
+  walk.pop();
+  visit_item_size(self.item_size(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_for(0, walk.numel(), kGrain / n, [&](int64_t from, int64_t to) {
+      Odometer<2> at(walk);
+      at.seek(from);
+      for (int64_t i = from; i < to; ++i, at.next())
+        move_run(out.data<T>() + at[0], out_step, self.data<T>() + base + at[1], self_step, n);
+    });
+  });
+}
+
+void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef dims) {
+  if (self.numel() == 0) return;
+  if (dims.empty()) {
+    Tensor target = out.is_contiguous() ? out : scratch(out.sizes(), out.dtype());
+    std::pair<int64_t, int64_t> whole = {0, floor_mod(shifts[0], self.numel())};
+    roll_dims(as_row(target), as_row(contiguous(self)), {whole});
+    if (!target.is_same(out)) copy(out, target);
+    return;
+  }
+  std::vector<std::pair<int64_t, int64_t>> steps;
+  for (size_t i = 0; i < dims.size(); ++i) {
+    int64_t size = self.size(dims[i]);
+    auto known = std::find_if(steps.begin(), steps.end(), [&](auto& step) { return step.first == dims[i]; });
+    if (known == steps.end()) known = steps.insert(steps.end(), {dims[i], 0});
+    known->second = floor_mod(known->second + shifts[i], size);
+  }
+  roll_dims(out, self, steps);
+}
+
+void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  keep_part(
+      out, self, [](int64_t) { return int64_t{0}; }, [=](int64_t row) { return row + diagonal + 1; });
+}
+
+void triu(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  int64_t columns = self.size(-1);
+  keep_part(
+      out, self, [=](int64_t row) { return row + diagonal; }, [=](int64_t) { return columns; });
+}
+
+void repeat_interleave(const Tensor& out, const Tensor& repeats) {
+  visit<IndexTypes>(repeats.dtype(), "repeat_interleave_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Tensor counts = contiguous(repeats);
+    T* target = out.data<T>();
+    for (int64_t i = 0; i < counts.numel(); ++i) {
+      T count = counts.data<T>()[i];
+      check(count >= 0, "repeats can not be negative");
+      for (T k = 0; k < count; ++k, target += out.stride(0)) *target = static_cast<T>(i);
+    }
+  });
+}
+
+}  // namespace umbra::kernels

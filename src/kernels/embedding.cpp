@@ -1,0 +1,81 @@
+#include "kernels/embedding.h"
+
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+namespace {
+
+// A tensor of any shape as one row, copied where its strides ask for it.
+Tensor flattened(const Tensor& t) {
+  Tensor dense = contiguous(t);
+  return alias_tensor(dense, {dense.numel()}, {1}, dense.storage_offset());
+}
+
+// Adds the rows of one part of the table. Each thread owns a range of rows, so that no two write to the same one and
+// sums come out in the same order with any number of threads.
+template <class T>
+struct RowSums {
+  const int64_t* positions;
+  const int64_t* counts;  // null unless sums are scaled
+  int64_t count, width, padding;
+  const T* grad;
+  T* table;
+  int64_t row_stride, column_stride;
+
+  void operator()(int64_t first, int64_t last) const {
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t row = positions[i];
+      if (row < first || row >= last || row == padding) continue;
+      auto scale = counts ? 1 / static_cast<Compute<T>>(counts[row]) : Compute<T>(1);
+      const T* from = grad + i * width;
+      T* to = table + row * row_stride;
+      for (int64_t j = 0; j < width; ++j) {
+        T& target = to[j * column_stride];
+        target = static_cast<T>(static_cast<Compute<T>>(target) + scale * static_cast<Compute<T>>(from[j]));
+      }
+    }
+  }
+};
+
+}  // namespace
+
+void embedding(const Tensor& out, const Tensor& weight, const Tensor& indices) { select_rows(out, weight, indices); }
+
+void embedding_dense_backward(const Tensor& grad_weight, const Tensor& grad_output, const Tensor& indices,
+                              int64_t padding_idx, bool scale_grad_by_freq) {
+  int64_t rows = grad_weight.size(0);
+  Tensor positions = cast(flattened(indices), DType::Int64);
+  Tensor grad = contiguous(grad_output);
+  std::vector<int64_t> counts;
+  if (scale_grad_by_freq) {
+    counts.assign(rows, 0);
+    for (int64_t i = 0; i < positions.numel(); ++i) {
+      int64_t row = positions.data<int64_t>()[i];
+      if (row >= 0 && row < rows) ++counts[row];
+    }
+  }
+  visit<FloatingTypes>(grad_weight.dtype(), "embedding_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    RowSums<T> sums{positions.data<int64_t>(),
+                    scale_grad_by_freq ? counts.data() : nullptr,
+                    positions.numel(),
+                    grad_weight.size(1),
+                    padding_idx,
+                    grad.data<T>(),
+                    grad_weight.data<T>(),
+                    grad_weight.stride(0),
+                    grad_weight.stride(1)};
+    int64_t work = positions.numel() * sums.width;
+    parallel_for(0, rows, work < kGrain ? rows : 1, [&](int64_t from, int64_t to) {
+      for (int64_t row = from; row < to; ++row)
+        for (int64_t j = 0; j < sums.width; ++j) sums.table[row * sums.row_stride + j * sums.column_stride] = T(0);
+      sums(from, to);
+    });
+  });
+}
+
+}  // namespace umbra::kernels
