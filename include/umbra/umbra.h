@@ -6,4 +6,5 @@
 #include "umbra/core/value.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/dispatch/library.h"
+#include "umbra/fake/fake_mode.h"
 #include "umbra/generated/functions.h"

@@ -1,0 +1,122 @@
+// The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its definition.
+#include "fake/state.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+
+struct Arguments {
+  FakeModeImpl* mode = nullptr;
+  bool any_constant = false, all_constant = true, any_real = false;
+};
+
+void visit(Arguments& found, TensorImpl* t) {
+  if (!t->keys().has(DispatchKey::Fake)) {
+    // A plain number, or a 0-d CPU tensor, takes part as what it is: only metadata is looked at.
+    found.any_real |= !t->is_wrapped_number();
+    found.all_constant &= t->is_wrapped_number();
+    return;
+  }
+  auto* state = static_cast<FakeState*>(t->layer_state().get());
+  if (!found.mode) found.mode = state->mode();
+  else check<AssertionError>(found.mode == state->mode(), "Mixing fake modes NYI");
+  bool constant = state->constant() != nullptr;
+  found.any_constant |= constant;
+  found.all_constant &= constant;
+}
+
+// Real tensors among fake ones: converted where the mode allows it, else refused with PyTorch's words.
+void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  auto convert = [&](const Tensor& t) {
+    if (!t.defined() || t.is_fake() || t.impl()->is_wrapped_number()) return t;
+    check<AssertionError>(mode.options().allow_non_fake_inputs || (t.dim() == 0 && t.device().type == DeviceType::CPU),
+                          "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                          "'allow_non_fake_inputs'. Found in ", op.name());
+    return mode.from_tensor(t);
+  };
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (frame[i].is_tensor()) {
+      Tensor t = convert(frame[i].tensor_ref());
+      if (!t.is_same(frame[i].tensor_ref())) frame[i] = Value(std::move(t));
+    } else if (frame[i].is_tensor_list()) {
+      std::vector<Tensor> list = frame[i].tensor_list().vec();
+      for (Tensor& t : list) t = convert(t);
+      frame[i] = Value(std::move(list));
+    }
+  }
+}
+
+constexpr int64_t kLargestConstant = 128;  // elements: literals and small tables, not weights
+
+// All inputs are known: the operator runs for real and the result stays known.
+bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (op.is_mutable() || op.definition().random || op.is_view()) return false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
+  Frame inner(op, frame);
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake()) inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  op.call(inner.data());
+  for (size_t i = 0; i < op.return_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().numel() > kLargestConstant) return false;
+  for (size_t i = 0; i < op.return_count(); ++i)
+    frame[i] = inner[i].is_tensor() ? Value(fake_with_constant(mode, inner[i].tensor_ref())) : std::move(inner[i]);
+  return true;
+}
+
+// A constant that is written is none any more.
+void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (op.schema().arguments[i].alias.write)
+      frame[i].each_tensor([&](TensorImpl* t) {
+        if (t->keys().has(DispatchKey::Fake)) t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
+      });
+}
+
+// item(): a known value, an unbacked symbol, or an error that says what the program asked for.
+void read_scalar(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  const Tensor& self = frame[0].tensor_ref();
+  sym::ShapeEnv* env = mode.shape_env();
+  if (!env || !mode.options().allow_scalar_outputs) fail<DataDependentOutputException>(op.name());
+  if (is_floating(self.dtype())) frame[0] = Value(env->create_unbacked_float());
+  else if (self.dtype() == DType::Bool) frame[0] = Value(env->create_unbacked_bool());
+  else if (is_integral(self.dtype(), false)) frame[0] = Value(env->create_unbacked());
+  else fail<DataDependentOutputException>(op.name());
+}
+
+Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
+
+void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  const Definition& d = op.definition();
+  if (op.has_tag("data_dependent_output")) return read_scalar(op, mode, frame);
+  if (!d.fake && op.has_tag("dynamic_output_shape")) fail<DynamicOutputShapeException>(op.name());
+  // What is made of other operators may call factories: those have to find the mode.
+  bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
+  if (nested && active_mode(DispatchKey::Fake) != &mode) {
+    EnterMode scope{IntrusivePtr<Mode>(&mode)};
+    return run_definition(op, frame, false, make_fake, &mode);
+  }
+  run_definition(op, frame, false, make_fake, &mode);
+}
+
+void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  Arguments found;
+  for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { visit(found, t); });
+  FakeModeImpl* mode = found.mode ? found.mode : static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
+  check<AssertionError>(mode, "a fake tensor without a mode");
+  if (found.any_real) convert_real(op, *mode, frame);
+  if (found.any_constant) {
+    if (found.all_constant && fold_constants(op, *mode, frame)) return;
+    if (op.is_mutable()) forget_written_constants(op, *mode, frame);
+  }
+  run_fake(op, *mode, frame);
+}
+
+const RegisterLayer kFake(DispatchKey::Fake, fake_layer);
+
+}  // namespace
+}  // namespace umbra

@@ -1,0 +1,122 @@
+#include "umbra/fake/fake_mode.h"
+
+#include "fake/state.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+// "cuda" means the current device, and a tensor always says which one it lies on.
+Device with_index(Device device) {
+  if (device.index < 0 && device.type != DeviceType::CPU && device.type != DeviceType::Meta) device.index = 0;
+  return device;
+}
+
+Tensor fake_over(FakeModeImpl& mode, Storage storage, DType dtype, Device device) {
+  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, DispatchKeySet(DispatchKey::Fake) | backend_key(device));
+  impl->set_layer_state(IntrusivePtr<RefCounted>(&mode));
+  return Tensor(std::move(impl));
+}
+}  // namespace
+
+Tensor FakeModeImpl::make(const TensorSpec& spec) {
+  Device device = with_index(spec.device);
+  for (SymInt s : spec.sizes)
+    if (!s.is_symbolic() && s.value() < 0) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(spec.sizes));
+  SymInt bytes = storage_bytes(spec.sizes, spec.strides, 0, item_size(spec.dtype));
+  Tensor out = fake_over(*this, StorageImpl::without_data(bytes, device), spec.dtype, device);
+  out.impl()->set_geometry(spec.sizes, spec.strides);
+  return out;
+}
+
+Storage FakeModeImpl::fake_storage(const Storage& real, SymInt bytes, Device device) {
+  auto found = storages_.find(real.get());
+  if (found != storages_.end() && found->second.real.lock() == real)
+    if (Storage fake = found->second.fake.lock()) return fake;
+  Storage fake = StorageImpl::without_data(bytes, device);
+  storages_.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr<StorageImpl>(real), WeakPtr<StorageImpl>(fake)});
+  return fake;
+}
+
+namespace {
+
+// Strides of a tensor whose sizes became symbols: expressions where they follow from the sizes, numbers elsewhere.
+SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
+  SymShape strides(real.sym_strides());
+  std::vector<int64_t> order(real.dim());
+  for (int64_t d = 0; d < real.dim(); ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return real.strides()[a] != real.strides()[b] ? real.strides()[a] < real.strides()[b] : a > b;
+  });
+  int64_t expected = 1;
+  SymInt symbolic = 1;
+  for (int64_t d : order) {
+    int64_t stride = real.strides()[d];
+    if (stride == expected) strides[d] = symbolic;
+    if (stride == expected || real.sizes()[d] == 1) {
+      expected = stride * real.sizes()[d];
+      symbolic = strides[d] * sizes[d];
+    }
+  }
+  return strides;
+}
+
+}  // namespace
+
+Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* context) {
+  if (real.is_fake()) {
+    check(fake_mode_of(real) == this, "Mixing fake modes NYI");
+    return real;
+  }
+  auto found = tensors_.find(real.impl());
+  if (found != tensors_.end() && found->second.real.lock() == real.pointer())
+    if (IntrusivePtr<TensorImpl> fake = found->second.fake.lock()) return Tensor(std::move(fake));
+  SymShape sizes(real.sym_sizes()), strides(real.sym_strides());
+  SymInt offset = real.sym_storage_offset();
+  if (context && shape_env()) {
+    for (int64_t d = 0; d < real.dim(); ++d)
+      sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]", context->dims.at(d));
+    strides = symbolic_strides(real, sizes);
+  }
+  SymInt bytes = any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
+  Tensor fake = fake_over(*this, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
+  fake.impl()->set_geometry(sizes, strides, offset);
+  fake.impl()->set_conj(real.is_conj());
+  fake.impl()->set_neg(real.is_neg());
+  fake.impl()->set_wrapped_number(real.impl()->is_wrapped_number());
+  if (const IntrusivePtr<TensorImpl>& base = real.impl()->view_base()) {
+    fake.impl()->set_view_base(from_tensor(Tensor(base)).pointer());
+    fake.impl()->add_key(DispatchKey::Autograd);
+  }
+  if (real.requires_grad() && !real.impl()->view_base()) fake.requires_grad_();
+  tensors_.insert_or_assign(real.impl(),
+                            Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
+  return fake;
+}
+
+void FakeModeImpl::clear_memo() {
+  tensors_.clear();
+  storages_.clear();
+}
+
+FakeModeImpl* fake_mode_of(const Tensor& tensor) {
+  return tensor.defined() && tensor.is_fake() ? static_cast<FakeState*>(tensor.impl()->layer_state().get())->mode() : nullptr;
+}
+
+const Tensor* fake_constant(const Tensor& tensor) {
+  return tensor.is_fake() ? static_cast<FakeState*>(tensor.impl()->layer_state().get())->constant() : nullptr;
+}
+
+FakeModeImpl* detect_fake_mode(ArrayRef<Tensor> tensors) {
+  for (const Tensor& t : tensors)
+    if (FakeModeImpl* mode = fake_mode_of(t)) return mode;
+  return static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
+}
+
+Tensor fake_with_constant(FakeModeImpl& mode, const Tensor& value) {
+  Tensor fake = mode.make(TensorSpec(value.sym_sizes(), value.sym_strides(), value.dtype(), value.device()));
+  fake.impl()->set_layer_state(make_counted<ConstantFakeState>(IntrusivePtr<FakeModeImpl>(&mode), value));
+  return fake;
+}
+
+}  // namespace umbra
