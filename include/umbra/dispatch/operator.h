@@ -77,6 +77,7 @@ struct Gradient {
 enum class TangentRule : uint8_t {
   None,
   Linear,     // the operator itself, applied to the tangents
+  Multilinear,  // linear in each tensor by itself: the sum over them of the operator with that one's tangent in its place
   Pointwise,  // the gradient formula with the tangent in the place of the gradient
 };
 

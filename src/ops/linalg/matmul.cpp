@@ -1,0 +1,175 @@
+// Matrix products: mm, bmm, addmm and what is made of them (matmul, linear).
+#include "kernels/matmul.h"
+
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equals(1) ? t : t.mul(conj(factor)); }
+
+
+void check_same_dtype(const Tensor& a, const Tensor& b) {
+  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", kernel_name(a.dtype()), " != ",
+        kernel_name(b.dtype()));
+}
+
+TensorSpec mm_spec(const Tensor& a, const Tensor& b) {
+  check(a.dim() == 2, "self must be a matrix");
+  check(b.dim() == 2, "mat2 must be a matrix");
+  if (a.sym_sizes()[1] != b.sym_sizes()[0])
+    fail("mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ", b.sym_sizes()[0], "x",
+         b.sym_sizes()[1], ")");
+  check_same_dtype(a, b);
+  return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
+}
+
+UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
+    .out()
+    .meta(mm_spec)
+    .cpu(kernels::mm)
+    .gradient("self", {"grad", "mat2"}, [](const Tensor& grad, const Tensor& mat2) { return grad.mm(mat2.t().conj()); })
+    .gradient("mat2", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.t().conj().mm(grad); })
+    .tangent(TangentRule::Multilinear)
+    .tags({"core"});
+
+UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
+      check(mat1.dim() == 2 && mat2.dim() == 2, mat1.dim() != 2 ? "mat1 must be a matrix, got " : "mat2 must be a matrix, got ",
+            mat1.dim() != 2 ? mat1.dim() : mat2.dim(), "-D tensor");
+      TensorSpec spec = mm_spec(mat1, mat2);
+      SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
+      if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
+        fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(), ")");
+      check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()), " and ",
+            kernel_name(mat2.dtype()));
+      common_device({&self, &mat1});
+      return spec;
+    })
+    .cpu(kernels::addmm)
+    .gradient("self", {"grad", "beta"}, scaled)
+    .gradient("mat1", {"grad", "mat2", "alpha"},
+              [](const Tensor& grad, const Tensor& mat2, const Scalar& alpha) { return scaled(grad.mm(mat2.t().conj()), alpha); })
+    .gradient("mat2", {"grad", "mat1", "alpha"},
+              [](const Tensor& grad, const Tensor& mat1, const Scalar& alpha) { return scaled(mat1.t().conj().mm(grad), alpha); })
+    .tags({"core"});
+
+TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
+  check(a.dim() == 3, "batch1 must be a 3D tensor");
+  check(b.dim() == 3, "batch2 must be a 3D tensor");
+  if (a.sym_sizes()[0] != b.sym_sizes()[0] || a.sym_sizes()[2] != b.sym_sizes()[1])
+    fail("Expected size for first two dimensions of batch2 tensor to be: [", a.sym_sizes()[0], ", ", a.sym_sizes()[2], "] but got: [",
+         b.sym_sizes()[0], ", ", b.sym_sizes()[1], "].");
+  check_same_dtype(a, b);
+  return TensorSpec({a.sym_sizes()[0], a.sym_sizes()[1], b.sym_sizes()[2]}, a.dtype(), common_device({&a, &b}));
+}
+
+UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
+    .out()
+    .meta(bmm_spec)
+    .cpu(kernels::bmm)
+    .gradient("self", {"grad", "mat2"}, [](const Tensor& grad, const Tensor& mat2) { return grad.bmm(mat2.transpose(1, 2).conj()); })
+    .gradient("mat2", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.transpose(1, 2).conj().bmm(grad); })
+    .tangent(TangentRule::Multilinear)
+    .tags({"core"});
+
+UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
+      TensorSpec spec = bmm_spec(batch1, batch2);
+      broadcast_shapes(self.sym_sizes(), spec.sizes);
+      check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()), ", batch1: ",
+            kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
+      return spec;
+    })
+    .cpu(kernels::baddbmm)
+    .gradient("self", {"grad", "beta"}, scaled)
+    .gradient("batch1", {"grad", "batch2", "alpha"},
+              [](const Tensor& grad, const Tensor& batch2, const Scalar& alpha) {
+                return scaled(grad.bmm(batch2.transpose(1, 2).conj()), alpha);
+              })
+    .gradient("batch2", {"grad", "batch1", "alpha"},
+              [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
+                return scaled(batch1.transpose(1, 2).conj().bmm(grad), alpha);
+              });
+
+UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
+    .meta([](const Tensor& self, const Tensor& vec) {
+      check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
+      check(self.sym_sizes()[1] == vec.sym_sizes()[0], "size mismatch, got input (", self.sym_sizes()[0], "), mat (", self.sym_sizes()[0], "x",
+            self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
+      check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ", kernel_name(vec.dtype()));
+      return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
+    })
+    .cpu(kernels::mv)
+    .gradient("self", {"grad", "vec"}, [](const Tensor& grad, const Tensor& vec) { return grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)); })
+    .gradient("vec", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.conj().t().mv(grad); })
+    .tangent(TangentRule::Multilinear);
+
+UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, const Tensor& tensor) {
+      check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
+      check(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ", kernel_name(self.dtype()), " and ",
+            kernel_name(tensor.dtype()));
+      check(self.sym_numel() == tensor.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(), "] and src [",
+            tensor.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(), " and ", tensor.sym_numel(),
+            " elements respectively");
+      return TensorSpec({}, self.dtype(), common_device({&self, &tensor}));
+    })
+    .cpu(kernels::dot)
+    .gradient("self", {"grad", "tensor"}, [](const Tensor& grad, const Tensor& tensor) { return grad.mul(tensor.conj()); })
+    .gradient("tensor", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
+    .tangent(TangentRule::Multilinear);
+
+// ---- composites ----
+
+// Batches of matrices of any rank, through one mm where the right side is a single matrix and one bmm otherwise.
+Tensor matmul_parts(const Tensor& a, const Tensor& b) {
+  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ", b.dim(), "D");
+  if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
+  if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
+  if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze(0);
+  if (a.dim() == 2 && b.dim() == 2) return a.mm(b);
+  if (b.dim() <= 2) {
+    SymShape shape(a.sym_sizes().drop_back());
+    Tensor rows = a.reshape({product(shape), a.sym_sizes().back()});
+    if (b.dim() == 1) return _unsafe_view(rows.mv(b), shape);
+    shape.push_back(b.sym_sizes()[1]);
+    return _unsafe_view(rows.mm(b), shape);
+  }
+  SymInt n = a.dim() > 1 ? a.sym_size(-2) : SymInt(1), m1 = a.sym_size(-1), m2 = b.sym_size(-2), p = b.sym_size(-1);
+  SymIntArrayRef batch_a = a.dim() > 2 ? a.sym_sizes().drop_back(2) : SymIntArrayRef(), batch_b = b.sym_sizes().drop_back(2);
+  SymShape batch = broadcast_shapes(batch_a, batch_b), shape_a(batch), shape_b(batch), out(batch);
+  for (SymInt s : {n, m1}) shape_a.push_back(s);
+  for (SymInt s : {m2, p}) shape_b.push_back(s);
+  SymInt count = product(batch);
+  Tensor x = a.expand(shape_a).reshape({count, n, m1}), y = b.expand(shape_b).reshape({count, m2, p});
+  if (a.dim() > 1) out.push_back(n);
+  out.push_back(p);
+  return _unsafe_view(x.bmm(y), out);
+}
+
+UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_parts);
+
+UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias) {
+      if (input.dim() == 2 && bias.defined()) return addmm(bias, input, weight.t());
+      if (input.dim() == 3 && bias.defined() && input.is_contiguous()) {
+        // One product over all rows, the bias added in the same pass.
+        SymIntArrayRef sizes = input.sym_sizes();
+        Tensor rows = addmm(bias, input.view({sizes[0] * sizes[1], sizes[2]}), weight.t());
+        return rows.view({sizes[0], sizes[1], rows.sym_sizes()[1]});
+      }
+      Tensor out = matmul(input, weight.dim() == 1 ? weight : weight.t());
+      return bias.defined() ? out.add(bias) : out;
+    });
+
+}  // namespace
+}  // namespace umbra::ops
