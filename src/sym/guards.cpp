@@ -40,7 +40,7 @@ void ShapeEnv::check_same_env(SymInt a, SymInt b) const {
 }
 
 SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
-  if (const MemoEntry* entry = find_memo(op, a, b)) return SymInt(entry->result);  // raw bits: a number or a node
+  if (const MemoEntry* entry = find_memo(op, a, b)) return SymInt::from_raw(entry->result);
   check_same_env(a, b);
   const Expression* x = simplify(expression(a));
   const Expression* y = simplify(expression(b));
@@ -57,7 +57,7 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
     case SymOp::Max: result = table_.extremum(Kind::Max, Terms(both, 2)); break;
     default: fail<Error>("not an operation on two integers");
   }
-  SymInt answer = sym_int(result);
+  SymInt answer = sym_int(simplify(result));
   remember(op, a, b, answer.raw());
   return answer;
 }

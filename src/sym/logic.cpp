@@ -8,6 +8,8 @@ namespace {
 
 using ExpressionList = SmallVector<const Expression*, 8>;
 
+constexpr size_t kMostCompared = 32;  // beyond this, extrema are not thinned out: it takes a square of comparisons
+
 bool before(const Expression* a, const Expression* b) { return compare(a, b) < 0; }
 
 void flatten(Kind kind, Terms values, ExpressionList& out) {
@@ -30,7 +32,7 @@ const Expression* ExpressionTable::extremum(Kind kind, Terms values) {
   flatten(kind, values, all);
   if (floating) {
     for (const Expression*& value : all) value = to_float(value);
-  } else {
+  } else if (all.size() <= kMostCompared) {
     // A value that another one is known to reach or pass does not matter.
     for (size_t i = all.size(); i-- > 0 && all.size() > 1;) {
       bool needless = false;

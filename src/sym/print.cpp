@@ -200,7 +200,9 @@ class PythonPrinter final : public Printer {
       case Kind::Symbol: return name_(a);
       case Kind::Add: return join(constant_first(a), " + ", kAdd);
       case Kind::Mul: return join(a->args(), "*", precedence(a));
-      case Kind::Pow: return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
+      case Kind::Pow:
+        if (a->arg(1)->integer() > 8) return join(a->args(), " ** ", kPow);
+        return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
       case Kind::PowByNatural:
       case Kind::FloatPow: return join(a->args(), " ** ", kPow);
       case Kind::FloorDiv: return join(a->args(), " // ", kAlmostAtom);
