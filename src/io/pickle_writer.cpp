@@ -220,8 +220,9 @@ class Pickler {
       opcode(op::kEmptyDict);
       opcode(op::kMark);
       for (auto [key, set] : {std::pair("conj", tensor.is_conj()), std::pair("neg", tensor.is_neg())}) {
+        if (!set) continue;  // PyTorch takes the key's presence for the flag
         text(key);
-        boolean(set);
+        boolean(true);
       }
       opcode(op::kSetItems);
     }

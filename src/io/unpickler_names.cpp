@@ -211,10 +211,7 @@ PickleValue Unpickler::rebuild_tensor(const Items& args, bool with_dtype) {
       args[1].as_int()};
   size_t metadata = with_dtype ? 7 : 6;
   if (args.size() > metadata && args[metadata].is_dict()) {
-    auto flag = [&](const char* name) {
-      const PickleValue* found = args[metadata].find(name);
-      return found && found->kind() == Kind::Bool && found->as_bool();
-    };
+    auto flag = [&](const char* name) { return args[metadata].find(name) != nullptr; };
     recipe.conj = flag("conj") && is_complex(dtype);
     recipe.neg = flag("neg");
   }

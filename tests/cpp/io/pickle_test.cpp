@@ -102,6 +102,7 @@ TEST(Pickle, LazyConjugatesComeBack) {
   std::memset(tensor.raw_data(), 0, 16);
   tensor.impl()->set_conj(true);
   EXPECT_TRUE(round_trip(tensor).as_tensor().is_conj());
+  EXPECT_FALSE(round_trip(tensor).as_tensor().is_neg());
 }
 
 TEST(Pickle, StateDicts) {
