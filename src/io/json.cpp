@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <unordered_set>
 
+#include "io/text.h"
 #include "umbra/core/error.h"
 
 namespace umbra::io {
@@ -43,7 +44,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
       size_t text = reason.find(": ", colon);
       if (text != std::string_view::npos) reason.remove_prefix(text + 2);
     }
-    fail<ValueError>("'", label_, "' is not valid JSON at byte ", position, ": ", reason.substr(0, 200));
+    fail<ValueError>("'", label_, "' is not valid JSON at byte ", position, ": ", printable(reason));
   }
 
   Json take() { return std::move(result_); }
@@ -76,7 +77,7 @@ class Builder final : public nlohmann::json_sax<nlohmann::json> {
     std::unordered_set<std::string_view> seen;
     for (const auto& member : members)
       if (!seen.insert(member.first).second)
-        fail<ValueError>("'", label_, "' has the member '", member.first, "' twice");
+        fail<ValueError>("'", label_, "' has the member '", printable(member.first), "' twice");
   }
 
   const std::string& label_;

@@ -1,5 +1,7 @@
 #include "io/tensor_bytes.h"
 
+#include <sys/mman.h>
+
 #include <cstring>
 
 namespace umbra::io {
@@ -39,14 +41,15 @@ std::vector<int64_t> row_major_strides(IntArrayRef sizes) {
   return strides;
 }
 
-Tensor tensor_over(const Storage& storage, DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
-                   const std::string& what) {
+namespace {
+
+/// Elements that the geometry reaches to, from the storage's first; an error for what no storage could hold.
+int64_t checked_extent(IntArrayRef sizes, IntArrayRef strides, int64_t offset, const std::string& what) {
   check<ValueError>(sizes.size() == strides.size(), what, " has ", sizes.size(), " sizes and ", strides.size(),
                     " strides");
   check<ValueError>(sizes.size() <= 64, what, " has ", sizes.size(), " dimensions; at most 64 are possible");
   check<ValueError>(offset >= 0, what, " has the negative storage offset ", offset);
-  int64_t numel = checked_numel(sizes, what);
-  int64_t last = offset, elements = storage->bytes().value() / item_size(dtype);
+  int64_t last = offset;
   bool overflow = false;
   for (size_t d = 0; d < sizes.size(); ++d) {
     check<ValueError>(strides[d] >= 0, what, " has the negative stride ", strides[d]);
@@ -54,12 +57,32 @@ Tensor tensor_over(const Storage& storage, DType dtype, IntArrayRef sizes, IntAr
     overflow |= sizes[d] > 0 && __builtin_mul_overflow(sizes[d] - 1, strides[d], &reach);
     overflow |= __builtin_add_overflow(last, reach, &last);
   }
-  check<ValueError>(numel == 0 || (!overflow && last < elements), what, " needs more data than the ",
-                    storage->bytes().value(), " bytes there are: sizes ", sizes, ", strides ", strides, ", offset ",
-                    offset, ", ", name(dtype));
+  if (checked_numel(sizes, what) == 0) return 0;
+  check<ValueError>(!overflow && last < INT64_MAX / 16, what, " has strides ", strides, ", which are too large");
+  return last + 1;
+}
+
+}  // namespace
+
+Tensor tensor_over(const Storage& storage, DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset,
+                   const std::string& what) {
+  int64_t extent = checked_extent(sizes, strides, offset, what);
+  int64_t bytes = storage->bytes().value();
+  check<ValueError>(extent <= bytes / item_size(dtype), what, " needs more data than the ", bytes,
+                    " bytes there are: sizes ", sizes, ", strides ", strides, ", offset ", offset, ", ", name(dtype));
   auto impl = make_counted<TensorImpl>(storage, dtype, Device(), DispatchKey::CPU);
   impl->set_geometry(as_sym(sizes), as_sym(strides), offset);
   return Tensor(std::move(impl));
+}
+
+Tensor zeros_of(DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset, const std::string& what) {
+  int64_t size = checked_extent(sizes, strides, offset, what) * item_size(dtype);
+  if (size == 0) return tensor_over(StorageImpl::allocate(0), dtype, sizes, strides, offset, what);
+  auto length = static_cast<size_t>(size);
+  void* data = mmap(nullptr, length, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  if (data == MAP_FAILED) fail<OutOfMemoryError>(what, " needs ", size, " bytes, more than this machine gives");
+  Storage storage = StorageImpl::wrap(data, size, [data, length] { munmap(data, length); });
+  return tensor_over(storage, dtype, sizes, strides, offset, what);
 }
 
 Tensor tensor_over(const Bytes& bytes, DType dtype, IntArrayRef sizes, const std::string& what) {

@@ -24,6 +24,9 @@ Tensor tensor_over(const Storage& storage, DType dtype, IntArrayRef sizes, IntAr
 /// A row-major tensor that fills the bytes exactly.
 Tensor tensor_over(const Bytes& bytes, DType dtype, IntArrayRef sizes, const std::string& what);
 
+/// A tensor of zeros of that geometry, whose memory is taken from the system only where it is touched.
+Tensor zeros_of(DType dtype, IntArrayRef sizes, IntArrayRef strides, int64_t offset, const std::string& what);
+
 /// An error unless the tensor has plain values in this machine's memory. `what` names it in errors.
 void check_savable(const Tensor& tensor, const std::string& what);
 

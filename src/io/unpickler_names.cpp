@@ -1,4 +1,5 @@
 // What the allowed names stand for: each is done here, none is looked up anywhere else.
+#include "io/text.h"
 #include "io/unpickler.h"
 
 namespace umbra::io {
@@ -96,7 +97,8 @@ PickleValue Unpickler::global(std::string_view module, std::string_view name) co
       if (full == kScriptNames[i].name) return make(static_cast<int64_t>(std::size(kNames) + i));
     if (full.starts_with("__torch__.")) return make(kScriptClassIndex);
   }
-  refuse("it refers to '", full, "', which is not among the names that files of tensors may use; nothing was run");
+  refuse("it refers to '", printable(full),
+         "', which is not among the names that files of tensors may use; nothing was run");
 }
 
 PickleValue Unpickler::reduce(const PickleValue& function, const PickleValue& arguments) {

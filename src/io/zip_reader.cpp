@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cstring>
 
+#include "io/text.h"
 #include "io/zip_format.h"
 #include "umbra/core/error.h"
 #include "umbra/io/zip.h"
@@ -42,7 +43,8 @@ ZipReader::ZipReader(Bytes archive, std::string label) : archive_(std::move(arch
   read_directory(directory);
   check_overlaps();
   for (size_t i = 0; i < entries_.size(); ++i)
-    if (!by_name_.emplace(entries_[i].name, i).second) refuse("it has two entries named '", entries_[i].name, "'");
+    if (!by_name_.emplace(entries_[i].name, i).second)
+      refuse("it has two entries named '", printable(entries_[i].name), "'");
 }
 
 /// The little-endian number at a place that must lie in the file.
@@ -115,9 +117,9 @@ ZipEntry ZipReader::read_record(uint64_t& at, uint64_t end) const {
 
   ZipEntry entry;
   entry.name = std::string(archive_.text().substr(name_at, name_size));
-  if (!is_safe_entry_name(entry.name)) refuse("the entry name '", entry.name, "' leaves the archive");
+  if (!is_safe_entry_name(entry.name)) refuse("the entry name '", printable(entry.name), "' leaves the archive");
   uint64_t flags = number(at + 8, 2), method = number(at + 10, 2);
-  if (flags & kFlagEncrypted) refuse("the entry '", entry.name, "' is encrypted");
+  if (flags & kFlagEncrypted) refuse("the entry '", printable(entry.name), "' is encrypted");
   if (method != kStored && method != kDeflated)
     refuse("the entry '", entry.name, "' is compressed by method ", method, "; only stored and deflated ones are read");
   entry.deflated = method == kDeflated;
@@ -131,12 +133,12 @@ ZipEntry ZipReader::read_record(uint64_t& at, uint64_t end) const {
   for (uint64_t field = extra_at, stop = extra_at + extra_size; stop - field >= 4;) {
     uint64_t id = number(field, 2), length = number(field + 2, 2);
     field += 4;
-    if (length > stop - field) refuse("an extra field of the entry '", entry.name, "' is damaged");
+    if (length > stop - field) refuse("an extra field of the entry '", printable(entry.name), "' is damaged");
     if (id == kExtra64) {
       uint64_t next = field;
       for (uint64_t* value : {&entry.size, &entry.compressed_size, &entry.header_offset}) {
         if (*value != kSee64) continue;
-        if (field + length - next < 8) refuse("an extra field of the entry '", entry.name, "' is damaged");
+        if (field + length - next < 8) refuse("an extra field of the entry '", printable(entry.name), "' is damaged");
         *value = number(next, 8);
         next += 8;
       }
@@ -151,22 +153,24 @@ ZipEntry ZipReader::read_record(uint64_t& at, uint64_t end) const {
 void ZipReader::locate(ZipEntry& entry, uint64_t directory_offset) const {
   uint64_t at = entry.header_offset;
   if (at > directory_offset || directory_offset - at < kLocalHeaderSize)
-    refuse("the entry '", entry.name, "' is said to lie outside the file");
-  if (number(at, 4) != kLocalHeader) refuse("the entry '", entry.name, "' does not begin with a local header");
+    refuse("the entry '", printable(entry.name), "' is said to lie outside the file");
+  if (number(at, 4) != kLocalHeader)
+    refuse("the entry '", printable(entry.name), "' does not begin with a local header");
   uint64_t name_size = number(at + 26, 2), extra_size = number(at + 28, 2);
   uint64_t room = directory_offset - at - kLocalHeaderSize;
   if (room < name_size + extra_size || room - name_size - extra_size < entry.compressed_size)
-    refuse("the entry '", entry.name, "' claims ", entry.compressed_size, " bytes, which the file does not have");
+    refuse("the entry '", printable(entry.name), "' claims ", entry.compressed_size,
+           " bytes, which the file does not have");
   if (archive_.text().substr(at + kLocalHeaderSize, name_size) != entry.name)
-    refuse("the entry '", entry.name, "' has another name in its local header");
+    refuse("the entry '", printable(entry.name), "' has another name in its local header");
   if (number(at + 8, 2) != (entry.deflated ? kDeflated : kStored))
-    refuse("the entry '", entry.name, "' has another compression method in its local header");
+    refuse("the entry '", printable(entry.name), "' has another compression method in its local header");
   entry.data_offset = at + kLocalHeaderSize + name_size + extra_size;
   if (!entry.deflated && entry.size != entry.compressed_size)
-    refuse("the entry '", entry.name, "' is stored, and its two sizes differ");
+    refuse("the entry '", printable(entry.name), "' is stored, and its two sizes differ");
   // Deflate cannot do better than 1032 to 1.
   if (entry.deflated && entry.size / 1032 > entry.compressed_size)
-    refuse("the entry '", entry.name, "' claims to unpack to ", entry.size, " bytes, which cannot be");
+    refuse("the entry '", printable(entry.name), "' claims to unpack to ", entry.size, " bytes, which cannot be");
 }
 
 void ZipReader::check_overlaps() const {
@@ -177,7 +181,7 @@ void ZipReader::check_overlaps() const {
             [](const ZipEntry* a, const ZipEntry* b) { return a->header_offset < b->header_offset; });
   for (size_t i = 1; i < order.size(); ++i)
     if (order[i - 1]->data_offset + order[i - 1]->compressed_size > order[i]->header_offset)
-      refuse("the entries '", order[i - 1]->name, "' and '", order[i]->name, "' overlap");
+      refuse("the entries '", printable(order[i - 1]->name), "' and '", printable(order[i]->name), "' overlap");
 }
 
 const ZipEntry* ZipReader::find(std::string_view name) const {
@@ -194,7 +198,7 @@ Bytes ZipReader::read(std::string_view name) const {
 Bytes ZipReader::read(const ZipEntry& entry) const {
   Bytes bytes = entry.deflated ? inflate(entry) : archive_.slice(entry.data_offset, entry.size);
   if (io::crc32(bytes.data(), bytes.size()) != entry.crc)
-    refuse("the entry '", entry.name, "' is damaged: its checksum (CRC-32) does not match");
+    refuse("the entry '", printable(entry.name), "' is damaged: its checksum (CRC-32) does not match");
   return bytes;
 }
 
@@ -225,7 +229,8 @@ Bytes ZipReader::inflate(const ZipEntry& entry) const {
     out.resize(filled + (wanted - stream.avail_out));
     if (out.size() > entry.size) break;
   }
-  if (status != Z_STREAM_END || out.size() != entry.size) refuse("the compressed entry '", entry.name, "' is damaged");
+  if (status != Z_STREAM_END || out.size() != entry.size)
+    refuse("the compressed entry '", printable(entry.name), "' is damaged");
   return Bytes(std::move(out));
 }
 
