@@ -1,0 +1,102 @@
+#include "kernels/loss.h"
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/rows.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+namespace {
+
+// Scores as [batch, classes, space], whatever their rank.
+struct ClassShape {
+  int64_t batch = 1, classes = 1, space = 1;
+  int64_t samples() const { return batch * space; }
+  /// Where the score of a sample's class lies.
+  int64_t at(int64_t sample, int64_t target) const {
+    return (sample / space * classes + target) * space + sample % space;
+  }
+};
+ClassShape class_shape(const Tensor& scores) {
+  ClassShape shape;
+  if (scores.dim() == 1) {
+    shape.classes = scores.size(0);
+    return shape;
+  }
+  shape.batch = scores.size(0);
+  shape.classes = scores.size(1);
+  for (int64_t d = 2; d < scores.dim(); ++d) shape.space *= scores.size(d);
+  return shape;
+}
+
+// The class of each sample, checked; -1 where it is to be ignored.
+std::vector<int64_t> checked_targets(const Tensor& target, int64_t classes, int64_t ignore_index) {
+  std::vector<int64_t> targets = read_vector<int64_t>(target);
+  for (int64_t& t : targets) {
+    if (t == ignore_index)
+      t = -1;
+    else
+      check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
+  }
+  return targets;
+}
+
+template <class T>
+T weight_of(const std::vector<T>& weights, int64_t target) {
+  if (target < 0) return T(0);
+  return weights.empty() ? T(1) : weights[target];
+}
+
+}  // namespace
+
+void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self, const Tensor& target,
+              const Tensor& weight, Reduction reduction, int64_t ignore_index) {
+  ClassShape shape = class_shape(self);
+  std::vector<int64_t> targets = checked_targets(target, shape.classes, ignore_index);
+  Tensor scores = contiguous(self);
+  visit<FloatingTypes>(self.dtype(), "nll_loss_out_frame", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    const T* data = scores.data<T>();
+    std::vector<C> weights = read_vector<C>(weight);
+    auto loss = [&](int64_t i) {
+      return targets[i] < 0 ? C(0) : -static_cast<C>(data[shape.at(i, targets[i])]) * weight_of(weights, targets[i]);
+    };
+    std::vector<C> total(1, C(0));
+    if (reduction == Reduction::None) {
+      std::vector<C> losses(shape.samples());
+      for (int64_t i = 0; i < shape.samples(); ++i) losses[i] = loss(i);
+      write_vector(out, losses);
+    } else {
+      double sum = 0, weight_sum = 0;
+      for (int64_t i = 0; i < shape.samples(); ++i) sum += loss(i), weight_sum += weight_of(weights, targets[i]);
+      std::vector<C> result = {static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum)};
+      total[0] = static_cast<C>(weight_sum);
+      write_vector(out, result);
+    }
+    write_vector(total_weight, total);
+  });
+}
+
+void nll_loss_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& target, const Tensor& weight,
+                       Reduction reduction, int64_t ignore_index, const Tensor& total_weight) {
+  ClassShape shape = class_shape(grad_input);
+  std::vector<int64_t> targets = checked_targets(target, shape.classes, ignore_index);
+  DenseOutput result(grad_input);
+  fill(result.tensor(), 0);
+  visit<FloatingTypes>(grad_input.dtype(), "nll_loss_backward_out_frame", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    std::vector<C> weights = read_vector<C>(weight), grads = read_vector<C>(grad_output);
+    C total = reduction == Reduction::Mean ? read_vector<C>(total_weight)[0] : C(1);
+    T* data = result.tensor().template data<T>();
+    for (int64_t i = 0; i < shape.samples(); ++i) {
+      if (targets[i] < 0) continue;
+      C grad = grads[reduction == Reduction::None ? i : 0];
+      data[shape.at(i, targets[i])] = static_cast<T>(-weight_of(weights, targets[i]) * grad / total);
+    }
+  });
+  result.finish();
+}
+
+}  // namespace umbra::kernels

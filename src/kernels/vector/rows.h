@@ -1,0 +1,55 @@
+// Vectorised work on rows of contiguous numbers: what normalisations, attention and losses are made of.
+#pragma once
+
+#include <cstdint>
+
+#include "kernels/isa.h"
+
+namespace umbra::kernels {
+
+/// The functions for one element type and the machine's instruction set. A pointer that is called optional may be null.
+template <class T>
+struct RowFunctions {
+  T (*sum)(const T* x, int64_t n);
+  T (*largest)(const T* x, int64_t n);
+  /// The sum of (x - center)^2.
+  T (*squares)(const T* x, T center, int64_t n);
+  /// The sums of g * weight and of g * weight * (x - center); the weight is optional.
+  void (*two_sums)(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx);
+  /// out = x * a + b
+  void (*affine)(T* out, const T* x, T a, T b, int64_t n);
+  /// out = (x - center) * scale * weight + bias, both optional.
+  void (*normalize)(T* out, const T* x, T center, T scale, const T* weight, const T* bias, int64_t n);
+  /// out = g * weight * a + x * b + c; the weight is optional.
+  void (*combine)(T* out, const T* g, const T* x, const T* weight, T a, T b, T c, int64_t n);
+  /// weight_sum += g * (x - center) * scale, bias_sum += g: element by element.
+  void (*add_gradients)(T* weight_sum, T* bias_sum, const T* g, const T* x, T center, T scale, int64_t n);
+
+  // The same for rows whose elements each belong to another channel: parameters are rows, too.
+  void (*add)(T* sums, const T* x, int64_t n);
+  void (*add_squares)(T* sums, const T* x, const T* center, int64_t n);
+  void (*add_two)(T* sums_g, T* sums_gx, const T* g, const T* x, const T* center, int64_t n);
+  void (*affine_each)(T* out, const T* x, const T* a, const T* b, int64_t n);
+  void (*combine_each)(T* out, const T* g, const T* x, const T* a, const T* b, const T* c, int64_t n);
+
+  /// out = exp(x * scale - shift); returns the sum. out may be x.
+  T (*exp_scaled)(T* out, const T* x, T scale, T shift, int64_t n);
+  /// out = p * (g - center) * scale
+  void (*softmax_gradient)(T* out, const T* p, const T* g, T center, T scale, int64_t n);
+};
+
+UMBRA_DECLARE_VECTOR(const RowFunctions<float>&, float_rows, ())
+UMBRA_DECLARE_VECTOR(const RowFunctions<double>&, double_rows, ())
+
+template <class T>
+const RowFunctions<T>& row_functions();
+template <>
+inline const RowFunctions<float>& row_functions() {
+  return UMBRA_VECTOR(float_rows)();
+}
+template <>
+inline const RowFunctions<double>& row_functions() {
+  return UMBRA_VECTOR(double_rows)();
+}
+
+}  // namespace umbra::kernels
