@@ -8,9 +8,9 @@ namespace umbra {
 namespace {
 
 void copy_into(const Tensor& to, const Tensor& from) {
-  static const Operator& copy = get_operator("aten::copy_");
+  static const Operator& copy = get_operator("aten::copy");
   Value frame[3] = {Value::borrow(to), Value::borrow(from), Value(false)};
-  copy.definition().mutate(frame);
+  copy.definition().cpu(&to, frame);
 }
 
 // Lazily conjugated or negated inputs become plain ones before a kernel sees them.
@@ -96,7 +96,7 @@ struct Run {
       d.meta(specs, frame);
       check_inplace(self, specs[0]);
       if (with_data) {
-        if (specs[0].dtype == self.dtype() && d.elementwise && !self.is_conj() && !self.is_neg()) {
+        if (specs[0].dtype == self.dtype() && d.elementwise && (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
           d.cpu(&self, frame);
         } else {
           Tensor result = allocate(specs[0]);
@@ -232,7 +232,8 @@ void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor
   if (d.view) return run_view(d, frame);
   if (d.composite) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
-  if (with_data && !d.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
+  const Definition& kernel = op.functional() ? op.functional()->definition() : d;
+  if (with_data && !kernel.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
   if (op.functional() && !d.mutate) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
   if (d.mutate) return run.mutate(op, frame);
   if (d.meta && (d.cpu || !with_data)) return run.functional(op, frame);

@@ -92,6 +92,10 @@ OperatorBuilder& OperatorBuilder::add_gradient(const char* inputs, std::initiali
   return *this;
 }
 
+OperatorBuilder& OperatorBuilder::functional_form(const char* name) {
+  op_->set_functional_name(name);
+  return *this;
+}
 OperatorBuilder& OperatorBuilder::not_differentiable() {
   definition().not_differentiable = true;
   return *this;

@@ -31,6 +31,10 @@ bool Operator::has_tag(std::string_view tag) const {
   return false;
 }
 
+const Operator* Operator::functional_form() const {
+  return functional_name_.empty() ? functional_ : &get_operator(functional_name_);
+}
+
 DispatchKeySet Operator::keys(const Value* frame) const {
   DispatchKeySet keys;
   for (int position : tensor_positions_) frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });

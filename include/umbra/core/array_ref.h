@@ -21,7 +21,15 @@ template <class T> class ArrayRef {
   ArrayRef(const T* data, size_t size) : data_(data), size_(size) {}
   ArrayRef(const std::vector<T>& v) : data_(v.data()), size_(v.size()) {}
   template <size_t N> ArrayRef(const std::array<T, N>& a) : data_(a.data()), size_(N) {}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Winit-list-lifetime"
+#endif
+  /// Good until the end of the full expression: for arguments, never for variables.
   ArrayRef(std::initializer_list<T> list) : data_(list.begin()), size_(list.size()) {}
+#if defined(__GNUC__) && !defined(__clang__)
+#pragma GCC diagnostic pop
+#endif
   template <class C>
     requires(!std::is_same_v<C, std::vector<T>> && requires(const C& c) {
       { c.data() } -> std::convertible_to<const T*>;

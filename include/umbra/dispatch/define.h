@@ -44,6 +44,11 @@ class OperatorBuilder {
     definition().view = boxing::box_function(std::move(f));
     return *this;
   }
+  /// How a write to the view reaches its base: `Tensor(base, written, which output, arguments...)`. Without one, by strides.
+  template <class F> OperatorBuilder& view_inverse(F f) {
+    definition().view_inverse = boxing::box_function(std::move(f));
+    return *this;
+  }
   /// By other operators; differentiated, captured and faked through them.
   template <class F> OperatorBuilder& composite(F f) {
     definition().composite = boxing::box_function(std::move(f));
@@ -75,6 +80,8 @@ class OperatorBuilder {
   template <class F> OperatorBuilder& gradient(const char* inputs, std::initializer_list<const char*> names, F f) {
     return add_gradient(inputs, names, boxing::box_function(std::move(f)));
   }
+  /// This operator writes arguments, and `name` computes the same as values: its results, then the new contents of each written one.
+  OperatorBuilder& functional_form(const char* name);
   /// No output is differentiable, or only those marked.
   OperatorBuilder& not_differentiable();
   OperatorBuilder& differentiable_outputs(std::vector<bool> outputs);

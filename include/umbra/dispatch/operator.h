@@ -86,6 +86,7 @@ struct Definition {
   BoxedMeta meta;           // metadata of the outputs
   BoxedKernel cpu;          // fills what meta allocated
   BoxedFunction view;       // an alias of the input, for every backend
+  BoxedFunction view_inverse;  // (base, written view, which output, arguments...): the base with the view's new contents
   BoxedFunction composite;  // by other operators, differentiated through them
   BoxedFunction all_backends;  // by other operators, below autograd
   BoxedFunction real;          // runs only with data, and makes its own outputs
@@ -117,6 +118,9 @@ class Operator {
   /// The functional operator that this in-place or out variant follows from, or null.
   const Operator* functional() const { return functional_; }
   void set_functional(const Operator* op) { functional_ = op; }
+  /// The operator that computes as values what this one writes: `functional()`, or one named by its definition. Null: none.
+  const Operator* functional_form() const;
+  void set_functional_name(std::string name) { functional_name_ = std::move(name); }
   /// Its in-place variant, or null.
   const Operator* inplace() const { return inplace_; }
   void set_inplace(const Operator* op) { inplace_ = op; }
@@ -153,6 +157,7 @@ class Operator {
   LayerFunction kernels_[static_cast<int>(DispatchKey::Count)] = {};
   Definition definition_;
   const Operator* functional_ = nullptr;
+  std::string functional_name_;
   const Operator* inplace_ = nullptr;
 };
 

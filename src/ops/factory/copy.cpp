@@ -46,17 +46,19 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear();
 
-UMBRA_OPERATOR("copy_(Tensor(a!) self, Tensor src, bool non_blocking=False) -> Tensor(a!)")
+// The contents of `src` in the shape, layout and type of `self`.
+UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+    .inplace()
     .meta([](const Tensor& self, const Tensor& src, bool) {
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
         fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(), ")");
-      return TensorSpec(self.sym_sizes(), self.sym_strides(), self.dtype(), self.device());
+      return spec_like(self);
     })
-    .mutate([](const Tensor& self, const Tensor& src, bool) { copy_values(self, src); })
+    .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })
+    .elementwise()
     .reads_lazy_bits()
-    .gradient("src", {"grad", "src.sym_sizes", "src.dtype"},
-              [](const Tensor& grad, SymIntArrayRef sizes, DType dtype) { return ops::sum_to_size(grad, sizes).to(dtype); })
+    .gradient("src", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear();
 

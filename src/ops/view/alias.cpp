@@ -12,6 +12,7 @@ Tensor same_geometry(const Tensor& self) {
 
 UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
     .view(same_geometry)
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear();
 
@@ -22,6 +23,7 @@ UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
       out.impl()->remove_key(DispatchKey::Autograd);
       return out;
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .not_differentiable();
 
 UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
@@ -30,6 +32,7 @@ UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
       out.impl()->set_conj(!self.is_conj());
       return out;
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.conj(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.conj(); })
     .linear();
 
@@ -43,6 +46,7 @@ UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
       out.impl()->set_neg(!self.is_neg());
       return out;
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.neg(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })
     .linear();
 
@@ -59,6 +63,7 @@ UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
       out.impl()->set_dtype(real_type(self.dtype()));
       return out;
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return view_as_complex(written.contiguous()); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return view_as_complex(grad.contiguous()); })
     .linear();
 
@@ -79,6 +84,7 @@ UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
       out.impl()->set_dtype(complex_type(self.dtype()));
       return out;
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return view_as_real(written.resolve_conj()); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return view_as_real(grad.resolve_conj()); })
     .linear();
 
@@ -95,6 +101,7 @@ UMBRA_OPERATOR("imag(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 
 UMBRA_OPERATOR("lift_fresh(Tensor(a) self) -> Tensor(a)")
     .all_backends([](const Tensor& self) { return self; })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear();
 
@@ -122,6 +129,7 @@ UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       out.impl()->set_dtype(dtype);
       return out;
     })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, DType) { return written.view(base.dtype()); })
     .not_differentiable();
 
 }  // namespace

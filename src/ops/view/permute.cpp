@@ -39,6 +39,7 @@ std::vector<int64_t> inverse(ArrayRef<int64_t> dims) {
 
 UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
     .view(swap_dims)
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim0, int64_t dim1) { return written.transpose(dim0, dim1); })
     .gradient("self", {"grad", "dim0", "dim1"},
               [](const Tensor& grad, int64_t dim0, int64_t dim1) { return grad.transpose(dim0, dim1); })
     .linear();
@@ -48,11 +49,13 @@ UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
       check(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
       return swap_dims(self, 0, self.dim() < 2 ? 0 : 1);
     })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.t(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.t(); })
     .linear();
 
 UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     .view(reorder_dims)
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t, std::vector<int64_t> dims) { return written.permute(inverse(dims)); })
     .gradient("self", {"grad", "dims"},
               [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
     .linear();

@@ -16,6 +16,7 @@ Tensor view_as_shape(const Tensor& self, SymIntArrayRef size) {
 
 UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .view(view_as_shape)
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
     .tags({"core"});
@@ -95,21 +96,25 @@ Tensor add_dim(const Tensor& self, int64_t dim) {
 
 UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) { return drop_dims(self, ~uint64_t{0}); })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     .view([](const Tensor& self, int64_t dim) { return drop_dims(self, uint64_t{1} << wrap_dim(dim, self.dim())); })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     .view([](const Tensor& self, std::vector<int64_t> dims) { return drop_dims(self, dim_mask(dims, self.dim(), false)); })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, std::vector<int64_t>) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
     .view(add_dim)
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim) { return written.squeeze(dim); })
     .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })
     .linear();
 

@@ -24,6 +24,9 @@ Tensor select_index(const Tensor& self, int64_t dim, SymInt index) {
 
 UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
     .view(select_index)
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t dim, SymInt index) {
+      return select_scatter(base, written, dim, index);
+    })
     .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
                 return select_backward(grad, sizes, dim, index);
@@ -76,6 +79,8 @@ Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start,
 
 UMBRA_OPERATOR("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
     .view(slice_range)
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
+                     SymInt step) { return slice_scatter(base, written, dim, start, end, step); })
     .gradient("self", {"grad", "self.sym_sizes", "dim", "start", "end", "step"},
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
                  SymInt step) {
@@ -154,6 +159,10 @@ UMBRA_OPERATOR("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) 
       check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
       return split_sizes(self, even_parts(self.sym_size(dim), split), dim);
     })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t which, SymInt split, int64_t dim) {
+      SymInt start = split * which;
+      return slice_scatter(base, written, dim, start, start + written.sym_size(dim), 1);
+    })
     .gradient("self", {"grad", "split_size", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, SymInt split, int64_t dim, SymIntArrayRef sizes) {
                 int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
@@ -163,6 +172,11 @@ UMBRA_OPERATOR("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) 
 
 UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
     .view(split_sizes)
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t which, std::vector<SymInt> sizes, int64_t dim) {
+      SymInt start = 0;
+      for (int64_t i = 0; i < which; ++i) start += sizes[i];
+      return slice_scatter(base, written, dim, start, start + sizes[which], 1);
+    })
     .gradient("self", {"grad", "split_sizes", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, std::vector<SymInt> parts, int64_t dim, SymIntArrayRef sizes) {
                 return join_parts(grads, parts, dim, sizes);
@@ -190,6 +204,9 @@ UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
       std::vector<Tensor> parts;
       for (int64_t i = 0, n = self.sym_sizes()[at].guard_int(); i < n; ++i) parts.push_back(select_index(self, at, i));
       return parts;
+    })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t which, int64_t dim) {
+      return select_scatter(base, written, dim, which);
     })
     .gradient("self", {"grad", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, int64_t dim, SymIntArrayRef sizes) {
@@ -254,6 +271,9 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
       sizes.push_back(length);
       strides.push_back(stride);
       return alias_tensor(self, sizes, strides, at);
+    })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t offset, int64_t dim1, int64_t dim2) {
+      return diagonal_scatter(base, written, offset, dim1, dim2);
     })
     .gradient("self", {"grad", "self.sym_sizes", "offset", "dim1", "dim2"},
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {

@@ -1,0 +1,29 @@
+// Sizes and strides as operators, so that graphs can ask for them.
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+UMBRA_OPERATOR("sym_size.int(Tensor self, int dim) -> SymInt")
+    .all_backends([](const Tensor& self, int64_t dim) { return self.sym_size(dim); })
+    .not_differentiable()
+    .tags({"core"});
+
+UMBRA_OPERATOR("sym_stride.int(Tensor self, int dim) -> SymInt")
+    .all_backends([](const Tensor& self, int64_t dim) { return self.sym_stride(dim); })
+    .not_differentiable()
+    .tags({"core"});
+
+UMBRA_OPERATOR("sym_numel(Tensor self) -> SymInt")
+    .all_backends([](const Tensor& self) { return self.sym_numel(); })
+    .not_differentiable()
+    .tags({"core"});
+
+UMBRA_OPERATOR("sym_storage_offset(Tensor self) -> SymInt")
+    .all_backends([](const Tensor& self) { return self.sym_storage_offset(); })
+    .not_differentiable()
+    .tags({"core"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,84 @@
+// A base with the contents of one of its views replaced: what writes through views become when mutation is taken out of a program.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_part(const Tensor& view, const Tensor& source) {
+  if (!(view.sym_sizes() == source.sym_sizes()))
+    fail("expected src to have a size equal to the slice of self. src size = ", to_string(source.sym_sizes()), ", slice size = ",
+         to_string(view.sym_sizes()));
+}
+
+UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
+      Tensor out = self.clone();
+      Tensor part = out.select(dim, index);
+      check_part(part, src);
+      part.copy_(src);
+      return out;
+    })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, SymInt index) { return select_scatter(grad, zeros_like(grad.select(dim, index)), dim, index); })
+    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
+    .linear()
+    .tags({"core"});
+
+UMBRA_OPERATOR("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+      Tensor out = self.clone();
+      Tensor part = slice(out, dim, start, end, step);
+      check_part(part, src);
+      part.copy_(src);
+      return out;
+    })
+    .gradient("self", {"grad", "dim", "start", "end", "step"},
+              [](const Tensor& grad, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+                return slice_scatter(grad, zeros_like(slice(grad, dim, start, end, step)), dim, start, end, step);
+              })
+    .gradient("src", {"grad", "dim", "start", "end", "step"},
+              [](const Tensor& grad, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+                return slice(grad, dim, start, end, step);
+              })
+    .linear()
+    .tags({"core"});
+
+UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
+      Tensor out = self.clone();
+      Tensor part = out.diagonal(offset, dim1, dim2);
+      check_part(part, src);
+      part.copy_(src);
+      return out;
+    })
+    .gradient("self", {"grad", "offset", "dim1", "dim2"},
+              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) {
+                return diagonal_scatter(grad, zeros_like(grad.diagonal(offset, dim1, dim2)), offset, dim1, dim2);
+              })
+    .gradient("src", {"grad", "offset", "dim1", "dim2"},
+              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) { return grad.diagonal(offset, dim1, dim2); })
+    .linear();
+
+UMBRA_OPERATOR("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+      Tensor out = self.clone();
+      Tensor part = as_strided(out, size, stride, offset);
+      check_part(part, src);
+      part.copy_(src);
+      return out;
+    })
+    .gradient("self", {"grad", "size", "stride", "storage_offset"},
+              [](const Tensor& grad, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+                Tensor dense = grad.contiguous();
+                return as_strided_scatter(dense, zeros_like(as_strided(dense, size, stride, offset)), size, stride, offset);
+              })
+    .gradient("src", {"grad", "size", "stride", "storage_offset"},
+              [](const Tensor& grad, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+                return as_strided(grad.contiguous(), size, stride, offset).contiguous();
+              })
+    .linear();
+
+}  // namespace
+}  // namespace umbra::ops
