@@ -33,6 +33,8 @@ using All = detail::Join<NumericComplex, Bool>;
 /// The unsigned types that only what moves, compares or combines bits takes.
 using WideUnsigned = Types<uint16_t, uint32_t, uint64_t>;
 using AllAndUnsigned = detail::Join<All, WideUnsigned>;
+using NumericAndUnsigned = detail::Join<Numeric, WideUnsigned>;
+using AllNoComplexAndUnsigned = detail::Join<AllNoComplex, WideUnsigned>;
 using IntegralBoolAndUnsigned = detail::Join<IntegralBool, WideUnsigned>;
 
 /// A type as a value, for generic lambdas.

@@ -1,6 +1,9 @@
 // Sums, products, quotients, remainders, powers, and what combines them.
 #pragma once
 
+#include <algorithm>
+#include <limits>
+
 #include "kernels/functors/functor.h"
 
 namespace umbra::functors {
@@ -23,7 +26,7 @@ struct Add : Binary {  // a + alpha * b
 };
 
 struct Subtract : Binary {  // a - alpha * b
-  static constexpr const char* name = "sub_stub";
+  static constexpr const char* name = "add_stub";
   using types = NumericComplex;
   Scalar alpha = 1;
   template <class T> auto bind() const {
@@ -31,7 +34,7 @@ struct Subtract : Binary {  // a - alpha * b
   }
 };
 
-UMBRA_FUNCTOR_BINARY(Multiply, "mul_cpu", All, multiply(a, b));
+UMBRA_FUNCTOR_BINARY(Multiply, "mul_cpu", AllAndUnsigned, multiply(a, b));
 UMBRA_FUNCTOR_BINARY(Divide, "div_cpu", FloatingComplex, divide(a, b));
 
 inline void check_divisor(bool not_zero) { check(not_zero, "ZeroDivisionError"); }
@@ -117,8 +120,8 @@ UMBRA_FUNCTOR_UNARY(Square, "pow", NumericComplex, multiply(x, x));
 UMBRA_FUNCTOR_UNARY(Cube, "pow", NumericComplex, multiply(multiply(x, x), x));
 UMBRA_FUNCTOR_UNARY(InverseSquare, "pow", FloatingComplex, divide(T(1), multiply(x, x)));
 UMBRA_FUNCTOR_UNARY(Reciprocal, "reciprocal_cpu", FloatingComplex, divide(T(1), x));
-UMBRA_FUNCTOR_BINARY(Maximum, "maximum_cpu", AllNoComplex, maximum(a, b));
-UMBRA_FUNCTOR_BINARY(Minimum, "minimum_cpu", AllNoComplex, minimum(a, b));
+UMBRA_FUNCTOR_BINARY(Maximum, "maximum_cpu", AllNoComplexAndUnsigned, maximum(a, b));
+UMBRA_FUNCTOR_BINARY(Minimum, "minimum_cpu", AllNoComplexAndUnsigned, minimum(a, b));
 
 struct Negative : Unary {
   static constexpr const char* name = "neg_cpu";
@@ -184,12 +187,25 @@ struct LerpScalar : Binary {
   }
 };
 
+/// A bound as a T: one beyond what T holds is as good as the last number that it does.
+template <class T> T bound(const Scalar& value) {
+  if constexpr (is_integer<T>) {
+    if (value.is_integral(true)) {
+      int64_t whole = value.to_int();
+      if (whole < 0 && std::is_unsigned_v<T>) return 0;
+      if constexpr (sizeof(T) < 8)
+        return static_cast<T>(std::clamp<int64_t>(whole, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));
+    }
+  }
+  return constant<T>(value);
+}
+
 struct Clamp : Unary {  // between two numbers; NaN stays
   static constexpr const char* name = "clamp_scalar_cpu";
-  using types = Numeric;
+  using types = NumericAndUnsigned;
   Scalar low, high;
   template <class T> auto bind() const {
-    return [low = constant<T>(low), high = constant<T>(high)](auto x) {
+    return [low = bound<T>(low), high = bound<T>(high)](auto x) {
       using V = decltype(x);
       return minimum(maximum(x, V(low)), V(high));
     };
@@ -198,25 +214,25 @@ struct Clamp : Unary {  // between two numbers; NaN stays
 
 struct ClampMin : Unary {
   static constexpr const char* name = "clamp_min_scalar_cpu";
-  using types = Numeric;
+  using types = NumericAndUnsigned;
   Scalar low;
   template <class T> auto bind() const {
-    return [low = constant<T>(low)](auto x) { return maximum(x, decltype(x)(low)); };
+    return [low = bound<T>(low)](auto x) { return maximum(x, decltype(x)(low)); };
   }
 };
 
 struct ClampMax : Unary {
   static constexpr const char* name = "clamp_max_scalar_cpu";
-  using types = Numeric;
+  using types = NumericAndUnsigned;
   Scalar high;
   template <class T> auto bind() const {
-    return [high = constant<T>(high)](auto x) { return minimum(x, decltype(x)(high)); };
+    return [high = bound<T>(high)](auto x) { return minimum(x, decltype(x)(high)); };
   }
 };
 
 struct ClampTensor : Ternary {
   static constexpr const char* name = "clamp_cpu";
-  using types = Numeric;
+  using types = NumericAndUnsigned;
   template <class T> T operator()(T x, T low, T high) const { return minimum(maximum(x, low), high); }
 };
 

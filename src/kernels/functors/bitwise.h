@@ -11,7 +11,7 @@ UMBRA_FUNCTOR_BINARY(BitwiseXor, "bitwise_xor_cpu", IntegralBoolAndUnsigned, sta
 
 struct BitwiseNot : Unary {
   static constexpr const char* name = "bitwise_not_cpu";
-  using types = IntegralBoolAndUnsigned;
+  using types = IntegralBool;
   template <class T> T operator()(T x) const {
     if constexpr (is_bool<T>) return !x;
     else return static_cast<T>(~x);

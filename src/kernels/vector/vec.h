@@ -74,7 +74,7 @@ template <class T> struct Vec {
   /// The same number in every lane.
   template <class Number>
     requires std::is_arithmetic_v<Number>
-  Vec(Number value) : raw(Raw{} + static_cast<T>(value)) {}
+  Vec(Number value) : raw(static_cast<T>(value) - Raw{}) {}  // minus 0: exact for -0.0 too
   explicit Vec(Raw raw) : raw(raw) {}
 
   static Vec load(const T* from) {

@@ -42,8 +42,6 @@ UMBRA_SLEEF_UNARY(atan, u10)
 UMBRA_SLEEF_UNARY(sinh, u10)
 UMBRA_SLEEF_UNARY(cosh, u10)
 UMBRA_SLEEF_UNARY(tanh, u10)
-UMBRA_SLEEF_UNARY(asinh, u10)
-UMBRA_SLEEF_UNARY(acosh, u10)
 UMBRA_SLEEF_UNARY(atanh, u10)
 UMBRA_SLEEF_UNARY(erf, u10)
 UMBRA_SLEEF_UNARY(erfc, u15)
@@ -53,6 +51,19 @@ UMBRA_SLEEF_BINARY(atan2, u10)
 UMBRA_SLEEF_BINARY(hypot, u05)
 UMBRA_SLEEF_BINARY(fmod, )
 UMBRA_SLEEF_BINARY(nextafter, )
+
+// SLEEF's square their argument and overflow; from there on log(2x) is exact.
+#define UMBRA_SLEEF_INVERSE(T, SLEEF, limit)                                                            \
+  inline Vec<T> asinh(Vec<T> a) {                                                                       \
+    Vec<T> far = copysign(log(abs(a)) + Vec<T>(0.6931471805599453), a);                                 \
+    return select(abs(a) > Vec<T>(limit), far, Vec<T>(SLEEF(asinh, u10)(a.raw)));                       \
+  }                                                                                                     \
+  inline Vec<T> acosh(Vec<T> a) {                                                                       \
+    return select(a > Vec<T>(limit), log(a) + Vec<T>(0.6931471805599453), Vec<T>(SLEEF(acosh, u10)(a.raw))); \
+  }
+UMBRA_SLEEF_INVERSE(float, UMBRA_SLEEF_FLOAT, 1e8)
+UMBRA_SLEEF_INVERSE(double, UMBRA_SLEEF_DOUBLE, 1e16)
+#undef UMBRA_SLEEF_INVERSE
 
 #undef UMBRA_SLEEF_UNARY
 #undef UMBRA_SLEEF_BINARY
