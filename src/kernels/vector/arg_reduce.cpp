@@ -1,0 +1,87 @@
+#include "kernels/vector/arg_reduce.h"
+
+#include "kernels/math.h"
+#include "kernels/vector/vec.h"
+
+namespace umbra::kernels::UMBRA_ISA {
+
+namespace {
+
+using math::maximum, math::minimum;
+
+template <class T> T extreme_value(const T* in, int64_t n, bool largest) {
+  T best = in[0];
+  int64_t i = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int width = Vec<T>::size;
+    if (n >= width) {
+      Vec<T> lanes = Vec<T>::load(in);
+      for (i = width; i + width <= n; i += width) {
+        Vec<T> x = Vec<T>::load(in + i);
+        lanes = largest ? maximum(lanes, x) : minimum(lanes, x);
+      }
+      best = reduce(lanes, [&](T a, T b) { return largest ? maximum(a, b) : minimum(a, b); });
+    }
+  }
+  if (largest)
+    for (; i < n; ++i) best = maximum(best, in[i]);
+  else
+    for (; i < n; ++i) best = minimum(best, in[i]);
+  return best;
+}
+
+template <class T> int64_t find_first(const T* in, int64_t n, T value) {
+  auto same = [&](T x) { return x == value || (value != value && x != x); };
+  int64_t i = 0;
+  if constexpr (std::is_floating_point_v<T>) {
+    constexpr int width = Vec<T>::size;
+    const bool nan = value != value;
+    for (; i + width <= n; i += width) {
+      Vec<T> x = Vec<T>::load(in + i);
+      if (any(nan ? x != x : x == Vec<T>(value))) break;
+    }
+  }
+  while (i < n - 1 && !same(in[i])) ++i;
+  return i;
+}
+
+template <class T, bool largest>
+void update(T* best, int64_t* where, const T* row, int64_t position, int64_t columns) {
+  for (int64_t j = 0; j < columns; ++j) {
+    bool better = largest ? row[j] > best[j] : row[j] < best[j];
+    better |= (row[j] != row[j]) & (best[j] == best[j]);
+    best[j] = better ? row[j] : best[j];
+    where[j] = better ? position : where[j];
+  }
+}
+
+template <class Fn> auto visit_compute(DType compute, const Fn& fn) {
+  switch (compute) {
+    case DType::Float32: return fn(float());
+    case DType::Float64: return fn(double());
+    default: return fn(int64_t());
+  }
+}
+
+}  // namespace
+
+int64_t find_extreme(void* value, const void* values, int64_t n, DType compute, bool largest) {
+  return visit_compute(compute, [&]<class T>(T) {
+    const T* in = static_cast<const T*>(values);
+    T best = extreme_value(in, n, largest);
+    *static_cast<T*>(value) = best;
+    return find_first(in, n, best);
+  });
+}
+
+void update_extremes(void* best, int64_t* where, const void* row, int64_t position, int64_t columns, DType compute,
+                     bool largest) {
+  visit_compute(compute, [&]<class T>(T) {
+    auto* bests = static_cast<T*>(best);
+    auto* in = static_cast<const T*>(row);
+    if (largest) update<T, true>(bests, where, in, position, columns);
+    else update<T, false>(bests, where, in, position, columns);
+  });
+}
+
+}  // namespace umbra::kernels::UMBRA_ISA

@@ -1,0 +1,472 @@
+#include "kernels/vector/reduce.h"
+
+#include <limits>
+
+#include "kernels/math.h"
+#include "kernels/vector/vec.h"
+
+namespace umbra::kernels::UMBRA_ISA {
+
+namespace {
+
+using Parameters = ReduceParameters;
+using math::maximum, math::minimum, math::select, math::pow;
+
+// Sums are begun in the elements' own type, over a few dozen elements in each lane, and go on in a wider one.
+template <class T> struct WideType {
+  using type = T;
+};
+template <> struct WideType<float> {
+  using type = double;
+};
+template <> struct WideType<std::complex<float>> {
+  using type = std::complex<double>;
+};
+template <class T> using Wide = typename WideType<T>::type;
+template <class T> struct RealType {
+  using type = T;
+};
+template <class T> struct RealType<std::complex<T>> {
+  using type = T;
+};
+template <class T> using Real = typename RealType<T>::type;
+
+/// Lanes of T: registers for float and double, single elements for the rest.
+template <class T> struct Lanes {
+  using type = T;
+  static constexpr int size = 1;
+  static T load(const T* from) { return *from; }
+};
+template <class T>
+  requires std::is_floating_point_v<T>
+struct Lanes<T> {
+  using type = Vec<T>;
+  static constexpr int size = Vec<T>::size;
+  static Vec<T> load(const T* from) { return Vec<T>::load(from); }
+};
+
+// ---- operations that take one element after the other. A step is written over V, a T or a register of them. --------
+
+template <class T> struct SumStep {
+  using Partial = T;
+  using State = Wide<T>;
+  explicit SumStep(const Parameters&) {}
+  static T first() { return T(0); }
+  template <class V> V step(V sum, V x) const { return math::add(sum, x); }
+  template <class V> V combine(V a, V b) const { return math::add(a, b); }
+  static State finish(State state, int64_t, const Parameters&) { return state; }
+};
+
+template <class T> struct MeanStep : SumStep<T> {
+  using SumStep<T>::SumStep;
+  static Wide<T> finish(Wide<T> state, int64_t n, const Parameters&) { return state / Wide<T>(n); }
+};
+
+template <class T> struct NanSumStep : SumStep<T> {
+  using SumStep<T>::SumStep;
+  template <class V> V step(V sum, V x) const { return select(x != x, sum, sum + x); }
+};
+
+template <class T> struct ProdStep {
+  using Partial = T;
+  using State = Wide<T>;
+  explicit ProdStep(const Parameters&) {}
+  static T first() { return T(1); }
+  template <class V> V step(V product, V x) const { return math::multiply(product, x); }
+  template <class V> V combine(V a, V b) const { return math::multiply(a, b); }
+  static State finish(State state, int64_t, const Parameters&) { return state; }
+};
+
+template <class T> T lowest() {
+  return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
+}
+template <class T> T highest() {
+  return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
+}
+
+template <class T> struct MaxStep {
+  using Partial = T;
+  using State = T;
+  explicit MaxStep(const Parameters&) {}
+  static T first() { return lowest<T>(); }
+  template <class V> V step(V a, V b) const { return maximum(a, b); }
+  template <class V> V combine(V a, V b) const { return maximum(a, b); }
+  static State finish(State state, int64_t, const Parameters&) { return state; }
+};
+template <class T> struct MinStep : MaxStep<T> {
+  using MaxStep<T>::MaxStep;
+  static T first() { return highest<T>(); }
+  template <class V> V step(V a, V b) const { return minimum(a, b); }
+  template <class V> V combine(V a, V b) const { return minimum(a, b); }
+};
+
+struct AnyStep {
+  using Partial = bool;
+  using State = bool;
+  explicit AnyStep(const Parameters&) {}
+  static bool first() { return false; }
+  static bool step(bool a, bool b) { return a | b; }
+  static bool combine(bool a, bool b) { return a | b; }
+  static bool finish(bool state, int64_t, const Parameters&) { return state; }
+};
+struct AllStep : AnyStep {
+  using AnyStep::AnyStep;
+  static bool first() { return true; }
+  static bool step(bool a, bool b) { return a & b; }
+  static bool combine(bool a, bool b) { return a & b; }
+};
+
+/// Norms: a transform of the absolute value, summed.
+template <class T> struct NormStep {
+  using Partial = Real<T>;
+  using State = Wide<Real<T>>;
+  explicit NormStep(const Parameters&) {}
+  static Partial first() { return 0; }
+  template <class V> V combine(V a, V b) const { return a + b; }
+};
+template <class T> struct Norm2Step : NormStep<T> {
+  using NormStep<T>::NormStep;
+  template <class P, class V> P step(P sum, V x) const {
+    if constexpr (math::is_complex<V>) return sum + std::norm(x);
+    else return sum + x * x;
+  }
+  static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return std::sqrt(state); }
+};
+template <class T> struct Norm1Step : NormStep<T> {
+  using NormStep<T>::NormStep;
+  template <class P, class V> P step(P sum, V x) const {
+    using math::abs;
+    return sum + abs(x);
+  }
+  static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return state; }
+};
+template <class T> struct Norm0Step : NormStep<T> {
+  using NormStep<T>::NormStep;
+  template <class P, class V> P step(P sum, V x) const { return sum + select(x == V(0), P(0), P(1)); }
+  static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return state; }
+};
+template <class T> struct NormPowerStep : NormStep<T> {
+  Real<T> exponent;
+  explicit NormPowerStep(const Parameters& parameters)
+      : NormStep<T>(parameters), exponent(static_cast<Real<T>>(parameters.exponent)) {}
+  template <class P, class V> P step(P sum, V x) const {
+    using math::abs;
+    return sum + pow(P(abs(x)), P(exponent));
+  }
+  static auto finish(Wide<Real<T>> state, int64_t, const Parameters& parameters) {
+    return std::pow(state, 1 / parameters.exponent);
+  }
+};
+template <class T> struct NormMaxStep {
+  using Partial = Real<T>;
+  using State = Real<T>;
+  explicit NormMaxStep(const Parameters&) {}
+  static Partial first() { return 0; }
+  template <class P, class V> P step(P largest, V x) const {
+    using math::abs;
+    return maximum(largest, P(abs(x)));
+  }
+  template <class V> V combine(V a, V b) const { return maximum(a, b); }
+  static auto finish(State state, int64_t, const Parameters&) { return state; }
+};
+template <class T> struct NormMinStep : NormMaxStep<T> {
+  using NormMaxStep<T>::NormMaxStep;
+  static Real<T> first() { return highest<Real<T>>(); }
+  template <class P, class V> P step(P smallest, V x) const {
+    using math::abs;
+    return minimum(smallest, P(abs(x)));
+  }
+  template <class V> V combine(V a, V b) const { return minimum(a, b); }
+};
+
+/// A kernel's functions from a step over elements of type T.
+template <class Step, class T> struct StepKernel {
+  using Partial = typename Step::Partial;
+  using State = typename Step::State;
+  using Result = decltype(Step::finish(State(), 1, Parameters()));
+  static constexpr int results = 1;
+  static constexpr DType compute = dtype_of<T>;
+  static constexpr DType result[2] = {dtype_of<Result>, DType::Undefined};
+
+  static void start(void* states, int64_t count) {
+    std::fill_n(static_cast<State*>(states), count, State(Step::first()));
+  }
+
+  static void run(void* state_memory, const void* values, int64_t n, const Parameters& parameters) {
+    const Step op(parameters);
+    const T* in = static_cast<const T*>(values);
+    State& state = *static_cast<State*>(state_memory);
+    if constexpr (std::is_integral_v<T>) {  // the compiler vectorises these
+      Partial partial = Step::first();
+      for (int64_t i = 0; i < n; ++i) partial = op.step(partial, in[i]);
+      state = op.combine(state, State(partial));
+      return;
+    }
+    constexpr int width = Lanes<T>::size, ways = 4;
+    using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
+    V partial[ways];
+    for (V& p : partial) p = V(Step::first());
+    int64_t i = 0;
+    for (; i + ways * width <= n; i += ways * width)
+      for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<T>::load(in + i + w * width));
+    for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<T>::load(in + i));
+    V whole = op.combine(op.combine(partial[0], partial[1]), op.combine(partial[2], partial[3]));
+    if constexpr (width == 1) {
+      state = op.combine(state, State(whole));
+    } else {
+      state = op.combine(state, State(reduce(whole, [&](Partial a, Partial b) { return op.combine(a, b); })));
+      for (; i < n; ++i) state = op.combine(state, State(op.step(Step::first(), in[i])));
+    }
+  }
+
+  static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns,
+                    const Parameters& parameters) {
+    const Step op(parameters);
+    State* states = static_cast<State*>(state_memory);
+    auto row = [&](int r) { return static_cast<const T*>(rows[r]); };
+    constexpr int width = Lanes<T>::size;
+    int64_t j = 0;
+    if constexpr (width > 1) {
+      for (; j + width <= columns; j += width) {
+        Vec<Partial> partial(Step::first());
+        for (int r = 0; r < row_count; ++r) partial = op.step(partial, Vec<T>::load(row(r) + j));
+        Partial lanes[width];
+        partial.store(lanes);
+        for (int l = 0; l < width; ++l) states[j + l] = op.combine(states[j + l], State(lanes[l]));
+      }
+    }
+    for (; j < columns; ++j) {
+      Partial partial = Step::first();
+      for (int r = 0; r < row_count; ++r) partial = op.step(partial, row(r)[j]);
+      states[j] = op.combine(states[j], State(partial));
+    }
+  }
+
+  static void merge(void* states, const void* others, int64_t count, const Parameters& parameters) {
+    const Step op(parameters);
+    for (int64_t i = 0; i < count; ++i) {
+      State& state = static_cast<State*>(states)[i];
+      state = op.combine(state, static_cast<const State*>(others)[i]);
+    }
+  }
+
+  static void finish(void* results, const void* states, int64_t count, int64_t n, int, const Parameters& parameters) {
+    for (int64_t i = 0; i < count; ++i)
+      static_cast<Result*>(results)[i] = Step::finish(static_cast<const State*>(states)[i], n, parameters);
+  }
+};
+
+// ---- operations that look at a few elements at once ------------------------------------------------------------------
+
+/// Mean and squared deviations of what was seen, merged by the parallel form of Welford's algorithm.
+template <class T> struct VarianceKernel {
+  using Number = Wide<T>;
+  using Squared = Wide<Real<T>>;
+  struct State {
+    double count;
+    Number mean;
+    Squared deviations;
+  };
+  static constexpr DType compute = dtype_of<T>;
+  static constexpr DType result[2] = {dtype_of<Squared>, dtype_of<Number>};
+
+  static void start(void* states, int64_t count) { std::fill_n(static_cast<State*>(states), count, State{}); }
+
+  static Squared square(Number x) {
+    if constexpr (math::is_complex<Number>) return std::norm(x);
+    else return x * x;
+  }
+  static void add(State& a, const State& b) {
+    if (b.count == 0) return;
+    double count = a.count + b.count;
+    Number step = b.mean - a.mean;
+    a.mean += step * static_cast<Squared>(b.count / count);
+    a.deviations += b.deviations + square(step) * static_cast<Squared>(a.count * b.count / count);
+    a.count = count;
+  }
+
+  static void run(void* state, const void* values, int64_t n, const Parameters&) {
+    const T* in = static_cast<const T*>(values);
+    if (n == 0) return;
+    State seen{static_cast<double>(n), Number(0), 0};
+    Number sum(0);
+    StepKernel<SumStep<T>, T>::run(&sum, values, n, {});
+    seen.mean = sum / static_cast<Squared>(n);
+    int64_t i = 0;
+    if constexpr (std::is_floating_point_v<T>) {
+      // Deviations from the rounded mean; what that shifts them by is taken off again.
+      T centre = static_cast<T>(seen.mean);
+      Vec<T> squares(0), deviations(0);
+      for (; i + Vec<T>::size <= n; i += Vec<T>::size) {
+        Vec<T> d = Vec<T>::load(in + i) - Vec<T>(centre);
+        squares = fma(d, d, squares);
+        deviations += d;
+      }
+      auto plus = [](T a, T b) { return a + b; };
+      Squared total = reduce(squares, plus), shift = reduce(deviations, plus);
+      for (; i < n; ++i) {
+        Squared d = in[i] - centre;
+        total += d * d;
+        shift += d;
+      }
+      seen.deviations = total - shift * shift / static_cast<Squared>(n);
+      if (seen.deviations < 0) seen.deviations = 0;
+    }
+    for (; i < n; ++i) seen.deviations += square(Number(in[i]) - seen.mean);
+    add(*static_cast<State*>(state), seen);
+  }
+
+  static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns, const Parameters&) {
+    State* states = static_cast<State*>(state_memory);
+    for (int64_t j = 0; j < columns; ++j) {
+      State seen{static_cast<double>(row_count), Number(0), 0};
+      for (int r = 0; r < row_count; ++r) seen.mean += Number(static_cast<const T*>(rows[r])[j]);
+      seen.mean /= static_cast<Squared>(row_count);
+      for (int r = 0; r < row_count; ++r) seen.deviations += square(Number(static_cast<const T*>(rows[r])[j]) - seen.mean);
+      add(states[j], seen);
+    }
+  }
+
+  static void merge(void* states, const void* others, int64_t count, const Parameters&) {
+    for (int64_t i = 0; i < count; ++i) add(static_cast<State*>(states)[i], static_cast<const State*>(others)[i]);
+  }
+
+  static void finish(void* results, const void* states, int64_t count, int64_t n, int which, const Parameters& parameters) {
+    constexpr double nan = std::numeric_limits<double>::quiet_NaN();
+    for (int64_t i = 0; i < count; ++i) {
+      const State& state = static_cast<const State*>(states)[i];
+      if (which == 1) {
+        static_cast<Number*>(results)[i] = n == 0 ? Number(nan) : state.mean;
+      } else {
+        double divisor = std::max(0.0, static_cast<double>(n) - parameters.correction);
+        double variance = n == 0 ? nan : state.deviations / divisor;
+        static_cast<Squared*>(results)[i] = parameters.root ? std::sqrt(variance) : variance;
+      }
+    }
+  }
+};
+
+/// log(sum(exp(x))) by the largest x and the sum of exp(x - largest).
+template <class T> struct LogSumExpKernel {
+  struct State {
+    T largest;
+    double sum;
+  };
+  static constexpr DType compute = dtype_of<T>;
+  static constexpr DType result[2] = {DType::Float64, DType::Undefined};
+
+  static void start(void* states, int64_t count) {
+    std::fill_n(static_cast<State*>(states), count, State{lowest<T>(), 0});
+  }
+  static void add(State& a, const State& b) {
+    T largest = maximum(a.largest, b.largest);
+    auto part = [&](const State& s) {
+      return s.largest == largest ? s.sum : s.sum * std::exp(static_cast<double>(s.largest) - static_cast<double>(largest));
+    };
+    double sum = part(a) + part(b);
+    a = {largest, std::isinf(largest) ? (largest > 0 ? 1.0 : 0.0) : sum};
+  }
+  static void run(void* state, const void* values, int64_t n, const Parameters&) {
+    const T* in = static_cast<const T*>(values);
+    State seen{lowest<T>(), 0};
+    StepKernel<MaxStep<T>, T>::run(&seen.largest, values, n, {});
+    Vec<T> sum(0), centre(std::isinf(seen.largest) ? T(0) : seen.largest);
+    int64_t i = 0;
+    for (; i + Vec<T>::size <= n; i += Vec<T>::size) sum += exp(Vec<T>::load(in + i) - centre);
+    seen.sum = reduce(sum, [](T a, T b) { return a + b; });
+    for (; i < n; ++i) seen.sum += std::exp(in[i] - centre[0]);
+    add(*static_cast<State*>(state), seen);
+  }
+  static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns, const Parameters&) {
+    for (int64_t j = 0; j < columns; ++j) {
+      State seen{lowest<T>(), 0};
+      for (int r = 0; r < row_count; ++r) seen.largest = maximum(seen.largest, static_cast<const T*>(rows[r])[j]);
+      T centre = std::isinf(seen.largest) ? T(0) : seen.largest;
+      for (int r = 0; r < row_count; ++r) seen.sum += std::exp(static_cast<const T*>(rows[r])[j] - centre);
+      add(static_cast<State*>(state_memory)[j], seen);
+    }
+  }
+  static void merge(void* states, const void* others, int64_t count, const Parameters&) {
+    for (int64_t i = 0; i < count; ++i) add(static_cast<State*>(states)[i], static_cast<const State*>(others)[i]);
+  }
+  static void finish(void* results, const void* states, int64_t count, int64_t, int, const Parameters&) {
+    for (int64_t i = 0; i < count; ++i) {
+      const State& state = static_cast<const State*>(states)[i];
+      static_cast<double*>(results)[i] =
+          std::isinf(state.largest) ? state.largest : std::log(state.sum) + static_cast<double>(state.largest);
+    }
+  }
+};
+
+// ---- choice ----------------------------------------------------------------------------------------------------------
+
+template <class K> const ReduceKernel* kernel(size_t state_bytes) {
+  static const ReduceKernel table = {K::compute, {K::result[0], K::result[1]}, static_cast<int64_t>(state_bytes),
+                                     &K::start,  &K::run,                       &K::strip,
+                                     &K::merge,  &K::finish};
+  return &table;
+}
+template <class K> const ReduceKernel* kernel() { return kernel<K>(sizeof(typename K::State)); }
+template <class Step, class T> const ReduceKernel* step_kernel() { return kernel<StepKernel<Step, T>>(); }
+
+template <template <class> class Step> const ReduceKernel* for_numbers(DType compute) {
+  switch (compute) {
+    case DType::Float32: return step_kernel<Step<float>, float>();
+    case DType::Float64: return step_kernel<Step<double>, double>();
+    case DType::Complex64: return step_kernel<Step<std::complex<float>>, std::complex<float>>();
+    case DType::Complex128: return step_kernel<Step<std::complex<double>>, std::complex<double>>();
+    default: return nullptr;
+  }
+}
+template <template <class> class Step> const ReduceKernel* for_reals(DType compute) {
+  switch (compute) {
+    case DType::Float32: return step_kernel<Step<float>, float>();
+    case DType::Float64: return step_kernel<Step<double>, double>();
+    default: return nullptr;
+  }
+}
+template <template <class> class Step> const ReduceKernel* with_integers(const ReduceKernel* others, DType compute) {
+  return compute == DType::Int64 ? step_kernel<Step<int64_t>, int64_t>() : others;
+}
+
+const ReduceKernel* norm_kernel(DType compute, double exponent) {
+  if (exponent == 2) return for_numbers<Norm2Step>(compute);
+  if (exponent == 1) return for_numbers<Norm1Step>(compute);
+  if (exponent == 0) return for_numbers<Norm0Step>(compute);
+  if (std::isinf(exponent)) return exponent > 0 ? for_numbers<NormMaxStep>(compute) : for_numbers<NormMinStep>(compute);
+  return for_numbers<NormPowerStep>(compute);
+}
+
+const ReduceKernel* variance_kernel(DType compute) {
+  switch (compute) {
+    case DType::Float32: return kernel<VarianceKernel<float>>();
+    case DType::Float64: return kernel<VarianceKernel<double>>();
+    case DType::Complex64: return kernel<VarianceKernel<std::complex<float>>>();
+    case DType::Complex128: return kernel<VarianceKernel<std::complex<double>>>();
+    default: return nullptr;
+  }
+}
+
+}  // namespace
+
+const ReduceKernel* reduce_kernel(ReduceOp op, DType compute, const ReduceParameters& parameters) {
+  switch (op) {
+    case ReduceOp::Sum: return with_integers<SumStep>(for_numbers<SumStep>(compute), compute);
+    case ReduceOp::Mean: return for_numbers<MeanStep>(compute);
+    case ReduceOp::NanSum: return with_integers<SumStep>(for_reals<NanSumStep>(compute), compute);
+    case ReduceOp::Prod: return with_integers<ProdStep>(for_numbers<ProdStep>(compute), compute);
+    case ReduceOp::Max: return with_integers<MaxStep>(for_reals<MaxStep>(compute), compute);
+    case ReduceOp::Min: return with_integers<MinStep>(for_reals<MinStep>(compute), compute);
+    case ReduceOp::Any: return compute == DType::Bool ? step_kernel<AnyStep, bool>() : nullptr;
+    case ReduceOp::All: return compute == DType::Bool ? step_kernel<AllStep, bool>() : nullptr;
+    case ReduceOp::Norm: return norm_kernel(compute, parameters.exponent);
+    case ReduceOp::Variance: return variance_kernel(compute);
+    case ReduceOp::LogSumExp:
+      return compute == DType::Float32   ? kernel<LogSumExpKernel<float>>()
+             : compute == DType::Float64 ? kernel<LogSumExpKernel<double>>()
+                                         : nullptr;
+  }
+  return nullptr;
+}
+
+}  // namespace umbra::kernels::UMBRA_ISA
