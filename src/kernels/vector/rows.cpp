@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <limits>
+#include <numbers>
 
 #include "kernels/vector/vec.h"
 
@@ -192,6 +193,30 @@ T exp_scaled(T* out, const T* x, T scale, T shift, int64_t n) {
 }
 
 template <class T>
+void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
+  constexpr int64_t kHalf = 8, kTogether = std::max<int64_t>(1, Vec<T>::size / kHalf), kPairs = kHalf * kTogether;
+  T first[kPairs] = {}, second[kPairs] = {};
+  for (int64_t block = 0; block < blocks; block += kTogether) {
+    int64_t count = std::min(kTogether, blocks - block);
+    T* at = data + block * 2 * kHalf;
+    for (int64_t k = 0; k < count; ++k) {
+      std::copy_n(at + 2 * k * kHalf, kHalf, first + k * kHalf);
+      std::copy_n(at + (2 * k + 1) * kHalf, kHalf, second + k * kHalf);
+    }
+    for (int64_t i = 0; i < kPairs; i += Vec<T>::size) {
+      Vec<T> radius = sqrt(Vec<T>(-2) * log(Vec<T>(1) - Vec<T>::load(first + i)));
+      Vec<T> angle = Vec<T>(2 * std::numbers::pi) * Vec<T>::load(second + i);
+      (radius * cos(angle) * Vec<T>(deviation) + Vec<T>(mean)).store(first + i);
+      (radius * sin(angle) * Vec<T>(deviation) + Vec<T>(mean)).store(second + i);
+    }
+    for (int64_t k = 0; k < count; ++k) {
+      std::copy_n(first + k * kHalf, kHalf, at + 2 * k * kHalf);
+      std::copy_n(second + k * kHalf, kHalf, at + (2 * k + 1) * kHalf);
+    }
+  }
+}
+
+template <class T>
 void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
   Vec<T> middle(center), factor(scale);
   each<T>(n, [&](auto at) { at.store(out, at(p) * (at(g) - middle) * factor); });
@@ -199,10 +224,10 @@ void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t
 
 template <class T>
 const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {&sum<T>,          &largest<T>,     &squares<T>,         &two_sums<T>,
-                                            &affine<T>,       &normalize<T>,   &combine<T>,         &add_gradients<T>,
-                                            &add<T>,          &add_squares<T>, &add_two<T>,         &affine_each<T>,
-                                            &combine_each<T>, &exp_scaled<T>,  &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {&sum<T>,          &largest<T>,     &squares<T>,       &two_sums<T>,
+                                            &affine<T>,       &normalize<T>,   &combine<T>,       &add_gradients<T>,
+                                            &add<T>,          &add_squares<T>, &add_two<T>,       &affine_each<T>,
+                                            &combine_each<T>, &exp_scaled<T>,  &normal_blocks<T>, &softmax_gradient<T>};
   return table;
 }
 

@@ -34,6 +34,9 @@ struct RowFunctions {
 
   /// out = exp(x * scale - shift); returns the sum. out may be x.
   T (*exp_scaled)(T* out, const T* x, T scale, T shift, int64_t n);
+  /// Turns blocks of sixteen numbers uniform in [0, 1) into normal ones: the first eight of a block pair with the
+  /// others.
+  void (*normal_blocks)(T* data, T mean, T deviation, int64_t blocks);
   /// out = p * (g - center) * scale
   void (*softmax_gradient)(T* out, const T* p, const T* g, T center, T scale, int64_t n);
 };

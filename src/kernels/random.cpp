@@ -1,0 +1,349 @@
+#include "kernels/random.h"
+
+#include <cmath>
+#include <numbers>
+#include <numeric>
+
+#include "kernels/copy.h"
+#include "kernels/rows.h"
+#include "kernels/vector/rows.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+namespace {
+
+// ---- single draws
+// ----------------------------------------------------------------------------------------------------
+
+uint32_t draw32(Generator& g) { return static_cast<uint32_t>(g.engine()()); }
+uint64_t draw64(Generator& g) {
+  uint64_t high = draw32(g);
+  return high << 32 | draw32(g);
+}
+
+template <class T>
+inline constexpr int kDigits = std::numeric_limits<T>::digits;
+template <>
+inline constexpr int kDigits<Half> = 11;
+template <>
+inline constexpr int kDigits<BFloat16> = 8;
+
+// In [0, 1): as many bits as the type holds exactly.
+template <class T>
+T draw_unit(Generator& g) {
+  uint64_t bits = std::is_same_v<T, double> ? draw64(g) : draw32(g);
+  constexpr uint64_t kOne = uint64_t{1} << kDigits<T>;
+  return static_cast<T>(bits & (kOne - 1)) * (T(1) / static_cast<T>(kOne));
+}
+
+// Box and Muller's method gives two numbers; the second waits in the generator.
+double draw_normal(Generator& g) {
+  if (g.cached_normal) {
+    double value = *g.cached_normal;
+    g.cached_normal.reset();
+    return value;
+  }
+  double u1 = draw_unit<double>(g), u2 = draw_unit<double>(g);
+  double radius = std::sqrt(-2 * std::log1p(-u2)), angle = 2 * std::numbers::pi * u1;
+  g.cached_normal = radius * std::sin(angle);
+  return radius * std::cos(angle);
+}
+
+double draw_exponential(Generator& g, double lambda) { return -std::log1p(-draw_unit<double>(g)) / lambda; }
+
+// ---- filling tensors
+// -------------------------------------------------------------------------------------------------
+
+// The elements in the order in which they lie in memory, which is the order PyTorch draws in.
+Strided<1> memory_order(const Tensor& t) {
+  std::vector<size_t> dims(t.dim());
+  std::iota(dims.begin(), dims.end(), 0);
+  auto strides = t.strides();
+  std::stable_sort(dims.begin(), dims.end(), [&](size_t a, size_t b) { return strides[a] > strides[b]; });
+  Strided<1> walk;
+  for (size_t d : dims) walk.push(t.sizes()[d], {strides[d]});
+  walk.simplify();
+  return walk;
+}
+
+template <class T, class Draw>
+void fill_each(const Tensor& self, const Draw& draw) {
+  if (self.is_contiguous()) {
+    for (T *at = self.data<T>(), *end = at + self.numel(); at != end; ++at) *at = static_cast<T>(draw());
+    return;
+  }
+  Strided<1> walk = memory_order(self);
+  Odometer<1> at(walk);
+  T* data = self.data<T>();
+  for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next()) data[at[0]] = static_cast<T>(draw());
+}
+
+template <class Draw>
+void fill_floating(const Tensor& self, const char* kernel, const Draw& draw) {
+  visit<FloatingTypes>(self.dtype(), kernel, [&](auto tag) { fill_each<typename decltype(tag)::type>(self, draw); });
+}
+
+// A complex tensor as a real one with the parts as a last dimension.
+Tensor parts_of(const Tensor& t) {
+  SymShape sizes(t.sym_sizes()), strides;
+  for (int64_t stride : t.strides()) strides.push_back(2 * stride);
+  sizes.push_back(2);
+  strides.push_back(1);
+  Tensor parts = alias_tensor(t, sizes, strides, 2 * t.storage_offset());
+  parts.impl()->set_dtype(real_type(t.dtype()));
+  return parts;
+}
+
+// ---- normal numbers in blocks of sixteen
+// -----------------------------------------------------------------------------
+
+constexpr int64_t kBlock = 16;
+
+// All uniform numbers are drawn first. Where the last block is not full, the last sixteen elements are drawn anew.
+template <class T>
+void normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
+  T* data = self.data<T>();
+  int64_t n = self.numel();
+  for (int64_t i = 0; i < n; ++i) data[i] = draw_unit<T>(g);
+  const auto& rows = row_functions<T>();
+  rows.normal_blocks(data, static_cast<T>(mean), static_cast<T>(deviation), n / kBlock);
+  if (n % kBlock == 0) return;
+  data += n - kBlock;
+  for (int64_t i = 0; i < kBlock; ++i) data[i] = draw_unit<T>(g);
+  rows.normal_blocks(data, static_cast<T>(mean), static_cast<T>(deviation), 1);
+}
+
+// Narrow types: each block is drawn and computed in float.
+template <class T>
+void narrow_normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
+  T* data = self.data<T>();
+  auto block = [&](int64_t at) {
+    float values[kBlock];
+    for (float& value : values) value = draw_unit<float>(g);
+    row_functions<float>().normal_blocks(values, static_cast<float>(mean), static_cast<float>(deviation), 1);
+    for (int64_t i = 0; i < kBlock; ++i) data[at + i] = values[i];
+  };
+  int64_t n = self.numel();
+  for (int64_t i = 0; i + kBlock <= n; i += kBlock) block(i);
+  if (n % kBlock != 0) block(n - kBlock);
+}
+
+template <class T>
+uint64_t integer_range() {
+  if constexpr (std::is_integral_v<T>)
+    return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
+  else
+    return (uint64_t{1} << kDigits<T>)+1;
+}
+
+}  // namespace
+
+void uniform(const Tensor& self, double from, double to, Generator& generator) {
+  if (self.is_complex()) return uniform(parts_of(self), from, to, generator);
+  std::lock_guard lock(generator.mutex());
+  visit<FloatingTypes>(self.dtype(), "uniform_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    C low = static_cast<C>(from), range = static_cast<C>(to) - low, high = static_cast<T>(static_cast<C>(to));
+    fill_each<T>(self, [&] {
+      T value = static_cast<T>(draw_unit<C>(generator) * range + low);
+      // Rounding must not reach the bound that is excluded.
+      return static_cast<C>(value) == high ? static_cast<T>(low) : value;
+    });
+  });
+}
+
+void normal(const Tensor& self, double mean, double deviation, Generator& generator) {
+  if (self.is_complex()) {
+    Tensor parts = parts_of(self);
+    normal(parts, 0, deviation / std::numbers::sqrt2, generator);
+    if (mean == 0) return;
+    visit<Floating>(parts.dtype(), "normal_kernel_cpu", [&](auto tag) {
+      using T = typename decltype(tag)::type;
+      Strided<1> walk(self.sizes(), {parts.strides().drop_back()});
+      Odometer<1> at(walk);
+      for (int64_t i = 0; i < self.numel(); ++i, at.next()) parts.data<T>()[at[0]] += static_cast<T>(mean);
+    });
+    return;
+  }
+  std::lock_guard lock(generator.mutex());
+  bool blocks = self.numel() >= kBlock && self.is_contiguous();
+  visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (!blocks)
+      fill_each<T>(self, [&] { return draw_normal(generator) * deviation + mean; });
+    else if constexpr (std::is_same_v<T, Compute<T>>)
+      normal_blocks<T>(self, mean, deviation, generator);
+    else
+      narrow_normal_blocks<T>(self, mean, deviation, generator);
+  });
+}
+
+void bernoulli(const Tensor& self, double p, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  visit<AllTypes>(self.dtype(), "bernoulli_scalar_cpu_", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill_each<T>(self, [&] { return static_cast<T>(Compute<T>(draw_unit<double>(generator) < p)); });
+  });
+}
+
+void bernoulli(const Tensor& self, const Tensor& p, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(p, self.sizes())});
+  visit<AllTypes>(self.dtype(), "bernoulli_tensor_cpu_self_", [&](auto self_tag) {
+    using T = typename decltype(self_tag)::type;
+    visit<FloatingTypes>(p.dtype(), "bernoulli_tensor_cpu_p_", [&](auto p_tag) {
+      using P = typename decltype(p_tag)::type;
+      using Draw = std::conditional_t<std::is_same_v<P, double>, double, float>;
+      Odometer<2> at(walk);
+      for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next()) {
+        Draw probability = static_cast<Draw>(p.data<P>()[at[1]]);
+        check(probability >= 0 && probability <= 1, "Expected p_in >= 0 && p_in <= 1 to be true, but got false.");
+        self.data<T>()[at[0]] = static_cast<T>(Compute<T>(draw_unit<Draw>(generator) < probability));
+      }
+    });
+  });
+}
+
+void random_between(const Tensor& self, int64_t from, int64_t to, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
+  // Below this, 32 bits are spread evenly enough.
+  constexpr uint64_t kSmallRange = uint64_t{1} << 28;
+  visit<detail::Join<AllTypes, WideUnsigned>>(self.dtype(), "random_from_to_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill_each<T>(self, [&] {
+      uint64_t bits = range >= kSmallRange ? draw64(generator) : draw32(generator);
+      return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(bits % range + static_cast<uint64_t>(from))));
+    });
+  });
+}
+
+void random(const Tensor& self, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  visit<detail::Join<detail::Join<RealTypes, Bool>, WideUnsigned>>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill_each<T>(self, [&] {
+      if constexpr (std::is_same_v<T, bool>)
+        return (draw32(generator) & 1) != 0;
+      else if constexpr (std::is_same_v<T, uint64_t>)
+        return draw64(generator);
+      else {
+        bool wide = std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t>;
+        uint64_t bits = wide ? draw64(generator) : draw32(generator);
+        return static_cast<T>(static_cast<Compute<T>>(bits % integer_range<T>()));
+      }
+    });
+  });
+}
+
+void random_full(const Tensor& self, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  visit<Types<int64_t, uint64_t, float, double, BFloat16>>(
+      self.dtype(), "random_full_64_bits_range_kernel_cpu", [&](auto tag) {
+        using T = typename decltype(tag)::type;
+        fill_each<T>(self,
+                     [&] { return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(draw64(generator)))); });
+      });
+}
+
+void randperm(const Tensor& out, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  visit<detail::Join<RealTypes, WideUnsigned>>(out.dtype(), "randperm", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t n = out.numel(), step = n > 0 ? out.stride(0) : 1;
+    T* data = out.data<T>();
+    for (int64_t i = 0; i < n; ++i) data[i * step] = static_cast<T>(static_cast<Compute<T>>(i));
+    for (int64_t i = 0; i + 1 < n; ++i) std::swap(data[i * step], data[(i + draw32(generator) % (n - i)) * step]);
+  });
+}
+
+void exponential(const Tensor& self, double lambda, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  fill_floating(self, "exponential_cpu", [&] { return draw_exponential(generator, lambda); });
+}
+
+void geometric(const Tensor& self, double p, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  visit<RealTypes>(self.dtype(), "geometric_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill_each<T>(self, [&] {
+      double value = std::ceil(std::log(draw_unit<double>(generator)) / std::log1p(-p));
+      return static_cast<T>(static_cast<Compute<T>>(value));
+    });
+  });
+}
+
+void cauchy(const Tensor& self, double median, double sigma, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  fill_floating(self, "cauchy_cpu",
+                [&] { return median + sigma * std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)); });
+}
+
+void log_normal(const Tensor& self, double mean, double deviation, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  fill_floating(self, "log_normal_cpu", [&] { return std::exp(draw_normal(generator) * deviation + mean); });
+}
+
+namespace {
+
+// Draws that are put back: each looks its number up in the running sum of probabilities.
+template <class T>
+void draw_with_replacement(int64_t* out, int64_t count, const T* p, int64_t n, Generator& g) {
+  std::vector<double> upto(n);
+  double sum = 0;
+  for (int64_t i = 0; i < n; ++i) upto[i] = sum += p[i];
+  for (int64_t k = 0; k < count; ++k) {
+    double u = draw_unit<double>(g) * sum;
+    out[k] = std::min<int64_t>(n - 1, std::lower_bound(upto.begin(), upto.end(), u) - upto.begin());
+  }
+}
+
+// Draws that are not: p divided by exponential noise is largest for class i with probability p[i].
+template <class T>
+void draw_by_noise(int64_t* out, int64_t count, const T* p, int64_t n, const T* noise) {
+  std::vector<int64_t> order(n);
+  std::iota(order.begin(), order.end(), 0);
+  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
+    T x = p[a] / noise[a], y = p[b] / noise[b];
+    return x > y || (x == y && a < b);
+  });
+  std::copy_n(order.begin(), count, out);
+}
+
+template <class T>
+void check_probabilities(const T* p, int64_t n) {
+  T sum = 0;
+  for (int64_t i = 0; i < n; ++i) {
+    check(p[i] >= 0 && std::isfinite(p[i]), "probability tensor contains either `inf`, `nan` or element < 0");
+    sum += p[i];
+  }
+  check(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
+}
+
+}  // namespace
+
+void multinomial(const Tensor& out, const Tensor& probabilities, bool replacement, Generator& generator) {
+  std::lock_guard lock(generator.mutex());
+  int64_t n = probabilities.size(-1), rows = n == 0 ? 0 : probabilities.numel() / n, count = out.size(-1);
+  DenseOutput target(out);
+  visit<FloatingTypes>(probabilities.dtype(), "multinomial", [&](auto tag) {
+    using T = Compute<typename decltype(tag)::type>;
+    std::vector<T> p = read_vector<T>(probabilities), noise(p.size());
+    for (int64_t row = 0; row < rows; ++row) check_probabilities(p.data() + row * n, n);
+    bool by_noise = !replacement || count == 1;
+    if (by_noise)
+      for (T& value : noise) value = static_cast<T>(draw_exponential(generator, 1));
+    for (int64_t row = 0; row < rows; ++row) {
+      int64_t* to = target.tensor().template data<int64_t>() + row * count;
+      if (by_noise)
+        draw_by_noise<T>(to, count, p.data() + row * n, n, noise.data() + row * n);
+      else
+        draw_with_replacement<T>(to, count, p.data() + row * n, n, generator);
+    }
+  });
+  target.finish();
+}
+
+}  // namespace umbra::kernels
