@@ -77,9 +77,10 @@ class Schema:
     def full_name(self):
         return f"{self.space}::{self.name}" + (f".{self.overload}" if self.overload else "")
 
-    def inplace(self):
+    def inplace(self, overload):
         variant = self.copy()
         variant.name += "_"
+        variant.overload = overload or variant.overload
         variant.arguments[0].write = True
         variant.returns = [("Tensor", None)]
         return variant
@@ -269,8 +270,8 @@ def read_schemas(folder):
             schema = Schema(literal.replace('\\"', '"'))
             yield schema
             chain = block[match.end():]
-            if re.search(r"^\s*\.?.*?\.inplace\(\)", chain, re.M) and ".inplace()" in chain:
-                yield schema.inplace()
+            for inplace in re.finditer(r"\.inplace\((?:\"(\w+)\")?\)", chain):
+                yield schema.inplace(inplace.group(1))
             for out in re.finditer(r"\.out\((?:\"(\w+)\")?(?:,\s*\{([^}]*)\})?\)", chain):
                 names = re.findall(r'"(\w+)"', out.group(2) or "")
                 yield schema.out(out.group(1), names)

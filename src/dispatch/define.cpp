@@ -11,15 +11,32 @@ OperatorBuilder::OperatorBuilder(const char* schema) : op_(&register_operator(pa
 
 Definition& OperatorBuilder::definition() { return op_->mutable_definition(); }
 
-OperatorBuilder& OperatorBuilder::inplace() {
+OperatorBuilder& OperatorBuilder::inplace(const char* overload) {
   Schema schema = op_->schema();
   schema.name += "_";
+  if (overload) schema.overload = overload;
   schema.arguments.at(0).alias = {"a", true};
   schema.returns = {{"", schema.arguments[0].type, schema.arguments[0].alias}};
   Operator& variant = register_operator(std::move(schema));
   variant.set_functional(op_);
   op_->set_inplace(&variant);
+  compose_inplace();
   return *this;
+}
+
+void OperatorBuilder::compose_inplace() {
+  if (!op_->is_composite() || !op_->inplace()) return;
+  auto& variant = const_cast<Operator&>(*op_->inplace());
+  variant.mutable_definition().composite = {[](const void* context, Value* frame) {
+                                              static const Operator& copy = get_operator("aten::copy_");
+                                              const auto& functional = *static_cast<const Operator*>(context);
+                                              Frame inner(functional, frame);
+                                              functional.call(inner.data());
+                                              Value written[3] = {Value::borrow(frame[0]), std::move(inner[0]), Value(false)};
+                                              copy.call(written);
+                                              frame[0] = std::move(written[0]);
+                                            },
+                                            op_};
 }
 
 OperatorBuilder& OperatorBuilder::out(const char* overload, std::vector<std::string> names) {

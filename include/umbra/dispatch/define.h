@@ -23,8 +23,8 @@ class OperatorBuilder {
   explicit OperatorBuilder(const char* schema);
   explicit OperatorBuilder(Operator& op) : op_(&op) {}
 
-  /// `name_` exists too: the result is written over the first argument.
-  OperatorBuilder& inplace();
+  /// `name_` (or an overload of it by another name) exists too: the result is written over the first argument.
+  OperatorBuilder& inplace(const char* overload = nullptr);
   /// `name.out` (or another overload name) exists too: the result is written to `out`.
   OperatorBuilder& out(const char* overload = nullptr, std::vector<std::string> names = {"out"});
 
@@ -49,9 +49,10 @@ class OperatorBuilder {
     definition().view_inverse = boxing::box_function(std::move(f));
     return *this;
   }
-  /// By other operators; differentiated, captured and faked through them.
+  /// By other operators; differentiated, captured and faked through them. The in-place variant is too.
   template <class F> OperatorBuilder& composite(F f) {
     definition().composite = boxing::box_function(std::move(f));
+    compose_inplace();
     return *this;
   }
   /// By other operators, below autograd: has a gradient of its own.
@@ -105,6 +106,7 @@ class OperatorBuilder {
  private:
   OperatorBuilder& add_gradient(const char* inputs, std::initializer_list<const char*> names, BoxedFunction function);
   void check_kernel_arity(size_t arguments, size_t outputs) const;
+  void compose_inplace();
   Operator* op_;
 };
 

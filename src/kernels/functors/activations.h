@@ -155,4 +155,24 @@ struct HardtanhBackward : Binary {
   }
 };
 
+// x * tanh(softplus(x)), and its slope.
+UMBRA_FUNCTOR_UNARY(Mish, "mish_cpu", Floating, x* tanh(log1p(exp(x))));
+struct MishBackward : Binary {
+  static constexpr const char* name = "mish_backward_cpu";
+  using types = Floating;
+  template <class T> T operator()(T grad, T x) const {
+    T sigmoid = T(1) / (T(1) + exp(-x)), inner = tanh(log1p(exp(x)));
+    return grad * (inner + x * sigmoid * (T(1) - inner * inner));
+  }
+};
+
+/// A sixth of x + 3, kept between 0 and 1.
+template <class T> T hard_gate(T x) { return minimum(maximum(x + T(3), T(0)), T(6)) / T(6); }
+UMBRA_FUNCTOR_UNARY(Hardsigmoid, "hardsigmoid_cpu", Floating, hard_gate(x));
+UMBRA_FUNCTOR_BINARY(HardsigmoidBackward, "hardsigmoid_backward", Floating,
+                     select((b > T(-3)) & (b < T(3)), a / T(6), T(0)));
+UMBRA_FUNCTOR_UNARY(Hardswish, "hardswish_cpu", Floating, x* minimum(maximum(x + T(3), T(0)), T(6)) / T(6));
+UMBRA_FUNCTOR_BINARY(HardswishBackward, "hardswish_backward_cpu", Floating,
+                     select(b < T(-3), T(0), select(b <= T(3), a*(b / T(3) + T(0.5)), a)));
+
 }  // namespace umbra::functors

@@ -144,6 +144,15 @@ struct Sign : Unary {
   }
 };
 
+struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 in its direction
+  static constexpr const char* name = "sgn_cpu";
+  using types = All;
+  template <class T> T operator()(T x) const {
+    if constexpr (is_complex<T>) return x == T(0) ? T(0) : x / std::abs(x);
+    else return Sign()(x);
+  }
+};
+
 struct Addcmul : Ternary {  // a + value * b * c
   static constexpr const char* name = "addcmul_cpu_out";
   using types = NumericComplex;

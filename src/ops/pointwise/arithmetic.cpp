@@ -28,9 +28,6 @@ void check_not_bool(const Tensor& self, const Tensor& other) {
         "`logical_not()` operator instead.");
 }
 
-Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
-Tensor scaled(const Tensor& grad, const Scalar& alpha) { return alpha.equals(1) ? grad : grad.mul(conj(alpha)); }
-
 UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
@@ -40,15 +37,21 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
       check_alpha(spec.dtype, alpha);
       return spec;
     })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, scaled)
     .linear()
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace()
-    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return add(self, wrapped_number(other), alpha); })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .out()
+    .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
+    .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      TensorSpec spec = pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
+      check_alpha(spec.dtype, alpha);
+      return spec;
+    })
+    .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
@@ -62,26 +65,35 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
       check_alpha(spec.dtype, alpha);
       return spec;
     })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .linear()
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace()
-    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return sub(self, wrapped_number(other), alpha); })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .out()
+    .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
+    .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      check_not_bool(self, number_of_type(other.dtype()));
+      TensorSpec spec = pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
+      check_alpha(spec.dtype, alpha);
+      return spec;
+    })
+    .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    .out("Tensor_out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); })
     .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
-    .gradient("other", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("other", {"grad"}, same_gradient)
     .linear()
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    .out()
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return sub(wrapped_number(other), self, alpha); })
     .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .tangent(TangentRule::Pointwise)
@@ -98,7 +110,8 @@ UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace()
-    .all_backends([](const Tensor& self, const Scalar& other) { return mul(self, wrapped_number(other)); })
+    .out()
+    .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, scaled)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
@@ -119,7 +132,8 @@ UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace()
-    .all_backends([](const Tensor& self, const Scalar& other) { return div(self, wrapped_number(other)); })
+    .out()
+    .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});

@@ -96,6 +96,16 @@ SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
 
 }  // namespace
 
+const Tensor& number_of_type(DType dtype) {
+  static const Tensor* numbers = [] {
+    auto* all = new Tensor[4];
+    Scalar values[] = {false, 0, 0.0, std::complex<double>()};
+    for (int i = 0; i < 4; ++i) all[i] = wrapped_number(values[i]);
+    return all;
+  }();
+  return numbers[umbra::is_complex(dtype) ? 3 : is_floating(dtype) ? 2 : dtype == DType::Bool ? 0 : 1];
+}
+
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result) {
   TensorSpec spec;
   spec.dtype = result;

@@ -5,7 +5,8 @@
 //         .use(pointwise<functors::Gelu, 1>(Promotion::Same, [](const std::string& approximate) { return functors::Gelu{...}; }))
 //         .gradient(...);
 //
-// The first `kArity` arguments are the tensors; the function makes the functor of the rest.
+// The first `kArity` arguments are the inputs; the function makes the functor of the rest. An input may be a plain number (the Scalar
+// of `eq.Scalar`): it takes part in promotion as one.
 #pragma once
 
 #include "kernels/pointwise.h"
@@ -33,11 +34,21 @@ PointwiseTypes pointwise_types(ArrayRef<const Tensor*> inputs, Promotion promoti
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, Promotion promotion);
 TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result);
 
+/// A tensor that stands for a number where only its type counts: a symbolic one is not asked for its value.
+const Tensor& number_of_type(DType dtype);
+
 namespace detail {
 template <size_t kArity> struct Inputs {
+  enum class Numbers : uint8_t { TypesOnly, Values };
   const Tensor* pointers[kArity];
-  explicit Inputs(Value* frame) {
-    for (size_t i = 0; i < kArity; ++i) pointers[i] = &frame[i].tensor_ref();
+  Tensor numbers[kArity];
+
+  Inputs(Value* frame, Numbers wanted) {
+    for (size_t i = 0; i < kArity; ++i) {
+      if (!frame[i].is_scalar()) pointers[i] = &frame[i].tensor_ref();
+      else if (wanted == Numbers::TypesOnly) pointers[i] = &number_of_type(frame[i].to_scalar().dtype());
+      else pointers[i] = &(numbers[i] = wrapped_number(frame[i].to_scalar()));
+    }
   }
   ArrayRef<const Tensor*> ref() const { return {pointers, kArity}; }
 };
@@ -50,7 +61,8 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
   void operator()(OperatorBuilder& builder) const {
     auto* context = new PointwiseFamily(*this);
     builder.definition().meta = {[](const void* c, SpecList& out, Value* frame) {
-                                   out.push_back(pointwise_spec(detail::Inputs<kArity>(frame).ref(), self(c).promotion));
+                                   Inputs inputs(frame, Inputs::Numbers::TypesOnly);
+                                   out.push_back(pointwise_spec(inputs.ref(), self(c).promotion));
                                  },
                                  context};
     builder.definition().cpu = {run, context};
@@ -58,9 +70,10 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
   }
 
  private:
+  using Inputs = detail::Inputs<kArity>;
   static const PointwiseFamily& self(const void* context) { return *static_cast<const PointwiseFamily*>(context); }
   static void run(const void* context, const Tensor* outputs, Value* frame) {
-    detail::Inputs<kArity> inputs(frame);
+    Inputs inputs(frame, Inputs::Numbers::Values);
     constexpr size_t n = boxing::Signature<Make>::kCount;
     const Make& make = self(context).make;
     Functor functor = boxing::apply_frame<0, Make>(make, frame + kArity, std::make_index_sequence<n>());
@@ -74,5 +87,14 @@ template <class Functor, size_t kArity, class Make> auto pointwise(Promotion pro
 template <class Functor, size_t kArity> auto pointwise(Promotion promotion) {
   return pointwise<Functor, kArity>(promotion, [] { return Functor{}; });
 }
+
+// ---- what gradients share ----
+
+inline Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
+/// grad times the conjugate of a number.
+inline Tensor scaled(const Tensor& grad, const Scalar& factor) { return factor.equals(1) ? grad : grad.mul(conj(factor)); }
+/// The gradient of what stays the same around its input.
+inline Tensor zero_gradient(const Tensor& grad) { return zeros_like(grad); }
+inline Tensor same_gradient(const Tensor& grad) { return grad; }
 
 }  // namespace umbra::ops

@@ -1,0 +1,325 @@
+// Activation functions and their backward operators, which have gradients themselves.
+#include "kernels/functors/activations.h"
+
+#include "kernels/functors/arithmetic.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using namespace functors;
+
+// ---- sigmoid, relu, threshold ----
+
+UMBRA_OPERATOR("sigmoid(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Sigmoid, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return sigmoid_backward(grad, result); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<SigmoidBackward, 2>(Promotion::Default))
+    .gradient("grad_output", {"grad", "output"},
+              [](const Tensor& grad, const Tensor& output) { return sigmoid_backward(grad, output.conj()); })
+    .gradient("output", {"grad", "grad_output", "output"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& output) {
+                return grad.conj().mul(grad_output).mul(output.conj().mul(-2).add(1));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Relu, 1>(Promotion::Default))
+    .meta([](const Tensor& self) {
+      check(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return threshold_backward(grad, result, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Threshold, 1>(Promotion::Default, [](const Scalar& threshold, const Scalar& value) {
+      return Threshold{.threshold = threshold, .value = value};
+    }))
+    .gradient("self", {"grad", "self", "threshold"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) { return threshold_backward(grad, self, threshold); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<ThresholdBackward, 2>(Promotion::Default,
+                                         [](const Scalar& threshold) { return ThresholdBackward{.threshold = threshold}; }))
+    .gradient("grad_output", {"grad", "self", "threshold"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) { return threshold_backward(grad, self, threshold); })
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// ---- gelu ----
+
+bool uses_tanh(const std::string& approximate) {
+  check(approximate == "none" || approximate == "tanh", "approximate argument must be either none or tanh.");
+  return approximate == "tanh";
+}
+
+// The second derivative. Exactly: density(x) (2 - x²).
+Tensor gelu_curvature(const Tensor& x, const std::string& approximate) {
+  Tensor square = x.mul(x);
+  if (!uses_tanh(approximate)) return square.mul(-0.5).exp().mul(kGeluScale * 0.5).mul(square.rsub(2));
+  // With u(x) the argument of tanh and t = tanh(u): (1 - t²) (u' + x / 2 (u'' - 2 t u'²)).
+  Tensor t = x.add(square.mul(x).mul(kGeluCubic)).mul(kGeluScale).tanh();
+  Tensor slope = square.mul(3 * kGeluCubic).add(1).mul(kGeluScale);
+  Tensor bend = x.mul(6 * kGeluScale * kGeluCubic).sub(t.mul(slope).mul(slope).mul(2));
+  return t.mul(t).rsub(1).mul(slope.add(x.mul(0.5).mul(bend)));
+}
+
+UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const std::string&) { return pointwise_spec({&self}, Promotion::Default); })
+    .cpu([](const Tensor& out, const Tensor& self, const std::string& approximate) {
+      if (uses_tanh(approximate)) kernels::pointwise(GeluTanh{}, out, {&self});
+      else kernels::pointwise(Gelu{}, out, {&self});
+    })
+    .elementwise()
+    .gradient("self", {"grad", "self", "approximate"},
+              [](const Tensor& grad, const Tensor& self, const std::string& approximate) {
+                return gelu_backward(grad, self, approximate);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .meta([](const Tensor& grad, const Tensor& self, const std::string&) {
+      return pointwise_spec({&grad, &self}, Promotion::Default);
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const std::string& approximate) {
+      DType compute = pointwise_types({&grad, &self}, Promotion::Default).compute;
+      if (uses_tanh(approximate)) kernels::pointwise(GeluTanhBackward{}, out, {&grad, &self}, compute);
+      else kernels::pointwise(GeluBackward{}, out, {&grad, &self}, compute);
+    })
+    .elementwise()
+    .gradient("grad_output", {"grad", "self", "approximate"},
+              [](const Tensor& grad, const Tensor& self, const std::string& approximate) {
+                return gelu_backward(grad, self, approximate);
+              })
+    .gradient("self", {"grad", "grad_output", "self", "approximate"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const std::string& approximate) {
+                return grad.mul(grad_output).mul(gelu_curvature(self, approximate));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// ---- silu, mish ----
+
+UMBRA_OPERATOR("silu(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Silu, 1>(Promotion::Default))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return silu_backward(grad, self); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("silu_backward(Tensor grad_output, Tensor self) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<SiluBackward, 2>(Promotion::Default))
+    .gradient("grad_output", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return silu_backward(grad, self); })
+    .gradient("self", {"grad", "grad_output", "self"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
+                // s (1 - s) (2 + x (1 - 2 s))
+                Tensor s = self.sigmoid(), curvature = s.mul(s.rsub(1)).mul(self.mul(s.mul(-2).add(1)).add(2));
+                return grad.mul(grad_output).mul(curvature);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("mish(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Mish, 1>(Promotion::Default))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return mish_backward(grad, self); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
+    .use(pointwise<MishBackward, 2>(Promotion::Default))
+    .gradient("grad_output", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return mish_backward(grad, self); })
+    .gradient("self", {"grad", "grad_output", "self"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
+                // With s = sigmoid(x), t = tanh(softplus(x)): (1 - t²) s (2 + x (1 - s - 2 s t)).
+                Tensor s = self.sigmoid(), t = softplus(self).tanh();
+                Tensor inner = self.mul(s.mul(t.mul(2).add(1)).rsub(1)).add(2);
+                return grad.mul(grad_output).mul(t.mul(t).rsub(1).mul(s).mul(inner));
+              })
+    .tangent(TangentRule::Pointwise);
+
+// ---- leaky_relu, elu, softplus ----
+
+UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<LeakyRelu, 1>(Promotion::Default, [](const Scalar& slope) { return LeakyRelu{.slope = slope}; }))
+    .gradient("self", {"grad", "self", "negative_slope"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& slope) { return leaky_relu_backward(grad, self, slope, false); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
+                                         [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
+    .gradient("grad_output", {"grad", "self", "negative_slope", "self_is_result"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& slope, bool is_result) {
+                return leaky_relu_backward(grad, self, slope, is_result);
+              })
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Elu, 1>(Promotion::Default, [](const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+      return Elu{.alpha = alpha, .scale = scale, .input_scale = input_scale};
+    }))
+    .gradient("self", {"grad", "alpha", "scale", "input_scale", "self"},
+              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, const Tensor& self) {
+                return elu_backward(grad, alpha, scale, input_scale, false, self);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .meta([](const Tensor& grad, const Scalar&, const Scalar&, const Scalar&, bool, const Tensor& input) {
+      return pointwise_spec({&grad, &input}, Promotion::Default);
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+            bool is_result, const Tensor& input) {
+      EluBackward functor{.alpha = alpha, .scale = scale, .input_scale = input_scale, .is_result = is_result};
+      kernels::pointwise(functor, out, {&grad, &input}, pointwise_types({&grad, &input}, Promotion::Default).compute);
+    })
+    .elementwise()
+    .gradient("grad_output", {"grad", "alpha", "scale", "input_scale", "is_result", "self_or_result"},
+              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, bool is_result,
+                 const Tensor& input) { return elu_backward(grad, alpha, scale, input_scale, is_result, input); })
+    .gradient("self_or_result", {"grad", "grad_output", "alpha", "scale", "input_scale", "is_result", "self_or_result"},
+              [](const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+                 bool is_result, const Tensor& input) {
+                Tensor slope = grad.mul(grad_output).mul(input_scale).mul(input.lt(0));
+                if (is_result) return slope;
+                return slope.mul(input_scale).mul(alpha).mul(scale).mul(input.mul(input_scale).exp());
+              })
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
+    .out()
+    .use(pointwise<Softplus, 1>(Promotion::Default, [](const Scalar& beta, const Scalar& threshold) {
+      return Softplus{.beta = beta, .threshold = threshold};
+    }))
+    .gradient("self", {"grad", "self", "beta", "threshold"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+                return softplus_backward(grad, self, beta, threshold);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<SoftplusBackward, 2>(Promotion::Default, [](const Scalar& beta, const Scalar& threshold) {
+      return SoftplusBackward{.beta = beta, .threshold = threshold};
+    }))
+    .gradient("grad_output", {"grad", "self", "beta", "threshold"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+                return softplus_backward(grad, self, beta, threshold);
+              })
+    .gradient("self", {"grad", "grad_output", "self", "beta", "threshold"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+                Tensor x = self.mul(beta);
+                return sigmoid_backward(grad.mul(grad_output), x.sigmoid()).mul(beta).masked_fill(x.gt(threshold), 0);
+              })
+    .tangent(TangentRule::Pointwise);
+
+// ---- piecewise linear ones ----
+
+UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Clamp, 1>(Promotion::Default, [](const Scalar& low, const Scalar& high) {
+      return Clamp{.low = low, .high = high};
+    }))
+    .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
+      check(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
+      if (self.dtype() == DType::UInt8)
+        check(low.to_int() >= 0 && high.to_int() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
+      check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
+    .gradient("self", {"grad", "self", "min_val", "max_val"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high) {
+                return hardtanh_backward(grad, self, low, high);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<HardtanhBackward, 2>(Promotion::Default, [](const Scalar& low, const Scalar& high) {
+      return HardtanhBackward{.low = low, .high = high};
+    }))
+    .gradient("grad_output", {"grad", "self", "min_val", "max_val"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high) {
+                return hardtanh_backward(grad, self, low, high);
+              })
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR("relu6(Tensor self) -> Tensor")
+    .composite([](const Tensor& self) { return hardtanh(self, 0, 6); })
+    .tags({"pointwise"});
+UMBRA_OPERATOR("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return hardtanh_(self, 0, 6); });
+
+UMBRA_OPERATOR("hardsigmoid(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Hardsigmoid, 1>(Promotion::Default))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return hardsigmoid_backward(grad, self); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<HardsigmoidBackward, 2>(Promotion::Default));
+
+UMBRA_OPERATOR("hardswish(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Hardswish, 1>(Promotion::Default))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
+    .out()
+    .use(pointwise<HardswishBackward, 2>(Promotion::Default))
+    .gradient("grad_output", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })
+    .gradient("self", {"grad", "grad_output", "self"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
+                Tensor bent = self.gt(-3).logical_and(self.lt(3));
+                return where(bent, grad.mul(grad_output).div(3), 0);
+              })
+    .tangent(TangentRule::Pointwise);
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,266 @@
+// One of several values by a condition: where, masked_fill, the larger, the smaller, clamp.
+#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/comparison.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- where ----
+
+TensorSpec where_spec(const Tensor& condition, const Tensor& self, const Tensor& other) {
+  check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8,
+        "where expected condition to be a boolean tensor, but got a tensor with dtype ", kernel_name(condition.dtype()));
+  return pointwise_spec({&condition, &self, &other}, pointwise_types({&self, &other}, Promotion::Default).result);
+}
+
+UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
+    .out()
+    .meta(where_spec)
+    .cpu([](const Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other) {
+      DType compute = pointwise_types({&self, &other}, Promotion::Default).compute;
+      kernels::pointwise(functors::Where{}, out, {&condition, &self, &other}, compute);
+    })
+    .elementwise()
+    .gradient("self", {"grad", "condition"}, [](const Tensor& grad, const Tensor& condition) { return where(condition, grad, 0); })
+    .gradient("other", {"grad", "condition"},
+              [](const Tensor& grad, const Tensor& condition) { return where(condition, 0, grad); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+// A number as a tensor of the type that it gets beside `tensor`.
+Tensor number_beside(const Tensor& tensor, const Scalar& number) {
+  DType dtype = ResultType().add(tensor).add(number).get();
+  return scalar_tensor(number, {.dtype = dtype, .device = tensor.device()});
+}
+
+UMBRA_OPERATOR("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
+    .composite([](const Tensor& condition, const Tensor& self, const Scalar& other) {
+      Tensor number = number_beside(self, other);
+      return where(condition, self.to(number.dtype()), number);
+    });
+
+UMBRA_OPERATOR("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) -> Tensor")
+    .composite([](const Tensor& condition, const Scalar& self, const Tensor& other) {
+      Tensor number = number_beside(other, self);
+      return where(condition, number, other.to(number.dtype()));
+    });
+
+UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
+    .composite([](const Tensor& condition, const Scalar& self, const Scalar& other) {
+      DType dtype = ResultType().add(self).add(other).get();
+      TensorOptions options{.dtype = dtype, .device = condition.device()};
+      return where(condition, scalar_tensor(self, options), scalar_tensor(other, options));
+    });
+
+// ---- masked_fill ----
+
+// Row-major, whatever the layout of the inputs.
+TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
+  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", name(mask.dtype()));
+  return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
+}
+
+UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Tensor& mask, const Scalar&) { return masked_fill_spec(self, mask); })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Scalar& value) {
+      kernels::pointwise(functors::MaskedFill{.value = value}, out, {&self, &mask});
+    })
+    .elementwise()
+    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
+      check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
+            " dimension(s).");
+      return masked_fill_spec(self, mask);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {
+      kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
+    })
+    .elementwise()
+    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .gradient("value", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
+    .linear();
+
+// ---- the larger and the smaller ----
+
+template <class Functor> void extremum(OperatorBuilder& builder) {
+  builder.use(pointwise<Functor, 2>(Promotion::Default))
+      .meta([](const Tensor& self, const Tensor& other) {
+        bool larger = std::is_same_v<Functor, functors::Maximum>;
+        check(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum", " not implemented for complex tensors.");
+        return pointwise_spec({&self, &other}, Promotion::Default);
+      })
+      .tangent(TangentRule::Pointwise)
+      .tags({"core", "pointwise"});
+}
+
+// The gradient goes to the one chosen; equal ones share it.
+Tensor to_the_larger(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return where(self.eq(other), grad.div(2), grad).masked_fill(self.lt(other), 0);
+}
+
+UMBRA_OPERATOR("maximum(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(extremum<functors::Maximum>)
+    .gradient("self", {"grad", "self", "other"}, to_the_larger)
+    .gradient("other", {"grad", "other", "self"}, to_the_larger);
+
+Tensor to_the_smaller(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return where(self.eq(other), grad.div(2), grad).masked_fill(self.gt(other), 0);
+}
+
+UMBRA_OPERATOR("minimum(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(extremum<functors::Minimum>)
+    .gradient("self", {"grad", "self", "other"}, to_the_smaller)
+    .gradient("other", {"grad", "other", "self"}, to_the_smaller);
+
+// ---- clamp ----
+
+using Bound = std::optional<Scalar>;
+
+TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
+  check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
+  check(!self.is_complex(), "clamp is not supported for complex types");
+  ResultType result;
+  result.add(self);
+  for (const Bound* bound : {&low, &high}) {
+    if (!*bound) continue;
+    check(!(*bound)->is_complex(), "clamp is not supported for complex types");
+    result.add(**bound);
+  }
+  return pointwise_spec({&self}, result.get());
+}
+
+void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const Bound& high) {
+  DType compute = clamp_spec(self, low, high).dtype;
+  if (low && high) kernels::pointwise(functors::Clamp{.low = *low, .high = *high}, out, {&self}, compute);
+  else if (low) kernels::pointwise(functors::ClampMin{.low = *low}, out, {&self}, compute);
+  else kernels::pointwise(functors::ClampMax{.high = *high}, out, {&self}, compute);
+}
+
+// Inside the bounds, themselves included, the gradient passes. Bounds are numbers or tensors.
+template <class Low, class High> Tensor inside(const Tensor& grad, const Tensor& self, const Low* low, const High* high) {
+  if (low && high) return where(self.ge(*low).logical_and(self.le(*high)), grad, 0);
+  return low ? where(self.ge(*low), grad, 0) : where(self.le(*high), grad, 0);
+}
+
+UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
+    .inplace()
+    .out()
+    .meta(clamp_spec)
+    .cpu(clamp_kernel)
+    .elementwise()
+    .gradient("self", {"grad", "self", "min", "max"},
+              [](const Tensor& grad, const Tensor& self, const Bound& low, const Bound& high) {
+                return inside(grad, self, low ? &*low : nullptr, high ? &*high : nullptr);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Scalar& low) { return clamp_spec(self, low, {}); })
+    .cpu([](const Tensor& out, const Tensor& self, const Scalar& low) { clamp_kernel(out, self, low, {}); })
+    .elementwise()
+    .gradient("self", {"grad", "self", "min"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& low) { return where(self.ge(low), grad, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Scalar& high) { return clamp_spec(self, {}, high); })
+    .cpu([](const Tensor& out, const Tensor& self, const Scalar& high) { clamp_kernel(out, self, {}, high); })
+    .elementwise()
+    .gradient("self", {"grad", "self", "max"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& high) { return where(self.le(high), grad, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+/// The tensor and those of the bounds that are there.
+struct Clamped {
+  const Tensor* inputs[3];
+  size_t count = 1;
+  Clamped(const Tensor& self, const Tensor& low, const Tensor& high) : inputs{&self, nullptr, nullptr} {
+    check(low.defined() || high.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
+    if (low.defined()) inputs[count++] = &low;
+    if (high.defined()) inputs[count++] = &high;
+    for (const Tensor* t : ref()) check(!t->is_complex(), "clamp is not supported for complex types");
+  }
+  ArrayRef<const Tensor*> ref() const { return {inputs, count}; }
+};
+
+TensorSpec clamp_tensor_spec(const Tensor& self, const Tensor& low, const Tensor& high) {
+  return pointwise_spec(Clamped(self, low, high).ref(), Promotion::Default);
+}
+
+void clamp_tensor_kernel(const Tensor& out, const Tensor& self, const Tensor& low, const Tensor& high) {
+  Clamped clamped(self, low, high);
+  DType compute = pointwise_types(clamped.ref(), Promotion::Default).compute;
+  if (clamped.count == 3) kernels::pointwise(functors::ClampTensor{}, out, clamped.ref(), compute);
+  else if (low.defined()) kernels::pointwise(functors::Maximum{}, out, clamped.ref(), compute);
+  else kernels::pointwise(functors::Minimum{}, out, clamped.ref(), compute);
+}
+
+UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .meta(clamp_tensor_spec)
+    .cpu(clamp_tensor_kernel)
+    .elementwise()
+    .gradient("self", {"grad", "self", "min", "max"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+                return inside(grad, self, low.defined() ? &low : nullptr, high.defined() ? &high : nullptr);
+              })
+    .gradient("min", {"grad", "self", "min", "max"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+                Tensor below = self.lt(low);
+                return where(high.defined() ? below.logical_and(low.lt(high)) : below, grad, 0);
+              })
+    .gradient("max", {"grad", "self", "min", "max"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+                Tensor above = self.gt(high);
+                return where(low.defined() ? above.logical_or(high.lt(low)) : above, grad, 0);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .meta([](const Tensor& self, const Tensor& low) { return clamp_tensor_spec(self, low, {}); })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& low) { clamp_tensor_kernel(out, self, low, {}); })
+    .elementwise()
+    .gradient("self", {"grad", "self", "min"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& low) { return where(self.ge(low), grad, 0); })
+    .gradient("min", {"grad", "self", "min"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& low) { return where(self.lt(low), grad, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .meta([](const Tensor& self, const Tensor& high) { return clamp_tensor_spec(self, {}, high); })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& high) { clamp_tensor_kernel(out, self, {}, high); })
+    .elementwise()
+    .gradient("self", {"grad", "self", "max"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& high) { return where(self.le(high), grad, 0); })
+    .gradient("max", {"grad", "self", "max"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& high) { return where(self.gt(high), grad, 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops

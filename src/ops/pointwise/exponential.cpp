@@ -1,0 +1,104 @@
+// Exponentials, logarithms, roots, error functions.
+#include "kernels/functors/exp_log.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+constexpr double kLn2 = 0.693147180559945309417;
+constexpr double kLn10 = 2.302585092994045684018;
+constexpr double kTwoOverRootPi = 1.128379167095512573896;
+
+/// A function of floating numbers; integers become floats first.
+template <class Functor> void floating_function(OperatorBuilder& builder) {
+  builder.use(pointwise<Functor, 1>(Promotion::IntToFloat)).tangent(TangentRule::Pointwise);
+}
+
+UMBRA_OPERATOR("exp(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Exp>)
+    .gradient("self", {"grad", "result"}, [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("exp2(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Exp2>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(kLn2); })
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("expm1(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Expm1>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj().add(1)); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("log(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Log>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj()); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("log2(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Log2>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn2)); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("log10(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Log10>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn10)); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("log1p(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Log1p>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sqrt(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Sqrt>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.div(result.conj().mul(2)); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("rsqrt(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Rsqrt>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(-0.5).mul(result.pow(3).conj()); })
+    .tags({"core", "pointwise"});
+
+Tensor erf_slope(const Tensor& self) { return self.pow(2).neg().exp(); }
+
+UMBRA_OPERATOR("erf(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Erf>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return erf_slope(self).mul(kTwoOverRootPi).mul(grad); })
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("erfc(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Erfc>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return erf_slope(self).mul(-kTwoOverRootPi).mul(grad); })
+    .tags({"pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops

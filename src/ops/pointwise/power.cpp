@@ -1,0 +1,138 @@
+// Powers, reciprocals, absolute values and signs.
+#include "kernels/copy.h"
+#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/exp_log.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using functors::Power;
+
+TensorSpec power_spec(const Tensor& base, const Scalar& exponent) {
+  TensorSpec spec = pointwise_spec({&base, &number_of_type(exponent.dtype())}, Promotion::Default);
+  bool integers = is_integral(base.dtype(), true) && exponent.is_integral(true) && !exponent.is_symbolic();
+  check(!integers || exponent.to_int() >= 0, "Integers to negative integer powers are not allowed.");
+  return spec;
+}
+
+// Small whole and half exponents have kernels of their own.
+void power_kernel(const Tensor& out, const Tensor& base, const Scalar& exponent) {
+  Tensor number = wrapped_number(exponent);
+  DType compute = pointwise_types({&base, &number}, Promotion::Default).compute;
+  bool fractional = is_floating(compute) || is_complex(compute);
+  if (exponent.equals(0)) kernels::fill(out, 1);
+  else if (exponent.equals(1)) kernels::copy(out, base);
+  else if (exponent.equals(2)) kernels::pointwise(functors::Square{}, out, {&base}, compute);
+  else if (exponent.equals(3)) kernels::pointwise(functors::Cube{}, out, {&base}, compute);
+  else if (fractional && exponent.equals(0.5)) kernels::pointwise(functors::Sqrt{}, out, {&base}, compute);
+  else if (fractional && exponent.equals(-0.5)) kernels::pointwise(functors::Rsqrt{}, out, {&base}, compute);
+  else if (fractional && exponent.equals(-1)) kernels::pointwise(functors::Reciprocal{}, out, {&base}, compute);
+  else if (fractional && exponent.equals(-2)) kernels::pointwise(functors::InverseSquare{}, out, {&base}, compute);
+  else kernels::pointwise(Power{}, out, {&base, &number}, compute);
+}
+
+Scalar minus_one(const Scalar& s) {
+  if (s.is_complex()) return s.to_complex() - 1.0;
+  return s.is_integral(true) ? Scalar(s.to_int() - 1) : Scalar(s.to_double() - 1);
+}
+Scalar logarithm(const Scalar& s) { return s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double())); }
+
+// Exponents at which 0 to their power is flat: there the logarithm of the base is not asked for.
+Tensor at_least_zero(const Tensor& exponent) {
+  if (!exponent.is_complex()) return exponent.ge(0);
+  return imag(exponent).eq(0).logical_and(real(exponent).ge(0));
+}
+
+UMBRA_OPERATOR("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+    .inplace("Scalar")
+    .out()
+    .meta(power_spec)
+    .cpu(power_kernel)
+    .elementwise()
+    .gradient("self", {"grad", "self", "exponent"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& exponent) {
+                if (exponent.equals(0)) return zeros_like(grad);
+                return grad.mul(self.pow(minus_one(exponent)).mul(exponent).conj());
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+    .inplace("Tensor")
+    .out()
+    .use(pointwise<Power, 2>(Promotion::Default))
+    .gradient("self", {"grad", "self", "exponent"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& exponent) {
+                Tensor slope = exponent.mul(self.pow(exponent.sub(1)));
+                return where(exponent.eq(0), zeros_like(slope), grad.mul(slope.conj()));
+              })
+    .gradient("exponent", {"grad", "self", "exponent", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& exponent, const Tensor& result) {
+                Tensor flat = self.eq(0).logical_and(at_least_zero(exponent));
+                Tensor slope = result.mul(self.log()).conj();
+                return grad.mul(where(flat, zeros_like(slope), slope));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
+    .out()
+    .use(pointwise<Power, 2>(Promotion::Default))
+    .gradient("exponent", {"grad", "self", "exponent", "result"},
+              [](const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
+                Tensor slope = result.mul(logarithm(self)).conj();
+                if (self.equals(0)) slope = where(at_least_zero(exponent), zeros_like(slope), slope);
+                return grad.mul(slope);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("square(Tensor self) -> Tensor").inplace().out().composite([](const Tensor& self) { return self.pow(2); });
+
+UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Reciprocal, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.neg().mul(result.mul(result).conj()); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sgn()); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Sign, 1>(Promotion::Default))
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Sgn, 1>(Promotion::Default))
+    .gradient("self", {"grad", "self", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
+                if (!self.is_complex()) return zeros_like(grad);
+                // What of the gradient points along the number changes its length only.
+                Tensor length = self.abs(), along = real(grad.div(self)).mul(result);
+                return grad.div(length).sub(along).masked_fill(length.eq(0), 0);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  check(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+  return self;
+});
+
+}  // namespace
+}  // namespace umbra::ops

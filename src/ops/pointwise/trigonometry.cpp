@@ -1,0 +1,128 @@
+// Circular and hyperbolic functions and their inverses.
+#include "kernels/functors/trigonometry.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+/// A function of floating numbers; integers become floats first.
+template <class Functor> void floating_function(OperatorBuilder& builder) {
+  builder.use(pointwise<Functor, 1>(Promotion::IntToFloat)).tangent(TangentRule::Pointwise).tags({"core", "pointwise"});
+}
+
+/// 1 / sqrt(sign * x² + shift)
+Tensor inverse_root(const Tensor& x, int sign, int shift) { return x.mul(x).mul(sign).add(shift).rsqrt(); }
+
+UMBRA_OPERATOR("sin(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Sin>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cos().conj()); });
+
+UMBRA_OPERATOR("cos(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Cos>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sin().conj().neg()); });
+
+UMBRA_OPERATOR("tan(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Tan>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.pow(2).add(1).conj()); });
+
+UMBRA_OPERATOR("asin(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Asin>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, -1, 1).conj()); });
+
+UMBRA_OPERATOR("acos(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Acos>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, -1, 1).conj().neg()); });
+
+UMBRA_OPERATOR("atan(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Atan>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.mul(self).add(1).conj()); });
+
+UMBRA_OPERATOR("sinh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Sinh>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cosh().conj()); });
+
+UMBRA_OPERATOR("cosh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Cosh>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sinh().conj()); });
+
+UMBRA_OPERATOR("tanh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Tanh>)
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return tanh_backward(grad, result); });
+
+UMBRA_OPERATOR("tanh_backward(Tensor grad_output, Tensor output) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<functors::TanhBackward, 2>(Promotion::Default))
+    .gradient("grad_output", {"grad", "output"},
+              [](const Tensor& grad, const Tensor& output) { return tanh_backward(grad, output.conj()); })
+    .gradient("output", {"grad", "grad_output", "output"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& output) {
+                return grad.conj().mul(output.conj().mul(grad_output).mul(-2));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("asinh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Asinh>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, 1, 1).conj()); });
+
+UMBRA_OPERATOR("acosh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Acosh>)
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) {
+      // The root of a product is the product of the roots for positive numbers only.
+      if (self.is_complex()) return grad.mul(self.add(1).rsqrt().mul(self.sub(1).rsqrt()).conj());
+      return grad.mul(inverse_root(self, 1, -1));
+    });
+
+UMBRA_OPERATOR("atanh(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(floating_function<functors::Atanh>)
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.pow(2).rsub(1).conj()); });
+
+UMBRA_OPERATOR("atan2(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Atan2, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.mul(other).mul(self.mul(self).add(other.mul(other)).reciprocal());
+              })
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.mul(self.neg()).mul(self.mul(self).add(other.mul(other)).reciprocal());
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops
