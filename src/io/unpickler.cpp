@@ -2,17 +2,14 @@
 
 #include <bit>
 #include <cstring>
-#include <unordered_set>
 
 #include "io/pickle_opcodes.h"
-#include "io/tensor_bytes.h"
 
 namespace umbra::io {
 
 namespace {
 constexpr size_t kMaxProgram = size_t{1} << 28;
-constexpr int kMaxDepth = 500;
-}  // namespace
+}
 
 Unpickler::Unpickler(std::string_view program, std::string label, const PickleOptions& options)
     : program_(program), label_(std::move(label)), options_(options) {}
@@ -301,108 +298,6 @@ void Unpickler::recall(uint64_t slot) {
   auto found = memo_.find(slot);
   if (found == memo_.end()) refuse("its pickle is damaged: it recalls slot ", slot, ", which was never set");
   push(found->second);
-}
-
-// ---- results ----
-
-void Unpickler::fill(const std::function<Bytes(const PickledStorage&)>& load) {
-  for (PickledStorage& storage : storages_) {
-    if (storage.storage) continue;
-    int64_t size = 0;
-    bool overflow = __builtin_mul_overflow(storage.numel, storage.item_size(), &size);
-    Bytes bytes = load(storage);
-    if (storage.numel < 0 || overflow || static_cast<uint64_t>(size) > bytes.size())
-      refuse("the storage '", storage.key, "' has ", bytes.size(), " bytes, fewer than its ", storage.numel,
-             " elements need");
-    DType aligned_for = storage.dtype == DType::Undefined ? DType::Float64 : storage.dtype;
-    storage.storage = storage_over(bytes.slice(0, static_cast<size_t>(size)), aligned_for);
-  }
-  std::string what = concat("cannot load '", label_, "': a tensor");
-  for (Recipe& recipe : recipes_) {
-    const Storage& storage = storages_[recipe.storage].storage;
-    Tensor tensor = tensor_over(storage, recipe.dtype, recipe.sizes, recipe.strides, recipe.offset, what);
-    tensor.impl()->set_conj(recipe.conj);
-    tensor.impl()->set_neg(recipe.neg);
-    recipe.node->tensor = std::move(tensor);
-  }
-  recipes_.clear();
-  recipe_of_.clear();
-}
-
-PickleValue Unpickler::finish(PickleValue result) {
-  struct Visit {
-    const Node* node;
-    size_t next = 0;
-    int depth = 1;
-    uint64_t count = 1;
-  };
-  struct Known {
-    int depth;  // 0 while the container is still open
-    uint64_t count;
-  };
-  std::unordered_map<const Node*, Known> known;
-  std::vector<Visit> open;
-  // A small file may say "ten times the thing before" many times over; whoever walks the result would never end.
-  uint64_t limit = 1'000'000 + 64 * static_cast<uint64_t>(program_.size());
-
-  auto is_container = [](const PickleValue& value) {
-    return value.is_sequence() || value.is_dict() || value.kind() == Kind::Object;
-  };
-  auto enter = [&](const PickleValue& value, Visit* parent) {
-    if (value.kind() == Kind::Global)
-      refuse("it holds a reference to '", value.node_->text, "' where a value should be");
-    if (value.kind() == Kind::Storage) refuse("it holds a bare storage, which is not supported");
-    if (!is_container(value)) {
-      if (parent) ++parent->count;
-      return;
-    }
-    const Node* node = value.node_.get();
-    auto [found, fresh] = known.try_emplace(node, Known{0, 0});
-    if (fresh) {
-      if (value.is_dict()) check_dict(*node);
-      open.push_back({node});
-    } else {
-      if (found->second.depth == 0) refuse("it holds a container that contains itself");
-      parent->depth = std::max(parent->depth, found->second.depth + 1);
-      parent->count += found->second.count;
-    }
-  };
-
-  enter(result, nullptr);
-  while (!open.empty()) {
-    Visit& visit = open.back();
-    if (visit.depth > kMaxDepth || open.size() > kMaxDepth) refuse("it is nested deeper than ", kMaxDepth, " levels");
-    if (visit.count > limit) refuse("it repeats its contents too many times");
-    if (visit.next < visit.node->items.size()) {
-      const PickleValue& child = visit.node->items[visit.next++];
-      enter(child, &visit);  // may invalidate `visit`
-      continue;
-    }
-    Visit done = visit;
-    open.pop_back();
-    known[done.node] = {done.depth, done.count};
-    if (!open.empty()) {
-      open.back().depth = std::max(open.back().depth, done.depth + 1);
-      open.back().count += done.count;
-    }
-  }
-  stack_.clear();
-  memo_.clear();
-  containers_.clear();  // all well: what is not part of the result goes by itself
-  return result;
-}
-
-void Unpickler::check_dict(const Node& node) const {
-  std::unordered_set<std::string_view> names;
-  std::unordered_set<int64_t> numbers;
-  for (size_t i = 0; i + 1 < node.items.size(); i += 2) {
-    const PickleValue& key = node.items[i];
-    bool fresh = true;
-    if (key.is_string()) fresh = names.insert(key.as_string()).second;
-    if (key.kind() == Kind::Int) fresh = numbers.insert(key.as_int()).second;
-    if (!fresh)
-      refuse("a dict has the key ", key.is_string() ? key.as_string() : std::to_string(key.as_int()), " twice");
-  }
 }
 
 }  // namespace umbra::io

@@ -42,6 +42,7 @@ class Unpickler {
   using Kind = PickleValue::Kind;
   using Node = PickleValue::Node;
   using Items = PickleValue::Items;
+  class Walk;
   /// A tensor whose memory has yet to come.
   struct Recipe {
     std::shared_ptr<Node> node;

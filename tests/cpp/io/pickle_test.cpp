@@ -173,6 +173,10 @@ TEST(Pickle, CyclesAndExplosionsAreRefused) {
   std::string deep(100'000, ']');
   deep += std::string(99'999, 'a') + ".";
   EXPECT_THAT(loading_error(deep), HasSubstr("nested deeper"));
+  // The same, thrown away by the pickle itself: harmless, and must stay so when it goes.
+  std::string discarded = deep.substr(0, deep.size() - 1) + "0N.";
+  EXPECT_EQ(loading_error(discarded), "no error");
+  EXPECT_EQ(loading_error("]q\1h\1a0N."), "no error");
   std::string laughs = "]q";
   laughs += '\0';
   for (char level = 0; level < 30; ++level) {
