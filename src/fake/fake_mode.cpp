@@ -71,13 +71,19 @@ Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* cont
   auto found = tensors_.find(real.impl());
   if (found != tensors_.end() && found->second.real.lock() == real.pointer())
     if (IntrusivePtr<TensorImpl> fake = found->second.fake.lock()) return Tensor(std::move(fake));
-  SymShape sizes(real.sym_sizes()), strides(real.sym_strides());
+  SymShape sizes(real.sym_sizes());
+  if (!context || !shape_env()) return convert(real, sizes, real.sym_strides());
+  for (int64_t d = 0; d < real.dim(); ++d)
+    sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]", context->dims.at(d));
+  return from_tensor_with_sizes(real, sizes);
+}
+
+Tensor FakeModeImpl::from_tensor_with_sizes(const Tensor& real, SymIntArrayRef sizes) {
+  return convert(real, sizes, symbolic_strides(real, sizes));
+}
+
+Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides) {
   SymInt offset = real.sym_storage_offset();
-  if (context && shape_env()) {
-    for (int64_t d = 0; d < real.dim(); ++d)
-      sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]", context->dims.at(d));
-    strides = symbolic_strides(real, sizes);
-  }
   SymInt bytes = any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
   Tensor fake = fake_over(*this, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
   fake.impl()->set_geometry(sizes, strides, offset);

@@ -58,6 +58,8 @@ class FakeModeImpl final : public FakeState {
   /// A fake tensor like a real one: the same one for the same tensor while it is in use, storage shared where it is shared,
   /// parameters stay leaves.
   Tensor from_tensor(const Tensor& real, const SymbolicContext* context = nullptr);
+  /// The same with sizes that the caller has chosen; strides follow them where they followed the real sizes.
+  Tensor from_tensor_with_sizes(const Tensor& real, SymIntArrayRef sizes);
   /// A new fake tensor of the given metadata.
   Tensor make(const TensorSpec& spec);
   /// Forgets what was converted.
@@ -68,6 +70,7 @@ class FakeModeImpl final : public FakeState {
   template <class T> struct Converted {
     WeakPtr<T> real, fake;
   };
+  Tensor convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides);
   Storage fake_storage(const Storage& real, SymInt bytes, Device device);
   FakeOptions options_;
   std::unordered_map<const void*, Converted<TensorImpl>> tensors_;

@@ -1,0 +1,51 @@
+// Rows of a table.
+#include "kernels/embedding.h"
+
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_indices(const Tensor& indices) {
+  check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
+        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
+        kernel_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
+}
+
+UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
+    .meta([](const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
+      check(weight.dim() == 2, "'weight' must be 2-D");
+      check_indices(indices);
+      SymShape shape(indices.sym_sizes());
+      shape.push_back(weight.sym_sizes()[1]);
+      return TensorSpec(shape, weight.dtype(), weight.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& weight, const Tensor& indices, SymInt, bool, bool) { kernels::embedding(out, weight, indices); })
+    .gradient("weight", {"grad", "indices", "weight.sym_sizes", "padding_idx", "scale_grad_by_freq"},
+              [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale) {
+                return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
+              })
+    .tags({"core"});
+
+UMBRA_OPERATOR("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+    .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
+      check_indices(indices);
+      return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), grad.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, SymInt, SymInt padding, bool scale) {
+      kernels::embedding_dense_backward(out, grad, indices, padding.guard_int(), scale);
+    })
+    .gradient("grad_output", {"grad", "indices", "padding_idx"},
+              [](const Tensor& grad, const Tensor& indices, SymInt padding) {
+                Tensor rows = grad.index_select(0, indices.reshape({-1}));
+                SymShape shape(indices.sym_sizes());
+                shape.push_back(grad.sym_sizes()[1]);
+                rows = rows.reshape(shape);
+                return padding < 0 ? rows : rows.masked_fill(indices.eq(Scalar(padding)).unsqueeze(-1), 0);
+              })
+    .tags({"core"});
+
+}  // namespace
+}  // namespace umbra::ops

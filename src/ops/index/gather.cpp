@@ -1,0 +1,96 @@
+// Gather and scatter: along one dimension, each element of the index says which element of the other tensor is meant.
+#include "kernels/gather.h"
+
+#include "kernels/copy.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_index(const char* name, const Tensor& index) {
+  check(index.dtype() == DType::Int64 || index.dtype() == DType::Int32 || index.sym_numel() == 0, name,
+        "(): Expected dtype int32/int64 for index");
+}
+
+// Where the index has elements, the other tensor must have places, save along the dimension itself.
+void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* source) {
+  check_index(name, index);
+  int64_t at = wrap_dim(dim, self.dim());
+  if (!index.sym_numel().is_symbolic() && index.sym_numel().value() == 0) return;
+  auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
+  check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ", source ? "self" : "input", " tensor");
+  for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
+    if (d != at && index.sym_sizes()[d] > self.sym_sizes()[d])
+      fail("Size does not match at dimension ", d, " expected index ", to_string(index.sym_sizes()), " to be no larger than self ",
+           to_string(self.sym_sizes()), " apart from dimension ", at);
+    if (source && d < source->dim() && index.sym_sizes()[d] > source->sym_sizes()[d])
+      fail("Expected index ", to_string(index.sym_sizes()), " to be no larger than self ", to_string(self.sym_sizes()), " apart from dimension ", at,
+           " and to be no larger size than src ", to_string(source->sym_sizes()));
+  }
+}
+
+UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, bool) {
+      check_fits("gather", self, dim, index, nullptr);
+      return TensorSpec(index.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, bool) {
+      kernels::gather(out, self, wrap_dim(dim, self.dim()), index);
+    })
+    .gradient("self", {"grad", "self.sym_sizes", "dim", "index"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
+                return grad.new_zeros(sizes).scatter_add(dim, index, grad);
+              })
+    .tags({"core"});
+
+UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
+    .inplace()
+    .out("src_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+      check_fits("scatter", self, dim, index, &src);
+      check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, src);
+    })
+    .gradient("self", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
+    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .tags({"core"});
+
+UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
+    .inplace()
+    .out("value_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
+      check_fits("scatter", self, dim, index, nullptr);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, value);
+    })
+    .gradient("self", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
+    .tags({"core"});
+
+UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+      check_fits("scatter", self, dim, index, &src);
+      check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::ScatterReduce::Sum);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .tags({"core"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,36 @@
+// The lower and upper parts of matrices.
+#include "kernels/concatenate.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+TensorSpec triangle_spec(const Tensor& self, SymInt) {
+  check(self.dim() >= 2, "tril/triu: input tensor must have at least 2 dimensions");
+  return spec_like(self);
+}
+
+UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
+    .inplace()
+    .out()
+    .meta(triangle_spec)
+    .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::tril(out, self, diagonal.guard_int()); })
+    .elementwise()
+    .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
+    .linear()
+    .tags({"core"});
+
+UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
+    .inplace()
+    .out()
+    .meta(triangle_spec)
+    .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::triu(out, self, diagonal.guard_int()); })
+    .elementwise()
+    .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })
+    .linear()
+    .tags({"core"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,156 @@
+// Losses over classes: nll_loss and cross_entropy_loss; mean squared error.
+#include "kernels/loss.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
+
+void check_target(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  check(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
+  check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
+  bool no_batch = self.dim() == 1 && target.dim() == 0;
+  check(no_batch || self.sym_sizes()[0] == target.sym_sizes()[0], "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ",
+        to_string(target.sym_sizes()), ")");
+  SymInt classes = self.sym_sizes().back();
+  check(!weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes), "weight tensor should be defined either for all ", classes,
+        " classes or no classes but got weight tensor of shape: ", weight.defined() ? to_string(weight.sym_sizes()) : "");
+}
+
+UMBRA_OPERATOR("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+    .out("output", {"output", "total_weight"})
+    .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
+      check_target(self, target, weight);
+      TensorSpec total({}, self.dtype(), self.device());
+      if (reduction == 0 && self.dim() == 2) return {TensorSpec({self.sym_sizes()[0]}, self.dtype(), self.device()), total};
+      return {total, total};
+    })
+    .cpu<2>([](const Tensor& out, const Tensor& total, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+      kernels::nll_loss(out, total, self, target, weight, static_cast<kernels::Reduction>(reduction), ignore.guard_int());
+    })
+    .gradient("self", {"grad", "self", "target", "weight", "reduction", "ignore_index", "total_weight"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+                 const Tensor& total) { return nll_loss_backward(grad, self, target, weight, reduction, ignore, total); })
+    .differentiable_outputs({true, false});
+
+UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .meta([](const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, SymInt, const Tensor&) {
+      check_target(self, target, weight);
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+            const Tensor& total) {
+      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction), ignore.guard_int(), total);
+    })
+    .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
+              [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+                return nll_loss(grad, target, weight, reduction, ignore);
+              });
+
+UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+      return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
+    });
+
+// Targets with spatial dimensions are laid out as one long batch.
+UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+      check(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
+      if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
+      std::vector<int64_t> order{0};
+      for (int64_t d = 2; d < self.dim(); ++d) order.push_back(d);
+      order.push_back(1);
+      Tensor rows = self.permute(order).reshape({-1, self.sym_sizes()[1]});
+      Tensor loss = nll_loss(rows, target.reshape({-1}), weight, reduction, ignore);
+      return reduction == 0 ? loss.view(target.sym_sizes()) : loss;
+    });
+
+Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
+  return reduction == 1 ? loss.mean() : reduction == 2 ? loss.sum() : loss;
+}
+
+// Targets that are probabilities, one for each class.
+Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, double smoothing) {
+  check(self.is_floating_point() && target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
+        kernel_name(target.dtype()));
+  int64_t dim = self.dim() == 1 ? 0 : 1;
+  SymInt classes = self.sym_sizes()[dim];
+  Tensor probabilities = target;
+  if (smoothing > 0) probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
+  Tensor scores = log_softmax(self, dim).mul(probabilities);
+  if (weight.defined()) {
+    SymShape shape(self.dim(), 1);
+    shape[dim] = classes;
+    scores = scores.mul(weight.view(shape));
+  }
+  if (reduction == 1) return scores.sum().neg().div(Scalar(self.sym_numel() / classes));
+  return reduction == 2 ? scores.sum().neg() : scores.sum(IntArrayRef{dim}).neg();
+}
+
+UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, double smoothing) {
+      check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
+      if (self.sym_sizes() == target.sym_sizes() && target.is_floating_point()) return soft_cross_entropy(self, target, weight, reduction, smoothing);
+      int64_t dim = self.dim() == 1 ? 0 : 1;
+      Tensor scores = log_softmax(self, dim);
+      Tensor loss = nll_loss_nd(scores, target, weight, reduction, ignore);
+      if (smoothing == 0) return loss;
+      // The rest of the weight is spread over all classes.
+      SymInt classes = self.sym_sizes()[dim];
+      Tensor ignored = target.eq(Scalar(ignore));
+      SymShape shape(self.dim(), 1);
+      shape[dim] = classes;
+      Tensor spread = (weight.defined() ? scores.mul(weight.view(shape)) : scores).sum(IntArrayRef{dim}).neg().masked_fill(ignored, 0);
+      if (reduction == 1) {
+        Tensor counted = weight.defined() ? weight.index_select(0, target.masked_fill(ignored, 0).reshape({-1})).masked_fill(ignored.reshape({-1}), 0).sum()
+                                          : ignored.logical_not().sum();
+        spread = spread.sum().div(counted);
+      } else {
+        spread = reduce_loss(spread, reduction);
+      }
+      return loss.mul(1 - smoothing).add(spread.mul(smoothing / static_cast<double>(classes.guard_int())));
+    });
+
+UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      Tensor difference = self.sub(target);
+      return reduce_loss(difference.mul(difference), reduction);
+    })
+    .gradient("self", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                return mse_loss_backward(grad, self, target, reduction);
+              })
+    .gradient("target", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                return mse_loss_backward(grad, target, self, reduction);
+              });
+
+UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+      Tensor difference = self.sub(target);
+      Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
+      return slope.mul(grad);
+    })
+    .gradient("grad_output", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                Tensor difference = self.sub(target);
+                Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
+                return slope.mul(grad);
+              })
+    .gradient("self", {"grad", "grad_output", "reduction"},
+              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
+                Tensor out = grad.mul(grad_output).mul(2.0);
+                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
+              })
+    .gradient("target", {"grad", "grad_output", "reduction"},
+              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
+                Tensor out = grad.mul(grad_output).mul(-2.0);
+                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
+              });
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,118 @@
+// Batch normalisation: the operator that writes running statistics, the one that returns them, and the one that only reads them.
+#include "kernels/copy.h"
+#include "kernels/normalization.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_channels(const Tensor& input, std::initializer_list<std::pair<const char*, const Tensor*>> tensors) {
+  check(input.dim() >= 2, "Expected at least 2 dimensions, got input of shape ", to_string(input.sym_sizes()));
+  for (const auto& [name, t] : tensors)
+    if (t->defined())
+      check(t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1], " elements not ", t->sym_numel());
+}
+
+DType statistics_dtype(const Tensor& input, const Tensor& weight) {
+  return weight.defined() && is_reduced_floating(input.dtype()) ? weight.dtype() : input.dtype();
+}
+
+using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
+
+Specs norm_specs(const Tensor& input, const Tensor& weight, bool training) {
+  TensorSpec statistics({training ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, weight), input.device());
+  return {spec_like(input), statistics, statistics};
+}
+
+UMBRA_OPERATOR("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
+    .all_backends([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
+                     double momentum, double eps) {
+      Tensor new_mean = mean.clone(), new_var = var.clone();
+      auto [out, save_mean, save_invstd] = _native_batch_norm_legit(input, weight, bias, new_mean, new_var, training, momentum, eps);
+      return std::tuple(out, save_mean, save_invstd, new_mean, new_var);
+    })
+    .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
+                 const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
+                return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+              })
+    .differentiable_outputs({true, false, false, false, false});
+
+UMBRA_OPERATOR("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double, double) {
+      check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
+      return norm_specs(input, weight, training);
+    })
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
+               const Tensor& mean, const Tensor& var, bool training, double momentum, double eps) {
+      kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, training, momentum, eps);
+    })
+    .functional_form("aten::_native_batch_norm_legit_functional")
+    .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
+                 const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
+                return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+              })
+    .differentiable_outputs({true, false, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool, double, double) {
+      check_channels(input, {{"weight", &weight}, {"bias", &bias}});
+      return norm_specs(input, weight, true);
+    })
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
+               bool, double momentum, double eps) {
+      kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, {}, {}}, true, momentum, eps);
+    })
+    .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "training", "eps", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                 double eps, std::vector<bool> needs) {
+                return native_batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
+              })
+    .differentiable_outputs({true, false, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double, double) {
+      check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
+      return norm_specs(input, weight, false);
+    })
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
+               const Tensor& mean, const Tensor& var, double momentum, double eps) {
+      kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, false, momentum, eps);
+    })
+    .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, double eps, std::vector<bool> needs) {
+                return native_batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
+              })
+    .differentiable_outputs({true, false, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor&, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, double,
+             std::array<bool, 3> mask) -> Specs {
+      TensorSpec none;
+      none.defined = false;
+      TensorSpec channel({input.sym_sizes()[1]}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
+      return {mask[0] ? spec_like(input) : none, mask[1] ? channel : none, mask[2] ? channel : none};
+    })
+    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad, const Tensor& input,
+               const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
+               std::array<bool, 3>) {
+      kernels::batch_norm_backward(grad_input, grad_weight, grad_bias, grad, input, {weight, {}, mean, var}, save_mean, save_invstd, train, eps);
+    });
+
+UMBRA_OPERATOR("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
+    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum,
+                  double eps, bool) {
+      check(training || (mean.defined() && var.defined()), "Expected running_mean and running_var to be defined when training=False");
+      if (!mean.defined()) return std::get<0>(_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
+      if (!training) return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
+      return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps));
+    });
+
+}  // namespace
+}  // namespace umbra::ops

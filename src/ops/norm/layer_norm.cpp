@@ -1,0 +1,77 @@
+// Layer normalisation.
+#include "kernels/normalization.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, const Tensor& bias) {
+  check(!normalized.empty(), "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got normalized_shape = ",
+        to_string(normalized));
+  for (const Tensor* t : {&weight, &bias})
+    if (t->defined() && !(t->sym_sizes() == normalized))
+      fail("Expected ", t == &weight ? "weight" : "bias", " to be of same shape as normalized_shape, but got ", t == &weight ? "weight" : "bias",
+           " of shape ", to_string(t->sym_sizes()), " and normalized_shape = ", to_string(normalized));
+  size_t rank = static_cast<size_t>(input.dim()), n = normalized.size();
+  bool fits = rank >= n;
+  for (size_t i = 0; fits && i < n; ++i) fits = input.sym_sizes()[rank - n + i] == normalized[i];
+  if (!fits) {
+    std::string wanted = "[*";
+    for (SymInt s : normalized) wanted += ", " + to_string(s);
+    fail("Given normalized_shape=", to_string(normalized), ", expected input with shape ", wanted, "], but got input of size",
+         to_string(input.sym_sizes()));
+  }
+}
+
+// Statistics of narrow types are kept in float where the parameters are.
+DType statistics_dtype(const Tensor& input, const Tensor& weight) {
+  return weight.defined() && is_reduced_floating(input.dtype()) && weight.dtype() == DType::Float32 ? DType::Float32 : input.dtype();
+}
+
+using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
+
+UMBRA_OPERATOR("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, const Tensor& bias, double) -> NormSpecs {
+      check_shapes(input, normalized, weight, bias);
+      SymShape rows(input.sym_sizes());
+      for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
+      TensorSpec statistics(rows, statistics_dtype(input, weight), input.device());
+      return {TensorSpec(input.sym_sizes(), input.dtype(), input.device()), statistics, statistics};
+    })
+    .cpu<3>([](const Tensor& out, const Tensor& mean, const Tensor& rstd, const Tensor& input, SymIntArrayRef normalized, const Tensor& weight,
+               const Tensor& bias, double eps) {
+      kernels::layer_norm(out, mean, rstd, input, weight, bias, static_cast<int64_t>(normalized.size()), eps);
+    })
+    .gradient("input, weight, bias", {"grad", "input", "normalized_shape", "result1", "result2", "weight", "bias", "needs"},
+              [](const Tensor& grad, const Tensor& input, std::vector<SymInt> normalized, const Tensor& mean, const Tensor& rstd,
+                 const Tensor& weight, const Tensor& bias, std::vector<bool> needs) {
+                return native_layer_norm_backward(grad, input, normalized, mean, rstd, weight, bias, needs);
+              })
+    .differentiable_outputs({true, false, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor&, const Tensor&, const Tensor& weight,
+             const Tensor& bias, std::array<bool, 3> mask) -> NormSpecs {
+      TensorSpec none;
+      none.defined = false;
+      (void)grad;
+      return {mask[0] ? TensorSpec(input.sym_sizes(), input.dtype(), input.device()) : none,
+              mask[1] && weight.defined() ? TensorSpec(normalized, weight.dtype(), input.device()) : none,
+              mask[2] && bias.defined() ? TensorSpec(normalized, bias.dtype(), input.device()) : none};
+    })
+    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad, const Tensor& input,
+               SymIntArrayRef normalized, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor&, std::array<bool, 3>) {
+      kernels::layer_norm_backward(grad_input, grad_weight, grad_bias, grad, input, mean, rstd, weight, static_cast<int64_t>(normalized.size()));
+    })
+    .tags({"core"});
+
+UMBRA_OPERATOR("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")
+    .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, const Tensor& bias, double eps, bool) {
+      return std::get<0>(native_layer_norm(input, normalized, weight, bias, eps));
+    });
+
+}  // namespace
+}  // namespace umbra::ops

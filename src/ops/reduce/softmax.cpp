@@ -1,0 +1,74 @@
+// Softmax and log_softmax.
+#include "kernels/softmax.h"
+
+#include "kernels/copy.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// The result keeps the input's memory order, as other elementwise results do.
+TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
+  check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
+  wrap_dim(dim, self.dim());
+  check<NotImplementedError>(is_floating(self.dtype()), "\"softmax_lastdim_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
+  return spec_like(self);
+}
+TensorSpec backward_spec(const Tensor& grad, const Tensor&, int64_t dim, DType input_dtype) {
+  wrap_dim(dim, grad.dim());
+  return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
+}
+
+UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
+    .out()
+    .meta(softmax_spec)
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::softmax(out, self, wrap_dim(dim, self.dim())); })
+    .gradient("self", {"grad", "result", "dim", "self.dtype"},
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _softmax_backward_data(grad, result, dim, dtype); })
+    .tags({"core"});
+
+UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
+    .out("out", {"grad_input"})
+    .meta(backward_spec)
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
+      kernels::softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
+    })
+    .gradient("grad_output", {"grad", "output", "dim", "input_dtype"},
+              [](const Tensor& grad, const Tensor& output, int64_t dim, DType dtype) { return _softmax_backward_data(grad, output, dim, dtype); })
+    .gradient("output", {"grad", "grad_output", "output", "dim"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+                Tensor inner = grad_output.mul(output).sum(IntArrayRef{dim}, true);
+                return grad_output.mul(grad).sub(inner.mul(grad)).sub(grad_output.mul(output.mul(grad).sum(IntArrayRef{dim}, true)));
+              });
+
+UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
+    .out()
+    .meta(softmax_spec)
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::log_softmax(out, self, wrap_dim(dim, self.dim())); })
+    .gradient("self", {"grad", "result", "dim", "self.dtype"},
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _log_softmax_backward_data(grad, result, dim, dtype); })
+    .tags({"core"});
+
+UMBRA_OPERATOR("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
+    .out("out")
+    .meta(backward_spec)
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
+      kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
+    })
+    .gradient("grad_output", {"grad", "output", "dim"},
+              [](const Tensor& grad, const Tensor& output, int64_t dim) { return grad.sub(grad.mul(output.exp()).sum(IntArrayRef{dim}, true)); })
+    .gradient("output", {"grad", "grad_output", "output", "dim"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
+                return grad.mul(grad_output.sum(IntArrayRef{dim}, true)).mul(output.exp()).neg();
+              });
+
+UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return _softmax(dtype ? self.to(*dtype) : self, dim, false); });
+
+UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return _log_softmax(dtype ? self.to(*dtype) : self, dim, false); });
+
+}  // namespace
+}  // namespace umbra::ops
