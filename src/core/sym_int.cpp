@@ -31,12 +31,18 @@ SymBool compare(SymOp op, SymInt a, SymInt b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
   int64_t x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Eq: return x == y;
-    case SymOp::Ne: return x != y;
-    case SymOp::Lt: return x < y;
-    case SymOp::Le: return x <= y;
-    case SymOp::Gt: return x > y;
-    default: return x >= y;
+    case SymOp::Eq:
+      return x == y;
+    case SymOp::Ne:
+      return x != y;
+    case SymOp::Lt:
+      return x < y;
+    case SymOp::Le:
+      return x <= y;
+    case SymOp::Gt:
+      return x > y;
+    default:
+      return x >= y;
   }
 }
 
@@ -92,7 +98,9 @@ SymInt sym_pow(SymInt a, SymInt b) {
   return integer_power(a.value(), b.value());
 }
 
-SymFloat sym_float(SymInt a) { return a.is_symbolic() ? a.node()->to_float(a) : SymFloat(static_cast<double>(a.value())); }
+SymFloat sym_float(SymInt a) {
+  return a.is_symbolic() ? a.node()->to_float(a) : SymFloat(static_cast<double>(a.value()));
+}
 
 SymFloat sym_true_divide(SymInt a, SymInt b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->true_divide(a, b);
@@ -104,20 +112,31 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_binary(op, a, b);
   double x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Add: return x + y;
-    case SymOp::Sub: return x - y;
-    case SymOp::Mul: return x * y;
-    case SymOp::TrueDiv: check<Error>(y != 0, "ZeroDivisionError: float division by zero"); return x / y;
-    case SymOp::FloorDiv: check<Error>(y != 0, "ZeroDivisionError: float floor division by zero"); return std::floor(x / y);
+    case SymOp::Add:
+      return x + y;
+    case SymOp::Sub:
+      return x - y;
+    case SymOp::Mul:
+      return x * y;
+    case SymOp::TrueDiv:
+      check<Error>(y != 0, "ZeroDivisionError: float division by zero");
+      return x / y;
+    case SymOp::FloorDiv:
+      check<Error>(y != 0, "ZeroDivisionError: float floor division by zero");
+      return std::floor(x / y);
     case SymOp::Mod: {
       check<Error>(y != 0, "ZeroDivisionError: float modulo");
       double rest = std::fmod(x, y);
       return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
     }
-    case SymOp::Pow: return std::pow(x, y);
-    case SymOp::Min: return std::min(x, y);
-    case SymOp::Max: return std::max(x, y);
-    default: fail<Error>("not an operation on two floats");
+    case SymOp::Pow:
+      return std::pow(x, y);
+    case SymOp::Min:
+      return std::min(x, y);
+    case SymOp::Max:
+      return std::max(x, y);
+    default:
+      fail<Error>("not an operation on two floats");
   }
 }
 
@@ -125,25 +144,37 @@ SymBool sym_float_compare(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_compare(op, a, b);
   double x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Eq: return x == y;
-    case SymOp::Ne: return x != y;
-    case SymOp::Lt: return x < y;
-    case SymOp::Le: return x <= y;
-    case SymOp::Gt: return x > y;
-    default: return x >= y;
+    case SymOp::Eq:
+      return x == y;
+    case SymOp::Ne:
+      return x != y;
+    case SymOp::Lt:
+      return x < y;
+    case SymOp::Le:
+      return x <= y;
+    case SymOp::Gt:
+      return x > y;
+    default:
+      return x >= y;
   }
 }
 
-SymFloat sym_sqrt(SymFloat a) { return a.is_symbolic() ? a.node()->float_unary(SymOp::Sqrt, a) : SymFloat(std::sqrt(a.value())); }
+SymFloat sym_sqrt(SymFloat a) {
+  return a.is_symbolic() ? a.node()->float_unary(SymOp::Sqrt, a) : SymFloat(std::sqrt(a.value()));
+}
 
 SymInt sym_round(SymOp op, SymFloat a) {
   if (a.is_symbolic()) return a.node()->round_to_int(op, a);
-  double value = op == SymOp::Floor ? std::floor(a.value()) : op == SymOp::Ceil ? std::ceil(a.value()) : std::trunc(a.value());
+  double value = op == SymOp::Floor  ? std::floor(a.value())
+                 : op == SymOp::Ceil ? std::ceil(a.value())
+                                     : std::trunc(a.value());
   check<ValueError>(value > -4.6e18 && value < 9.2e18, "cannot convert float ", a.value(), " to integer");
   return static_cast<int64_t>(value);
 }
 
-std::string to_string(SymInt value) { return value.is_symbolic() ? value.node()->to_string() : std::to_string(value.value()); }
+std::string to_string(SymInt value) {
+  return value.is_symbolic() ? value.node()->to_string() : std::to_string(value.value());
+}
 
 std::string to_string(const SymFloat& value) {
   if (value.is_symbolic()) return value.node()->to_string();

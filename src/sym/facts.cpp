@@ -11,7 +11,9 @@ namespace {
 
 /// The x with coefficient * x in range.
 Range divide_range(Range range, int64_t coefficient) {
-  auto down = [&](int64_t end) { return end == kInfinity || end == kMinusInfinity ? end : floor_divide(end, coefficient); };
+  auto down = [&](int64_t end) {
+    return end == kInfinity || end == kMinusInfinity ? end : floor_divide(end, coefficient);
+  };
   auto up = [&](int64_t end) {
     if (end == kInfinity || end == kMinusInfinity) return end;
     return floor_divide(end, coefficient) + (modulo(end, coefficient) != 0);
@@ -33,7 +35,8 @@ int both(int a, int b) { return a == 0 || b == 0 ? 0 : a == 1 && b == 1 ? 1 : -1
 
 }  // namespace
 
-// ---- ranges ------------------------------------------------------------------------------------------------------------
+// ---- ranges
+// ------------------------------------------------------------------------------------------------------------
 Range ShapeEnv::range(const Expression* a) {
   if (a->is(Kind::Integer)) return Range::point(a->integer());
   if (a->is(Kind::Symbol)) return symbols_[a->symbol_index()].range;
@@ -54,24 +57,44 @@ Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
   };
   Range result;
   switch (a->kind()) {
-    case Kind::Integer: return Range::point(a->integer());
+    case Kind::Integer:
+      return Range::point(a->integer());
     case Kind::Symbol: {
       const Symbol& symbol = symbols_[a->symbol_index()];
       return sizes_above_one && symbol.size_like ? symbol.range.intersect({2}) : symbol.range;
     }
-    case Kind::Add: result = fold([](Range x, Range y) { return x + y; }); break;
-    case Kind::Mul: result = fold([](Range x, Range y) { return x * y; }); break;
-    case Kind::Min: result = fold([](Range x, Range y) { return minimum(x, y); }); break;
-    case Kind::Max: result = fold([](Range x, Range y) { return maximum(x, y); }); break;
+    case Kind::Add:
+      result = fold([](Range x, Range y) { return x + y; });
+      break;
+    case Kind::Mul:
+      result = fold([](Range x, Range y) { return x * y; });
+      break;
+    case Kind::Min:
+      result = fold([](Range x, Range y) { return minimum(x, y); });
+      break;
+    case Kind::Max:
+      result = fold([](Range x, Range y) { return maximum(x, y); });
+      break;
     case Kind::Pow:
-    case Kind::PowByNatural: result = power(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::FloorDiv: result = floor_divide(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::Mod: result = modulo(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::Where: result = of(a->arg(1)).unite(of(a->arg(2))); break;
+    case Kind::PowByNatural:
+      result = power(of(a->arg(0)), of(a->arg(1)));
+      break;
+    case Kind::FloorDiv:
+      result = floor_divide(of(a->arg(0)), of(a->arg(1)));
+      break;
+    case Kind::Mod:
+      result = modulo(of(a->arg(0)), of(a->arg(1)));
+      break;
+    case Kind::Where:
+      result = of(a->arg(1)).unite(of(a->arg(2)));
+      break;
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: result = to_integers(float_range(a->arg(0))); break;
-    default: break;
+    case Kind::TruncToInt:
+      result = to_integers(float_range(a->arg(0)));
+      break;
+    default:
+      break;
   }
   if (bounds_.empty()) return result;
   // What has been learnt about the expression as a whole, up to scale and constant.
@@ -84,17 +107,24 @@ Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
 
 FloatRange ShapeEnv::float_range(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Float: return FloatRange::point(a->real());
-    case Kind::Integer: return FloatRange::point(static_cast<double>(a->integer()));
-    case Kind::ToFloat: return to_float(range(a->arg(0)));
-    case Kind::IntTrueDiv: return divide(to_float(range(a->arg(0))), to_float(range(a->arg(1))));
-    case Kind::FloatTrueDiv: return divide(float_range(a->arg(0)), float_range(a->arg(1)));
+    case Kind::Float:
+      return FloatRange::point(a->real());
+    case Kind::Integer:
+      return FloatRange::point(static_cast<double>(a->integer()));
+    case Kind::ToFloat:
+      return to_float(range(a->arg(0)));
+    case Kind::IntTrueDiv:
+      return divide(to_float(range(a->arg(0))), to_float(range(a->arg(1))));
+    case Kind::FloatTrueDiv:
+      return divide(float_range(a->arg(0)), float_range(a->arg(1)));
     case Kind::Sqrt: {
       FloatRange inner = float_range(a->arg(0));
       return {inner.lower > 0 ? std::sqrt(inner.lower) : 0.0, inner.upper >= 0 ? std::sqrt(inner.upper) : 0.0};
     }
-    case Kind::Add: return float_range(a->arg(0)) + float_range(a->arg(1));
-    case Kind::Mul: return float_range(a->arg(0)) * float_range(a->arg(1));
+    case Kind::Add:
+      return float_range(a->arg(0)) + float_range(a->arg(1));
+    case Kind::Mul:
+      return float_range(a->arg(0)) * float_range(a->arg(1));
     case Kind::Min:
     case Kind::Max: {
       FloatRange result = float_range(a->arg(0));
@@ -105,7 +135,8 @@ FloatRange ShapeEnv::float_range(const Expression* a) {
       }
       return result;
     }
-    default: return {};
+    default:
+      return {};
   }
 }
 
@@ -113,7 +144,8 @@ Range ShapeEnv::bound_range(SymInt value) {
   return value.is_symbolic() ? range(simplify(expression(value))) : Range::point(value.value());
 }
 
-// ---- the form in which questions are decided ---------------------------------------------------------------------------
+// ---- the form in which questions are decided
+// ---------------------------------------------------------------------------
 const Expression* ShapeEnv::canonical(const Expression* a) {
   if (a->canonical_version_ == version_) return a->canonical_;
   const Expression* result = rewrite_divisions(table_.expand(simplify(a)));
@@ -186,7 +218,8 @@ ShapeEnv::Linear ShapeEnv::decompose(const Expression* a) {
   return linear;
 }
 
-// ---- truth -------------------------------------------------------------------------------------------------------------
+// ---- truth
+// -------------------------------------------------------------------------------------------------------------
 int ShapeEnv::known(const Expression* condition) {
   if (condition->is(Kind::Boolean)) return condition->truth();
   if (condition->answer_ >= 0) return condition->answer_;
@@ -203,7 +236,8 @@ int ShapeEnv::compute_known(const Expression* condition) {
     case Kind::Ne:
     case Kind::Lt:
     case Kind::Le:
-      return condition->arg(0)->type() == Type::Float ? known_float_relation(condition) : known_relation(condition, false);
+      return condition->arg(0)->type() == Type::Float ? known_float_relation(condition)
+                                                      : known_relation(condition, false);
     case Kind::And: {
       int answer = 1;
       for (const Expression* part : condition->args()) answer = both(answer, known(part));
@@ -221,7 +255,8 @@ int ShapeEnv::compute_known(const Expression* condition) {
       int answer = known(condition->arg(0));
       return answer < 0 ? -1 : !answer;
     }
-    default: return -1;
+    default:
+      return -1;
   }
 }
 
@@ -264,15 +299,26 @@ int ShapeEnv::known_relation(const Expression* condition, bool sizes_above_one) 
 int ShapeEnv::known_float_relation(const Expression* condition) {
   FloatRange a = float_range(condition->arg(0)), b = float_range(condition->arg(1));
   switch (condition->kind()) {
-    case Kind::Lt: return a.upper < b.lower ? 1 : a.lower >= b.upper ? 0 : -1;
-    case Kind::Le: return a.upper <= b.lower ? 1 : a.lower > b.upper ? 0 : -1;
-    case Kind::Eq: return a.upper < b.lower || b.upper < a.lower ? 0 : -1;
-    default: return a.upper < b.lower || b.upper < a.lower ? 1 : -1;
+    case Kind::Lt:
+      return a.upper < b.lower ? 1 : a.lower >= b.upper ? 0 : -1;
+    case Kind::Le:
+      return a.upper <= b.lower ? 1 : a.lower > b.upper ? 0 : -1;
+    case Kind::Eq:
+      return a.upper < b.lower || b.upper < a.lower ? 0 : -1;
+    default:
+      return a.upper < b.lower || b.upper < a.lower ? 1 : -1;
   }
 }
 
-// ---- learning ----------------------------------------------------------------------------------------------------------
+// ---- learning
+// ----------------------------------------------------------------------------------------------------------
 void ShapeEnv::assume(const Expression* condition) { learn(simplify(condition)); }
+
+void ShapeEnv::declare_equal(SymInt a, SymInt b) {
+  declaring_ = true;
+  assume(table_.relation(Kind::Eq, expression(a), expression(b)));
+  declaring_ = false;
+}
 
 void ShapeEnv::constrain_range(const Expression* symbol, Range range) {
   narrow_linear(decompose(canonical(symbol)), range);
@@ -289,10 +335,18 @@ void ShapeEnv::learn(const Expression* condition) {
     Linear difference = decompose(canonical(table_.subtract(condition->arg(0), condition->arg(1))));
     if (difference.form) {
       switch (condition->kind()) {
-        case Kind::Eq: learn_equal(difference); break;
-        case Kind::Ne: learn_unequal(difference); break;
-        case Kind::Lt: narrow_linear(difference, {kMinusInfinity, -1}); break;
-        default: narrow_linear(difference, {kMinusInfinity, 0}); break;
+        case Kind::Eq:
+          learn_equal(difference);
+          break;
+        case Kind::Ne:
+          learn_unequal(difference);
+          break;
+        case Kind::Lt:
+          narrow_linear(difference, {kMinusInfinity, -1});
+          break;
+        default:
+          narrow_linear(difference, {kMinusInfinity, 0});
+          break;
       }
     }
   }
@@ -305,7 +359,8 @@ void ShapeEnv::learn(const Expression* condition) {
 void ShapeEnv::learn_equal(const Linear& linear) {
   if (linear.constant % linear.scale != 0) return;
   int64_t value = -(linear.constant / linear.scale);
-  narrow(linear.form, Range::point(value));
+  // What the user declares is in order; it is not to narrow the ranges that go with it.
+  if (!declaring_) narrow(linear.form, Range::point(value));
   if (!linear.form->is(Kind::Add)) return;
   // Solve for a symbol that stands alone: an unbacked one if there is one, else the youngest.
   const Expression* chosen = nullptr;
@@ -351,11 +406,13 @@ void ShapeEnv::replace(const Expression* symbol, const Expression* by) {
   if (target.replacement || occurs(symbol, by)) return;
   Range known = target.range;
   target.replacement = by;
+  if (declaring_) target.declared = by;
   ++version_;
   if (by->is(Kind::Integer)) {
     target.range = Range::point(by->integer());
     return;
   }
+  if (declaring_) return;
   narrow_linear(decompose(canonical(by)), known);
   Range both = target.range.intersect(range(by));
   if (!both.empty()) target.range = both;
@@ -416,8 +473,10 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
     case Kind::FloorDiv: {
       if (!form->arg(1)->is(Kind::Integer) || form->arg(1)->integer() <= 0) return;
       Range divisor = Range::point(form->arg(1)->integer());
-      Range inner = {(Range{whole.lower, whole.lower} * divisor).lower, (Range{whole.upper, whole.upper} * divisor).upper};
-      if (inner.upper != kInfinity) inner = {inner.lower, (Range::point(inner.upper) + Range::point(divisor.lower - 1)).upper};
+      Range inner = {(Range{whole.lower, whole.lower} * divisor).lower,
+                     (Range{whole.upper, whole.upper} * divisor).upper};
+      if (inner.upper != kInfinity)
+        inner = {inner.lower, (Range::point(inner.upper) + Range::point(divisor.lower - 1)).upper};
       narrow_linear(decompose(canonical(form->arg(0))), inner);
       return;
     }
@@ -428,7 +487,8 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
         narrow_linear(decompose(canonical(value)), bound);
       }
       return;
-    default: return;
+    default:
+      return;
   }
 }
 

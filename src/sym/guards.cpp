@@ -10,13 +10,15 @@ constexpr size_t kMemoSize = 2048;
 
 size_t memo_index(SymOp op, SymInt a, SymInt b) {
   uint64_t hash = static_cast<uint64_t>(a.raw()) * 0x9e3779b97f4a7c15u;
-  hash = (hash ^ (hash >> 31) ^ static_cast<uint64_t>(b.raw())) * 0xff51afd7ed558ccdu + static_cast<uint64_t>(op) * 0x9fb21c651e98df25u;
+  hash = (hash ^ (hash >> 31) ^ static_cast<uint64_t>(b.raw())) * 0xff51afd7ed558ccdu +
+         static_cast<uint64_t>(op) * 0x9fb21c651e98df25u;
   return (hash ^ (hash >> 33)) & (kMemoSize - 1);
 }
 
 }  // namespace
 
-// ---- operations seen before --------------------------------------------------------------------------------------------
+// ---- operations seen before
+// --------------------------------------------------------------------------------------------
 ShapeEnv::MemoEntry* ShapeEnv::find_memo(SymOp op, SymInt a, SymInt b) {
   if (memo_.empty()) memo_.resize(kMemoSize);
   size_t at = memo_index(op, a, b);
@@ -47,15 +49,32 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
   const Expression* both[] = {x, y};
   const Expression* result = nullptr;
   switch (op) {
-    case SymOp::Add: result = table_.add(x, y); break;
-    case SymOp::Sub: result = table_.subtract(x, y); break;
-    case SymOp::Mul: result = table_.multiply(x, y); break;
-    case SymOp::FloorDiv: result = table_.floor_divide(x, y); break;
-    case SymOp::Mod: result = table_.modulo(x, y); break;
-    case SymOp::Pow: result = table_.power(x, y); break;
-    case SymOp::Min: result = table_.extremum(Kind::Min, Terms(both, 2)); break;
-    case SymOp::Max: result = table_.extremum(Kind::Max, Terms(both, 2)); break;
-    default: fail<Error>("not an operation on two integers");
+    case SymOp::Add:
+      result = table_.add(x, y);
+      break;
+    case SymOp::Sub:
+      result = table_.subtract(x, y);
+      break;
+    case SymOp::Mul:
+      result = table_.multiply(x, y);
+      break;
+    case SymOp::FloorDiv:
+      result = table_.floor_divide(x, y);
+      break;
+    case SymOp::Mod:
+      result = table_.modulo(x, y);
+      break;
+    case SymOp::Pow:
+      result = table_.power(x, y);
+      break;
+    case SymOp::Min:
+      result = table_.extremum(Kind::Min, Terms(both, 2));
+      break;
+    case SymOp::Max:
+      result = table_.extremum(Kind::Max, Terms(both, 2));
+      break;
+    default:
+      fail<Error>("not an operation on two integers");
   }
   SymInt answer = sym_int(simplify(result));
   remember(op, a, b, answer.raw());
@@ -81,7 +100,8 @@ SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) {
   return decode(result);
 }
 
-// ---- answers -----------------------------------------------------------------------------------------------------------
+// ---- answers
+// -----------------------------------------------------------------------------------------------------------
 void ShapeEnv::record(const Expression* condition) {
   if (!frozen_) guards_.push_back({condition, location()});
   learn(condition);
@@ -133,7 +153,8 @@ bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
   const Expression* simpler = simplify(condition);
   if (int answer = known(simpler); answer >= 0) return answer == 1;
   if (simpler->has_hint()) return guard_bool(simpler);
-  if (!frozen_) runtime_asserts_.push_back({simpler, message ? message : "", location()});
+  if (frozen_) return true;
+  runtime_asserts_.push_back({simpler, message ? message : "", location()});
   learn(simpler);
   condition->answer_ = 1;
   return true;
@@ -145,27 +166,34 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
     if (symbols_[symbol->symbol_index()].size_like)
       size_like += (size_like.empty() ? "" : ", ") + symbols_[symbol->symbol_index()].name;
   if (size_like.empty()) size_like = "none";
-  std::string head = a->type() == Type::Bool    ? "Could not guard on data-dependent expression "
-                     : a->type() == Type::Float ? "Could not extract specialized float from data-dependent expression "
-                                                : "Could not extract specialized integer from data-dependent expression ";
+  std::string head = a->type() == Type::Bool ? "Could not guard on data-dependent expression "
+                     : a->type() == Type::Float
+                         ? "Could not extract specialized float from data-dependent expression "
+                         : "Could not extract specialized integer from data-dependent expression ";
   std::string message = head + text + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")\n";
   if (std::string where = location(); !where.empty()) message += "\nCaused by: " + where + "\n";
   if (a->type() == Type::Bool) {
     auto name = [this](const Expression* symbol) { return symbols_[symbol->symbol_index()].name; };
-    message += "\nThe branch depends on a value that only the run will tell. To fix the error, insert one of the following "
-               "checks before this call:\n  1. torch._check(" +
-               to_python(a, name) + ")\n  2. torch._check(" + to_python(table_.logical_not(a), name) + ")\n" +
-               "or let the program decide when it runs, with torch.cond.\n";
+    message +=
+        "\nThe branch depends on a value that only the run will tell. To fix the error, insert one of the following "
+        "checks before this call:\n  1. torch._check(" +
+        to_python(a, name) + ")\n  2. torch._check(" + to_python(table_.logical_not(a), name) + ")\n" +
+        "or let the program decide when it runs, with torch.cond.\n";
   } else {
-    message += "\nThe value is only known when the program runs; keep it symbolic, or fix it with torch._check(" + text + " == ...).\n";
+    message += "\nThe value is only known when the program runs; keep it symbolic, or fix it with torch._check(" +
+               text + " == ...).\n";
   }
   throw GuardOnDataDependentSymNode(message);
 }
 
-// ---- guards over inputs ------------------------------------------------------------------------------------------------
+// ---- guards over inputs
+// ------------------------------------------------------------------------------------------------
 namespace {
 
-std::string source_text(const Symbol& symbol) { return symbol.sources.empty() ? symbol.name : symbol.sources.front(); }
+std::string source_text(const Symbol& symbol) {
+  if (!symbol.sources.empty()) return symbol.sources.front();
+  return symbol.dim.empty() ? symbol.name : symbol.dim;
+}
 
 std::string range_text(const std::string& source, const Range& range) {
   std::string text;
@@ -185,7 +213,19 @@ std::vector<std::string> ShapeEnv::guard_texts() const {
   return texts;
 }
 
-std::optional<std::string> ShapeEnv::failing_guard(const std::function<int64_t(const std::string& source)>& value_of) const {
+/// Roots of derived Dims have no input of their own; their values follow from the inputs derived from them.
+void ShapeEnv::bind_roots(Bindings& bindings) const {
+  for (const Symbol& symbol : symbols_) {
+    const Number* value = symbol.declared ? bindings.find(symbol.expression) : nullptr;
+    if (!value) continue;
+    Linear linear = decompose(symbol.declared);
+    if (!linear.form || !linear.form->is(Kind::Symbol) || bindings.find(linear.form)) continue;
+    bindings.set(linear.form, floor_divide(value->integer - linear.constant, linear.scale));
+  }
+}
+
+std::optional<std::string> ShapeEnv::failing_guard(
+    const std::function<int64_t(const std::string& source)>& value_of) const {
   Bindings bindings;
   for (const Symbol& symbol : symbols_) {
     if (!symbol.backed || symbol.sources.empty()) continue;
@@ -196,7 +236,15 @@ std::optional<std::string> ShapeEnv::failing_guard(const std::function<int64_t(c
     if (!allowed.contains(value)) return range_text(symbol.sources.front(), allowed);
     bindings.set(symbol.expression, value);
   }
+  bind_roots(bindings);
   auto name = [this](const Expression* symbol) { return source_text(symbols_[symbol->symbol_index()]); };
+  for (const Symbol& symbol : symbols_) {
+    const Number* value = symbol.declared && symbol.backed ? bindings.find(symbol.expression) : nullptr;
+    if (!value) continue;
+    std::optional<Number> declared = evaluate(symbol.declared, bindings);
+    if (!declared || declared->integer != value->integer)
+      return source_text(symbol) + " == " + to_python(symbol.declared, name);
+  }
   for (const Guard& guard : guards_) {
     std::optional<Number> holds = evaluate(guard.condition, bindings);
     if (!holds || holds->integer == 0) return to_python(guard.condition, name);

@@ -38,7 +38,8 @@ const Expression* ExpressionTable::extremum(Kind kind, Terms values) {
       bool needless = false;
       for (size_t j = 0; j < all.size() && !needless; ++j) {
         if (i == j) continue;
-        const Expression* covered = kind == Kind::Max ? relation(Kind::Le, all[i], all[j]) : relation(Kind::Le, all[j], all[i]);
+        const Expression* covered =
+            kind == Kind::Max ? relation(Kind::Le, all[i], all[j]) : relation(Kind::Le, all[j], all[i]);
         needless = env_.known(covered) == 1;
       }
       if (needless) all.erase(i);
@@ -67,7 +68,8 @@ const Expression* ExpressionTable::relation(Kind kind, const Expression* a, cons
   }
   if (a == b) return boolean(kind == Kind::Eq || kind == Kind::Le);
   if (a->type() == Type::Bool || b->type() == Type::Bool) {
-    check<TypeError>(a->type() == b->type() && (kind == Kind::Eq || kind == Kind::Ne), "cannot compare a bool and a number");
+    check<TypeError>(a->type() == b->type() && (kind == Kind::Eq || kind == Kind::Ne),
+                     "cannot compare a bool and a number");
     const Expression* yes[] = {a, b};
     const Expression* no[] = {logical_not(a), logical_not(b)};
     const Expression* equal[] = {logical(Kind::And, Terms(yes, 2)), logical(Kind::And, Terms(no, 2))};
@@ -75,7 +77,8 @@ const Expression* ExpressionTable::relation(Kind kind, const Expression* a, cons
     return kind == Kind::Eq ? either : logical_not(either);
   }
   // Equality has no direction: the number stands on the right, as people write it.
-  if ((kind == Kind::Eq || kind == Kind::Ne) && (a->is_number() || (!b->is_number() && compare(a, b) > 0))) std::swap(a, b);
+  if ((kind == Kind::Eq || kind == Kind::Ne) && (a->is_number() || (!b->is_number() && compare(a, b) > 0)))
+    std::swap(a, b);
   const Expression* args[] = {a, b};
   const Expression* result = intern(kind, Type::Bool, Terms(args, 2));
   if (a->is_number() && b->is_number()) return boolean(result->hint_int() != 0);
@@ -104,43 +107,65 @@ const Expression* ExpressionTable::logical(Kind kind, Terms values) {
 
 const Expression* ExpressionTable::logical_not(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Boolean: return boolean(!a->truth());
-    case Kind::Not: return a->arg(0);
+    case Kind::Boolean:
+      return boolean(!a->truth());
+    case Kind::Not:
+      return a->arg(0);
     case Kind::Eq:
-    case Kind::Ne: return relation(negated(a->kind()), a->arg(0), a->arg(1));
-    case Kind::Lt: return relation(Kind::Le, a->arg(1), a->arg(0));
-    case Kind::Le: return relation(Kind::Lt, a->arg(1), a->arg(0));
-    default: check<TypeError>(a->type() == Type::Bool, "not: not a bool"); return intern(Kind::Not, Type::Bool, Terms(&a, 1));
+    case Kind::Ne:
+      return relation(negated(a->kind()), a->arg(0), a->arg(1));
+    case Kind::Lt:
+      return relation(Kind::Le, a->arg(1), a->arg(0));
+    case Kind::Le:
+      return relation(Kind::Lt, a->arg(1), a->arg(0));
+    default:
+      check<TypeError>(a->type() == Type::Bool, "not: not a bool");
+      return intern(Kind::Not, Type::Bool, Terms(&a, 1));
   }
 }
 
 const Expression* ExpressionTable::make(Kind kind, Terms args) {
   switch (kind) {
-    case Kind::Add: return add(args);
-    case Kind::Mul: return multiply(args);
+    case Kind::Add:
+      return add(args);
+    case Kind::Mul:
+      return multiply(args);
     case Kind::Pow:
     case Kind::PowByNatural:
-    case Kind::FloatPow: return power(args[0], args[1]);
-    case Kind::FloorDiv: return floor_divide(args[0], args[1]);
-    case Kind::Mod: return modulo(args[0], args[1]);
+    case Kind::FloatPow:
+      return power(args[0], args[1]);
+    case Kind::FloorDiv:
+      return floor_divide(args[0], args[1]);
+    case Kind::Mod:
+      return modulo(args[0], args[1]);
     case Kind::Min:
-    case Kind::Max: return extremum(kind, args);
+    case Kind::Max:
+      return extremum(kind, args);
     case Kind::IntTrueDiv:
-    case Kind::FloatTrueDiv: return true_divide(args[0], args[1]);
-    case Kind::ToFloat: return to_float(args[0]);
-    case Kind::Sqrt: return square_root(args[0]);
+    case Kind::FloatTrueDiv:
+      return true_divide(args[0], args[1]);
+    case Kind::ToFloat:
+      return to_float(args[0]);
+    case Kind::Sqrt:
+      return square_root(args[0]);
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return round(kind, args[0]);
-    case Kind::Where: return where(args[0], args[1], args[2]);
+    case Kind::TruncToInt:
+      return round(kind, args[0]);
+    case Kind::Where:
+      return where(args[0], args[1], args[2]);
     case Kind::Eq:
     case Kind::Ne:
     case Kind::Lt:
-    case Kind::Le: return relation(kind, args[0], args[1]);
+    case Kind::Le:
+      return relation(kind, args[0], args[1]);
     case Kind::And:
-    case Kind::Or: return logical(kind, args);
-    case Kind::Not: return logical_not(args[0]);
-    default: fail<Error>("an atom has no arguments");
+    case Kind::Or:
+      return logical(kind, args);
+    case Kind::Not:
+      return logical_not(args[0]);
+    default:
+      fail<Error>("an atom has no arguments");
   }
 }
 

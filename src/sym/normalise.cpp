@@ -65,8 +65,8 @@ void order_terms(ExpressionList& terms) {
   // `3 - 2*s0`: a positive number before the only other, negative, simple term.
   if (terms.size() == 2) {
     if (terms[1]->is_number()) std::swap(terms[0], terms[1]);
-    if (terms[0]->is(Kind::Integer) && terms[0]->integer() > 0 && terms[1]->is(Kind::Mul) && terms[1]->args().size() == 2 &&
-        terms[1]->arg(0)->is(Kind::Integer) && terms[1]->arg(0)->integer() < 0)
+    if (terms[0]->is(Kind::Integer) && terms[0]->integer() > 0 && terms[1]->is(Kind::Mul) &&
+        terms[1]->args().size() == 2 && terms[1]->arg(0)->is(Kind::Integer) && terms[1]->arg(0)->integer() < 0)
       return;
     if (terms[0]->is_number()) {
       std::swap(terms[0], terms[1]);
@@ -128,7 +128,8 @@ const Expression* ExpressionTable::scaled(int64_t coefficient, const Expression*
   return intern(Kind::Mul, rest->type_, factors);
 }
 
-// ---- sums --------------------------------------------------------------------------------------------------------------
+// ---- sums
+// --------------------------------------------------------------------------------------------------------------
 const Expression* ExpressionTable::add(const Expression* a, const Expression* b) {
   const Expression* terms[] = {a, b};
   return add(Terms(terms, 2));
@@ -155,7 +156,8 @@ const Expression* ExpressionTable::add(Terms values) {
 const Expression* ExpressionTable::negate(const Expression* a) { return multiply(integer(-1), a); }
 const Expression* ExpressionTable::subtract(const Expression* a, const Expression* b) { return add(a, negate(b)); }
 
-// ---- products ----------------------------------------------------------------------------------------------------------
+// ---- products
+// ----------------------------------------------------------------------------------------------------------
 const Expression* ExpressionTable::multiply(const Expression* a, const Expression* b) {
   const Expression* factors[] = {a, b};
   return multiply(Terms(factors, 2));
@@ -214,7 +216,8 @@ const Expression* ExpressionTable::power(const Expression* base, const Expressio
   return intern(Kind::Pow, Type::Int, Terms(args, 2));
 }
 
-// ---- floating point: commutative, but never reassociated ----------------------------------------------------------------
+// ---- floating point: commutative, but never reassociated
+// ----------------------------------------------------------------
 const Expression* ExpressionTable::float_sum(Terms values) {
   const Expression* sum = to_float(values[0]);
   for (const Expression* value : values.drop_front()) {
@@ -251,7 +254,8 @@ const Expression* ExpressionTable::float_product(Terms values) {
   return product;
 }
 
-// ---- multiplying out ---------------------------------------------------------------------------------------------------
+// ---- multiplying out
+// ---------------------------------------------------------------------------------------------------
 namespace {
 constexpr size_t kMostTerms = 256;  // a product that would grow beyond this stays as it is
 }

@@ -215,12 +215,24 @@ class Parser {
       if (sign == std::size(kSigns)) break;
       const Expression* right = bit_or();
       switch (sign) {
-        case 0: parts.push_back(make(Kind::Eq, {left, right})); break;
-        case 1: parts.push_back(make(Kind::Ne, {left, right})); break;
-        case 2: parts.push_back(make(Kind::Le, {left, right})); break;
-        case 3: parts.push_back(make(Kind::Le, {right, left})); break;
-        case 4: parts.push_back(make(Kind::Lt, {left, right})); break;
-        default: parts.push_back(make(Kind::Lt, {right, left})); break;
+        case 0:
+          parts.push_back(make(Kind::Eq, {left, right}));
+          break;
+        case 1:
+          parts.push_back(make(Kind::Ne, {left, right}));
+          break;
+        case 2:
+          parts.push_back(make(Kind::Le, {left, right}));
+          break;
+        case 3:
+          parts.push_back(make(Kind::Le, {right, left}));
+          break;
+        case 4:
+          parts.push_back(make(Kind::Lt, {left, right}));
+          break;
+        default:
+          parts.push_back(make(Kind::Lt, {right, left}));
+          break;
       }
       left = right;
     }
@@ -377,8 +389,10 @@ class Parser {
     if (args.size() == 2 && word == "StrictGreaterThan") return make(Kind::Lt, {args[1], args[0]});
     if (args.size() == 2 && word == "GreaterThan") return make(Kind::Le, {args[1], args[0]});
     if (args.size() == 2 && word == "CeilDiv")  // -(-a // b)
-      return make(Kind::Mul, {table_.integer(-1), make(Kind::FloorDiv, {make(Kind::Mul, {table_.integer(-1), args[0]}), args[1]})});
-    if (args.size() == 3 && word == "ModularIndexing") return make(Kind::Mod, {make(Kind::FloorDiv, {args[0], args[1]}), args[2]});
+      return make(Kind::Mul, {table_.integer(-1),
+                              make(Kind::FloorDiv, {make(Kind::Mul, {table_.integer(-1), args[0]}), args[1]})});
+    if (args.size() == 3 && word == "ModularIndexing")
+      return make(Kind::Mod, {make(Kind::FloorDiv, {args[0], args[1]}), args[2]});
     if (args.size() == 1 && word == "Identity") return args[0];
     for (const Function& function : kFunctions) {
       if (function.name != word) continue;

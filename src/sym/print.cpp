@@ -11,8 +11,8 @@ namespace umbra::sym {
 namespace {
 
 // How tightly sympy says an expression binds; one that binds no tighter than its surroundings gets parentheses.
-constexpr int kOr = 20, kAnd = 30, kRelation = 35, kBitOr = 36, kBitAnd = 38, kAdd = 40, kMul = 50, kPow = 60, kFunction = 70,
-              kNot = 100, kAlmostAtom = 999, kAtom = 1000;
+constexpr int kOr = 20, kAnd = 30, kRelation = 35, kBitOr = 36, kBitAnd = 38, kAdd = 40, kMul = 50, kPow = 60,
+              kFunction = 70, kNot = 100, kAlmostAtom = 999, kAtom = 1000;
 
 bool negative_coefficient(const Expression* a) {
   const Expression* first = a->arg(0);
@@ -21,40 +21,57 @@ bool negative_coefficient(const Expression* a) {
 
 int precedence(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer: return a->integer() < 0 ? kAdd : kAtom;
-    case Kind::Float: return a->real() < 0 ? kAdd : kAtom;
-    case Kind::Add: return kAdd;
-    case Kind::Mul: return negative_coefficient(a) ? kAdd : kMul;
+    case Kind::Integer:
+      return a->integer() < 0 ? kAdd : kAtom;
+    case Kind::Float:
+      return a->real() < 0 ? kAdd : kAtom;
+    case Kind::Add:
+      return kAdd;
+    case Kind::Mul:
+      return negative_coefficient(a) ? kAdd : kMul;
     case Kind::Pow:
-    case Kind::FloatPow: return kPow;
-    case Kind::PowByNatural: return kMul;
+    case Kind::FloatPow:
+      return kPow;
+    case Kind::PowByNatural:
+      return kMul;
     case Kind::FloorDiv:
     case Kind::Mod:
     case Kind::IntTrueDiv:
     case Kind::FloatTrueDiv:
     case Kind::Where:
     case Kind::Lt:
-    case Kind::Le: return kRelation;
+    case Kind::Le:
+      return kRelation;
     case Kind::Eq:
-    case Kind::Ne: return kMul;
-    case Kind::And: return kAnd;
-    case Kind::Or: return kOr;
-    case Kind::Not: return kNot;
+    case Kind::Ne:
+      return kMul;
+    case Kind::And:
+      return kAnd;
+    case Kind::Or:
+      return kOr;
+    case Kind::Not:
+      return kNot;
     case Kind::ToFloat:
     case Kind::Sqrt:
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: return kFunction;
-    default: return kAtom;
+    case Kind::TruncToInt:
+      return kFunction;
+    default:
+      return kAtom;
   }
 }
 
 std::string_view relation_sign(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Eq: return " == ";
-    case Kind::Ne: return " != ";
-    case Kind::Lt: return prints_flipped(a) ? " > " : " < ";
-    default: return prints_flipped(a) ? " >= " : " <= ";
+    case Kind::Eq:
+      return " == ";
+    case Kind::Ne:
+      return " != ";
+    case Kind::Lt:
+      return prints_flipped(a) ? " > " : " < ";
+    default:
+      return prints_flipped(a) ? " >= " : " <= ";
   }
 }
 
@@ -72,7 +89,8 @@ class Printer {
     std::string text = print(a);
     return precedence(a) <= level ? "(" + text + ")" : text;
   }
-  template <class List> std::string join(const List& values, std::string_view separator, int level) const {
+  template <class List>
+  std::string join(const List& values, std::string_view separator, int level) const {
     std::string out;
     for (const Expression* value : values) {
       if (!out.empty()) out += separator;
@@ -80,7 +98,9 @@ class Printer {
     }
     return out;
   }
-  std::string call(std::string_view name, Terms args) const { return std::string(name) + "(" + join(args, ", ", 0) + ")"; }
+  std::string call(std::string_view name, Terms args) const {
+    return std::string(name) + "(" + join(args, ", ", 0) + ")";
+  }
   std::string relation(const Expression* a) const {
     std::string text = parenthesised(left(a), precedence(a));
     text += relation_sign(a);
@@ -93,23 +113,37 @@ class TextPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer: return std::to_string(a->integer());
-      case Kind::Float: return float_text(a->real());
-      case Kind::Boolean: return a->truth() ? "True" : "False";
-      case Kind::Symbol: return a->env().symbol(a).name;
-      case Kind::Add: return sum(a);
-      case Kind::Mul: return product(a);
-      case Kind::Pow: return parenthesised(a->arg(0), kPow) + "**" + parenthesised(a->arg(1), kPow);
+      case Kind::Integer:
+        return std::to_string(a->integer());
+      case Kind::Float:
+        return float_text(a->real());
+      case Kind::Boolean:
+        return a->truth() ? "True" : "False";
+      case Kind::Symbol:
+        return a->env().symbol(a).name;
+      case Kind::Add:
+        return sum(a);
+      case Kind::Mul:
+        return product(a);
+      case Kind::Pow:
+        return parenthesised(a->arg(0), kPow) + "**" + parenthesised(a->arg(1), kPow);
       case Kind::FloorDiv:
         return "(" + parenthesised(a->arg(0), kAlmostAtom) + "//" + parenthesised(a->arg(1), kAlmostAtom) + ")";
-      case Kind::Eq: return call("Eq", a->args());
-      case Kind::Ne: return call("Ne", a->args());
+      case Kind::Eq:
+        return call("Eq", a->args());
+      case Kind::Ne:
+        return call("Ne", a->args());
       case Kind::Lt:
-      case Kind::Le: return relation(a);
-      case Kind::And: return join(a->args(), " & ", kBitAnd);
-      case Kind::Or: return join(a->args(), " | ", kBitOr);
-      case Kind::Not: return "~" + parenthesised(a->arg(0), kNot);
-      default: return call(function_name(a), a->args());
+      case Kind::Le:
+        return relation(a);
+      case Kind::And:
+        return join(a->args(), " & ", kBitAnd);
+      case Kind::Or:
+        return join(a->args(), " | ", kBitOr);
+      case Kind::Not:
+        return "~" + parenthesised(a->arg(0), kNot);
+      default:
+        return call(function_name(a), a->args());
     }
   }
 
@@ -157,14 +191,21 @@ class SreprPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer: return "Integer(" + std::to_string(a->integer()) + ")";
-      case Kind::Float: return "Float('" + float_text(a->real(), 17) + "', precision=53)";
-      case Kind::Boolean: return a->truth() ? "true" : "false";
-      case Kind::Symbol: return symbol(a);
-      case Kind::Mul: return product(a);
+      case Kind::Integer:
+        return "Integer(" + std::to_string(a->integer()) + ")";
+      case Kind::Float:
+        return "Float('" + float_text(a->real(), 17) + "', precision=53)";
+      case Kind::Boolean:
+        return a->truth() ? "true" : "false";
+      case Kind::Symbol:
+        return symbol(a);
+      case Kind::Mul:
+        return product(a);
       case Kind::Lt:
-      case Kind::Le: return std::string(function_name(a)) + "(" + print(left(a)) + ", " + print(right(a)) + ")";
-      default: return call(function_name(a), a->args());
+      case Kind::Le:
+        return std::string(function_name(a)) + "(" + print(left(a)) + ", " + print(right(a)) + ")";
+      default:
+        return call(function_name(a), a->args());
     }
   }
 
@@ -194,36 +235,58 @@ class PythonPrinter final : public Printer {
   explicit PythonPrinter(const std::function<std::string(const Expression*)>& name) : name_(name) {}
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer: return std::to_string(a->integer());
-      case Kind::Float: return shortest(a->real());
-      case Kind::Boolean: return a->truth() ? "True" : "False";
-      case Kind::Symbol: return name_(a);
-      case Kind::Add: return join(constant_first(a), " + ", kAdd);
-      case Kind::Mul: return join(a->args(), "*", precedence(a));
+      case Kind::Integer:
+        return std::to_string(a->integer());
+      case Kind::Float:
+        return shortest(a->real());
+      case Kind::Boolean:
+        return a->truth() ? "True" : "False";
+      case Kind::Symbol:
+        return name_(a);
+      case Kind::Add:
+        return join(constant_first(a), " + ", kAdd);
+      case Kind::Mul:
+        return join(a->args(), "*", precedence(a));
       case Kind::Pow:
         if (a->arg(1)->integer() > 8) return join(a->args(), " ** ", kPow);
         return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
       case Kind::PowByNatural:
-      case Kind::FloatPow: return join(a->args(), " ** ", kPow);
-      case Kind::FloorDiv: return join(a->args(), " // ", kAlmostAtom);
-      case Kind::Mod: return join(a->args(), " % ", kAlmostAtom);
+      case Kind::FloatPow:
+        return join(a->args(), " ** ", kPow);
+      case Kind::FloorDiv:
+        return join(a->args(), " // ", kAlmostAtom);
+      case Kind::Mod:
+        return join(a->args(), " % ", kAlmostAtom);
       case Kind::IntTrueDiv:
-      case Kind::FloatTrueDiv: return join(a->args(), " / ", kAlmostAtom);
-      case Kind::Min: return call("torch.sym_min", a->args());
-      case Kind::Max: return call("torch.sym_max", a->args());
-      case Kind::ToFloat: return call("torch.sym_float", a->args());
-      case Kind::Sqrt: return call("torch._sym_sqrt", a->args());
-      case Kind::FloorToInt: return call("math.floor", a->args());
-      case Kind::CeilToInt: return call("math.ceil", a->args());
-      case Kind::TruncToInt: return call("math.trunc", a->args());
-      case Kind::Where: return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
+      case Kind::FloatTrueDiv:
+        return join(a->args(), " / ", kAlmostAtom);
+      case Kind::Min:
+        return call("torch.sym_min", a->args());
+      case Kind::Max:
+        return call("torch.sym_max", a->args());
+      case Kind::ToFloat:
+        return call("torch.sym_float", a->args());
+      case Kind::Sqrt:
+        return call("torch._sym_sqrt", a->args());
+      case Kind::FloorToInt:
+        return call("math.floor", a->args());
+      case Kind::CeilToInt:
+        return call("math.ceil", a->args());
+      case Kind::TruncToInt:
+        return call("math.trunc", a->args());
+      case Kind::Where:
+        return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
       case Kind::Eq:
       case Kind::Ne:
       case Kind::Lt:
-      case Kind::Le: return relation(a);
-      case Kind::And: return join(a->args(), " and ", kAnd);
-      case Kind::Or: return join(a->args(), " or ", kOr);
-      case Kind::Not: return "not (" + print(a->arg(0)) + ")";
+      case Kind::Le:
+        return relation(a);
+      case Kind::And:
+        return join(a->args(), " and ", kAnd);
+      case Kind::Or:
+        return join(a->args(), " or ", kOr);
+      case Kind::Not:
+        return "not (" + print(a->arg(0)) + ")";
     }
     return {};
   }
@@ -231,7 +294,8 @@ class PythonPrinter final : public Printer {
  private:
   static std::vector<const Expression*> constant_first(const Expression* a) {
     std::vector<const Expression*> terms = a->args().vec();
-    std::stable_sort(terms.begin(), terms.end(), [](const Expression* x, const Expression* y) { return compare(x, y) < 0; });
+    std::stable_sort(terms.begin(), terms.end(),
+                     [](const Expression* x, const Expression* y) { return compare(x, y) < 0; });
     return terms;
   }
   static std::string shortest(double value) {
@@ -245,41 +309,67 @@ class PythonPrinter final : public Printer {
 
 }  // namespace
 
-bool prints_flipped(const Expression* a) {
-  return (a->is(Kind::Lt) || a->is(Kind::Le)) && a->arg(0)->is_number();
-}
+bool prints_flipped(const Expression* a) { return (a->is(Kind::Lt) || a->is(Kind::Le)) && a->arg(0)->is_number(); }
 
 std::string_view function_name(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer: return "Integer";
-    case Kind::Float: return "Float";
-    case Kind::Boolean: return a->truth() ? "BooleanTrue" : "BooleanFalse";
-    case Kind::Symbol: return "Symbol";
-    case Kind::Add: return "Add";
-    case Kind::Mul: return "Mul";
-    case Kind::Pow: return "Pow";
-    case Kind::PowByNatural: return "PowByNatural";
-    case Kind::FloorDiv: return "FloorDiv";
+    case Kind::Integer:
+      return "Integer";
+    case Kind::Float:
+      return "Float";
+    case Kind::Boolean:
+      return a->truth() ? "BooleanTrue" : "BooleanFalse";
+    case Kind::Symbol:
+      return "Symbol";
+    case Kind::Add:
+      return "Add";
+    case Kind::Mul:
+      return "Mul";
+    case Kind::Pow:
+      return "Pow";
+    case Kind::PowByNatural:
+      return "PowByNatural";
+    case Kind::FloorDiv:
+      return "FloorDiv";
     // PyTorch's Mod is the one for operands that are known to be nonnegative.
-    case Kind::Mod: return assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1)) ? "Mod" : "PythonMod";
-    case Kind::Min: return "Min";
-    case Kind::Max: return "Max";
-    case Kind::IntTrueDiv: return "IntTrueDiv";
-    case Kind::FloatTrueDiv: return "FloatTrueDiv";
-    case Kind::FloatPow: return "FloatPow";
-    case Kind::ToFloat: return "ToFloat";
-    case Kind::Sqrt: return "OpaqueUnaryFn_sqrt";
-    case Kind::FloorToInt: return "FloorToInt";
-    case Kind::CeilToInt: return "CeilToInt";
-    case Kind::TruncToInt: return "TruncToInt";
-    case Kind::Where: return "Where";
-    case Kind::Eq: return "Equality";
-    case Kind::Ne: return "Unequality";
-    case Kind::Lt: return prints_flipped(a) ? "StrictGreaterThan" : "StrictLessThan";
-    case Kind::Le: return prints_flipped(a) ? "GreaterThan" : "LessThan";
-    case Kind::And: return "And";
-    case Kind::Or: return "Or";
-    case Kind::Not: return "Not";
+    case Kind::Mod:
+      return assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1)) ? "Mod" : "PythonMod";
+    case Kind::Min:
+      return "Min";
+    case Kind::Max:
+      return "Max";
+    case Kind::IntTrueDiv:
+      return "IntTrueDiv";
+    case Kind::FloatTrueDiv:
+      return "FloatTrueDiv";
+    case Kind::FloatPow:
+      return "FloatPow";
+    case Kind::ToFloat:
+      return "ToFloat";
+    case Kind::Sqrt:
+      return "OpaqueUnaryFn_sqrt";
+    case Kind::FloorToInt:
+      return "FloorToInt";
+    case Kind::CeilToInt:
+      return "CeilToInt";
+    case Kind::TruncToInt:
+      return "TruncToInt";
+    case Kind::Where:
+      return "Where";
+    case Kind::Eq:
+      return "Equality";
+    case Kind::Ne:
+      return "Unequality";
+    case Kind::Lt:
+      return prints_flipped(a) ? "StrictGreaterThan" : "StrictLessThan";
+    case Kind::Le:
+      return prints_flipped(a) ? "GreaterThan" : "LessThan";
+    case Kind::And:
+      return "And";
+    case Kind::Or:
+      return "Or";
+    case Kind::Not:
+      return "Not";
   }
   return {};
 }

@@ -29,8 +29,8 @@ int64_t times(int64_t a, int64_t b) {
 }
 
 int64_t quotient(int64_t a, int64_t b) {
-  if (infinite(b)) return a == 0 ? 0 : infinite(a) ? ((a > 0) == (b > 0) ? kInfinity : kMinusInfinity)
-                                                   : ((a > 0) == (b > 0) ? 0 : -1);
+  if (infinite(b))
+    return a == 0 ? 0 : infinite(a) ? ((a > 0) == (b > 0) ? kInfinity : kMinusInfinity) : ((a > 0) == (b > 0) ? 0 : -1);
   if (infinite(a)) return (a > 0) == (b > 0) ? kInfinity : kMinusInfinity;
   return floor_divide(a, b);
 }
@@ -60,8 +60,8 @@ int64_t power(int64_t base, int64_t exponent) {
 
 Range operator+(Range a, Range b) {
   // An infinite end stays infinite, whatever finite number is added.
-  int64_t lower = infinite(a.lower) || infinite(b.lower) ? kMinusInfinity
-                                                         : saturate(static_cast<__int128>(a.lower) + b.lower);
+  int64_t lower =
+      infinite(a.lower) || infinite(b.lower) ? kMinusInfinity : saturate(static_cast<__int128>(a.lower) + b.lower);
   int64_t upper =
       infinite(a.upper) || infinite(b.upper) ? kInfinity : saturate(static_cast<__int128>(a.upper) + b.upper);
   return {lower, upper};
@@ -81,8 +81,8 @@ Range floor_divide(Range a, Range b) {
     Range negative = floor_divide(a, Range{b.lower, -1});
     return negative.unite(floor_divide(a, Range{1, b.upper}));
   }
-  return hull({quotient(a.lower, b.lower), quotient(a.lower, b.upper), quotient(a.upper, b.lower),
-               quotient(a.upper, b.upper)});
+  return hull(
+      {quotient(a.lower, b.lower), quotient(a.lower, b.upper), quotient(a.upper, b.lower), quotient(a.upper, b.upper)});
 }
 
 Range modulo(Range a, Range b) {
@@ -107,7 +107,8 @@ Range power(Range base, Range exponent) {
     return {power(base.lower, exponent.lower), power(base.upper, exponent.lower)};
   if (exponent.is_point()) {
     int64_t largest = std::max(power(base.lower, exponent.lower), power(base.upper, exponent.lower));
-    int64_t smallest = base.upper >= 0 ? 0 : std::min(power(base.lower, exponent.lower), power(base.upper, exponent.lower));
+    int64_t smallest =
+        base.upper >= 0 ? 0 : std::min(power(base.lower, exponent.lower), power(base.upper, exponent.lower));
     return {exponent.lower == 0 ? 1 : smallest, largest};
   }
   return {};

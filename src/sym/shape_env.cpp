@@ -7,7 +7,8 @@
 
 namespace umbra::sym {
 
-// ---- bindings ----------------------------------------------------------------------------------------------------------
+// ---- bindings
+// ----------------------------------------------------------------------------------------------------------
 void Bindings::set(const Expression* symbol, int64_t value) {
   if (symbol->symbol_index() >= values_.size()) values_.resize(symbol->symbol_index() + 1);
   values_[symbol->symbol_index()] = Number{Type::Int, value, 0};
@@ -23,7 +24,8 @@ const Number* Bindings::find(const Expression* symbol) const {
   return index < values_.size() && values_[index] ? &*values_[index] : nullptr;
 }
 
-// ---- symbols -----------------------------------------------------------------------------------------------------------
+// ---- symbols
+// -----------------------------------------------------------------------------------------------------------
 ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), table_(*this) {}
 ShapeEnv::~ShapeEnv() = default;
 
@@ -74,12 +76,14 @@ SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const Sy
   symbol.promised = options.range;
   symbol.dim = options.dim;
   symbol.marked_dynamic = options.marked_dynamic;
-  symbol.sources.push_back(source);
+  if (!source.empty()) symbol.sources.push_back(source);
   if (options.size) symbol.range.lower = options_.specialize_zero_one ? 2 : 0;
   if (options.range) {
     // The program is captured for sizes of two and more, whatever smaller ones the Dim promises.
     Range both = options.range->intersect(symbol.range);
     symbol.range = both.contains(hint) ? both : *options.range;
+    // Dim(min=1, max=2): a range of one value would make a number of the symbol.
+    if (symbol.range.is_point() && !options.range->is_point()) ++symbol.range.upper;
   }
   Number number{Type::Int, hint, 0};
   const Expression* expression = new_symbol(std::move(symbol), &number);
@@ -106,7 +110,8 @@ SymFloat ShapeEnv::create_unbacked_float() {
 
 SymBool ShapeEnv::create_unbacked_bool() { return sym_eq(create_unbacked({0, 1}), 1); }
 
-const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint, Range range) {
+const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint,
+                                           Range range) {
   if (const Expression* known = find_symbol(name)) return known;
   Symbol symbol;
   symbol.name = std::string(name);
@@ -129,7 +134,8 @@ void ShapeEnv::mark_size_like(SymInt value) {
   sym_bool(table_.relation(Kind::Le, table_.integer(0), a)).expect_true("");
 }
 
-// ---- handles -----------------------------------------------------------------------------------------------------------
+// ---- handles
+// -----------------------------------------------------------------------------------------------------------
 const Expression* ShapeEnv::expression(SymInt value) {
   return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.integer(value.value());
 }
@@ -149,7 +155,8 @@ SymInt ShapeEnv::sym_int(const Expression* a) {
 SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }
 SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }
 
-// ---- rewriting ---------------------------------------------------------------------------------------------------------
+// ---- rewriting
+// ---------------------------------------------------------------------------------------------------------
 namespace {
 /// Kinds whose normal form depends on ranges, and which may therefore become simpler as more is known.
 bool depends_on_ranges(Kind kind) {
@@ -181,7 +188,8 @@ const Expression* ShapeEnv::simplify(const Expression* a) {
 
 SymInt ShapeEnv::simplify(SymInt value) { return value.is_symbolic() ? sym_int(simplify(expression(value))) : value; }
 
-const Expression* ShapeEnv::substitute(const Expression* a, const std::function<const Expression*(const Expression*)>& symbol) {
+const Expression* ShapeEnv::substitute(const Expression* a,
+                                       const std::function<const Expression*(const Expression*)>& symbol) {
   if (a->is(Kind::Symbol)) return symbol(a);
   if (a->args().empty()) return a;
   SmallVector<const Expression*, 8> args;

@@ -64,7 +64,8 @@ const Expression* ExpressionTable::intern(Kind kind, Type type, Terms args, int6
   size_t at = hash & mask;
   for (; slots_[at]; at = (at + 1) & mask) {
     const Expression* candidate = slots_[at];
-    if (candidate->hash_ == hash && candidate->kind_ == kind && candidate->integer_ == payload && candidate->args() == args)
+    if (candidate->hash_ == hash && candidate->kind_ == kind && candidate->integer_ == payload &&
+        candidate->args() == args)
       return candidate;
   }
   Expression* node = allocate(kind, type);
@@ -128,7 +129,8 @@ const Expression* ExpressionTable::symbol(uint32_t index) {
   return intern(Kind::Symbol, env_.symbols()[index].type, {}, index);
 }
 
-// ---- the sort order ----------------------------------------------------------------------------------------------------
+// ---- the sort order
+// ----------------------------------------------------------------------------------------------------
 namespace {
 
 int sign(int64_t difference) { return difference < 0 ? -1 : difference > 0; }
@@ -137,11 +139,16 @@ int sign(int64_t difference) { return difference < 0 ? -1 : difference > 0; }
 int class_rank(const Expression* a) {
   switch (a->kind()) {
     case Kind::Integer:
-    case Kind::Float: return 1;
-    case Kind::Symbol: return 2;
-    case Kind::Mul: return 30;
-    case Kind::Add: return 31;
-    case Kind::Pow: return 32;
+    case Kind::Float:
+      return 1;
+    case Kind::Symbol:
+      return 2;
+    case Kind::Mul:
+      return 30;
+    case Kind::Add:
+      return 31;
+    case Kind::Pow:
+      return 32;
     case Kind::Min:
     case Kind::Max:
     case Kind::Boolean:
@@ -151,13 +158,16 @@ int class_rank(const Expression* a) {
     case Kind::Le:
     case Kind::And:
     case Kind::Or:
-    case Kind::Not: return 50;
-    default: return 40;
+    case Kind::Not:
+      return 50;
+    default:
+      return 40;
   }
 }
 
 int compare_numbers(const Expression* a, const Expression* b) {
-  if (a->is(Kind::Integer) && b->is(Kind::Integer)) return a->integer() < b->integer() ? -1 : a->integer() > b->integer();
+  if (a->is(Kind::Integer) && b->is(Kind::Integer))
+    return a->integer() < b->integer() ? -1 : a->integer() > b->integer();
   double x = a->is(Kind::Integer) ? static_cast<double>(a->integer()) : a->real();
   double y = b->is(Kind::Integer) ? static_cast<double>(b->integer()) : b->real();
   return x < y ? -1 : x > y ? 1 : sign(static_cast<int>(a->kind()) - static_cast<int>(b->kind()));
@@ -197,7 +207,8 @@ int compare(const Expression* a, const Expression* b) {
   return sign(static_cast<int64_t>(a->symbol_index()) - b->symbol_index());
 }
 
-// ---- numbers -----------------------------------------------------------------------------------------------------------
+// ---- numbers
+// -----------------------------------------------------------------------------------------------------------
 namespace {
 
 int64_t wrapping_power(int64_t base, int64_t exponent) {
@@ -238,19 +249,26 @@ bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& resu
   };
   switch (node.kind()) {
     case Kind::Integer:
-    case Kind::Boolean: return result.integer = node.integer(), true;
-    case Kind::Float: return result.real = node.real(), true;
-    case Kind::Symbol: return false;
+    case Kind::Boolean:
+      return result.integer = node.integer(), true;
+    case Kind::Float:
+      return result.real = node.real(), true;
+    case Kind::Symbol:
+      return false;
     case Kind::Add:
-      return fold([](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
+      return fold([](int64_t a,
+                     int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b)); },
                   [](double a, double b) { return a + b; });
     case Kind::Mul:
-      return fold([](int64_t a, int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
+      return fold([](int64_t a,
+                     int64_t b) { return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b)); },
                   [](double a, double b) { return a * b; });
     case Kind::Min:
-      return fold([](int64_t a, int64_t b) { return std::min(a, b); }, [](double a, double b) { return std::min(a, b); });
+      return fold([](int64_t a, int64_t b) { return std::min(a, b); },
+                  [](double a, double b) { return std::min(a, b); });
     case Kind::Max:
-      return fold([](int64_t a, int64_t b) { return std::max(a, b); }, [](double a, double b) { return std::max(a, b); });
+      return fold([](int64_t a, int64_t b) { return std::max(a, b); },
+                  [](double a, double b) { return std::max(a, b); });
     case Kind::Pow:
     case Kind::PowByNatural:
       if (values[1].integer < 0) return false;
@@ -265,12 +283,18 @@ bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& resu
     case Kind::FloatTrueDiv:
       if (values[1].as_double() == 0) return false;
       return result.real = values[0].as_double() / values[1].as_double(), true;
-    case Kind::FloatPow: return result.real = std::pow(values[0].as_double(), values[1].as_double()), true;
-    case Kind::ToFloat: return result.real = values[0].as_double(), true;
-    case Kind::Sqrt: return result.real = std::sqrt(values[0].as_double()), true;
-    case Kind::FloorToInt: return to_integer(std::floor(values[0].as_double()), result.integer);
-    case Kind::CeilToInt: return to_integer(std::ceil(values[0].as_double()), result.integer);
-    case Kind::TruncToInt: return to_integer(std::trunc(values[0].as_double()), result.integer);
+    case Kind::FloatPow:
+      return result.real = std::pow(values[0].as_double(), values[1].as_double()), true;
+    case Kind::ToFloat:
+      return result.real = values[0].as_double(), true;
+    case Kind::Sqrt:
+      return result.real = std::sqrt(values[0].as_double()), true;
+    case Kind::FloorToInt:
+      return to_integer(std::floor(values[0].as_double()), result.integer);
+    case Kind::CeilToInt:
+      return to_integer(std::ceil(values[0].as_double()), result.integer);
+    case Kind::TruncToInt:
+      return to_integer(std::trunc(values[0].as_double()), result.integer);
     case Kind::Where: {
       Number chosen = values[0].integer ? values[1] : values[2];
       result.integer = chosen.integer;
@@ -280,15 +304,20 @@ bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& resu
     case Kind::Eq:
     case Kind::Ne:
     case Kind::Lt:
-    case Kind::Le: return result.integer = relation_holds(node.kind(), values[0], values[1]), true;
-    case Kind::And: return fold([](int64_t a, int64_t b) { return a & b; }, [](double a, double) { return a; });
-    case Kind::Or: return fold([](int64_t a, int64_t b) { return a | b; }, [](double a, double) { return a; });
-    case Kind::Not: return result.integer = !values[0].integer, true;
+    case Kind::Le:
+      return result.integer = relation_holds(node.kind(), values[0], values[1]), true;
+    case Kind::And:
+      return fold([](int64_t a, int64_t b) { return a & b; }, [](double a, double) { return a; });
+    case Kind::Or:
+      return fold([](int64_t a, int64_t b) { return a | b; }, [](double a, double) { return a; });
+    case Kind::Not:
+      return result.integer = !values[0].integer, true;
   }
   return false;
 }
 
-// ---- looking into expressions ------------------------------------------------------------------------------------------
+// ---- looking into expressions
+// ------------------------------------------------------------------------------------------
 Terms terms_of(const Expression* const& a) { return a->is(Kind::Add) ? a->args() : Terms(&a, 1); }
 
 Factor split_power(const Expression* a) {
@@ -314,12 +343,16 @@ std::vector<const Expression*> free_symbols(const Expression* a) {
 
 bool assumed_nonnegative(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer: return a->integer() >= 0;
-    case Kind::Symbol: return a->env().symbol(a).positive;
-    case Kind::Pow: return a->arg(1)->integer() % 2 == 0 || assumed_nonnegative(a->arg(0));
+    case Kind::Integer:
+      return a->integer() >= 0;
+    case Kind::Symbol:
+      return a->env().symbol(a).positive;
+    case Kind::Pow:
+      return a->arg(1)->integer() % 2 == 0 || assumed_nonnegative(a->arg(0));
     case Kind::Max:
       return std::any_of(a->args().begin(), a->args().end(), assumed_nonnegative);
-    case Kind::Mod: return assumed_positive(a->arg(1));
+    case Kind::Mod:
+      return assumed_positive(a->arg(1));
     case Kind::Add:
     case Kind::Mul:
     case Kind::Min:
@@ -339,22 +372,29 @@ bool assumed_nonnegative(const Expression* a) {
         return least >= 0;
       }();
     }
-    default: return false;
+    default:
+      return false;
   }
 }
 
 bool assumed_positive(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer: return a->integer() > 0;
-    case Kind::Symbol: return a->env().symbol(a).positive;
+    case Kind::Integer:
+      return a->integer() > 0;
+    case Kind::Symbol:
+      return a->env().symbol(a).positive;
     case Kind::Mul:
-    case Kind::Min: return std::all_of(a->args().begin(), a->args().end(), assumed_positive);
-    case Kind::Max: return std::any_of(a->args().begin(), a->args().end(), assumed_positive);
-    case Kind::Pow: return assumed_positive(a->arg(0));
+    case Kind::Min:
+      return std::all_of(a->args().begin(), a->args().end(), assumed_positive);
+    case Kind::Max:
+      return std::any_of(a->args().begin(), a->args().end(), assumed_positive);
+    case Kind::Pow:
+      return assumed_positive(a->arg(0));
     case Kind::Add:
       return std::all_of(a->args().begin(), a->args().end(), assumed_nonnegative) &&
              std::any_of(a->args().begin(), a->args().end(), assumed_positive);
-    default: return false;
+    default:
+      return false;
   }
 }
 

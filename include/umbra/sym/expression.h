@@ -21,15 +21,34 @@ class ShapeEnv;
 class ExpressionTable;
 
 enum class Kind : uint8_t {
-  Integer, Float, Boolean, Symbol,
+  Integer,
+  Float,
+  Boolean,
+  Symbol,
   Add,           // n-ary; terms in print order, an integer constant among them
   Mul,           // n-ary; an integer coefficient (if not 1) first
   Pow,           // base, natural number above 1
   PowByNatural,  // base, symbolic exponent
-  FloorDiv, Mod, Min, Max,
-  IntTrueDiv, FloatTrueDiv, FloatPow, ToFloat, Sqrt, FloorToInt, CeilToInt, TruncToInt,
-  Where,         // condition, value if true, value if false
-  Eq, Ne, Lt, Le, And, Or, Not,  // > and >= are < and <= with the sides exchanged
+  FloorDiv,
+  Mod,
+  Min,
+  Max,
+  IntTrueDiv,
+  FloatTrueDiv,
+  FloatPow,
+  ToFloat,
+  Sqrt,
+  FloorToInt,
+  CeilToInt,
+  TruncToInt,
+  Where,  // condition, value if true, value if false
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  And,
+  Or,
+  Not,  // > and >= are < and <= with the sides exchanged
 };
 
 enum class Type : uint8_t { Int, Float, Bool };
@@ -178,7 +197,8 @@ class ExpressionTable {
   size_t count_ = 0;
 };
 
-/// The order of factors and arguments, which is sympy's: numbers, symbols by name, products, sums, functions, min and max.
+/// The order of factors and arguments, which is sympy's: numbers, symbols by name, products, sums, functions, min and
+/// max.
 int compare(const Expression* a, const Expression* b);
 
 /// A term as coefficient times rest: `-4*s0*s1` is -4 and `s0*s1`; an integer is itself and 1.

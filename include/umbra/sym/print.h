@@ -12,7 +12,8 @@ namespace umbra::sym {
 /// As sympy's str: `2*s0 + 1`, `((s0 + 1)//2)`, `Max(1, u0)`, `Eq(s0, 4)`, `(s0 < 4) & (s1 > 2)`.
 std::string to_text(const Expression* a);
 
-/// As sympy's srepr, the form of .pt2 files: `Add(Mul(Integer(2), Symbol('s58', positive=True, integer=True)), Integer(1))`.
+/// As sympy's srepr, the form of .pt2 files: `Add(Mul(Integer(2), Symbol('s58', positive=True, integer=True)),
+/// Integer(1))`.
 std::string to_srepr(const Expression* a);
 
 /// As a Python expression over inputs: `(L['x'].size()[0] % 2) == 0`. `name` gives the text of a symbol.

@@ -40,10 +40,10 @@ struct ShapeEnvOptions {
 
 struct SymbolOptions {
   Policy policy = Policy::Duck;
-  std::optional<Range> range;  // what a Dim promises; without it sizes are [2, int_oo], integer inputs unbounded
-  std::string dim;             // the Dim's name; its promise is checked by check_constraints
-  bool size = true;            // a tensor's size rather than an integer argument
-  bool marked_dynamic = false; // Dim.DYNAMIC: no name, but a constant is an error all the same
+  std::optional<Range> range;   // what a Dim promises; without it sizes are [2, int_oo], integer inputs unbounded
+  std::string dim;              // the Dim's text, `batch` or `2*batch + 1`; its promise is checked by check_constraints
+  bool size = true;             // a tensor's size rather than an integer argument
+  bool marked_dynamic = false;  // Dim.DYNAMIC: no name, but a constant is an error all the same
 };
 
 struct Symbol {
@@ -60,6 +60,7 @@ struct Symbol {
   bool marked_dynamic = false;
   std::vector<std::string> sources;  // `L['x'].size()[0]`; several under duck shaping
   const Expression* replacement = nullptr;
+  const Expression* declared = nullptr;  // the replacement, where it was declared and not found out
 };
 
 /// A condition on backed symbols that held for the hints and that the program relies on.
@@ -101,21 +102,25 @@ class ShapeEnv final : public RefCounted {
   ExpressionTable& table() { return table_; }
 
   // ---- symbols ------------------------------------------------------------------------------------------------------
-  /// A size or integer of the example inputs: a plain number where the policy or 0/1 specialisation says so.
+  /// A size or integer of the example inputs: a plain number where the policy or 0/1 specialisation says so. Without a
+  /// source, it is the root of derived Dims that no input has by itself (`dimx` of `2*dimx`).
   SymInt create_symbol(int64_t hint, const std::string& source, const SymbolOptions& options = {});
   /// A number that only the run will tell: u0, u1, ...
   SymInt create_unbacked(Range range = {}, bool size_like = false);
   SymFloat create_unbacked_float();
   SymBool create_unbacked_bool();
   /// A symbol by name, as a file declares it; made if it is new. Names that begin with `u` are unbacked.
-  const Expression* declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint = {}, Range range = {});
+  const Expression* declare_symbol(std::string_view name, bool positive, std::optional<int64_t> hint = {},
+                                   Range range = {});
   const Expression* find_symbol(std::string_view name) const;
   const Symbol& symbol(const Expression* expression) const { return symbols_[expression->symbol_index()]; }
   const std::deque<Symbol>& symbols() const { return symbols_; }
   /// torch._check_is_size: nonnegative, and taken to be at least 2 where guard_or has to choose.
   void mark_size_like(SymInt value);
   /// Another input whose size must be this symbol.
-  void add_source(const Expression* symbol, const std::string& source) { symbols_[symbol->symbol_index()].sources.push_back(source); }
+  void add_source(const Expression* symbol, const std::string& source) {
+    symbols_[symbol->symbol_index()].sources.push_back(source);
+  }
 
   // ---- expressions --------------------------------------------------------------------------------------------------
   const Expression* expression(SymInt value);
@@ -141,6 +146,8 @@ class ShapeEnv final : public RefCounted {
   int known(const Expression* condition);
   /// Takes a condition for granted without recording it: facts about inputs that others check.
   void assume(const Expression* condition);
+  /// An equality that the user declares by giving sizes one Dim or derived ones: `declare_equal(y, 2*x + 1)`.
+  void declare_equal(SymInt a, SymInt b);
   void constrain_range(const Expression* symbol, Range range);
   /// Counts up whenever something new is learnt; caches of answers key on it.
   uint32_t version() const { return version_; }
@@ -204,6 +211,7 @@ class ShapeEnv final : public RefCounted {
   void replace(const Expression* symbol, const Expression* by);
   void record(const Expression* condition);
   [[noreturn]] void fail_data_dependent(const Expression* a);
+  void bind_roots(Bindings& bindings) const;
   std::string location() const { return location_ ? location_() : std::string(); }
 
   ShapeEnvOptions options_;
@@ -214,6 +222,7 @@ class ShapeEnv final : public RefCounted {
   uint32_t backed_count_ = 0, unbacked_count_ = 0, unbacked_float_count_ = 0;
   uint32_t version_ = 1;
   bool frozen_ = false;
+  bool declaring_ = false;
   std::unordered_map<const Expression*, Range> bounds_;                   // of linear forms that are not symbols
   std::unordered_map<const Expression*, std::vector<int64_t>> excluded_;  // values a form is known not to have
   std::vector<Guard> guards_;

@@ -69,7 +69,8 @@ TEST(Parse, GuardsOverInputs) {
   EXPECT_EQ(text("1 + L['n'] > -1 and 1 + L['m'] > 0"), "(s2 + 1 > -1) & (s3 + 1 > 0)");
   EXPECT_EQ(text("torch.sym_max(1, L['xs'][1].size()[0]) == 3"), "Eq(Max(1, s4), 3)");
   EXPECT_EQ(paths.back(), "L['xs'][1].size()[0]");
-  EXPECT_EQ(text("((-1)*(1 if (L['parts']['a'].size()[0] // 2) > 0 else 0)) != 4"), "Ne(-(Where(((s5//2)) > 0, 1, 0)), 4)");
+  EXPECT_EQ(text("((-1)*(1 if (L['parts']['a'].size()[0] // 2) > 0 else 0)) != 4"),
+            "Ne(-(Where(((s5//2)) > 0, 1, 0)), 4)");
   EXPECT_EQ(text("2 <= L['x'].size()[0] <= 6"), "(s6 >= 2) & (s6 <= 6)");
 }
 
@@ -82,9 +83,27 @@ TEST(Parse, NothingIsRun) {
 
 TEST(Parse, ErrorsSayWhere) {
   auto env = make_counted<ShapeEnv>();
-  for (const char* bad : {"", "Add(Symbol('s77', positive=True, integer=True), ", "2*", "s0 +* s1", "(s0", "Integer(1.5)", "Integer()",
-                          "Symbol(s0)", "Symbol('a b')", "Max()", "FloorDiv(s0)", "s0 s1", "Mod(s0, 0)", "s0 < s1 + (s0 < s1)",
-                          "99999999999999999999", "And(s0, s1)", "2**-1", "s0.size", "'s0'", "s0[", "\xff"}) {
+  for (const char* bad : {"",
+                          "Add(Symbol('s77', positive=True, integer=True), ",
+                          "2*",
+                          "s0 +* s1",
+                          "(s0",
+                          "Integer(1.5)",
+                          "Integer()",
+                          "Symbol(s0)",
+                          "Symbol('a b')",
+                          "Max()",
+                          "FloorDiv(s0)",
+                          "s0 s1",
+                          "Mod(s0, 0)",
+                          "s0 < s1 + (s0 < s1)",
+                          "99999999999999999999",
+                          "And(s0, s1)",
+                          "2**-1",
+                          "s0.size",
+                          "'s0'",
+                          "s0[",
+                          "\xff"}) {
     try {
       parse(*env, bad);
       ADD_FAILURE() << "accepted: " << bad;

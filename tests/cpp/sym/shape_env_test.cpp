@@ -192,9 +192,9 @@ TEST_F(Guards, PythonTextOverTheInputs) {
   EXPECT_TRUE(s0 * s1 * 3 >= 20);
   EXPECT_TRUE(s2 == s1 - 2);
   EXPECT_TRUE(s1 * 2 != s0);
-  EXPECT_THAT(env->guard_texts(), ElementsAre("(L['x'].size()[0] % 2) == 0", "3*L['x'].size()[0]*L['x'].size()[1] >= 20",
-                                              "L['y'].size()[0] == ((-2) + L['x'].size()[1])",
-                                              "L['x'].size()[0] != (2*L['x'].size()[1])"));
+  EXPECT_THAT(env->guard_texts(),
+              ElementsAre("(L['x'].size()[0] % 2) == 0", "3*L['x'].size()[0]*L['x'].size()[1] >= 20",
+                          "L['y'].size()[0] == ((-2) + L['x'].size()[1])", "L['x'].size()[0] != (2*L['x'].size()[1])"));
 }
 
 TEST_F(Guards, InputsAreCheckedAgainstThem) {
@@ -224,8 +224,9 @@ TEST_F(Unbacked, ABranchIsAnErrorThatSaysWhatToDo) {
     if (u0 == 0) FAIL();
     FAIL();
   } catch (const GuardOnDataDependentSymNode& error) {
-    EXPECT_THAT(error.what(), HasSubstr("Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  "
-                                        "(Size-like symbols: none)"));
+    EXPECT_THAT(error.what(),
+                HasSubstr("Could not guard on data-dependent expression Eq(u0, 0) (unhinted: Eq(u0, 0)).  "
+                          "(Size-like symbols: none)"));
     EXPECT_THAT(error.what(), HasSubstr("torch._check(u0 != 0)"));
   }
   EXPECT_THROW(u0.guard_int(), GuardOnDataDependentSymNode);
@@ -281,9 +282,8 @@ TEST_F(Symbols, ExpressionsEvaluateUnderBindings) {
 
 TEST_F(Symbols, SubstitutionRebuilds) {
   const Expression* a = env->expression(s0 * s1 + 1);
-  const Expression* b = env->substitute(a, [&](const Expression* symbol) {
-    return symbol == env->expression(s0) ? env->table().integer(3) : symbol;
-  });
+  const Expression* b = env->substitute(
+      a, [&](const Expression* symbol) { return symbol == env->expression(s0) ? env->table().integer(3) : symbol; });
   EXPECT_EQ(to_text(b), "3*s1 + 1");
   EXPECT_EQ(free_symbols(a).size(), 2u);
 }

@@ -1,0 +1,27 @@
+// Whether a captured program keeps what its Dims promise, and what to write instead where it does not.
+#pragma once
+
+#include <optional>
+#include <string>
+
+#include "umbra/sym/shape_env.h"
+
+namespace umbra::sym {
+
+struct ConstraintOptions {
+  /// Dimensions whose guards relate several of them in ways no Dim can express must become numbers. Without it such
+  /// guards stay, to be checked when the program runs.
+  bool force_specializations = true;
+};
+
+/// The text of the violation, in PyTorch's words and with suggested fixes; nothing where all promises are kept.
+std::optional<std::string> constraint_violation(ShapeEnv& env, const ConstraintOptions& options = {});
+
+/// Throws ConstraintViolationError with that text.
+void check_constraints(ShapeEnv& env, const ConstraintOptions& options = {});
+
+/// The range an exported program declares for a size: sizes 0 and 1 are allowed where the Dim promised them.
+Range exported_range(ShapeEnv& env, const Expression* a);
+Range exported_range(const Symbol& symbol);
+
+}  // namespace umbra::sym

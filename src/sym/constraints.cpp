@@ -1,0 +1,374 @@
+#include "umbra/sym/constraints.h"
+
+#include <algorithm>
+#include <map>
+#include <numeric>
+#include <set>
+
+#include "umbra/core/error.h"
+#include "umbra/sym/print.h"
+
+namespace umbra::sym {
+namespace {
+
+bool identifier(const std::string& text) {
+  return !text.empty() &&
+         std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
+}
+
+/// Rebuilds an expression in another env, symbol by symbol.
+const Expression* translate(const Expression* a, ExpressionTable& table,
+                            const std::function<const Expression*(const Expression*)>& symbol) {
+  if (a->is(Kind::Symbol)) return symbol(a);
+  if (a->is(Kind::Integer)) return table.integer(a->integer());
+  if (a->is(Kind::Float)) return table.real(a->real());
+  if (a->is(Kind::Boolean)) return table.boolean(a->truth());
+  std::vector<const Expression*> args;
+  for (const Expression* arg : a->args()) args.push_back(translate(arg, table, symbol));
+  return table.make(a->kind(), args);
+}
+
+/// root = modulus * new_root + remainder
+struct Congruence {
+  int64_t modulus = 1, remainder = 0;
+};
+
+/// a*root + b, where an expression is that.
+struct Affine {
+  int64_t coefficient = 0, constant = 0;
+};
+std::optional<Affine> affine_in(const Expression* a, const Expression* root) {
+  Affine result;
+  for (const Expression* term : terms_of(a)) {
+    Term split = split_coefficient(term);
+    if (term->is(Kind::Integer))
+      result.constant = term->integer();
+    else if (split.rest == root)
+      result.coefficient = split.coefficient;
+    else
+      return std::nullopt;
+  }
+  return result;
+}
+
+/// The values with coefficient*x + constant divisible by the modulus, by trial: moduli of shapes are small.
+std::optional<Congruence> solve(const Affine& affine, int64_t modulus) {
+  constexpr int64_t kLargest = 1 << 16;
+  modulus = std::abs(modulus);
+  int64_t common = std::gcd(affine.coefficient, modulus);
+  if (common == 0 || affine.constant % common != 0 || modulus / common > kLargest) return std::nullopt;
+  modulus /= common;
+  for (int64_t x = 0; x < modulus; ++x)
+    if (sym::modulo(affine.coefficient / common * x + affine.constant / common, modulus) == 0)
+      return Congruence{modulus, x};
+  return std::nullopt;
+}
+
+std::optional<Congruence> combine(const Congruence& a, const Congruence& b) {
+  int64_t modulus = std::lcm(a.modulus, b.modulus);
+  for (int64_t x = a.remainder; x < modulus; x += a.modulus)
+    if (x % b.modulus == b.remainder) return Congruence{modulus, x};
+  return std::nullopt;
+}
+
+class Checker {
+ public:
+  Checker(ShapeEnv& env, const ConstraintOptions& options) : env_(env), options_(options) {}
+
+  std::optional<std::string> run() {
+    if (options_.force_specializations) find_forced();
+    report_created_constants();
+    for (const Symbol& symbol : env_.symbols())
+      if (constrained(symbol)) report(symbol);
+    report_guards();
+    if (violations_.empty() && specializations_.empty()) return std::nullopt;
+    return message();
+  }
+
+ private:
+  static bool constrained(const Symbol& symbol) {
+    return symbol.backed && (!symbol.dim.empty() || symbol.marked_dynamic);
+  }
+  static std::string source(const Symbol& symbol) {
+    return symbol.sources.empty() ? symbol.name : symbol.sources.front();
+  }
+  static std::string name(const Symbol& symbol) { return symbol.dim.empty() ? source(symbol) : symbol.dim; }
+  const Symbol& symbol(const Expression* a) const { return env_.symbol(a); }
+
+  /// What a symbol has turned out to be, in terms of roots; forced dimensions are numbers.
+  const Expression* final_form(const Expression* a) {
+    return env_.substitute(a, [this](const Expression* one) -> const Expression* {
+      if (auto value = forced_.find(one); value != forced_.end()) return env_.table().integer(value->second);
+      const Expression* by = symbol(one).replacement;
+      return by ? final_form(by) : one;
+    });
+  }
+  /// What the user said it is.
+  const Expression* declared_form(const Expression* a) {
+    return env_.substitute(a, [this](const Expression* one) {
+      const Expression* by = symbol(one).declared;
+      return by ? declared_form(by) : one;
+    });
+  }
+
+  bool all_named(const std::vector<const Expression*>& symbols) const {
+    return std::all_of(symbols.begin(), symbols.end(),
+                       [this](const Expression* one) { return !symbol(one).dim.empty(); });
+  }
+
+  // ---- dimensions too entangled to stay dynamic
+  // ------------------------------------------------------------------------
+  void force(const Expression* a) {
+    for (const Expression* one : free_symbols(a))
+      if (one->has_hint() && !symbol(one).dim.empty()) forced_.emplace(one, one->hint_int());
+  }
+
+  void find_forced() {
+    for (const Symbol& one : env_.symbols()) {
+      if (one.dim.empty() || !one.replacement || one.declared) continue;
+      const Expression* form = final_form(one.expression);
+      auto roots = free_symbols(form);
+      bool simple = roots.empty() || (roots.size() == 1 && affine_in(form, roots[0]));
+      if (simple || !all_named(roots)) continue;
+      force(form);
+      force(one.expression);
+    }
+    for (const Guard& guard : env_.guards()) {
+      const Expression* condition = final_form(guard.condition);
+      auto symbols = free_symbols(condition);
+      if (!condition->is_relation() || condition->is(Kind::Ne) || symbols.size() < 2 || !all_named(symbols)) continue;
+      if (follows_from_ranges(condition)) continue;
+      const Expression* left = condition->arg(0);
+      // Of `(s0*s1) % (s0 - 1) == 0`, the divisor has to be a number; the rest can stay.
+      if (left->is(Kind::Mod) && !left->arg(1)->is(Kind::Integer))
+        force(left->arg(1));
+      else
+        force(condition);
+    }
+  }
+
+  // ---- reports
+  // -----------------------------------------------------------------------------------------------------------
+  void violate(const std::string& name, std::string line) {
+    violated_.push_back(name);
+    violations_.push_back("  - " + std::move(line));
+  }
+
+  void report_constant(const std::string& name, int64_t value) {
+    violate(name, concat("You marked ", name, " as dynamic but your code specialized it to be a constant (", value,
+                         "). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
+                         "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO."));
+    if (identifier(name)) fixes_.insert(concat(name, " = ", value));
+  }
+
+  void report_created_constants() {
+    for (const SpecializedDim& one : env_.specialized_dims())
+      report_constant(one.dim.empty() ? one.source : one.dim, one.value);
+  }
+
+  /// The dims of a specialised group carry their derived ones with them: `dy - 6`.
+  void report_specialized(const Symbol& one, int64_t value) {
+    bool derived = !one.dim.empty() && !identifier(one.dim);
+    bool has_derived = std::any_of(env_.symbols().begin(), env_.symbols().end(), [&](const Symbol& other) {
+      return !other.dim.empty() && !identifier(other.dim) && other.dim.find(one.dim) != std::string::npos;
+    });
+    if (!derived && !has_derived && !forced_.count(one.expression)) return report_constant(name(one), value);
+    specializations_.push_back(concat("  - ", name(one), " = ", source(one), " must be specialized to ", value,
+                                      " because the guards generated for it are too complex."));
+    if (derived) return;
+    specialized_.push_back(one.dim);
+    fixes_.insert(concat(one.dim, " = ", value));
+  }
+
+  void report(const Symbol& one) {
+    const Expression* form = final_form(one.expression);
+    const Expression* declared = declared_form(one.expression);
+    if (form->is(Kind::Integer)) {
+      if (!declared->is(Kind::Integer)) report_specialized(one, form->integer());
+      return;
+    }
+    if (one.dim.empty() || one.declared) return;
+    if (form == one.expression)
+      report_range(one);
+    else
+      report_relation(one, form);
+  }
+
+  void report_relation(const Symbol& one, const Expression* form) {
+    auto roots = free_symbols(form);
+    if (!all_named(roots)) return;
+    if (roots.size() != 1 || !affine_in(form, roots[0])) return;  // kept as a run-time check
+    const Symbol& root = symbol(roots[0]);
+    std::string left = one.dim + " = " + source(one), right = root.dim + " = " + source(root);
+    if (form == root.expression)
+      violate(one.dim, concat("The values of ", left, " and ", right, " must always be equal."));
+    else
+      violate(one.dim, concat("The values of ", left, " must always be related to the values of ", right, " by ",
+                              one.dim, " = ", in_dims(form), "."));
+    related_.push_back(&one);
+  }
+
+  static std::string specified_range(const Symbol& one) {
+    Range promised = one.promised.value_or(Range{0});
+    std::string text = one.dim + " = " + source(one) + " in the specified range";
+    bool lower = promised.lower > 2, upper = promised.upper != kInfinity;
+    if (lower) text += concat(" ", promised.lower, " <= ", one.dim);
+    if (upper) text += concat(lower ? "" : " " + one.dim, " <= ", promised.upper);
+    return text;
+  }
+
+  void report_range(const Symbol& one) {
+    Range promised = one.promised.value_or(Range{0}), known = one.range;
+    if (known.lower <= std::max<int64_t>(promised.lower, 2) && known.upper >= promised.upper) return;
+    std::string guard = concat(known.lower, " <= ", source(one));
+    if (known.upper != kInfinity) guard += concat(" and ", source(one), " <= ", known.upper);
+    violate(one.dim, concat("Not all values of ", specified_range(one), " satisfy the generated guard ", guard));
+    narrowed_.insert(one.expression);
+  }
+
+  // ---- guards that are not ranges
+  // ------------------------------------------------------------------------------------------
+  /// Whether a condition holds for all values in the ranges that are reported anyway.
+  bool follows_from_ranges(const Expression* condition) {
+    auto scratch = make_counted<ShapeEnv>();
+    const Expression* same = translate(condition, scratch->table(), [&](const Expression* one) {
+      return scratch->declare_symbol(symbol(one).name, false, {}, symbol(one).range);
+    });
+    return scratch->known(same) == 1;
+  }
+
+  void report_guards() {
+    for (const Guard& guard : env_.guards()) {
+      const Expression* condition = final_form(guard.condition);
+      auto symbols = free_symbols(condition);
+      if (!condition->is_relation() || condition->is(Kind::Ne) || symbols.size() != 1 || !all_named(symbols)) continue;
+      if (!condition->is(Kind::Eq) && follows_from_ranges(condition)) continue;
+      const Symbol& root = symbol(symbols[0]);
+      std::string text = to_python(condition, [this](const Expression* a) { return source(symbol(a)); });
+      violate(root.dim,
+              concat("Not all values of ", specified_range(root), " satisfy the generated guard ", text, "."));
+      learn_congruence(condition, root);
+    }
+  }
+
+  void learn_congruence(const Expression* condition, const Symbol& root) {
+    const Expression* left = condition->arg(0);
+    if (!condition->is(Kind::Eq) || !condition->arg(1)->is_integer(0) || !left->is(Kind::Mod) ||
+        !left->arg(1)->is(Kind::Integer))
+      return;
+    std::optional<Affine> affine = affine_in(left->arg(0), root.expression);
+    if (!affine) return;
+    std::optional<Congruence> found = solve(*affine, left->arg(1)->integer());
+    if (!found) return;
+    auto known = congruences_.find(root.expression);
+    if (known != congruences_.end()) found = combine(known->second, *found);
+    if (found) congruences_[root.expression] = *found;
+  }
+
+  // ---- fixes
+  // -----------------------------------------------------------------------------------------------------------------
+  /// An expression over the names of Dims; a root with a congruence appears as its new root, `3*_dx - 1`.
+  std::string in_dims(const Expression* form) {
+    auto scratch = make_counted<ShapeEnv>();
+    ExpressionTable& table = scratch->table();
+    return to_text(translate(form, table, [&](const Expression* root) -> const Expression* {
+      const std::string& dim = symbol(root).dim;
+      auto known = congruences_.find(root);
+      if (known == congruences_.end()) return scratch->declare_symbol(dim, false);
+      auto [modulus, remainder] = known->second;
+      if (remainder > modulus / 2) remainder -= modulus;
+      return table.add(table.multiply(table.integer(modulus), scratch->declare_symbol("_" + dim, false)),
+                       table.integer(remainder));
+    }));
+  }
+
+  static std::string dim_text(const std::string& name, Range range) {
+    std::string text = name + " = Dim('" + name + "'";
+    if (range.lower > 2) text += concat(", min=", range.lower);
+    if (range.upper != kInfinity) text += concat(", max=", range.upper);
+    return text + ")";
+  }
+
+  void suggest() {
+    for (const auto& [root, congruence] : congruences_) {
+      const Symbol& one = symbol(root);
+      auto [modulus, remainder] = congruence;
+      if (remainder > modulus / 2) remainder -= modulus;
+      Range shifted = one.range + Range::point(-remainder), range;
+      if (shifted.lower != kMinusInfinity) range.lower = -floor_divide(-shifted.lower, modulus);
+      if (shifted.upper != kInfinity) range.upper = floor_divide(shifted.upper, modulus);
+      fixes_.insert(dim_text("_" + one.dim, range));
+      fixes_.insert(one.dim + " = " + in_dims(root));
+    }
+    for (const Expression* root : narrowed_)
+      if (!congruences_.count(root)) fixes_.insert(dim_text(symbol(root).dim, symbol(root).range));
+    for (const Symbol* one : related_)
+      if (identifier(one->dim)) fixes_.insert(one->dim + " = " + in_dims(final_form(one->expression)));
+  }
+
+  static std::string join(std::vector<std::string> parts, const char* separator) {
+    std::string out;
+    std::set<std::string> seen;
+    for (const std::string& part : parts) {
+      if (!seen.insert(part).second) continue;
+      if (!out.empty()) out += separator;
+      out += part;
+    }
+    return out;
+  }
+
+  std::string message() {
+    suggest();
+    std::string text;
+    auto section = [&](const char* head, const std::vector<std::string>& names, const std::vector<std::string>& lines) {
+      if (lines.empty()) return;
+      if (!text.empty()) text += "\n";
+      text +=
+          std::string(head) + " (" + join(names, ", ") + ")! For more information, run with TORCH_LOGS=\"+dynamic\".\n";
+      text += join(lines, "\n");
+    };
+    section("Constraints violated", violated_, violations_);
+    section("Specializations unexpectedly required", specialized_, specializations_);
+    if (!fixes_.empty()) text += "\nSuggested fixes:";
+    for (const std::string& fix : fixes_) text += "\n  " + fix;
+    return text + "\n";
+  }
+
+  ShapeEnv& env_;
+  const ConstraintOptions& options_;
+  std::map<const Expression*, int64_t> forced_;
+  std::vector<std::string> violated_, violations_, specialized_, specializations_;
+  std::vector<const Symbol*> related_;
+  std::set<const Expression*> narrowed_;
+  std::map<const Expression*, Congruence> congruences_;
+  std::set<std::string> fixes_;  // in the order of their names
+};
+
+}  // namespace
+
+std::optional<std::string> constraint_violation(ShapeEnv& env, const ConstraintOptions& options) {
+  return Checker(env, options).run();
+}
+
+void check_constraints(ShapeEnv& env, const ConstraintOptions& options) {
+  if (std::optional<std::string> text = constraint_violation(env, options)) throw ConstraintViolationError(*text);
+}
+
+Range exported_range(const Symbol& symbol) {
+  Range range = symbol.range;
+  if (!symbol.promised) return range;
+  if (range.lower == symbol.initial.lower) range.lower = symbol.promised->lower;
+  range.upper = std::min(range.upper, symbol.promised->upper);
+  return range;
+}
+
+Range exported_range(ShapeEnv& env, const Expression* a) {
+  auto scratch = make_counted<ShapeEnv>();
+  const Expression* same = translate(env.simplify(a), scratch->table(), [&](const Expression* one) {
+    const Symbol& symbol = env.symbol(one);
+    return scratch->declare_symbol(symbol.name, false, {}, exported_range(symbol));
+  });
+  return scratch->range(same);
+}
+
+}  // namespace umbra::sym
