@@ -4,6 +4,8 @@
 
 namespace umbra {
 
+constinit thread_local GradModeState detail::grad_mode_state;
+
 // ---- TensorImpl ----
 
 void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {

@@ -203,14 +203,22 @@ struct Run {
 
 // Views remember the tensor they were taken of, and pass through autograd from then on: an in-place change of one of them may give
 // all of them a history.
+ViewKind view_kind(const TensorImpl* of, bool several) {
+  if (of->view_base() && of->view_kind() != ViewKind::Plain) return of->view_kind();
+  if (is_inference_mode_enabled()) return ViewKind::Inference;
+  if (!is_grad_enabled()) return ViewKind::NoGrad;
+  return several ? ViewKind::MultiOutput : ViewKind::Plain;
+}
+
 void run_view(const Definition& d, Value* frame) {
   Tensor self = frame[0].tensor();
   d.view(frame);
-  if (self.impl()->is_inference()) return;
+  if (self.impl()->is_inference() || d.not_differentiable) return;
   const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
+  ViewKind kind = view_kind(self.impl(), frame[0].is_tensor_list());
   frame[0].each_tensor([&](TensorImpl* t) {
     if (t == self.impl()) return;
-    t->set_view_base(base);
+    t->set_view_base(base, kind);
     t->add_key(DispatchKey::Autograd);
   });
 }

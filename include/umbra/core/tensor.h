@@ -18,6 +18,7 @@
 #include "umbra/core/dispatch_key.h"
 #include "umbra/core/dtype.h"
 #include "umbra/core/error.h"
+#include "umbra/core/grad_mode.h"
 #include "umbra/core/intrusive.h"
 #include "umbra/core/scalar.h"
 #include "umbra/core/storage.h"
@@ -38,11 +39,17 @@ struct VersionCounter final : RefCounted {
   uint32_t version = 0;
 };
 
+/// How a view came to be; what autograd says when it is changed in place depends on it.
+enum class ViewKind : uint8_t { Plain, MultiOutput, NoGrad, Inference, CustomFunction };
+
 /// The metadata behind Tensor handles.
 class TensorImpl final : public RefCounted {
  public:
   TensorImpl(Storage storage, DType dtype, Device device, DispatchKeySet keys)
-      : storage_(std::move(storage)), dtype_(dtype), device_(device), keys_(keys) {}
+      : storage_(std::move(storage)), dtype_(dtype), device_(device), inference_(is_inference_mode_enabled()), keys_(keys) {
+    // Outside inference mode autograd has to see what is done to such a tensor, to refuse it.
+    if (inference_) keys_ |= DispatchKey::Autograd;
+  }
 
   int64_t dim() const { return dim_; }
   SymIntArrayRef sym_sizes() const { return {sizes_(), static_cast<size_t>(dim_)}; }
@@ -78,7 +85,15 @@ class TensorImpl final : public RefCounted {
 
   /// The tensor this one was taken of by a view operator: always the root, never a view itself.
   const IntrusivePtr<TensorImpl>& view_base() const { return view_base_; }
-  void set_view_base(IntrusivePtr<TensorImpl> base) { view_base_ = std::move(base); }
+  void set_view_base(IntrusivePtr<TensorImpl> base, ViewKind kind = ViewKind::Plain) {
+    view_base_ = std::move(base);
+    view_kind_ = kind;
+    view_version_ = view_base_ ? version() : 0;
+  }
+  ViewKind view_kind() const { return view_kind_; }
+  /// The version at which what autograd knows of this view was right; a later one means that its history has to be found anew.
+  uint32_t view_version() const { return view_version_; }
+  void set_view_version(uint32_t version) { view_version_ = version; }
 
   /// What the tensor's layer needs: the FakeMode of a fake tensor, the value behind a functional one.
   const IntrusivePtr<RefCounted>& layer_state() const { return layer_state_; }
@@ -115,7 +130,9 @@ class TensorImpl final : public RefCounted {
   int32_t dim_ = 0;
   DType dtype_;
   Device device_;
-  bool symbolic_ = false, conj_ = false, neg_ = false, wrapped_number_ = false, inference_ = false;
+  bool symbolic_ = false, conj_ = false, neg_ = false, wrapped_number_ = false, inference_;
+  ViewKind view_kind_ = ViewKind::Plain;
+  uint32_t view_version_ = 0;
   DispatchKeySet keys_;
   std::unique_ptr<AutogradMetaBase> autograd_;
   IntrusivePtr<VersionCounter> own_version_;

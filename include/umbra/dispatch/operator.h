@@ -1,6 +1,7 @@
 // An operator: its schema, what was defined for it, and its way through the layers.
 #pragma once
 
+#include <atomic>
 #include <functional>
 #include <memory>
 #include <string>
@@ -146,6 +147,7 @@ class Operator {
   LayerFunction layer_kernel(DispatchKey key) const { return kernels_[static_cast<int>(key)]; }
   /// Slots where a layer may keep what it derives for this operator (argument matchers, printed names).
   mutable void* python_slot = nullptr;
+  mutable std::atomic<const void*> autograd_slot{nullptr};
 
  private:
   Schema schema_;

@@ -1,0 +1,127 @@
+// A step of the backward pass. What an operator records, a custom function and the accumulation into a leaf are all nodes.
+#pragma once
+
+#include <functional>
+#include <memory>
+#include <mutex>
+#include <string>
+#include <vector>
+
+#include "umbra/core/tensor.h"
+
+namespace umbra::autograd {
+
+class Node;
+
+/// Gradients by position; an undefined one means none.
+using Gradients = std::vector<Tensor>;
+
+/// Where a gradient goes: a node, and which of its inputs.
+struct Edge {
+  IntrusivePtr<Node> node;
+  uint32_t input = 0;
+  explicit operator bool() const { return static_cast<bool>(node); }
+};
+
+/// What the gradient that flows into a node must look like: the metadata of the forward output it belongs to.
+struct InputMetadata {
+  SymShape sizes;
+  DType dtype = DType::Undefined;
+  Device device;
+  bool defined = false;
+
+  InputMetadata() = default;
+  explicit InputMetadata(const Tensor& output);
+};
+
+/// Sees a tensor's gradient; what it returns takes its place, unless undefined.
+using TensorHook = std::function<Tensor(const Tensor& gradient)>;
+/// Sees what flows into a node before it runs; a result that is not empty takes its place.
+using NodePreHook = std::function<Gradients(const Gradients& incoming)>;
+/// Sees what a node gave for what flowed in; a result that is not empty takes the place of what it gave.
+using NodePostHook = std::function<Gradients(const Gradients& given, const Gradients& incoming)>;
+using HookId = uint64_t;
+
+/// Hooks by id, in the order of registration.
+template <class F> class HookList {
+ public:
+  void add(HookId id, F hook) { hooks_.emplace_back(id, std::move(hook)); }
+  bool remove(HookId id) {
+    return std::erase_if(hooks_, [&](const auto& h) { return h.first == id; }) > 0;
+  }
+  bool empty() const { return hooks_.empty(); }
+  /// Visits a copy: a hook may remove itself.
+  template <class V> void each(V&& visit) const {
+    if (hooks_.empty()) return;
+    auto copy = hooks_;
+    for (auto& [id, hook] : copy) visit(hook);
+  }
+
+ private:
+  std::vector<std::pair<HookId, F>> hooks_;
+};
+HookId next_hook_id();
+
+class Node : public RefCounted {
+ public:
+  /// Later nodes run first in a backward pass.
+  explicit Node(uint64_t sequence_number = next_sequence_number());
+  ~Node() override;
+
+  /// "MulBackward0".
+  virtual std::string name() const = 0;
+  /// Gradients of the forward outputs to gradients of the forward inputs, one for each edge.
+  virtual Gradients apply(Gradients incoming) = 0;
+  /// Lets go of what was saved for the backward pass.
+  virtual void release_saved() {}
+
+  const std::vector<Edge>& next_edges() const { return next_edges_; }
+  void add_edge(Edge edge) { next_edges_.push_back(std::move(edge)); }
+  void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
+  /// Whether the gradient along an edge is wanted in the backward pass that is running.
+  bool needs(size_t edge) const;
+
+  const std::vector<InputMetadata>& inputs() const { return inputs_; }
+  uint32_t add_input(InputMetadata metadata);
+  uint64_t sequence_number() const { return sequence_number_; }
+
+  /// A hook on the gradient that flows into one input: what Tensor hooks are. They run before those of the node.
+  HookId add_tensor_hook(uint32_t input, TensorHook hook);
+  HookId add_pre_hook(NodePreHook hook);
+  HookId add_post_hook(NodePostHook hook);
+  bool remove_hook(HookId id);
+  /// The tensor keeps the gradient that flows into this input in its `grad`.
+  void retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor);
+  void stop_retaining(const TensorImpl* tensor);
+
+  // What the engine calls around apply().
+  virtual void run_tensor_hooks(Gradients& incoming);
+  void run_pre_hooks(Gradients& incoming) const;
+  void run_post_hooks(Gradients& given, const Gradients& incoming) const;
+  bool has_post_hooks() const { return hooks_ && !hooks_->post.empty(); }
+
+  static uint64_t next_sequence_number();
+
+ protected:
+  void release_resources() override;
+
+ private:
+  struct Hooks {
+    struct OnTensor {
+      uint32_t input;
+      TensorHook hook;
+    };
+    HookList<OnTensor> tensor;
+    HookList<NodePreHook> pre;
+    HookList<NodePostHook> post;
+    std::vector<std::pair<uint32_t, WeakPtr<TensorImpl>>> retained;
+  };
+  Hooks& hooks();
+
+  uint64_t sequence_number_;
+  std::vector<Edge> next_edges_;
+  std::vector<InputMetadata> inputs_;
+  std::unique_ptr<Hooks> hooks_;
+};
+
+}  // namespace umbra::autograd

@@ -1,0 +1,305 @@
+// The backward pass: nodes run on the calling thread, latest first, each once all gradients that flow into it are there.
+#include <algorithm>
+#include <unordered_map>
+
+#include "autograd/accumulate.h"
+#include "autograd/meta.h"
+#include "umbra/dispatch/dispatcher.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+namespace {
+
+/// Gradients come out of formulas in whatever shape broadcasting gave; here they take that of the input they belong to.
+Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const InputMetadata& expected) {
+  SymIntArrayRef sizes = expected.sizes, have = gradient.sym_sizes();
+  bool same = sizes.size() == have.size() && std::equal(sizes.begin(), sizes.end(), have.begin(), [](SymInt a, SymInt b) { return a.same(b); });
+  if (!same && !(sizes == have)) {
+    size_t leading = have.size() - std::min(have.size(), sizes.size());
+    bool expandable = sizes.size() <= have.size();
+    std::vector<int64_t> summed;
+    for (size_t d = 0; expandable && d < have.size(); ++d) {
+      if (d < leading) summed.push_back(static_cast<int64_t>(d));
+      else if (sizes[d - leading] == have[d]) continue;
+      else if (sizes[d - leading] == 1) summed.push_back(static_cast<int64_t>(d));
+      else expandable = false;
+    }
+    if (!expandable)
+      fail("Function ", node.name(), " returned an invalid gradient at index ", index, " - got ", to_string(have),
+           " but expected shape compatible with ", to_string(sizes));
+    gradient = sum(gradient, IntArrayRef(summed), true);
+    if (leading > 0) gradient = gradient.view(sizes);
+  }
+  if (gradient.is_complex() && !is_complex(expected.dtype)) gradient = real(gradient);
+  if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
+  return gradient;
+}
+
+/// The sum of gradients that meet at an input. In place where nobody else can see the difference.
+Tensor accumulate(Tensor sum, const Tensor& gradient) {
+  TensorImpl* impl = sum.impl();
+  bool plain = !is_grad_enabled() && dispatch_state().include.empty() && impl->keys() == DispatchKeySet(DispatchKey::CPU);
+  bool alone = impl->use_count() == 1 && sum.storage()->use_count() == 1 && !meta_of(impl);
+  if (plain && alone && sum.dtype() == gradient.dtype() && sum.sym_sizes() == gradient.sym_sizes() && sum.is_non_overlapping_and_dense())
+    return sum.add_(gradient);
+  return sum.add(gradient);
+}
+
+/// One backward pass.
+class Pass {
+ public:
+  Pass(BackwardOptions options, const std::vector<Edge>* inputs) : options_(options), inputs_(inputs) {}
+
+  Gradients run(const std::vector<Edge>& roots, Gradients root_gradients);
+
+  /// Whether anything is wanted from this node.
+  bool wants(Node* node) const {
+    auto found = states_.find(node);
+    return found != states_.end() && found->second.needed;
+  }
+  const BackwardOptions& options() const { return options_; }
+
+ private:
+  struct Capture {
+    uint32_t input;
+    size_t result;
+  };
+  struct State {
+    int dependencies = 0;     // nodes that have still to run before this one
+    bool needed = true;       // on a way to an input
+    bool runs = true;         // leads further than to a capture here
+    Gradients incoming;
+    std::vector<Capture> captures;
+  };
+  struct Later {
+    bool operator()(const IntrusivePtr<Node>& a, const IntrusivePtr<Node>& b) const {
+      return a->sequence_number() < b->sequence_number();
+    }
+  };
+
+  void discover(const std::vector<Edge>& roots);
+  void find_needed(const std::vector<Node*>& finished);
+  void deliver(const Edge& edge, Tensor gradient);
+  void run_node(const IntrusivePtr<Node>& node);
+  void enqueue(const IntrusivePtr<Node>& node) {
+    ready_.push_back(node);
+    std::push_heap(ready_.begin(), ready_.end(), Later());
+  }
+
+  BackwardOptions options_;
+  const std::vector<Edge>* inputs_;  // null: all leaves
+  std::unordered_map<Node*, State> states_;
+  std::vector<IntrusivePtr<Node>> ready_;
+  Gradients results_;
+};
+
+thread_local Pass* g_pass = nullptr;
+
+/// Makes a pass the running one for a scope; passes may nest.
+class Running {
+ public:
+  explicit Running(Pass* pass) : before_(std::exchange(g_pass, pass)) {}
+  ~Running() { g_pass = before_; }
+
+ private:
+  Pass* before_;
+};
+
+// Counts, for every node that can be reached, on how many others it has to wait.
+void Pass::discover(const std::vector<Edge>& roots) {
+  struct Visit {
+    Node* node;
+    size_t next = 0;
+  };
+  std::vector<Visit> path;
+  std::vector<Node*> finished;
+  auto visit = [&](Node* node) {
+    if (states_.try_emplace(node).second) path.push_back({node});
+  };
+  for (const Edge& root : roots) {
+    visit(root.node.get());
+    while (!path.empty()) {
+      Visit& top = path.back();
+      const std::vector<Edge>& edges = top.node->next_edges();
+      if (top.next == edges.size()) {
+        if (inputs_) finished.push_back(top.node);
+        path.pop_back();
+        continue;
+      }
+      Node* next = edges[top.next++].node.get();
+      if (!next) continue;
+      visit(next);
+      ++states_[next].dependencies;
+    }
+  }
+  if (inputs_) find_needed(finished);
+}
+
+// `finished` has every node after all those it leads to.
+void Pass::find_needed(const std::vector<Node*>& finished) {
+  for (size_t i = 0; i < inputs_->size(); ++i) {
+    auto found = states_.find((*inputs_)[i].node.get());
+    if (found != states_.end()) found->second.captures.push_back({(*inputs_)[i].input, i});
+  }
+  for (Node* node : finished) {
+    State& state = states_[node];
+    state.runs = false;
+    for (const Edge& e : node->next_edges()) state.runs |= e && states_[e.node.get()].needed;
+    state.needed = state.runs || !state.captures.empty();
+  }
+}
+
+void Pass::deliver(const Edge& edge, Tensor gradient) {
+  State& state = states_[edge.node.get()];
+  if (state.incoming.empty()) state.incoming.resize(std::max<size_t>(edge.node->inputs().size(), edge.input + 1));
+  Tensor& place = state.incoming[edge.input];
+  if (!gradient.defined()) return;
+  place = place.defined() ? accumulate(std::move(place), gradient) : std::move(gradient);
+}
+
+void Pass::run_node(const IntrusivePtr<Node>& node) {
+  State& state = states_[node.get()];
+  Gradients incoming = std::move(state.incoming);
+  incoming.resize(std::max(incoming.size(), node->inputs().size()));
+  node->run_tensor_hooks(incoming);
+  for (const Capture& c : state.captures) results_[c.result] = incoming[c.input];
+  if (!state.runs) return;
+
+  node->run_pre_hooks(incoming);
+  Gradients seen;
+  if (node->has_post_hooks()) seen = incoming;
+  Gradients given = node->apply(std::move(incoming));
+  node->run_post_hooks(given, seen);
+  if (!options_.retain_graph) node->release_saved();
+
+  const std::vector<Edge>& edges = node->next_edges();
+  if (given.size() < edges.size()) given.resize(edges.size());
+  for (size_t i = 0; i < edges.size(); ++i) {
+    const Edge& edge = edges[i];
+    if (!edge) continue;
+    State& next = states_[edge.node.get()];
+    --next.dependencies;
+    if (!next.needed) continue;
+    Tensor gradient = std::move(given[i]);
+    if (gradient.defined()) {
+      const InputMetadata& expected = edge.node->inputs().at(edge.input);
+      if (expected.defined) gradient = fit_gradient(*node, i, std::move(gradient), expected);
+    }
+    deliver(edge, std::move(gradient));
+    if (next.dependencies == 0) enqueue(edge.node);
+  }
+}
+
+Gradients Pass::run(const std::vector<Edge>& roots, Gradients root_gradients) {
+  if (inputs_) results_.resize(inputs_->size());
+  discover(roots);
+  Running running(this);
+  SetGradEnabled grad_mode(options_.create_graph);
+  for (size_t i = 0; i < roots.size(); ++i) deliver(roots[i], std::move(root_gradients[i]));
+  for (size_t i = 0; i < roots.size(); ++i) {
+    Node* node = roots[i].node.get();
+    bool first = std::none_of(roots.begin(), roots.begin() + i, [&](const Edge& e) { return e.node.get() == node; });
+    const State& state = states_[node];
+    if (first && state.dependencies == 0 && state.needed) enqueue(roots[i].node);
+  }
+  while (!ready_.empty()) {
+    std::pop_heap(ready_.begin(), ready_.end(), Later());
+    IntrusivePtr<Node> node = std::move(ready_.back());
+    ready_.pop_back();
+    run_node(node);
+    release_iteratively(std::move(node));
+  }
+  return std::move(results_);
+}
+
+// ---- arguments in users' terms ----
+
+Gradients make_root_gradients(TensorList outputs, TensorList given) {
+  Gradients gradients;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    const Tensor& output = outputs[i];
+    Tensor gradient = i < given.size() ? given[i] : Tensor();
+    if (gradient.defined()) {
+      check(gradient.sym_sizes() == output.sym_sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(",
+            to_string(gradient.sym_sizes()), ") and output[", i, "] has a shape of torch.Size(", to_string(output.sym_sizes()), ").");
+      check(gradient.is_complex() == output.is_complex(),
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
+            "] has a dtype of ", gradient.dtype(), " and output[", i, "] has a dtype of ", output.dtype(), ".");
+    } else if (output.requires_grad()) {
+      check(output.sym_numel() == 1, "grad can be implicitly created only for scalar outputs");
+      check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ", output.dtype());
+      gradient = ones_like(output);
+    }
+    gradients.push_back(std::move(gradient));
+  }
+  return gradients;
+}
+
+std::vector<Edge> root_edges(TensorList outputs) {
+  std::vector<Edge> roots;
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    Edge edge = gradient_edge(outputs[i]);
+    check(static_cast<bool>(edge), "element ", i, " of tensors does not require grad and does not have a grad_fn");
+    roots.push_back(std::move(edge));
+  }
+  return roots;
+}
+
+void check_counts(TensorList outputs, TensorList gradients) {
+  check(!outputs.empty(), "grad requires non-empty outputs.");
+  check(gradients.empty() || gradients.size() == outputs.size(), "got ", outputs.size(), " tensors and ", gradients.size(), " gradients");
+}
+
+}  // namespace
+
+bool Node::needs(size_t edge) const {
+  const Edge& e = next_edges_[edge];
+  return e && (!g_pass || g_pass->wants(e.node.get()));
+}
+
+const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
+
+std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
+                                  BackwardOptions options) {
+  return Pass(options, &inputs).run(roots, std::move(root_gradients));
+}
+
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options, bool allow_unused) {
+  check_counts(outputs, grad_outputs);
+  options.retain_graph |= options.create_graph;
+  Gradients gradients = make_root_gradients(outputs, grad_outputs);
+  std::vector<Edge> roots = root_edges(outputs), edges;
+  for (const Tensor& input : inputs) {
+    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
+    edges.push_back(gradient_edge(input));
+  }
+  std::vector<Tensor> results = Pass(options, &edges).run(roots, std::move(gradients));
+  for (size_t i = 0; i < results.size(); ++i)
+    check(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i,
+          " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
+  return results;
+}
+
+void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions options, TensorList inputs) {
+  check_counts(outputs, grad_outputs);
+  options.retain_graph |= options.create_graph;
+  Gradients gradients = make_root_gradients(outputs, grad_outputs);
+  std::vector<Edge> roots = root_edges(outputs);
+  if (inputs.empty()) {
+    Pass(options, nullptr).run(roots, std::move(gradients));
+    return;
+  }
+  // Gradients of the chosen inputs alone; they are added to `grad` as the accumulators of leaves do it.
+  std::vector<Edge> edges;
+  for (const Tensor& input : inputs) {
+    check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
+    edges.push_back(gradient_edge(input));
+  }
+  Gradients found = Pass(options, &edges).run(roots, std::move(gradients));
+  SetGradEnabled grad_mode(options.create_graph);
+  for (size_t i = 0; i < inputs.size(); ++i)
+    if (found[i].defined()) accumulate_grad(inputs[i], std::move(found[i]));
+}
+
+}  // namespace umbra::autograd

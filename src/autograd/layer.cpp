@@ -1,0 +1,183 @@
+// Every operator's way through autograd. Most calls have nothing to record and go straight on; the others get a node that keeps what
+// the gradient formulas of the operator name.
+#include "autograd/layer.h"
+
+#include "autograd/operator_node.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+namespace {
+
+/// What the arguments of a call ask of autograd.
+struct Request {
+  bool grad = false, tangent = false;
+};
+
+Request request_of(const Operator& op, const Value* frame) {
+  Request request;
+  bool grad_mode = is_grad_enabled();
+  int level = active_forward_level();
+  if (!grad_mode && level == 0) return request;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](const TensorImpl* t) {
+      request.grad |= grad_mode && requires_grad(t);
+      request.tangent |= level > 0 && top_tangent(t);
+    });
+  return request;
+}
+
+void refuse_inference_mutation(const Operator& op, const Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (!op.schema().arguments[i].alias.write) continue;
+    frame[i].each_tensor([](const TensorImpl* t) {
+      check(!t->is_inference(),
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
+            "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
+    });
+  }
+}
+
+void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
+  if (op.is_mutable()) refuse_inference_mutation(op, frame);
+  Request request = request_of(op, frame);
+  DispatchKeySet below = keys.below(DispatchKey::Autograd);
+  if (__builtin_expect(request.tangent, 0)) return run_with_tangents(op, below, frame);
+  if (request.grad) return run_recorded(op, below, frame);
+  ExcludeKeys guard(DispatchKey::Autograd);
+  op.redispatch(below, frame);
+}
+
+const RegisterLayer kAutograd(DispatchKey::Autograd, autograd_layer);
+
+// ---- recording ----
+
+/// One recorded call, step by step.
+class Recording {
+ public:
+  Recording(const Operator& op, Value* frame) : op_(op), plan_(plan_for(op)), frame_(frame) {}
+
+  void run(DispatchKeySet keys) {
+    if (op_.has_out()) refuse_out();
+    if (!any_differentiable()) return redispatch(keys);
+    if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
+    make_node();
+    Tensor self = op_.is_inplace() ? frame_[0].tensor() : Tensor();
+    redispatch(keys);
+    if (op_.is_inplace()) return set_inplace_history(self);
+    set_output_history();
+    if (operator_node_) operator_node_->save_results(frame_);
+  }
+
+ private:
+  void redispatch(DispatchKeySet keys) {
+    ExcludeKeys guard(DispatchKey::Autograd);
+    op_.redispatch(keys, frame_);
+  }
+
+  void refuse_out() const {
+    fail(op_.schema().name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                            "requires grad.");
+  }
+
+  /// Whether the result depends on a tensor that requires gradients in a way that has a derivative.
+  bool any_differentiable() const {
+    if (plan_.definition->not_differentiable && !plan_.cuts_history) return false;
+    if (!plan_.is_differentiable()) return plan_.cuts_history ? requires_grad(frame_[0].tensor_impl()) : true;
+    for (size_t i = 0; i < op_.argument_count(); ++i) {
+      if (plan_.formula[i] < 0) continue;
+      bool any = false;
+      frame_[i].each_tensor([&](const TensorImpl* t) { any |= requires_grad(t); });
+      if (any) return true;
+    }
+    return false;
+  }
+
+  void make_node() {
+    if (!plan_.is_differentiable() && !plan_.cuts_history) {
+      node_ = make_counted<NotImplementedNode>(op_);
+      return add_all_edges();
+    }
+    operator_node_ = make_counted<OperatorNode>(op_, plan_);
+    node_ = operator_node_;
+    operator_node_->set_needed(add_edges());
+    if (op_.is_inplace() && operator_node_->saves_argument(0)) {
+      // The formula is about what was there before.
+      Frame arguments(op_, frame_);
+      arguments[0] = Value(copy_with_history(frame_[0].tensor_ref()));
+      operator_node_->save_arguments(arguments.data());
+    } else {
+      operator_node_->save_arguments(frame_);
+    }
+  }
+
+  /// One edge for each tensor of each argument with a formula; which formulas are needed follows.
+  uint64_t add_edges() {
+    uint64_t needed = 0;
+    for (size_t i = 0; i < op_.argument_count(); ++i) {
+      int formula = plan_.formula[i];
+      if (formula < 0) continue;
+      auto add = [&](const Tensor& t) {
+        Edge edge = t.defined() ? gradient_edge(t) : Edge();
+        if (edge) needed |= uint64_t{1} << formula;
+        node_->add_edge(std::move(edge));
+      };
+      if (!op_.schema().arguments[i].type.list) {
+        add(frame_[i].tensor_ref());
+        continue;
+      }
+      TensorList list = frame_[i].is_none() ? TensorList() : frame_[i].tensor_list();
+      operator_node_->add_list_length(list.size());
+      for (const Tensor& t : list) add(t);
+    }
+    return needed;
+  }
+
+  void add_all_edges() {
+    for (size_t i = 0; i < op_.argument_count(); ++i)
+      frame_[i].each_tensor([&](TensorImpl* t) { node_->add_edge(gradient_edge(Tensor(IntrusivePtr<TensorImpl>(t)))); });
+  }
+
+  static Tensor copy_with_history(const Tensor& self) { return self.clone(); }
+
+  void set_inplace_history(const Tensor& self) {
+    rebase_history(self, node_);
+    if (!operator_node_) return;
+    operator_node_->save_results(frame_);
+    if (self.is_view()) operator_node_->set_rebased(grad_fn(Tensor(self.impl()->view_base())));
+  }
+
+  void set_output_history() {
+    if (plan_.list_result) {
+      for (const Tensor& t : frame_[0].tensor_list()) set_one(t, true);
+      return;
+    }
+    const std::vector<bool>& marks = plan_.definition->differentiable_outputs;
+    for (size_t i = 0; i < op_.return_count(); ++i) {
+      if (!frame_[i].is_tensor()) node_->add_input({});
+      else set_one(frame_[i].tensor_ref(), marks.empty() || marks[i]);
+    }
+  }
+
+  void set_one(const Tensor& output, bool differentiable) {
+    if (!output.defined() || !differentiable || !is_differentiable(output.dtype())) {
+      node_->add_input({});
+      return;
+    }
+    // What the operator made by views of its own is a new tensor all the same.
+    if (!op_.is_view()) output.impl()->set_view_base(nullptr);
+    set_history(output, node_);
+  }
+
+  const Operator& op_;
+  const Plan& plan_;
+  Value* frame_;
+  IntrusivePtr<Node> node_;
+  IntrusivePtr<OperatorNode> operator_node_;
+};
+
+}  // namespace
+
+void run_recorded(const Operator& op, DispatchKeySet keys, Value* frame) { Recording(op, frame).run(keys); }
+
+}  // namespace umbra::autograd

@@ -1,0 +1,67 @@
+// What autograd keeps about a tensor.
+#pragma once
+
+#include "umbra/autograd/autograd.h"
+
+namespace umbra::autograd {
+
+/// The tensor's derivative along a direction, at one level of forward mode.
+struct Tangent {
+  int level;
+  Tensor value;
+};
+
+struct AutogradMeta final : AutogradMetaBase {
+  bool requires_grad = false;  // of a leaf; a tensor with a grad_fn requires gradients by that
+  bool retains_grad = false;
+  uint32_t output_number = 0;
+  IntrusivePtr<Node> grad_fn;
+  Tensor grad;
+
+  /// What few tensors have.
+  struct Rare {
+    WeakPtr<Node> accumulator;
+    HookList<TensorHook> hooks;  // of a leaf; those of other tensors are kept by their grad_fn
+    HookList<std::function<void(const Tensor&)>> post_accumulate;
+    std::vector<Tangent> tangents;
+  };
+  std::unique_ptr<Rare> rare;
+  Rare& rarely() {
+    if (!rare) rare = std::make_unique<Rare>();
+    return *rare;
+  }
+  ~AutogradMeta() override;
+};
+
+inline AutogradMeta* meta_of(const TensorImpl* t) { return static_cast<AutogradMeta*>(t->autograd_meta()); }
+/// The tensor's, made if there is none. From here on autograd sees calls with the tensor.
+AutogradMeta& ensure_meta(TensorImpl* t);
+
+inline bool has_own_history(const TensorImpl* t) {
+  const AutogradMeta* m = meta_of(t);
+  return m && (m->requires_grad || m->grad_fn);
+}
+inline bool requires_grad(const TensorImpl* t) {
+  if (has_own_history(t)) return true;
+  return t->view_base() && has_own_history(t->view_base().get()) && is_differentiable(t->dtype());
+}
+
+/// Drops a reference to a node without recursion, however long the chain that ends with it.
+void release_iteratively(IntrusivePtr<Node> node);
+
+/// A tensor over the same memory that knows nothing of autograd. Layers below see it as a `detach` where they have to.
+Tensor share_data(const Tensor& tensor);
+
+/// The name by which messages call the operator behind a node: "Add" for "AddBackward0".
+std::string forward_name(const Node& node);
+
+// ---- views (views.cpp) ----
+
+/// The grad_fn of a view, found anew if its base was changed since.
+IntrusivePtr<Node> view_grad_fn(const Tensor& view);
+/// The node that leads from a view to its base, whose history is `base_node`: what rebase_history made.
+IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view);
+/// An error, in PyTorch's words, if the tensor may not be changed in place by something that is recorded.
+void check_inplace(const Tensor& tensor);
+
+}  // namespace umbra::autograd

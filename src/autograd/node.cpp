@@ -1,0 +1,131 @@
+#include "umbra/autograd/node.h"
+
+#include <atomic>
+
+#include "autograd/meta.h"
+
+namespace umbra::autograd {
+
+InputMetadata::InputMetadata(const Tensor& output)
+    : sizes(output.sym_sizes()), dtype(output.dtype()), device(output.device()), defined(true) {}
+
+HookId next_hook_id() {
+  static std::atomic<HookId> next{1};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+// ---- letting go of long chains ----
+
+namespace {
+// The references that the destruction now running on this thread has still to drop; null when none is running.
+constinit thread_local std::vector<IntrusivePtr<Node>>* g_released = nullptr;
+}  // namespace
+
+void release_iteratively(IntrusivePtr<Node> node) {
+  if (!node) return;
+  if (g_released) {
+    g_released->push_back(std::move(node));
+    return;
+  }
+  if (node->use_count() > 1) return;  // others hold it: nothing is destroyed here
+  std::vector<IntrusivePtr<Node>> pending;
+  pending.push_back(std::move(node));
+  g_released = &pending;
+  while (!pending.empty()) {
+    IntrusivePtr<Node> last = std::move(pending.back());
+    pending.pop_back();
+    last = nullptr;  // its destructor adds what it held to the list
+  }
+  g_released = nullptr;
+}
+
+// ---- Node ----
+
+// One count for all threads, so that a graph recorded by several of them is ordered too.
+uint64_t Node::next_sequence_number() {
+  static std::atomic<uint64_t> next{0};
+  return next.fetch_add(1, std::memory_order_relaxed);
+}
+
+Node::Node(uint64_t sequence_number) : sequence_number_(sequence_number) {}
+
+Node::~Node() { Node::release_resources(); }
+
+void Node::release_resources() {
+  for (Edge& edge : next_edges_) release_iteratively(std::move(edge.node));
+  next_edges_.clear();
+  hooks_.reset();
+}
+
+uint32_t Node::add_input(InputMetadata metadata) {
+  inputs_.push_back(std::move(metadata));
+  return static_cast<uint32_t>(inputs_.size() - 1);
+}
+
+Node::Hooks& Node::hooks() {
+  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  return *hooks_;
+}
+
+HookId Node::add_tensor_hook(uint32_t input, TensorHook hook) {
+  HookId id = next_hook_id();
+  hooks().tensor.add(id, {input, std::move(hook)});
+  return id;
+}
+
+HookId Node::add_pre_hook(NodePreHook hook) {
+  HookId id = next_hook_id();
+  hooks().pre.add(id, std::move(hook));
+  return id;
+}
+
+HookId Node::add_post_hook(NodePostHook hook) {
+  HookId id = next_hook_id();
+  hooks().post.add(id, std::move(hook));
+  return id;
+}
+
+bool Node::remove_hook(HookId id) {
+  return hooks_ && (hooks_->tensor.remove(id) || hooks_->pre.remove(id) || hooks_->post.remove(id));
+}
+
+void Node::retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor) { hooks().retained.emplace_back(input, std::move(tensor)); }
+
+void Node::stop_retaining(const TensorImpl* tensor) {
+  if (hooks_) std::erase_if(hooks_->retained, [&](const auto& r) { return r.second.identity() == tensor; });
+}
+
+void Node::run_tensor_hooks(Gradients& incoming) {
+  if (!hooks_) return;
+  hooks_->tensor.each([&](const Hooks::OnTensor& h) {
+    Tensor& gradient = incoming[h.input];
+    if (!gradient.defined()) return;
+    Tensor changed = h.hook(gradient);
+    if (changed.defined()) gradient = std::move(changed);
+  });
+  for (auto& [input, weak] : hooks_->retained) {
+    IntrusivePtr<TensorImpl> tensor = weak.lock();
+    const Tensor& gradient = incoming[input];
+    if (!tensor || !gradient.defined()) continue;
+    Tensor& kept = ensure_meta(tensor.get()).grad;
+    kept = kept.defined() ? kept.add(gradient) : gradient.clone();
+  }
+}
+
+void Node::run_pre_hooks(Gradients& incoming) const {
+  if (!hooks_) return;
+  hooks_->pre.each([&](const NodePreHook& hook) {
+    Gradients changed = hook(incoming);
+    if (!changed.empty()) incoming = std::move(changed);
+  });
+}
+
+void Node::run_post_hooks(Gradients& given, const Gradients& incoming) const {
+  if (!hooks_) return;
+  hooks_->post.each([&](const NodePostHook& hook) {
+    Gradients changed = hook(given, incoming);
+    if (!changed.empty()) given = std::move(changed);
+  });
+}
+
+}  // namespace umbra::autograd

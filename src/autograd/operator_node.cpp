@@ -1,0 +1,218 @@
+#include "autograd/operator_node.h"
+
+#include "autograd/meta.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+using Kind = GradientSource::Kind;
+
+namespace {
+
+bool is_tensor_argument(const Operator& op, int i) { return op.schema().arguments[i].type.base == SchemaType::Base::Tensor; }
+
+bool holds_tensors(const Operator& op, const GradientSource& s) {
+  return s.kind == Kind::Result || (s.kind == Kind::Argument && is_tensor_argument(op, s.index));
+}
+
+}  // namespace
+
+template <class F> void OperatorNode::each_needed(F&& visit) const {
+  size_t slot = 0;
+  const std::vector<Gradient>& gradients = plan_.definition->gradients;
+  for (size_t f = 0; f < plan_.gradient_count; ++f) {
+    if (!(needed_ >> f & 1)) continue;
+    visit(gradients[f], slot);
+    slot += gradients[f].sources.size();
+  }
+}
+
+// ---- saving ----
+
+bool OperatorNode::saves_argument(int argument) const {
+  bool saves = false;
+  each_needed([&](const Gradient& g, size_t) {
+    for (const GradientSource& s : g.sources) saves |= s.kind == Kind::Argument && s.index == argument;
+  });
+  return saves;
+}
+
+Value OperatorNode::save(const Value& value, bool is_output) {
+  auto keep = [&](const Tensor& t) -> int64_t {
+    if (!t.defined()) return -1;
+    tensors_.emplace_back(t, is_output);
+    return static_cast<int64_t>(tensors_.size()) - 1;
+  };
+  if (value.is_tensor()) return keep(value.tensor_ref());
+  if (value.is_tensor_list()) {
+    std::vector<int64_t> positions;
+    for (const Tensor& t : value.tensor_list()) positions.push_back(keep(t));
+    return positions;
+  }
+  if (value.is_list()) {
+    std::vector<Value> items;
+    for (const Value& v : value.list()) items.push_back(save(v, is_output));
+    return items;
+  }
+  return Value();
+}
+
+void OperatorNode::save_arguments(const Value* frame) {
+  size_t count = 0;
+  each_needed([&](const Gradient& g, size_t) { count += g.sources.size(); });
+  values_.resize(count);
+  std::vector<std::pair<int, size_t>> kept;  // arguments whose tensors are saved already, and in which slot
+  auto save_once = [&](int argument, size_t slot) {
+    for (auto& [other, place] : kept)
+      if (other == argument) return values_[place];
+    kept.emplace_back(argument, slot);
+    return save(frame[argument], false);
+  };
+  each_needed([&](const Gradient& g, size_t slot) {
+    for (const GradientSource& s : g.sources) {
+      Value& value = values_[slot];
+      switch (s.kind) {
+        case Kind::Argument: value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index]; break;
+        case Kind::Sizes: value = Value(frame[s.index].tensor_ref().sym_sizes().vec()); break;
+        case Kind::Strides: value = Value(frame[s.index].tensor_ref().sym_strides().vec()); break;
+        case Kind::Offset: value = Value(frame[s.index].tensor_ref().sym_storage_offset()); break;
+        case Kind::DTypeOf: value = Value(frame[s.index].tensor_ref().dtype()); break;
+        case Kind::DeviceOf: value = Value(frame[s.index].tensor_ref().device()); break;
+        case Kind::Grad:
+        case Kind::Result:
+        case Kind::NeedsInput: break;
+      }
+      ++slot;
+    }
+  });
+}
+
+void OperatorNode::save_results(const Value* frame) {
+  std::vector<std::pair<int, size_t>> kept;
+  each_needed([&](const Gradient& g, size_t slot) {
+    for (const GradientSource& s : g.sources) {
+      if (s.kind == Kind::Result) {
+        auto found = std::find_if(kept.begin(), kept.end(), [&](auto& k) { return k.first == s.index; });
+        values_[slot] = found != kept.end() ? values_[found->second] : save(frame[s.index], true);
+        kept.emplace_back(s.index, slot);
+      }
+      ++slot;
+    }
+  });
+}
+
+void OperatorNode::set_rebased(const IntrusivePtr<Node>& base_node) {
+  each_needed([&](const Gradient& g, size_t slot) {
+    for (const GradientSource& s : g.sources) {
+      if (s.kind == Kind::Result && values_[slot].is_int() && values_[slot].to_int() >= 0)
+        tensors_[values_[slot].to_int()].set_rebased(base_node);
+      ++slot;
+    }
+  });
+}
+
+void OperatorNode::release_saved() {
+  for (SavedTensor& t : tensors_) t.release();
+}
+
+void OperatorNode::release_resources() {
+  tensors_.clear();
+  values_.clear();
+  Node::release_resources();
+}
+
+// ---- the backward pass ----
+
+OperatorNode::Range OperatorNode::edges_of(int argument) const {
+  size_t first = 0, lists = 0;
+  for (int i = 0;; ++i) {
+    if (plan_.formula[i] < 0) continue;
+    size_t count = op_.schema().arguments[i].type.list ? list_lengths_[lists++] : 1;
+    if (i == argument) return {first, count};
+    first += count;
+  }
+}
+
+bool OperatorNode::needs_argument(int argument) const {
+  Range range = edges_of(argument);
+  for (size_t i = 0; i < range.count; ++i)
+    if (needs(range.first + i)) return true;
+  return false;
+}
+
+Value OperatorNode::restore(const Value& saved) const {
+  IntrusivePtr<Node> self(const_cast<OperatorNode*>(this));
+  auto tensor = [&](int64_t position) { return position < 0 ? Tensor() : tensors_[position].unpack(self); };
+  if (saved.is_int()) return Value(tensor(saved.to_int()));
+  if (saved.is_int_list()) {
+    std::vector<Tensor> tensors;
+    for (SymInt position : saved.int_list()) tensors.push_back(tensor(position.value()));
+    return tensors;
+  }
+  if (saved.is_list()) {
+    std::vector<Value> items;
+    for (const Value& v : saved.list()) items.push_back(restore(v));
+    return items;
+  }
+  return Value();
+}
+
+// Outputs that took no part have no gradient. Formulas over a list of gradients get zeros there, so that they need not care.
+Value OperatorNode::incoming_value(const Gradients& incoming, int index) const {
+  if (!plan_.list_result) return Value::borrow(incoming[index]);
+  std::vector<Tensor> gradients = incoming;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const InputMetadata& m = inputs()[i];
+    if (!gradients[i].defined()) gradients[i] = zeros(m.sizes, {.dtype = m.dtype, .device = m.device});
+  }
+  return gradients;
+}
+
+Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming) const {
+  const GradientSource& s = gradient.sources[source];
+  if (s.kind == Kind::Grad) return incoming_value(incoming, s.index);
+  if (s.kind == Kind::NeedsInput) {
+    std::vector<bool> needed;
+    for (int argument : gradient.inputs) needed.push_back(needs_argument(argument));
+    return needed;
+  }
+  return holds_tensors(op_, s) ? restore(values_[slot]) : Value::borrow(values_[slot]);
+}
+
+void OperatorNode::run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Gradients& out) const {
+  Frame frame(std::max(gradient.sources.size(), gradient.inputs.size()));
+  for (size_t i = 0; i < gradient.sources.size(); ++i) frame[i] = source_value(gradient, i, first_slot + i, incoming);
+  gradient.function(frame.data());
+  for (size_t i = 0; i < gradient.inputs.size(); ++i) {
+    Range range = edges_of(gradient.inputs[i]);
+    if (!op_.schema().arguments[gradient.inputs[i]].type.list) {
+      if (needs(range.first)) out[range.first] = frame[i].take_tensor();
+      continue;
+    }
+    if (frame[i].is_none()) continue;
+    TensorList list = frame[i].tensor_list();
+    check(list.size() == range.count, name(), ": the gradient of a list of ", range.count, " tensors has ", list.size());
+    for (size_t k = 0; k < range.count; ++k)
+      if (needs(range.first + k)) out[range.first + k] = list[k];
+  }
+}
+
+Gradients OperatorNode::apply(Gradients incoming) {
+  Gradients out(next_edges().size());
+  auto arrives = [&](const GradientSource& s) {
+    if (s.kind != Kind::Grad) return false;
+    if (!plan_.list_result) return incoming[s.index].defined();
+    return std::any_of(incoming.begin(), incoming.end(), [](const Tensor& t) { return t.defined(); });
+  };
+  each_needed([&](const Gradient& g, size_t slot) {
+    bool wanted = std::any_of(g.inputs.begin(), g.inputs.end(), [&](int i) { return needs_argument(i); });
+    if (wanted && std::any_of(g.sources.begin(), g.sources.end(), arrives)) run(g, slot, incoming, out);
+  });
+  return out;
+}
+
+Gradients NotImplementedNode::apply(Gradients) {
+  fail<NotImplementedError>("derivative for ", op_.name(), " is not implemented");
+}
+
+}  // namespace umbra::autograd

@@ -1,0 +1,68 @@
+// The node of an operator: runs the gradient formulas of its definition on what they asked to have saved.
+#pragma once
+
+#include "autograd/plan.h"
+#include "umbra/autograd/saved_tensor.h"
+
+namespace umbra::autograd {
+
+class OperatorNode final : public Node {
+ public:
+  OperatorNode(const Operator& op, const Plan& plan) : op_(op), plan_(plan) {}
+
+  /// Which formulas are needed, one bit each; before anything is saved.
+  void set_needed(uint64_t formulas) { needed_ = formulas; }
+  /// Whether a needed formula names this argument's value.
+  bool saves_argument(int argument) const;
+  /// Keeps what the needed formulas name, as far as it is known before the call.
+  void save_arguments(const Value* frame);
+  /// Keeps the results they name.
+  void save_results(const Value* frame);
+  /// The results belong to a view whose base has been given this history.
+  void set_rebased(const IntrusivePtr<Node>& base_node);
+
+  std::string name() const override { return plan_.name; }
+  Gradients apply(Gradients incoming) override;
+  void release_saved() override;
+  const Operator& op() const { return op_; }
+  /// How many tensors a list among the differentiable arguments has; in the order of the arguments.
+  void add_list_length(size_t length) { list_lengths_.push_back(length); }
+
+ protected:
+  void release_resources() override;
+
+ private:
+  /// The edges of one argument: one for a tensor, as many as there are tensors for a list.
+  struct Range {
+    size_t first, count;
+  };
+  template <class F> void each_needed(F&& visit) const;
+  Range edges_of(int argument) const;
+  bool needs_argument(int argument) const;
+  Value save(const Value& value, bool is_output);
+  Value restore(const Value& saved) const;
+  Value source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming) const;
+  Value incoming_value(const Gradients& incoming, int index) const;
+  void run(const Gradient& gradient, size_t first_slot, const Gradients& incoming, Gradients& out) const;
+
+  const Operator& op_;
+  const Plan& plan_;
+  uint64_t needed_ = 0;
+  std::vector<size_t> list_lengths_;
+  // One value for each source of each needed formula, in order. A tensor is kept as its position in tensors_.
+  std::vector<Value> values_;
+  std::vector<SavedTensor> tensors_;
+};
+
+/// Recorded where an operator has no gradient: an error once a gradient comes by.
+class NotImplementedNode final : public Node {
+ public:
+  explicit NotImplementedNode(const Operator& op) : op_(op) {}
+  std::string name() const override { return "NotImplemented"; }
+  Gradients apply(Gradients incoming) override;
+
+ private:
+  const Operator& op_;
+};
+
+}  // namespace umbra::autograd

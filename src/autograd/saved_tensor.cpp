@@ -1,0 +1,143 @@
+#include "umbra/autograd/saved_tensor.h"
+
+#include "autograd/meta.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+namespace {
+
+struct HookStack {
+  std::vector<SavedTensorHooks> hooks;
+  std::optional<std::string> disabled;
+};
+HookStack& hook_stack() {
+  thread_local HookStack stack;
+  return stack;
+}
+// Read on every save; the stack itself is behind a function call.
+constinit thread_local bool g_has_hooks = false;
+
+constexpr const char* kReleased =
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "
+    "need to backward through the graph a second time or if you need to access saved tensors after calling backward.";
+
+}  // namespace
+
+std::string forward_name(const Node& node) {
+  std::string name = node.name();
+  size_t end = name.rfind("Backward");
+  return end == std::string::npos || end == 0 ? name : name.substr(0, end);
+}
+
+struct SavedTensor::Packed {
+  Value value;
+  SavedTensorHooks hooks;
+  Edge edge;  // the history of an input
+  bool is_leaf = false;
+};
+
+SavedTensor::SavedTensor(const Tensor& tensor, bool is_output) : defined_(tensor.defined()) {
+  if (!defined_) return;
+  check(!tensor.impl()->is_inference(),
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
+        "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+        "instead of `torch.inference_mode()`.");
+  version_ = tensor.version();
+  requires_grad_ = autograd::requires_grad(tensor.impl());
+  is_output_ = is_output && requires_grad_ && !tensor.is_leaf();
+  if (is_output_) output_number_ = autograd::output_number(tensor);
+  if (!g_has_hooks) {
+    data_ = is_output_ ? share_data(tensor) : tensor;
+    return;
+  }
+  packed_ = std::make_shared<Packed>();
+  packed_->hooks = hook_stack().hooks.back();
+  packed_->is_leaf = tensor.is_leaf();
+  if (!is_output_ && requires_grad_) packed_->edge = gradient_edge(tensor);
+  NoGrad guard;
+  packed_->value = packed_->hooks.pack(share_data(tensor));
+}
+
+void SavedTensor::set_rebased(const IntrusivePtr<Node>& base_node) {
+  rebased_ = WeakPtr<Node>(base_node);
+  is_rebased_ = true;
+}
+
+void SavedTensor::release() {
+  data_ = Tensor();
+  packed_ = nullptr;
+  released_ = defined_;
+}
+
+void SavedTensor::check_version(const IntrusivePtr<Node>& owner) const {
+  if (data_.version() == version_) return;
+  std::string history;
+  IntrusivePtr<Node> node = is_output_ ? owner : grad_fn(data_);
+  uint32_t number = is_output_ ? output_number_ : output_number(data_);
+  if (node) history = concat(", which is output ", number, " of ", forward_name(*node), ",");
+  const char* kind = data_.device().type == DeviceType::CUDA ? "torch.cuda." : "torch.";
+  fail("one of the variables needed for gradient computation has been modified by an inplace operation: [", kind,
+       kernel_name(data_.dtype()), "Tensor ", to_string(data_.sym_sizes()), "]", history, " is at version ", data_.version(),
+       "; expected version ", version_,
+       " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
+       "torch.autograd.set_detect_anomaly(True, check_nan=False).");
+}
+
+Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
+  check(!released_, kReleased);
+  if (!defined_) return {};
+  if (packed_) {
+    Tensor data = packed_->hooks.unpack(packed_->value);
+    check<TypeError>(data.defined(), "Output of saved tensor unpack_hook expected to be a Tensor but got result of another type");
+    return is_grad_enabled() && requires_grad_ ? with_history(share_data(data), owner) : data;
+  }
+  check_version(owner);
+  if (!is_output_ || !is_grad_enabled()) return data_;
+  return with_history(share_data(data_), owner);
+}
+
+Tensor SavedTensor::with_history(Tensor data, const IntrusivePtr<Node>& owner) const {
+  AutogradMeta& meta = ensure_meta(data.impl());
+  if (is_rebased_) {
+    IntrusivePtr<Node> base_node = rebased_.lock();
+    check(static_cast<bool>(base_node), "No grad_fn for a saved tensor that is a view");
+    meta.grad_fn = view_node_of(base_node, data);
+    meta.output_number = 0;
+  } else if (is_output_) {
+    meta.grad_fn = owner;
+    meta.output_number = output_number_;
+  } else if (packed_->is_leaf) {
+    meta.requires_grad = true;
+    meta.rarely().accumulator = WeakPtr<Node>(packed_->edge.node);
+  } else {
+    meta.grad_fn = packed_->edge.node;
+    meta.output_number = packed_->edge.input;
+  }
+  return data;
+}
+
+// ---- hooks ----
+
+void push_saved_tensor_hooks(SavedTensorHooks hooks) {
+  HookStack& stack = hook_stack();
+  if (stack.disabled) fail(*stack.disabled);
+  stack.hooks.push_back(std::move(hooks));
+  g_has_hooks = true;
+}
+
+void pop_saved_tensor_hooks() {
+  HookStack& stack = hook_stack();
+  check(!stack.hooks.empty(), "there are no saved tensor hooks to leave");
+  stack.hooks.pop_back();
+  g_has_hooks = !stack.hooks.empty();
+}
+
+WithSavedTensorHooks::WithSavedTensorHooks(SavedTensorHooks hooks) { push_saved_tensor_hooks(std::move(hooks)); }
+WithSavedTensorHooks::~WithSavedTensorHooks() { pop_saved_tensor_hooks(); }
+
+void disable_saved_tensor_hooks(std::optional<std::string> message) { hook_stack().disabled = std::move(message); }
+const std::optional<std::string>& saved_tensor_hooks_disabled() { return hook_stack().disabled; }
+
+}  // namespace umbra::autograd
