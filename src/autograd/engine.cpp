@@ -9,9 +9,7 @@
 
 namespace umbra::autograd {
 
-namespace {
-
-/// Gradients come out of formulas in whatever shape broadcasting gave; here they take that of the input they belong to.
+// Gradients come out of formulas in whatever shape broadcasting gave; here they take that of the input they belong to.
 Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const InputMetadata& expected) {
   SymIntArrayRef sizes = expected.sizes, have = gradient.sym_sizes();
   bool same = sizes.size() == have.size() && std::equal(sizes.begin(), sizes.end(), have.begin(), [](SymInt a, SymInt b) { return a.same(b); });
@@ -35,6 +33,8 @@ Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const Input
   if (gradient.dtype() != expected.dtype) gradient = gradient.to(expected.dtype);
   return gradient;
 }
+
+namespace {
 
 /// The sum of gradients that meet at an input. In place where nobody else can see the difference.
 Tensor accumulate(Tensor sum, const Tensor& gradient) {
@@ -252,6 +252,9 @@ void check_counts(TensorList outputs, TensorList gradients) {
 }
 
 }  // namespace
+
+SuspendPass::SuspendPass() : before_(std::exchange(g_pass, nullptr)) {}
+SuspendPass::~SuspendPass() { g_pass = static_cast<Pass*>(before_); }
 
 bool Node::needs(size_t edge) const {
   const Edge& e = next_edges_[edge];

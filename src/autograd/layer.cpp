@@ -2,6 +2,8 @@
 // the gradient formulas of the operator name.
 #include "autograd/layer.h"
 
+#include "autograd/forward_state.h"
+#include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "umbra/generated/functions.h"
 
@@ -17,12 +19,12 @@ struct Request {
 Request request_of(const Operator& op, const Value* frame) {
   Request request;
   bool grad_mode = is_grad_enabled();
-  int level = active_forward_level();
+  int level = visible_level();
   if (!grad_mode && level == 0) return request;
   for (size_t i = 0; i < op.argument_count(); ++i)
     frame[i].each_tensor([&](const TensorImpl* t) {
       request.grad |= grad_mode && requires_grad(t);
-      request.tangent |= level > 0 && top_tangent(t);
+      request.tangent |= level > 0 && highest_level(t) > 0;
     });
   return request;
 }
@@ -40,12 +42,7 @@ void refuse_inference_mutation(const Operator& op, const Value* frame) {
 
 void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   if (op.is_mutable()) refuse_inference_mutation(op, frame);
-  Request request = request_of(op, frame);
-  DispatchKeySet below = keys.below(DispatchKey::Autograd);
-  if (__builtin_expect(request.tangent, 0)) return run_with_tangents(op, below, frame);
-  if (request.grad) return run_recorded(op, below, frame);
-  ExcludeKeys guard(DispatchKey::Autograd);
-  op.redispatch(below, frame);
+  run_operator(op, keys.below(DispatchKey::Autograd), frame);
 }
 
 const RegisterLayer kAutograd(DispatchKey::Autograd, autograd_layer);
@@ -66,7 +63,7 @@ class Recording {
     redispatch(keys);
     if (op_.is_inplace()) return set_inplace_history(self);
     set_output_history();
-    if (operator_node_) operator_node_->save_results(frame_);
+    if (operator_node_) operator_node_->save_results(frame_, true);
   }
 
  private:
@@ -104,7 +101,7 @@ class Recording {
     if (op_.is_inplace() && operator_node_->saves_argument(0)) {
       // The formula is about what was there before.
       Frame arguments(op_, frame_);
-      arguments[0] = Value(copy_with_history(frame_[0].tensor_ref()));
+      arguments[0] = Value(frame_[0].tensor_ref().clone());
       operator_node_->save_arguments(arguments.data());
     } else {
       operator_node_->save_arguments(frame_);
@@ -138,12 +135,10 @@ class Recording {
       frame_[i].each_tensor([&](TensorImpl* t) { node_->add_edge(gradient_edge(Tensor(IntrusivePtr<TensorImpl>(t)))); });
   }
 
-  static Tensor copy_with_history(const Tensor& self) { return self.clone(); }
-
   void set_inplace_history(const Tensor& self) {
     rebase_history(self, node_);
     if (!operator_node_) return;
-    operator_node_->save_results(frame_);
+    operator_node_->save_results(frame_, true);
     if (self.is_view()) operator_node_->set_rebased(grad_fn(Tensor(self.impl()->view_base())));
   }
 
@@ -178,6 +173,12 @@ class Recording {
 
 }  // namespace
 
-void run_recorded(const Operator& op, DispatchKeySet keys, Value* frame) { Recording(op, frame).run(keys); }
+void run_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
+  Request request = request_of(op, frame);
+  if (__builtin_expect(request.tangent, 0)) return run_with_tangents(op, keys, frame);
+  if (request.grad) return Recording(op, frame).run(keys);
+  ExcludeKeys guard(DispatchKey::Autograd);
+  op.redispatch(keys, frame);
+}
 
 }  // namespace umbra::autograd

@@ -52,6 +52,19 @@ void release_iteratively(IntrusivePtr<Node> node);
 /// A tensor over the same memory that knows nothing of autograd. Layers below see it as a `detach` where they have to.
 Tensor share_data(const Tensor& tensor);
 
+/// The gradient in the shape and type of the input it belongs to; an error naming the node if it cannot be.
+Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const InputMetadata& expected);
+/// Until the scope ends, nodes run as if no backward pass were running: all their edges are wanted.
+class SuspendPass {
+ public:
+  SuspendPass();
+  ~SuspendPass();
+  SuspendPass(const SuspendPass&) = delete;
+
+ private:
+  void* before_;
+};
+
 /// The name by which messages call the operator behind a node: "Add" for "AddBackward0".
 std::string forward_name(const Node& node);
 
@@ -61,6 +74,8 @@ std::string forward_name(const Node& node);
 IntrusivePtr<Node> view_grad_fn(const Tensor& view);
 /// The node that leads from a view to its base, whose history is `base_node`: what rebase_history made.
 IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view);
+/// The view of a tensor that `view` is of `base`; the tensor has the base's sizes and strides.
+Tensor same_view(const Tensor& on, const Tensor& base, const Tensor& view);
 /// An error, in PyTorch's words, if the tensor may not be changed in place by something that is recorded.
 void check_inplace(const Tensor& tensor);
 

@@ -87,13 +87,13 @@ void OperatorNode::save_arguments(const Value* frame) {
   });
 }
 
-void OperatorNode::save_results(const Value* frame) {
+void OperatorNode::save_results(const Value* frame, bool own) {
   std::vector<std::pair<int, size_t>> kept;
   each_needed([&](const Gradient& g, size_t slot) {
     for (const GradientSource& s : g.sources) {
       if (s.kind == Kind::Result) {
         auto found = std::find_if(kept.begin(), kept.end(), [&](auto& k) { return k.first == s.index; });
-        values_[slot] = found != kept.end() ? values_[found->second] : save(frame[s.index], true);
+        values_[slot] = found != kept.end() ? values_[found->second] : save(frame[s.index], own);
         kept.emplace_back(s.index, slot);
       }
       ++slot;

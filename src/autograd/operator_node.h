@@ -16,8 +16,8 @@ class OperatorNode final : public Node {
   bool saves_argument(int argument) const;
   /// Keeps what the needed formulas name, as far as it is known before the call.
   void save_arguments(const Value* frame);
-  /// Keeps the results they name.
-  void save_results(const Value* frame);
+  /// Keeps the results they name. `own`: this node is their history.
+  void save_results(const Value* frame, bool own);
   /// The results belong to a view whose base has been given this history.
   void set_rebased(const IntrusivePtr<Node>& base_node);
 
@@ -25,6 +25,11 @@ class OperatorNode final : public Node {
   Gradients apply(Gradients incoming) override;
   void release_saved() override;
   const Operator& op() const { return op_; }
+  /// The edges of one argument: one for a tensor, as many as there are tensors for a list.
+  struct Range {
+    size_t first, count;
+  };
+  Range edges_of(int argument) const;
   /// How many tensors a list among the differentiable arguments has; in the order of the arguments.
   void add_list_length(size_t length) { list_lengths_.push_back(length); }
 
@@ -32,12 +37,7 @@ class OperatorNode final : public Node {
   void release_resources() override;
 
  private:
-  /// The edges of one argument: one for a tensor, as many as there are tensors for a list.
-  struct Range {
-    size_t first, count;
-  };
   template <class F> void each_needed(F&& visit) const;
-  Range edges_of(int argument) const;
   bool needs_argument(int argument) const;
   Value save(const Value& value, bool is_output);
   Value restore(const Value& saved) const;

@@ -134,6 +134,10 @@ IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const
 
 }  // namespace
 
+Tensor same_view(const Tensor& on, const Tensor& base, const Tensor& view) {
+  return replay_view(on, Geometry(base), Geometry(view));
+}
+
 IntrusivePtr<Node> view_grad_fn(const Tensor& view) {
   TensorImpl* impl = view.impl();
   const Tensor base(impl->view_base());

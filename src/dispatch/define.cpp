@@ -82,6 +82,8 @@ GradientSource resolve_source(const Operator& op, const std::string& name) {
     int i = schema.find(name.substr(0, dot));
     std::string property = name.substr(dot + 1);
     if (i >= 0 && property == "sym_sizes") return {Kind::Sizes, i};
+    if (i >= 0 && property == "sym_strides") return {Kind::Strides, i};
+    if (i >= 0 && property == "sym_storage_offset") return {Kind::Offset, i};
     if (i >= 0 && property == "dtype") return {Kind::DTypeOf, i};
     if (i >= 0 && property == "device") return {Kind::DeviceOf, i};
   }

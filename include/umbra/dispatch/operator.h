@@ -61,7 +61,7 @@ using LayerFunction = void (*)(const Operator& op, DispatchKeySet keys, Value* f
 
 /// Where an input of a gradient formula comes from.
 struct GradientSource {
-  enum class Kind : uint8_t { Grad, Argument, Result, Sizes, DTypeOf, DeviceOf, NeedsInput };
+  enum class Kind : uint8_t { Grad, Argument, Result, Sizes, Strides, Offset, DTypeOf, DeviceOf, NeedsInput };
   Kind kind;
   int index = 0;
 };

@@ -222,6 +222,37 @@ UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
 
 // ---- by strides ----
 
+/// Whether two elements of the geometry may lie at the same place.
+bool may_overlap(SymIntArrayRef sizes, SymIntArrayRef strides) {
+  SmallVector<int, 6> order;
+  for (size_t d = 0; d < sizes.size(); ++d)
+    if (sizes[d] > 1) order.push_back(static_cast<int>(d));
+  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] < strides[b]; });
+  SymInt reach = 0;
+  for (int d : order) {
+    if (strides[d] <= reach) return true;
+    reach += strides[d] * (sizes[d] - 1);
+  }
+  return false;
+}
+
+// The input's memory, laid out flat; what the view reads takes the gradient. Elements read twice add up.
+Tensor as_strided_backward(const Tensor& grad, std::vector<SymInt> input_size, std::vector<SymInt> input_stride, SymInt base,
+                           std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+  SymInt at = offset.value_or(base), from = sym_min(base, at);
+  SymInt input_span = storage_bytes(input_size, input_stride, base - from, 1);
+  SymInt view_span = storage_bytes(size, stride, at - from, 1);
+  Tensor flat = grad.new_zeros({sym_max(input_span, view_span)});
+  if (!may_overlap(size, stride)) {
+    as_strided(flat, size, stride, at - from).copy_(grad);
+  } else {
+    Tensor positions = arange(Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
+    Tensor places = as_strided(positions, size, stride, at - from).reshape({-1});
+    flat = index_add(flat, 0, places, grad.reshape({-1}));
+  }
+  return as_strided(flat, input_size, input_stride, base - from);
+}
+
 UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
     .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
@@ -238,20 +269,8 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
              self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
       return alias_tensor(self, size, stride, at);
     })
-    .gradient("self", {"grad", "self", "size", "stride", "storage_offset"},
-              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride,
-                 std::optional<SymInt> offset) {
-                // The input's memory, laid out flat; what the view reads takes the gradient. Elements read twice add up.
-                SymInt base = self.sym_storage_offset(), at = offset.value_or(base);
-                SymInt from = sym_min(base, at);
-                SymInt input_span = storage_bytes(self.sym_sizes(), self.sym_strides(), base - from, 1);
-                SymInt view_span = storage_bytes(size, stride, at - from, 1);
-                Tensor flat = grad.new_zeros({sym_max(input_span, view_span)});
-                Tensor positions = arange(Scalar(flat.sym_numel()), {.dtype = DType::Int64, .device = grad.device()});
-                Tensor places = as_strided(positions, size, stride, at - from).reshape({-1});
-                flat = index_add(flat, 0, places, grad.reshape({-1}));
-                return as_strided(flat, self.sym_sizes(), self.sym_strides(), base - from);
-              })
+    .gradient("self", {"grad", "self.sym_sizes", "self.sym_strides", "self.sym_storage_offset", "size", "stride", "storage_offset"},
+              as_strided_backward)
     .linear();
 
 UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")

@@ -1,0 +1,108 @@
+// Functions with a gradient of the user's own.
+//
+//     struct Square : autograd::Function<Square> {
+//       static Tensor forward(autograd::FunctionContext& context, const Tensor& x) {
+//         context.save_for_backward({x});
+//         return x * x;
+//       }
+//       static autograd::Gradients backward(autograd::FunctionContext& context, autograd::Gradients grads) {
+//         return {grads[0] * context.saved_tensors()[0] * 2};
+//       }
+//     };
+//     Tensor y = Square::apply(x);
+#pragma once
+
+#include <map>
+#include <typeinfo>
+
+#include "umbra/autograd/saved_tensor.h"
+
+namespace umbra::autograd {
+
+class FunctionNode;
+
+/// What forward and backward of one call share.
+class FunctionContext {
+ public:
+  /// Inputs and outputs that the backward needs; other values go into `data`.
+  void save_for_backward(std::vector<Tensor> tensors) { to_save_ = std::move(tensors); }
+  std::vector<Tensor> saved_tensors() const;
+  /// Inputs that forward changed in place; they must be among the outputs.
+  void mark_dirty(std::vector<Tensor> tensors) { dirty_ = std::move(tensors); }
+  void mark_non_differentiable(std::vector<Tensor> tensors) { non_differentiable_ = std::move(tensors); }
+  /// Off: backward sees undefined tensors, not zeros, for outputs that took no part.
+  void set_materialize_grads(bool value) { materialize_ = value; }
+  bool needs_input_grad(size_t input) const { return needs_.at(input); }
+  /// The tensors given to save_for_backward, before the call has ended.
+  const std::vector<Tensor>& tensors_to_save() const { return to_save_; }
+
+  std::map<std::string, Value> data;
+
+ private:
+  friend class FunctionNode;
+  friend class FunctionCall;
+  FunctionNode* node_ = nullptr;
+  std::vector<Tensor> to_save_, dirty_, non_differentiable_;
+  std::vector<SavedTensor> saved_;
+  std::vector<bool> needs_;
+  bool materialize_ = true;
+};
+
+/// The node of a custom function. Bindings make them of callables; C++ users derive from Function.
+class FunctionNode : public Node {
+ public:
+  using Backward = std::function<Gradients(FunctionContext&, Gradients)>;
+  /// Tangents of the inputs (undefined where there is none) to those of the outputs.
+  using Jvp = std::function<std::vector<Tensor>(FunctionContext&, std::vector<Tensor>)>;
+
+  FunctionNode(std::string name, Backward backward, Jvp jvp = {});
+  std::string name() const override { return name_; }
+  Gradients apply(Gradients incoming) override;
+  void release_saved() override;
+  FunctionContext& context() { return context_; }
+  const Jvp& jvp() const { return jvp_; }
+
+ protected:
+  void release_resources() override;
+
+ private:
+  std::string name_;
+  Backward backward_;
+  Jvp jvp_;
+  FunctionContext context_;
+};
+
+/// Calls `forward` with recording off and makes its results the outputs of `node`. `inputs` are the tensors among its arguments, in order;
+/// backward gives one gradient for each of them.
+std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,
+                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward);
+
+namespace detail {
+inline void collect(std::vector<Tensor>& out, const Tensor& t) { out.push_back(t); }
+inline void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) { out.insert(out.end(), list.begin(), list.end()); }
+inline void collect(std::vector<Tensor>& out, TensorList list) { out.insert(out.end(), list.begin(), list.end()); }
+template <class T> void collect(std::vector<Tensor>&, const T&) {}
+/// "Square" for a struct of that name in any namespace.
+std::string short_type_name(const std::type_info& type);
+}  // namespace detail
+
+/// Base of custom functions; see the top of this file. An optional `static std::vector<Tensor> jvp(FunctionContext&, std::vector<Tensor>)`
+/// gives the forward-mode derivative.
+template <class T> struct Function {
+  template <class... Args> static auto apply(const Args&... args) {
+    std::vector<Tensor> inputs;
+    (detail::collect(inputs, args), ...);
+    FunctionNode::Jvp jvp;
+    if constexpr (requires(FunctionContext& c, std::vector<Tensor> t) { T::jvp(c, t); }) jvp = &T::jvp;
+    auto node = make_counted<FunctionNode>(detail::short_type_name(typeid(T)) + "Backward", &T::backward, std::move(jvp));
+    using Result = decltype(T::forward(node->context(), args...));
+    std::vector<Tensor> outputs = apply_function(node, inputs, [&](FunctionContext& context) -> std::vector<Tensor> {
+      if constexpr (std::is_same_v<Result, Tensor>) return {T::forward(context, args...)};
+      else return T::forward(context, args...);
+    });
+    if constexpr (std::is_same_v<Result, Tensor>) return outputs[0];
+    else return outputs;
+  }
+};
+
+}  // namespace umbra::autograd

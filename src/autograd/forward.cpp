@@ -1,0 +1,255 @@
+// How tangents pass through an operator. Linear operators are applied to the tangents; pointwise ones use their gradient formula, whose
+// Jacobian is its own transpose. For all others the formula is transposed: it is linear in the gradient, and differentiating it with
+// respect to the gradient, weighted by the tangents, gives the derivative along them.
+#include "autograd/forward_state.h"
+#include "autograd/layer.h"
+#include "autograd/meta.h"
+#include "autograd/operator_node.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+namespace {
+
+/// Where gradients end that only a formula's caller looks at.
+class Sink final : public Node {
+ public:
+  std::string name() const override { return "Sink"; }
+  Gradients apply(Gradients) override { return {}; }
+};
+
+IntrusivePtr<Node> sink() {
+  static const IntrusivePtr<Node> node = make_counted<Sink>();
+  return node;
+}
+
+class TangentCall {
+ public:
+  TangentCall(const Operator& op, Value* frame)
+      : op_(op), functional_(op.functional() ? *op.functional() : op), plan_(plan_for(op)), frame_(frame) {
+    for (size_t i = 0; i < op.argument_count(); ++i) {
+      arguments_.push_back(frame[i]);
+      frame[i].each_tensor([&](const TensorImpl* t) { level_ = std::max(level_, highest_level(t)); });
+    }
+  }
+
+  void run(DispatchKeySet keys) {
+    if (op_.has_out())
+      fail(op_.schema().name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+                              "requires grad.");
+    ShowLevels lower(level_ - 1);
+    bool differentiable = plan_.is_differentiable() && !plan_.definition->not_differentiable;
+    if (op_.is_inplace()) {
+      self_ = arguments_[0].tensor();
+      self_tangent_ = tangent(self_);
+      // Formulas and products are about what was there before.
+      if (differentiable) arguments_[0] = Value(self_.clone());
+    }
+    run_operator(op_, keys, frame_);
+    if (!differentiable) return drop_tangents();
+    std::vector<Tensor> tangents = output_tangents();
+    if (self_.defined()) return set_inplace_tangent(tangents.at(0));
+    size_t next = 0;
+    each_output([&](const Tensor& output) {
+      Tensor& t = tangents.at(next++);
+      if (t.defined() && output.defined() && is_differentiable(output.dtype())) set_tangent(output, t, level_);
+    });
+  }
+
+ private:
+  Tensor tangent(const Tensor& t) const {
+    if (!t.defined()) return {};
+    // A copy made of an argument that is written stands for it.
+    if (self_.defined() && arguments_[0].is_tensor() && t.is_same(arguments_[0].tensor_ref()) && self_tangent_.defined()) return self_tangent_;
+    const Tensor* found = tangent_at(t.impl(), level_);
+    return found ? *found : Tensor();
+  }
+
+  template <class F> void each_output(F&& visit) const {
+    if (plan_.list_result) {
+      for (const Tensor& t : frame_[0].tensor_list()) visit(t);
+      return;
+    }
+    for (size_t i = 0; i < op_.return_count(); ++i) visit(frame_[i].is_tensor() ? frame_[i].tensor_ref() : Tensor());
+  }
+
+  std::vector<Tensor> output_tangents() {
+    if (!plan_.is_differentiable()) refuse();
+    TangentRule rule = plan_.definition->tangent;
+    if (rule == TangentRule::Linear) return linear();
+    bool complex = false;
+    for (const Value& v : arguments_) v.each_tensor([&](const TensorImpl* t) { complex |= is_complex(t->dtype()); });
+    if (rule == TangentRule::Pointwise && !complex) return {pointwise()};
+    return transposed();
+  }
+
+  [[noreturn]] void refuse() const {
+    fail<NotImplementedError>("Trying to use forward AD with ", functional_.schema().name,
+                              " that does not support it because it has not been implemented yet.");
+  }
+
+  // ---- linear ----
+
+  std::vector<Tensor> linear() const {
+    auto along = [&](const Tensor& t) -> Tensor {
+      if (!t.defined()) return {};
+      Tensor found = tangent(t);
+      return found.defined() ? found : zeros_like(t);
+    };
+    Frame frame(functional_);
+    for (size_t i = 0; i < functional_.argument_count(); ++i) {
+      const Value& v = arguments_[i];
+      if (plan_.formula[i] < 0) {
+        frame[i] = Value::borrow(v);
+      } else if (v.is_tensor_list()) {
+        std::vector<Tensor> list;
+        for (const Tensor& t : v.tensor_list()) list.push_back(along(t));
+        frame[i] = Value(std::move(list));
+      } else {
+        frame[i] = Value(along(v.tensor_ref()));
+      }
+    }
+    functional_.call(frame.data());
+    if (plan_.list_result) return frame[0].tensor_list().vec();
+    std::vector<Tensor> out;
+    for (size_t i = 0; i < functional_.return_count(); ++i) out.push_back(frame[i].is_tensor() ? frame[i].take_tensor() : Tensor());
+    return out;
+  }
+
+  // ---- by gradient formulas ----
+
+  /// A node that gives the gradients of the chosen tensors among the arguments.
+  template <class F> IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
+    auto node = make_counted<OperatorNode>(op_, plan_);
+    uint64_t needed = 0;
+    for (size_t i = 0; i < op_.argument_count(); ++i) {
+      if (plan_.formula[i] < 0) continue;
+      auto add = [&](const Tensor& t) {
+        bool use = t.defined() && wanted(t);
+        if (use) needed |= uint64_t{1} << plan_.formula[i];
+        node->add_edge(use ? Edge{sink(), 0} : Edge());
+      };
+      if (!op_.schema().arguments[i].type.list) {
+        add(arguments_[i].tensor_ref());
+        continue;
+      }
+      TensorList list = arguments_[i].is_none() ? TensorList() : arguments_[i].tensor_list();
+      node->add_list_length(list.size());
+      for (const Tensor& t : list) add(t);
+    }
+    node->set_needed(needed);
+    node->save_arguments(arguments_.data());
+    node->save_results(frame_, false);
+    each_output([&](const Tensor& output) { node->add_input(output.defined() ? InputMetadata(output) : InputMetadata()); });
+    return node;
+  }
+
+  Tensor pointwise() const {
+    SuspendPass suspend;
+    const Tensor& output = frame_[0].tensor_ref();
+    Tensor sum;
+    each_input([&](const Tensor& input) {
+      Tensor along = tangent(input);
+      if (!along.defined()) return;
+      along = along.expand(output.sym_sizes()).to(output.dtype());
+      for (Tensor& part : formulas_for([&](const Tensor& t) { return t.is_same(input); })->apply({along}))
+        if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
+    });
+    return sum.defined() ? sum.to(output.dtype()) : sum;
+  }
+
+  /// The derivative as the transpose of the transpose.
+  std::vector<Tensor> transposed() const {
+    SuspendPass suspend;
+    bool create_graph = is_grad_enabled();
+    EnableGrad enable;
+    std::vector<Tensor> cotangents;
+    each_output([&](const Tensor& output) {
+      bool use = output.defined() && is_differentiable(output.dtype());
+      Tensor zero = use ? zeros(output.sym_sizes(), {.dtype = output.dtype(), .device = output.device()}) : Tensor();
+      if (use) zero.requires_grad_();
+      cotangents.push_back(zero);
+    });
+    auto node = formulas_for([&](const Tensor& t) { return tangent(t).defined(); });
+    Gradients gradients = node->apply(cotangents);
+    std::vector<Tensor> outputs, weights;
+    size_t edge = 0;
+    each_input([&](const Tensor& input) {
+      Tensor gradient = gradients[edge++];
+      Tensor weight = tangent(input);
+      if (!gradient.defined() || !weight.defined()) return;
+      gradient = fit_gradient(*node, edge - 1, gradient, InputMetadata(input));
+      if (!gradient.requires_grad()) return;
+      outputs.push_back(gradient);
+      weights.push_back(weight);
+    });
+    return differentiate(outputs, weights, cotangents, create_graph);
+  }
+
+  std::vector<Tensor> differentiate(const std::vector<Tensor>& outputs, const std::vector<Tensor>& weights,
+                                    const std::vector<Tensor>& cotangents, bool create_graph) const {
+    std::vector<Tensor> result(cotangents.size()), inputs;
+    if (outputs.empty()) return result;
+    for (const Tensor& t : cotangents)
+      if (t.defined()) inputs.push_back(t);
+    try {
+      std::vector<Tensor> found = grad(outputs, inputs, weights, {.create_graph = create_graph}, true);
+      size_t next = 0;
+      for (size_t i = 0; i < cotangents.size(); ++i)
+        if (cotangents[i].defined()) result[i] = found[next++];
+    } catch (const NotImplementedError&) {
+      refuse();
+    }
+    return result;
+  }
+
+  /// The tensors among the arguments that have a formula, in the order of the node's edges.
+  template <class F> void each_input(F&& visit) const {
+    for (size_t i = 0; i < op_.argument_count(); ++i) {
+      if (plan_.formula[i] < 0) continue;
+      if (!op_.schema().arguments[i].type.list) visit(arguments_[i].tensor_ref());
+      else if (!arguments_[i].is_none())
+        for (const Tensor& t : arguments_[i].tensor_list()) visit(t);
+    }
+  }
+
+  // ---- writing ----
+
+  void drop_tangents() {
+    if (self_.defined() && self_tangent_.defined() && plan_.cuts_history) self_tangent_.zero_();
+    else if (!plan_.is_differentiable() && !plan_.definition->not_differentiable) refuse();
+  }
+
+  /// The tangent of a view is a view of its base's tangent, and changes with it.
+  void set_inplace_tangent(const Tensor& changed) {
+    if (!changed.defined()) return;
+    if (self_tangent_.defined()) return void(self_tangent_.copy_(changed));
+    if (!self_.is_view()) return set_tangent(self_, changed, level_);
+    Tensor base(self_.impl()->view_base());
+    if (const Tensor* existing = tangent_at(base.impl(), level_)) {
+      Tensor part = same_view(*existing, base, self_);
+      part.copy_(changed);
+      return set_tangent(self_, part, level_);
+    }
+    Tensor whole = base.new_empty_strided(base.sym_sizes(), base.sym_strides());
+    whole.zero_();
+    Tensor part = same_view(whole, base, self_);
+    part.copy_(changed);
+    set_tangent(base, whole, level_);
+    set_tangent(self_, part, level_);
+  }
+
+  const Operator& op_;
+  const Operator& functional_;
+  const Plan& plan_;
+  Value* frame_;
+  std::vector<Value> arguments_;
+  int level_ = 0;
+  Tensor self_, self_tangent_;  // of an in-place operator
+};
+
+}  // namespace
+
+void run_with_tangents(const Operator& op, DispatchKeySet keys, Value* frame) { TangentCall(op, frame).run(keys); }
+
+}  // namespace umbra::autograd

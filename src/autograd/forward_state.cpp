@@ -1,0 +1,116 @@
+#include "autograd/forward_state.h"
+
+#include "autograd/meta.h"
+#include "umbra/autograd/forward.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+namespace {
+
+// Read by every call that passes autograd.
+constinit thread_local int g_visible __attribute__((tls_model("initial-exec"))) = 0;
+
+/// The tensors that were given tangents, level by level, so that those end with it.
+std::vector<std::vector<WeakPtr<TensorImpl>>>& levels() {
+  thread_local std::vector<std::vector<WeakPtr<TensorImpl>>> stack;
+  return stack;
+}
+
+int checked_level(int level) {
+  int count = static_cast<int>(levels().size());
+  check(level < count, "Trying to use a dual level that is not open: ", level);
+  return level < 0 ? count : level + 1;
+}
+
+}  // namespace
+
+int visible_level() { return g_visible; }
+
+ShowLevels::ShowLevels(int level) : before_(std::exchange(g_visible, level)) {}
+ShowLevels::~ShowLevels() { g_visible = before_; }
+
+const Tensor* tangent_at(const TensorImpl* tensor, int level) {
+  const AutogradMeta* meta = meta_of(tensor);
+  if (!meta || !meta->rare) return nullptr;
+  for (const Tangent& t : meta->rare->tangents)
+    if (t.level == level) return &t.value;
+  return nullptr;
+}
+
+int highest_level(const TensorImpl* tensor) {
+  const AutogradMeta* meta = meta_of(tensor);
+  int highest = 0;
+  if (meta && meta->rare)
+    for (const Tangent& t : meta->rare->tangents)
+      if (t.level <= g_visible) highest = std::max(highest, t.level);
+  return highest;
+}
+
+int highest_level(TensorList tensors) {
+  int highest = 0;
+  if (g_visible > 0)
+    for (const Tensor& t : tensors)
+      if (t.defined()) highest = std::max(highest, highest_level(t.impl()));
+  return highest;
+}
+
+void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
+  check(tensor.sym_sizes() == tangent.sym_sizes(),
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
+        "size ", to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()), ".");
+  std::vector<Tangent>& tangents = ensure_meta(tensor.impl()).rarely().tangents;
+  for (Tangent& t : tangents)
+    if (t.level == level) {
+      t.value = tangent;
+      return;
+    }
+  tangents.push_back({level, tangent});
+  levels().at(level - 1).emplace_back(tensor.pointer());
+}
+
+int enter_dual_level() {
+  levels().emplace_back();
+  g_visible = static_cast<int>(levels().size());
+  return g_visible - 1;
+}
+
+void exit_dual_level(int level) {
+  auto& stack = levels();
+  check(!stack.empty(), "Trying to exit a forward AD level but no level exists.");
+  int count = static_cast<int>(stack.size());
+  check(level < 0 || level == count - 1, "Trying to exit a forward AD level that was not the last one that was created.");
+  std::vector<WeakPtr<TensorImpl>> tensors = std::move(stack.back());
+  stack.pop_back();
+  g_visible = std::min(g_visible, count - 1);
+  for (const WeakPtr<TensorImpl>& weak : tensors)
+    if (IntrusivePtr<TensorImpl> t = weak.lock())
+      std::erase_if(meta_of(t.get())->rarely().tangents, [&](const Tangent& tangent) { return tangent.level >= count; });
+}
+
+DualLevel::DualLevel() : level_(enter_dual_level()) {}
+DualLevel::~DualLevel() { exit_dual_level(level_); }
+
+Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
+  check(!levels().empty(), "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
+  if (!is_differentiable(primal.dtype()))
+    fail<ValueError>("Expected primal to be floating point or complex, but got: ", primal.dtype());
+  if (!is_differentiable(tangent.dtype()))
+    fail<ValueError>("Expected tangent to be floating point or complex, but got: ", tangent.dtype());
+  int at = checked_level(level);
+  ShowLevels lower(at - 1);
+  Tensor dual = alias(primal);
+  set_tangent(dual, tangent, at);
+  return dual;
+}
+
+Dual unpack_dual(const Tensor& tensor, int level) {
+  if (levels().empty()) return {tensor, {}};
+  int at = checked_level(level);
+  const Tensor* tangent = tangent_at(tensor.impl(), at);
+  if (!tangent) return {tensor, {}};
+  ShowLevels lower(at - 1);
+  return {alias(tensor), *tangent};
+}
+
+}  // namespace umbra::autograd

@@ -1,0 +1,172 @@
+#include "umbra/autograd/function.h"
+
+#include <cxxabi.h>
+
+#include <cstdlib>
+
+#include "autograd/forward_state.h"
+#include "autograd/meta.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::autograd {
+
+std::string detail::short_type_name(const std::type_info& type) {
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type.name(), nullptr, nullptr, &status), std::free);
+  std::string name = status == 0 ? text.get() : type.name();
+  size_t scope = name.rfind("::");
+  return scope == std::string::npos ? name : name.substr(scope + 2);
+}
+
+std::vector<Tensor> FunctionContext::saved_tensors() const {
+  if (saved_.empty()) return to_save_;
+  std::vector<Tensor> tensors;
+  IntrusivePtr<Node> node(node_);
+  for (const SavedTensor& s : saved_) tensors.push_back(s.unpack(node));
+  return tensors;
+}
+
+FunctionNode::FunctionNode(std::string name, Backward backward, Jvp jvp)
+    : name_(std::move(name)), backward_(std::move(backward)), jvp_(std::move(jvp)) {
+  context_.node_ = this;
+}
+
+Gradients FunctionNode::apply(Gradients incoming) {
+  if (context_.materialize_)
+    for (size_t i = 0; i < incoming.size(); ++i) {
+      const InputMetadata& m = inputs()[i];
+      if (!incoming[i].defined() && m.defined) incoming[i] = zeros(m.sizes, {.dtype = m.dtype, .device = m.device});
+    }
+  size_t expected = next_edges().size();
+  Gradients given = backward_(context_, std::move(incoming));
+  size_t count = given.size();
+  while (given.size() > expected && !given.back().defined()) given.pop_back();  // more than asked for, but nothing
+  check(given.size() == expected, "function ", name_, " returned an incorrect number of gradients (expected ", expected, ", got ", count, ")");
+  for (size_t i = 0; i < given.size(); ++i)
+    if (!next_edges()[i]) given[i] = Tensor();
+  return given;
+}
+
+void FunctionNode::release_saved() {
+  for (SavedTensor& s : context_.saved_) s.release();
+}
+
+void FunctionNode::release_resources() {
+  context_ = FunctionContext();
+  backward_ = nullptr;
+  jvp_ = nullptr;
+  Node::release_resources();
+}
+
+namespace {
+
+bool contains(TensorList tensors, const Tensor& t) {
+  return std::any_of(tensors.begin(), tensors.end(), [&](const Tensor& other) { return other.is_same(t); });
+}
+
+}  // namespace
+
+/// One call of a custom function, step by step.
+class FunctionCall {
+ public:
+  FunctionCall(const IntrusivePtr<FunctionNode>& node, TensorList inputs) : node_(node), context_(node->context()), inputs_(inputs) {}
+
+  std::vector<Tensor> run(const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
+    connect();
+    std::vector<Tensor> outputs;
+    {
+      NoGrad no_grad;
+      ShowLevels hidden(0);
+      outputs = forward(context_);
+    }
+    std::vector<Tensor> results;
+    for (const Tensor& output : outputs) results.push_back(output.defined() ? wrap(output) : none());
+    if (records_) {
+      for (const Tensor& t : context_.to_save_)
+        context_.saved_.emplace_back(t, contains(outputs, t) || contains(results, t));
+      context_.to_save_.clear();
+    }
+    set_tangents(results);
+    if (records_) context_.dirty_.clear(), context_.non_differentiable_.clear();
+    return results;
+  }
+
+ private:
+  void connect() {
+    for (const Tensor& t : inputs_) {
+      bool needs = t.defined() && is_grad_enabled() && t.requires_grad();
+      context_.needs_.push_back(needs);
+      node_->add_edge(needs ? gradient_edge(t) : Edge());
+      records_ |= needs;
+    }
+  }
+
+  Tensor none() {
+    node_->add_input({});
+    return {};
+  }
+
+  Tensor wrap(const Tensor& output) {
+    bool is_input = contains(inputs_, output), dirty = contains(context_.dirty_, output);
+    bool differentiable = is_differentiable(output.dtype()) && !contains(context_.non_differentiable_, output);
+    if (dirty) return wrap_dirty(output);
+    Tensor result = output;
+    if (is_input) {
+      // Handing an input back would give it a second history.
+      NoGrad no_grad;
+      ShowLevels hidden(0);
+      result = differentiable ? alias(output) : output.detach();
+    }
+    if (!records_ || !differentiable) {
+      node_->add_input({});
+      return result;
+    }
+    if (is_view_of_input(result)) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
+    else result.impl()->set_view_base(nullptr);
+    set_history(result, node_);
+    return result;
+  }
+
+  Tensor wrap_dirty(const Tensor& output) {
+    if (!records_) return output;
+    check_inplace(output);
+    rebase_history(output, node_);
+    return output;
+  }
+
+  bool is_view_of_input(const Tensor& t) const {
+    const IntrusivePtr<TensorImpl>& base = t.impl()->view_base();
+    return base && std::any_of(inputs_.begin(), inputs_.end(), [&](const Tensor& input) {
+             return input.defined() && (input.pointer() == base || input.impl()->view_base() == base);
+           });
+  }
+
+  void set_tangents(const std::vector<Tensor>& results) {
+    int level = highest_level(inputs_);
+    if (level == 0) return;
+    if (!node_->jvp())
+      fail<NotImplementedError>("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.");
+    std::vector<Tensor> tangents;
+    for (const Tensor& t : inputs_) {
+      const Tensor* tangent = t.defined() ? tangent_at(t.impl(), level) : nullptr;
+      tangents.push_back(tangent ? *tangent : Tensor());
+    }
+    ShowLevels lower(level - 1);
+    std::vector<Tensor> found = node_->jvp()(context_, std::move(tangents));
+    check(found.size() == results.size(), "jvp of ", node_->name(), " returned ", found.size(), " tangents for ", results.size(), " outputs");
+    for (size_t i = 0; i < results.size(); ++i)
+      if (found[i].defined() && results[i].defined()) set_tangent(results[i], found[i], level);
+  }
+
+  IntrusivePtr<FunctionNode> node_;
+  FunctionContext& context_;
+  TensorList inputs_;
+  bool records_ = false;
+};
+
+std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,
+                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
+  return FunctionCall(node, inputs).run(forward);
+}
+
+}  // namespace umbra::autograd

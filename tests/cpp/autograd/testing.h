@@ -1,0 +1,45 @@
+// What the tests of autograd/ share: small tensors from numbers and back, and errors as text.
+#pragma once
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <functional>
+#include <vector>
+
+#include "umbra/umbra.h"
+
+namespace umbra {
+
+/// A vector of float64 numbers.
+inline Tensor vector_of(const std::vector<double>& values) {
+  Tensor t = allocate_tensor({SymInt(values.size())}, {1}, DType::Float64, Device());
+  std::copy(values.begin(), values.end(), t.data<double>());
+  return t;
+}
+inline Tensor parameter(const std::vector<double>& values) { return vector_of(values).requires_grad_(); }
+
+/// The elements in row-major order.
+inline std::vector<double> values(const Tensor& t) {
+  if (!t.defined()) return {};
+  NoGrad guard;
+  Tensor c = t.detach().to(DType::Float64).contiguous();
+  return {c.data<double>(), c.data<double>() + c.numel()};
+}
+
+/// The message of the error that `action` throws, or "no error".
+template <class ErrorType = Error> std::string error_of(const std::function<void()>& action) {
+  try {
+    action();
+  } catch (const ErrorType& error) {
+    return error.what();
+  } catch (const std::exception& error) {
+    return std::string("another kind of error: ") + error.what();
+  }
+  return "no error";
+}
+
+using ::testing::ElementsAre;
+using ::testing::HasSubstr;
+
+}  // namespace umbra
