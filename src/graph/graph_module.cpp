@@ -138,22 +138,44 @@ std::string GraphModule::code() const { return python_code(*graph_); }
 
 namespace {
 
-std::string module_outline(const GraphModule& module) {
-  auto children = module.submodules();
-  if (children.empty()) return module.class_name() + "()";
-  std::string out = module.class_name() + "(\n";
-  for (const auto& [name, child] : children) {
-    std::string text = module_outline(*child);
-    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.insert(at + 1, "  ");
-    out += "  (" + name + "): " + text + "\n";
+/// The tree of modules that an attribute's dotted path runs through.
+struct Outline {
+  std::string type = "Module";
+  std::vector<std::pair<std::string, std::unique_ptr<Outline>>> children;
+
+  Outline& child(const std::string& name) {
+    for (auto& [known, outline] : children)
+      if (known == name) return *outline;
+    children.emplace_back(name, std::make_unique<Outline>());
+    return *children.back().second;
   }
-  return out + ")";
+
+  std::string text(const std::string& indent) const {
+    if (children.empty()) return type + "()";
+    std::string out = type + "(\n";
+    for (const auto& [name, outline] : children) out += indent + "  (" + name + "): " + outline->text(indent + "  ") + "\n";
+    return out + indent + ")";
+  }
+};
+
+void add_modules(const GraphModule& module, Outline& outline) {
+  outline.type = module.class_name();
+  for (const Attribute& attribute : module.attributes()) {
+    Outline* owner = &outline;
+    size_t from = 0;
+    for (size_t dot; (dot = attribute.path.find('.', from)) != std::string::npos; from = dot + 1)
+      owner = &owner->child(attribute.path.substr(from, dot - from));
+    const auto* graph = attribute.value.is_object() ? dynamic_cast<const GraphModule*>(attribute.value.object()) : nullptr;
+    if (graph) add_modules(*graph, owner->child(attribute.path.substr(from)));
+  }
 }
 
 }  // namespace
 
 std::string to_string(const GraphModule& module) {
-  return module_outline(module) + "\n" + module.code() +
+  Outline outline;
+  add_modules(module, outline);
+  return outline.text("") + "\n" + module.code() +
          "\n# To see more debug info, please use `graph_module.print_readable()`";
 }
 

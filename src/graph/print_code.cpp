@@ -1,6 +1,4 @@
 // Graphs as Python code.
-#include <map>
-
 #include "graph/names.h"
 #include "umbra/graph/graph_module.h"
 #include "umbra/graph/print.h"
@@ -12,7 +10,7 @@ namespace {
 enum class Color { Red, Dim, Blue, DimBlue, DimGreen };
 std::string painted(const std::string& text, Color color, bool wanted) {
   constexpr const char* kCodes[] = {"\033[31m", "\033[2m", "\033[34m", "\033[2m\033[34m", "\033[2m\033[32m"};
-  return wanted ? kCodes[static_cast<int>(color)] + text + "\033[0m" : text;
+  return wanted ? concat(kCodes[static_cast<int>(color)], text, "\033[0m") : text;
 }
 
 /// `layers.0.weight` as an expression: getattr(self.layers, "0").weight.
@@ -200,10 +198,16 @@ class CodePrinter {
   std::string body_, last_origin_;
 };
 
-/// Indents all lines but the first.
+/// Indents all lines but the first; blank ones stay empty.
 std::string indented(const std::string& text) {
   std::string out;
-  for (char c : text) out += c == '\n' ? std::string("\n    ") : std::string(1, c);
+  for (size_t from = 0; from <= text.size();) {
+    size_t end = std::min(text.find('\n', from), text.size());
+    std::string line = text.substr(from, end - from);
+    if (from == 0) out = line;
+    else out += line.find_first_not_of(' ') == std::string::npos ? "\n" : "\n    " + line;
+    from = end + 1;
+  }
   return out;
 }
 
