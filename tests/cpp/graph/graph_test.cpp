@@ -39,7 +39,7 @@ TEST(Graph, NamesNodesAfterWhatTheyCall) {
   EXPECT_EQ(graph.call(op("add.Tensor"), {x, x})->name(), "add_1");
   EXPECT_EQ(graph.call(op("sum"), {x})->name(), "sum_1");
   EXPECT_EQ(graph.create_node(Op::CallFunction, op("add.Tensor"), {x, x})->name(), "add_tensor");
-  EXPECT_EQ(graph.create_node(Op::CallFunction, op("gelu"), {x})->name(), "gelu_default");
+  EXPECT_EQ(graph.create_node(Op::CallFunction, op("conj"), {x})->name(), "conj_default");
   EXPECT_EQ(graph.call(function("operator.getitem"), {x, 0})->name(), "getitem");
   EXPECT_EQ(graph.get_attr("layers.0.Weight")->name(), "layers_0_weight");
   EXPECT_EQ(graph.placeholder("fooBar")->name(), "foo_bar");
@@ -65,27 +65,27 @@ TEST(Graph, ReplacesAllUses) {
   Graph graph;
   Node* x = graph.placeholder("x");
   Node* y = graph.placeholder("y");
-  Node* gelu = graph.call(op("gelu"), {x});
-  Node* output = graph.output(Argument::tuple({gelu, x}));
-  EXPECT_THAT(x->replace_all_uses_with(y, [&](Node* user) { return user != gelu; }), ElementsAre(output));
-  EXPECT_EQ(output->text(), "return (gelu, y)");
-  EXPECT_THAT(x->replace_all_uses_with(y), ElementsAre(gelu));
+  Node* conj = graph.call(op("conj"), {x});
+  Node* output = graph.output(Argument::tuple({conj, x}));
+  EXPECT_THAT(x->replace_all_uses_with(y, [&](Node* user) { return user != conj; }), ElementsAre(output));
+  EXPECT_EQ(output->text(), "return (conj, y)");
+  EXPECT_THAT(x->replace_all_uses_with(y), ElementsAre(conj));
   EXPECT_TRUE(x->users().empty());
   graph.erase_node(x);
-  EXPECT_THAT(names(graph), ElementsAre("y", "gelu", "output"));
+  EXPECT_THAT(names(graph), ElementsAre("y", "conj", "output"));
 }
 
 TEST(Graph, RefusesToEraseWhatIsUsed) {
   Graph graph;
   Node* x = graph.placeholder("x");
-  Node* gelu = graph.call(op("gelu"), {x});
-  graph.output(gelu);
-  EXPECT_EQ(error_of([&] { graph.erase_node(gelu); }),
-            "Tried to erase Node gelu but it still had 1 users in the graph: {output: None}!");
+  Node* conj = graph.call(op("conj"), {x});
+  graph.output(conj);
+  EXPECT_EQ(error_of([&] { graph.erase_node(conj); }),
+            "Tried to erase Node conj but it still had 1 users in the graph: {output: None}!");
   Graph other;
   Node* foreign = other.placeholder("z");
   EXPECT_EQ(error_of([&] { graph.erase_node(foreign); }), "Attempting to remove z from wrong graph!");
-  EXPECT_THAT(error_of([&] { graph.call(op("gelu"), {foreign}); }), HasSubstr("belongs to another graph"));
+  EXPECT_THAT(error_of([&] { graph.call(op("conj"), {foreign}); }), HasSubstr("belongs to another graph"));
 }
 
 TEST(Graph, InsertsWhereItIsTold) {
@@ -94,21 +94,21 @@ TEST(Graph, InsertsWhereItIsTold) {
   Node* output = graph.output(x);
   {
     auto scope = graph.inserting_before(output);
-    graph.call(op("gelu"), {x});
+    graph.call(op("conj"), {x});
     auto inner = graph.inserting_after(x);
     graph.call(op("neg"), {x});
   }
   graph.call(op("detach"), {x});
-  EXPECT_THAT(names(graph), ElementsAre("x", "neg", "gelu", "output", "detach"));
+  EXPECT_THAT(names(graph), ElementsAre("x", "neg", "conj", "output", "detach"));
   graph.last()->move_after(x);
-  EXPECT_THAT(names(graph), ElementsAre("x", "detach", "neg", "gelu", "output"));
+  EXPECT_THAT(names(graph), ElementsAre("x", "detach", "neg", "conj", "output"));
   EXPECT_EQ(graph.size(), 5u);
 }
 
 TEST(Graph, MayEraseWhileWalking) {
   Graph graph;
   Node* x = graph.placeholder("x");
-  for (int i = 0; i < 200; ++i) graph.call(op("gelu"), {x});
+  for (int i = 0; i < 200; ++i) graph.call(op("conj"), {x});
   for (Node* node : graph.reversed())
     if (node != x) graph.erase_node(node);
   EXPECT_THAT(names(graph), ElementsAre("x"));

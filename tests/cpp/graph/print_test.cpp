@@ -15,9 +15,9 @@ IntrusivePtr<Graph> sample() {
   auto graph = make_counted<Graph>();
   Node* x = graph->placeholder("x_1");
   Node* y = graph->placeholder("y_1");
-  Node* gelu = graph->call(op("gelu"), {x});
+  Node* conj = graph->call(op("conj"), {x});
   Node* sum = graph->call(op("sum"), {y});
-  Node* add = graph->call(op("add.Tensor"), {gelu, sum});
+  Node* add = graph->call(op("add.Tensor"), {conj, sum});
   Node* split = graph->call(op("split.Tensor"), {add, 2});
   Node* first = graph->call(function("operator.getitem"), {split, 0});
   Node* second = graph->call(function("operator.getitem"), {split, 1});
@@ -33,9 +33,9 @@ TEST(Print, Code) {
 
 
 def forward(self, x_1, y_1):
-    gelu = torch.ops.aten.gelu.default(x_1);  x_1 = None
+    conj = torch.ops.aten.conj.default(x_1);  x_1 = None
     sum_1 = torch.ops.aten.sum.default(y_1);  y_1 = None
-    add = torch.ops.aten.add.Tensor(gelu, sum_1);  gelu = sum_1 = None
+    add = torch.ops.aten.add.Tensor(conj, sum_1);  conj = sum_1 = None
     split = torch.ops.aten.split.Tensor(add, 2);  add = None
     getitem = split[0]
     getitem_1 = split[1]
@@ -51,9 +51,9 @@ TEST(Print, Nodes) {
             R"(graph():
     %x_1 : [num_users=1] = placeholder[target=x_1]
     %y_1 : [num_users=1] = placeholder[target=y_1]
-    %gelu : [num_users=1] = call_function[target=torch.ops.aten.gelu.default](args = (%x_1,), kwargs = {})
+    %conj : [num_users=1] = call_function[target=torch.ops.aten.conj.default](args = (%x_1,), kwargs = {})
     %sum_1 : [num_users=1] = call_function[target=torch.ops.aten.sum.default](args = (%y_1,), kwargs = {})
-    %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%gelu, %sum_1), kwargs = {})
+    %add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%conj, %sum_1), kwargs = {})
     %split : [num_users=3] = call_function[target=torch.ops.aten.split.Tensor](args = (%add, 2), kwargs = {})
     %getitem : [num_users=2] = call_function[target=operator.getitem](args = (%split, 0), kwargs = {})
     %getitem_1 : [num_users=1] = call_function[target=operator.getitem](args = (%split, 1), kwargs = {})
@@ -69,9 +69,9 @@ TEST(Print, Table) {
 -------------  ---------  ---------------------------  -------------------------  --------
 placeholder    x_1        x_1                          ()                         {}
 placeholder    y_1        y_1                          ()                         {}
-call_function  gelu       aten.gelu.default            (x_1,)                     {}
+call_function  conj       aten.conj.default            (x_1,)                     {}
 call_function  sum_1      aten.sum.default             (y_1,)                     {}
-call_function  add        aten.add.Tensor              (gelu, sum_1)              {}
+call_function  add        aten.add.Tensor              (conj, sum_1)              {}
 call_function  split      aten.split.Tensor            (add, 2)                   {}
 call_function  getitem    <built-in function getitem>  (split, 0)                 {}
 call_function  getitem_1  <built-in function getitem>  (split, 1)                 {}
@@ -158,21 +158,21 @@ TEST(Print, ReadableWithTypesSourcesAndSubgraphs) {
   branch->output(Argument::tuple({branch->call(op("neg"), {inner})}));
   auto graph = make_counted<Graph>();
   Node* x = graph->placeholder("x");
-  Node* gelu = graph->call(op("gelu"), {x});
-  Node* total = graph->call(op("sum"), {gelu});
-  x->meta.val = gelu->meta.val = tensor_of({1, 2}, {2, 1});
+  Node* conj = graph->call(op("conj"), {x});
+  Node* total = graph->call(op("sum"), {conj});
+  x->meta.val = conj->meta.val = tensor_of({1, 2}, {2, 1});
   total->meta.val = tensor_of({3}, {});
-  gelu->meta.source = IntrusivePtr<SourceLocation>(make_counted<TextLocation>("File \"a.py\", line 7, in forward\n    x.gelu()"));
+  conj->meta.source = IntrusivePtr<SourceLocation>(make_counted<TextLocation>("File \"a.py\", line 7, in forward\n    x.conj()"));
   graph->output(Argument::tuple({total}));
   auto module = make_counted<GraphModule>(graph);
   module->set_submodule("true_graph_0", make_counted<GraphModule>(branch));
   EXPECT_EQ(readable_code(*module, {.include_stride = true, .include_device = true}), R"(class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[2, 1][1, 1]cpu"):
-        # File: a.py:7 in forward, code: x.gelu()
-        gelu: "f32[2, 1][1, 1]cpu" = torch.ops.aten.gelu.default(x);  x = None
+        # File: a.py:7 in forward, code: x.conj()
+        conj: "f32[2, 1][1, 1]cpu" = torch.ops.aten.conj.default(x);  x = None
 
         # No stacktrace found for following nodes
-        sum_1: "f32[][]cpu" = torch.ops.aten.sum.default(gelu);  gelu = None
+        sum_1: "f32[][]cpu" = torch.ops.aten.sum.default(conj);  conj = None
         return (sum_1,)
 
     class true_graph_0(torch.nn.Module):
