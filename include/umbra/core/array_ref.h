@@ -48,7 +48,7 @@ template <class T> class ArrayRef {
   ArrayRef slice(size_t from, size_t count) const { return {data_ + from, count}; }
   ArrayRef drop_front(size_t n = 1) const { return {data_ + n, size_ - n}; }
   ArrayRef drop_back(size_t n = 1) const { return {data_, size_ - n}; }
-  std::vector<T> vec() const { return {begin(), end()}; }
+  std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   bool operator==(const ArrayRef& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:
@@ -142,7 +142,7 @@ template <class T, size_t N = 6> class SmallVector {
     data_ = grown;
     capacity_ = static_cast<uint32_t>(capacity);
   }
-  std::vector<T> vec() const { return {begin(), end()}; }
+  std::vector<T> vec() const { return std::vector<T>(begin(), end()); }
   bool operator==(const SmallVector& other) const { return std::equal(begin(), end(), other.begin(), other.end()); }
 
  private:

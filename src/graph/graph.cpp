@@ -1,0 +1,181 @@
+#include "umbra/graph/graph.h"
+
+#include "graph/names.h"
+
+namespace umbra::fx {
+
+struct Graph::Block {
+  static constexpr size_t kNodes = 64;
+  ~Block() {
+    for (size_t i = 0; i < used; ++i) (*this)[i].~Node();
+  }
+  Node& operator[](size_t i) { return reinterpret_cast<Node*>(memory)[i]; }
+  alignas(Node) std::byte memory[kNodes * sizeof(Node)];
+  size_t used = 0;
+};
+
+Graph::Graph() {
+  root_ = allocate(Op::Root, Target("root"));
+  insert_before_ = root_;
+}
+Graph::~Graph() = default;
+
+Node* Graph::allocate(Op op, Target target) {
+  if (blocks_.empty() || blocks_.back()->used == Block::kNodes) blocks_.push_back(std::unique_ptr<Block>(new Block));
+  Block& block = *blocks_.back();
+  Node* node = new (&block[block.used]) Node(this, next_id_, op, std::move(target));
+  ++block.used;
+  ++next_id_;
+  return node;
+}
+
+Node* Graph::checked(Node* node) const {
+  check(node->graph_ == this, "Node ", node->name(), " is not in this graph");
+  check(!node->is_erased(), "Node ", node->name(), " was erased from its graph");
+  return node;
+}
+
+namespace {
+/// The name torch.fx takes from a target when none is given.
+std::string default_name(const Target& target) {
+  if (const Operator* op = target.op()) {
+    const Schema& schema = op->schema();
+    return name_from(schema.name + "." + (schema.overload.empty() ? "default" : schema.overload));
+  }
+  if (const Function* function = target.function()) return name_from(function->short_name());
+  return name_from(target.name());
+}
+}  // namespace
+
+Node* Graph::create_node(Op op, Target target, Arguments args, KeywordArguments kwargs, std::string_view name) {
+  auto own = [this](Node* input) {
+    check(input->graph_ == this, "node ", input->name(), " belongs to another graph and cannot be an argument here");
+  };
+  for (const Argument& a : args) a.each_node(own);
+  for (const auto& entry : kwargs) entry.second.each_node(own);
+  std::string unique = names_.create(name.empty() ? default_name(target) : name);
+  Node* node = allocate(op, std::move(target));
+  node->name_ = std::move(unique);
+  node->args_ = std::move(args);
+  node->kwargs_ = std::move(kwargs);
+  node->link_before(insert_before_);
+  node->add_uses();
+  ++size_;
+  return node;
+}
+
+Node* Graph::placeholder(std::string_view name) { return create_node(Op::Placeholder, std::string(name)); }
+Node* Graph::placeholder(std::string_view name, Argument default_value) {
+  Arguments args;
+  args.push_back(std::move(default_value));
+  return create_node(Op::Placeholder, std::string(name), std::move(args));
+}
+Node* Graph::get_attr(std::string_view path) { return create_node(Op::GetAttr, std::string(path)); }
+Node* Graph::call(const Operator& op, Arguments args, KeywordArguments kwargs) {
+  return create_node(Op::CallFunction, op, std::move(args), std::move(kwargs), name_from(op.schema().name));
+}
+Node* Graph::call(const Function& function, Arguments args, KeywordArguments kwargs) {
+  return create_node(Op::CallFunction, function, std::move(args), std::move(kwargs));
+}
+Node* Graph::call_module(std::string_view path, Arguments args, KeywordArguments kwargs) {
+  return create_node(Op::CallModule, std::string(path), std::move(args), std::move(kwargs));
+}
+Node* Graph::output(Argument result) {
+  check(!output_node(), "the graph has an output already");
+  Arguments args;
+  args.push_back(std::move(result));
+  return create_node(Op::Output, "output", std::move(args));
+}
+
+void Graph::erase_node(Node* node) {
+  if (!node->users_.empty()) {
+    std::string users;
+    for (Node* user : node->users_) users += (users.empty() ? "" : ", ") + user->name() + ": None";
+    fail("Tried to erase Node ", node->name(), " but it still had ", node->users_.size(), " users in the graph: {", users, "}!");
+  }
+  check(node->graph_ == this, "Attempting to remove ", node->name(), " from wrong graph!");
+  if (node->erased_) return;
+  if (insert_before_ == node) insert_before_ = node->next_;
+  node->unlink();
+  node->erased_ = true;
+  node->remove_uses();
+  node->args_.clear();
+  node->kwargs_.clear();
+  --size_;
+  ++version_;
+}
+
+// ---- copying ----
+
+Node* Graph::adopt(const Node& node, Arguments args, KeywordArguments kwargs) {
+  Node* copy = create_node(node.op(), node.target(), std::move(args), std::move(kwargs), node.name());
+  copy->meta = node.meta;
+  return copy;
+}
+
+Argument Graph::copy_nodes(const Graph& from, NodeMap& map) {
+  auto mapped = [&](Node* input) { return Argument(map.at(input)); };
+  Argument result;
+  for (Node* node : from.nodes()) {
+    if (map.contains(node)) continue;
+    if (node->op() == Op::Output) result = node->arg(0).map_nodes(mapped);
+    else map[node] = copy_node(*node, mapped);
+  }
+  for (const auto& object : from.kept_alive_) keep_alive(object);
+  return result;
+}
+
+IntrusivePtr<Graph> Graph::copy(NodeMap* map) const {
+  NodeMap own;
+  NodeMap& nodes = map ? *map : own;
+  auto result = make_counted<Graph>();
+  Argument returned = result->copy_nodes(*this, nodes);
+  if (Node* old_output = output_node()) {
+    Node* output = result->output(std::move(returned));
+    output->meta = old_output->meta;
+    nodes[old_output] = output;
+  }
+  result->pytree = pytree;
+  return result;
+}
+
+void Graph::keep_alive(IntrusivePtr<RefCounted> object) {
+  for (const auto& held : kept_alive_)
+    if (held == object) return;
+  kept_alive_.push_back(std::move(object));
+}
+
+// ---- reading ----
+
+std::vector<Node*> Graph::placeholders() const {
+  std::vector<Node*> out;
+  for (Node* node : nodes())
+    if (node->op() == Op::Placeholder) out.push_back(node);
+  return out;
+}
+
+Node* Graph::output_node() const {
+  Node* last = root_->previous();
+  if (last->op() == Op::Output) return last;
+  for (Node* node : reversed())
+    if (node->op() == Op::Output) return node;
+  return nullptr;
+}
+
+Arguments Graph::outputs() const {
+  Node* output = output_node();
+  if (!output) return {};
+  const Argument& result = output->arg(0);
+  if (result.is_sequence()) return result.elements();
+  Arguments single;
+  single.push_back(result);
+  return single;
+}
+
+Node* Graph::find_node(std::string_view name) const {
+  for (Node* node : nodes())
+    if (node->name() == name) return node;
+  return nullptr;
+}
+
+}  // namespace umbra::fx
