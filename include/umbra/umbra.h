@@ -1,13 +1,18 @@
-// Everything a program needs: #include <umbra/umbra.h>.
-#pragma once
-
+// Everything a program needs: #include "umbra/aot/compile.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/function.h"
+#include "umbra/capture/functionalize.h"
+#include "umbra/capture/make_fx.h"
 #include "umbra/core/generator.h"
 #include "umbra/core/tensor.h"
 #include "umbra/core/value.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/dispatch/library.h"
+#include "umbra/export/export.h"
 #include "umbra/fake/fake_mode.h"
 #include "umbra/generated/functions.h"
+#include "umbra/graph/graph_module.h"
+#include "umbra/graph/interpreter.h"
+#include "umbra/graph/passes.h"
+#include "umbra/graph/print.h"

@@ -19,7 +19,8 @@ enum class DispatchKey : uint8_t {
   Autograd,       // reverse and forward mode
   Autocast,
   PreProxy,  // records the call in a graph, above autograd: export's training graphs
-  PythonPre, // user modes above autograd (__torch_function__)
+  PythonPre,  // user modes above autograd (__torch_function__)
+  Lift,       // puts stand-ins in the place of tensors that captured code closes over
   Count,
 };
 

@@ -1,0 +1,25 @@
+// The third phase: the joint graph cut into a forward and a backward graph, and what has to be kept in between.
+#pragma once
+
+#include <functional>
+
+#include "umbra/aot/joint.h"
+
+namespace umbra::aot {
+
+/// Forward: primals to forward outputs, then saved values. Backward: saved values, then tangents, to gradients.
+struct Partition {
+  IntrusivePtr<fx::GraphModule> forward, backward;
+  size_t forward_outputs = 0;
+  std::vector<std::string> saved;  // names of the nodes kept
+  int64_t saved_bytes = 0;         // at the sizes of the example
+};
+
+using Partitioner = std::function<Partition(const JointGraph&)>;
+
+/// Keeps every forward value that the backward reads.
+Partition default_partition(const JointGraph& joint);
+/// Keeps the least bytes from which the backward can be computed when pointwise operators and views are recomputed there.
+Partition min_cut_partition(const JointGraph& joint);
+
+}  // namespace umbra::aot

@@ -1,0 +1,38 @@
+// Which operators capture takes apart, and into what.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "umbra/dispatch/boxing.h"
+
+namespace umbra {
+
+/// From operators to what they are recorded as: `table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid(); })`.
+class DecompositionTable {
+ public:
+  using Function = std::function<void(Value* frame)>;
+
+  template <class F> void add(std::string_view name, F f) {
+    set(get_operator(name), [boxed = boxing::box_function(std::move(f))](Value* frame) { boxed(frame); });
+  }
+  void set(const Operator& op, Function f) { functions_[&op] = std::move(f); }
+  void remove(const Operator& op) { functions_.erase(&op); }
+  const Function* find(const Operator& op) const {
+    if (functions_.empty()) return nullptr;
+    auto found = functions_.find(&op);
+    return found == functions_.end() ? nullptr : &found->second;
+  }
+  bool empty() const { return functions_.empty(); }
+  size_t size() const { return functions_.size(); }
+
+ private:
+  std::unordered_map<const Operator*, Function> functions_;
+};
+
+/// A table that takes the named operators apart as their own definitions say (composites and those made of other operators).
+DecompositionTable own_decompositions(const std::vector<std::string>& names);
+
+}  // namespace umbra

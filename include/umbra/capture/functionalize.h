@@ -1,0 +1,56 @@
+// Functionalisation: mutation and views taken out of a program.
+//
+// Under FunctionalMode a tensor is a wrapper around a value. A write makes a new value; what is a view of a base knows the chain of views
+// from it, so that a write to a view is carried back into the base (by each view's inverse) and other views of it are made anew when
+// they are next read. What lies below sees neither writes nor aliases.
+#pragma once
+
+#include <vector>
+
+#include "umbra/capture/make_fx.h"
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra {
+
+/// One view operator on the way from a base to a view of it.
+struct ViewStep {
+  const Operator* op;
+  std::vector<Value> arguments;  // the schema's, the first (the tensor) left empty
+  int64_t output = -1;           // which element, where the operator returns a list
+};
+
+/// What all views of one base share.
+class FunctionalBase final : public RefCounted {
+ public:
+  explicit FunctionalBase(Tensor v) : value(std::move(v)) {}
+  Tensor value;             // the base's contents now
+  uint64_t generation = 0;  // counts writes
+};
+
+/// What a functional wrapper stands for: its layer state.
+class FunctionalState final : public RefCounted {
+ public:
+  IntrusivePtr<FunctionalBase> base;
+  std::vector<ViewStep> views;  // from the base to this tensor
+  Tensor value;                 // this tensor's contents as of `generation`
+  uint64_t generation = 0;
+};
+
+class FunctionalMode final : public Mode {
+ public:
+  FunctionalMode() : Mode(DispatchKey::Functionalize) {}
+};
+
+bool is_functional(const Tensor& tensor);
+/// A wrapper around a value; a base of its own.
+Tensor to_functional(const Tensor& value);
+/// The value behind a wrapper now, after all writes.
+Tensor from_functional(const Tensor& wrapper);
+/// Whether the wrapper's contents were written since it was made.
+bool was_written(const Tensor& wrapper);
+const FunctionalState& functional_state(const Tensor& wrapper);
+
+/// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
+ValueFunction functionalize(ValueFunction function);
+
+}  // namespace umbra

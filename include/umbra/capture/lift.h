@@ -1,0 +1,29 @@
+// Lifting: tensors that captured code closes over (a model's parameters) become inputs of the graph.
+#pragma once
+
+#include <functional>
+#include <unordered_map>
+
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra {
+
+/// While it is active, each real tensor with data that reaches an operator is replaced by its stand-in. Plain numbers stay.
+class LiftMode final : public Mode {
+ public:
+  /// Makes the stand-in of a tensor that is met for the first time; an undefined one leaves it as it is.
+  using MakeStandIn = std::function<Tensor(const Tensor& real)>;
+  explicit LiftMode(MakeStandIn make) : Mode(DispatchKey::Lift), make_(std::move(make)) {}
+
+  Tensor replace(const Tensor& tensor);
+  void set(const Tensor& real, Tensor stand_in) { stand_ins_[real.impl()] = {real, std::move(stand_in)}; }
+
+ private:
+  struct Entry {
+    Tensor real, stand_in;
+  };
+  MakeStandIn make_;
+  std::unordered_map<const TensorImpl*, Entry> stand_ins_;
+};
+
+}  // namespace umbra

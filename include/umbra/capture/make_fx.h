@@ -1,0 +1,63 @@
+// make_fx: a function in, the graph of the operators it calls out.
+//
+//     auto module = make_fx([](const Tensor& x) { return x.sin().cos(); }, {randn({3})});
+//     print(module->code());
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "umbra/capture/tracer.h"
+#include "umbra/fake/fake_mode.h"
+
+namespace umbra {
+
+/// What the function runs on while it is recorded.
+enum class TracingMode : uint8_t {
+  Real,      // the inputs themselves
+  Fake,      // fake tensors of the same sizes
+  Symbolic,  // fake tensors whose sizes are symbols
+};
+
+struct CaptureOptions {
+  TracingMode mode = TracingMode::Real;
+  /// Records above autograd: composite operators stay whole.
+  bool pre_dispatch = false;
+  DecompositionTable decompositions = {};
+  std::vector<std::string> names = {};  // of the inputs; arg0_1, arg1_1, ... where there are none
+  /// The fake mode to use; one of its own otherwise.
+  IntrusivePtr<FakeModeImpl> fake_mode = {};
+  std::function<IntrusivePtr<fx::SourceLocation>()> location = {};
+};
+
+using ValueFunction = std::function<std::vector<Value>(const std::vector<Value>& inputs)>;
+
+/// Records one run of `function`. Nothing stays behind on the thread, however it ends.
+IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
+                                      const CaptureOptions& options = {});
+
+namespace detail {
+inline std::vector<Value> as_values(Tensor result) { return {Value(std::move(result))}; }
+inline std::vector<Value> as_values(std::vector<Tensor> results) { return {results.begin(), results.end()}; }
+template <class... Ts> std::vector<Value> as_values(std::tuple<Ts...> results) {
+  return std::apply([](auto&... items) { return std::vector<Value>{Value(std::move(items))...}; }, results);
+}
+/// A typed function of tensors as one of values.
+template <class F> ValueFunction value_function(F f) {
+  return [f](const std::vector<Value>& inputs) {
+    constexpr size_t n = boxing::Signature<F>::kCount;
+    check<TypeError>(inputs.size() == n, "the function takes ", n, " inputs, ", inputs.size(), " were given");
+    return as_values(boxing::apply_frame<0, F>(f, inputs.data(), std::make_index_sequence<n>()));
+  };
+}
+}  // namespace detail
+
+/// The same for a function of tensors.
+template <class F>
+  requires(!std::is_convertible_v<F, ValueFunction>)
+IntrusivePtr<fx::GraphModule> make_fx(F function, const std::vector<Tensor>& inputs, const CaptureOptions& options = {}) {
+  return make_fx(detail::value_function(std::move(function)), std::vector<Value>(inputs.begin(), inputs.end()), options);
+}
+
+}  // namespace umbra

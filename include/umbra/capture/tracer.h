@@ -1,0 +1,93 @@
+// Recording: while a tracer is on the thread's stack, each operator call that reaches its layer becomes a node of its graph.
+//
+// Which node stands for which tensor is kept in a table of the tracer, not in the tensor. Symbolic sizes get nodes when a call needs
+// them: `sym_size` of an input after the inputs, arithmetic on sizes just before its first use.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "umbra/capture/decomposition.h"
+#include "umbra/dispatch/dispatcher.h"
+#include "umbra/graph/graph_module.h"
+
+namespace umbra {
+
+class Tracer final : public Mode {
+ public:
+  /// `key` is the layer that is recorded: Proxy below autograd, PreProxy above it.
+  explicit Tracer(DispatchKey key, IntrusivePtr<fx::GraphModule> module);
+
+  fx::Graph& graph() const { return module_->graph(); }
+  const IntrusivePtr<fx::GraphModule>& module() const { return module_; }
+
+  /// Declares an input of the graph and what stands for it: a tensor, a symbolic number, or a plain value that is baked in.
+  fx::Node* add_input(const std::string& name, const Value& value);
+  /// Makes the graph refer to a tensor by an attribute of its module wherever it appears.
+  void add_attribute(const std::string& path, const Tensor& tensor, fx::AttributeKind kind);
+  /// The node (or plain value) that stands for a value; tensors met for the first time become constants of the module.
+  fx::Argument argument(const Value& value);
+  /// Makes a node stand for a result, element by element where it is a list.
+  void track(fx::Node* node, const Value& result);
+  /// The node behind a tensor, or null.
+  fx::Node* node_of(const Tensor& tensor) const;
+  /// Adds the output node. Results may be nested in lists.
+  void set_output(const std::vector<Value>& results);
+  /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
+  fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);
+
+  /// Declares an input between earlier ones and the rest: parameters and constants found on the way. After `after`, or first.
+  fx::Node* add_input_after(fx::Node* after, const std::string& name, const Value& value);
+  /// Makes another tensor stand for what `node` stands for.
+  void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
+  /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an attribute.
+  std::function<fx::Node*(const Tensor& tensor)> on_constant;
+  /// Operators that are recorded as what they are made of.
+  DecompositionTable decompositions;
+  /// Asked where a node comes from; the Python binding sets it. Empty: nodes get no location.
+  std::function<IntrusivePtr<fx::SourceLocation>()> location;
+
+ private:
+  friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
+  fx::Argument symbol_argument(SymInt value);
+  fx::Argument expression_argument(const SymNode* node, int64_t key);
+  fx::Node* constant_node(const Tensor& tensor);
+  void record(const Operator& op, const Value* arguments, Value* results);
+  void finish(fx::Node* node, const Value& result);
+
+  struct Tracked {
+    Tensor tensor;  // kept: the table is by address, which must not be used again
+    fx::Node* node;
+  };
+  struct SymbolSource {
+    fx::Node* input;
+    int64_t dim;  // -1: the input itself
+  };
+  IntrusivePtr<fx::GraphModule> module_;
+  std::unordered_map<const TensorImpl*, Tracked> tensors_;
+  std::unordered_map<int64_t, fx::Node*> symbols_;        // by the bits of the SymInt
+  std::unordered_map<const SymNode*, fx::Node*> floats_;  // symbolic floats and bools
+  std::unordered_map<int64_t, SymbolSource> sources_;
+  fx::Node* last_input_ = nullptr;
+  fx::Node* last_size_ = nullptr;  // sym_size nodes stand after the inputs, in the order they were needed
+  int constants_ = 0;
+};
+
+/// The tracer that records at this layer now, or null.
+Tracer* active_tracer(DispatchKey key);
+
+/// The modules that are running, for the nodes' module paths: nn::Module enters one around forward.
+class ModuleScope {
+ public:
+  ModuleScope(std::string path, std::string type);
+  ~ModuleScope();
+  ModuleScope(const ModuleScope&) = delete;
+};
+/// The modules running now, outermost first; null outside all.
+IntrusivePtr<fx::ModuleStack> current_modules();
+/// Replaces the stack as a whole: for callers that keep their own (Python).
+void set_current_modules(IntrusivePtr<fx::ModuleStack> modules);
+
+}  // namespace umbra

@@ -1,0 +1,61 @@
+// Dynamic dimensions: which sizes of a program's inputs may vary, and in which range.
+#pragma once
+
+#include <map>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "umbra/sym/range.h"
+
+namespace umbra {
+
+/// A dimension that may vary: `Dim("batch", {.max = 4096})`, or one that follows from another: `2 * batch + 1`.
+class Dim {
+ public:
+  struct Bounds {
+    int64_t min = 0;
+    int64_t max = sym::kInfinity;
+  };
+  enum class Hint : uint8_t { Named, Auto, Dynamic, Static };
+
+  explicit Dim(std::string name, Bounds bounds = {0, sym::kInfinity});
+  /// May become a number if the program asks for it (AUTO), must not (DYNAMIC), is one (STATIC).
+  static Dim automatic() { return Dim(Hint::Auto); }
+  static Dim dynamic() { return Dim(Hint::Dynamic); }
+  static Dim fixed() { return Dim(Hint::Static); }
+
+  Hint hint() const { return hint_; }
+  const std::string& name() const { return name_; }
+  sym::Range range() const { return {bounds_.min, bounds_.max}; }
+  /// scale * root + offset; a plain Dim is 1 * itself + 0.
+  int64_t scale() const { return scale_; }
+  int64_t offset() const { return offset_; }
+  bool is_derived() const { return scale_ != 1 || offset_ != 0; }
+  /// "batch", "2*batch + 1".
+  std::string text() const;
+
+  friend Dim operator*(int64_t factor, Dim dim) {
+    dim.scale_ *= factor;
+    dim.offset_ *= factor;
+    return dim;
+  }
+  friend Dim operator*(Dim dim, int64_t factor) { return factor * std::move(dim); }
+  friend Dim operator+(Dim dim, int64_t number) {
+    dim.offset_ += number;
+    return dim;
+  }
+  friend Dim operator-(Dim dim, int64_t number) { return std::move(dim) + -number; }
+
+ private:
+  explicit Dim(Hint hint) : hint_(hint) {}
+  Hint hint_ = Hint::Named;
+  std::string name_;
+  Bounds bounds_;
+  int64_t scale_ = 1, offset_ = 0;
+};
+
+/// Which dimensions of which inputs: {{"x", {{0, batch}}}}. A nested input is named by its path: "parts['b'][0]".
+using DynamicShapes = std::map<std::string, std::map<int64_t, Dim>>;
+
+}  // namespace umbra

@@ -1,0 +1,42 @@
+// Export: a module and example inputs in, an ExportedProgram out.
+//
+//     Dim batch("batch", {.max = 4096});
+//     ExportedProgram program = export_program(model, {x}, {.dynamic_shapes = {{"x", {{0, batch}}}}});
+//
+// nn/export.h has the form for modules; this one takes what a module consists of.
+#pragma once
+
+#include <functional>
+#include <string>
+#include <vector>
+
+#include "umbra/capture/make_fx.h"
+#include "umbra/export/dim.h"
+#include "umbra/export/exported_program.h"
+
+namespace umbra {
+
+struct ExportOptions {
+  DynamicShapes dynamic_shapes = {};
+  std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
+  std::function<IntrusivePtr<fx::SourceLocation>()> location = {};
+};
+
+struct NamedBuffer {
+  std::string name;
+  Tensor tensor;
+  bool persistent = true;
+};
+
+/// What export needs to know of a module.
+struct ExportSource {
+  std::function<Tree(const Tree& arguments, const Tree& keywords)> forward;
+  NamedTensors parameters;
+  std::vector<NamedBuffer> buffers;
+  std::vector<ModuleCall> modules;
+};
+
+/// Runs the module once on fake inputs and records what it calls, above autograd: composite operators and writes stay as they are.
+ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords, const ExportOptions& options = {});
+
+}  // namespace umbra

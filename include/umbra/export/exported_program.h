@@ -1,0 +1,71 @@
+// A program that was captured whole: its graph, what its inputs and outputs mean, its weights, and the ranges of its sizes.
+#pragma once
+
+#include <memory>
+#include <string>
+#include <utility>
+#include <vector>
+
+#include "umbra/capture/pytree.h"
+#include "umbra/export/signature.h"
+#include "umbra/graph/graph_module.h"
+#include "umbra/sym/shape_env.h"
+
+namespace umbra {
+
+using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
+
+/// The range of a symbol, or of an expression where a derived dimension is promised.
+struct RangeConstraint {
+  std::string expression;
+  sym::Range range;
+};
+
+/// A submodule of the original and, where it was asked for, how it was called.
+struct ModuleCall {
+  std::string path;
+};
+
+class ExportedModule;
+
+struct ExportedProgram {
+  IntrusivePtr<fx::GraphModule> graph_module;
+  GraphSignature signature;
+  NamedTensors state;      // parameters and persistent buffers, in the state dict's order
+  NamedTensors constants;  // constants and other buffers
+  std::vector<RangeConstraint> ranges;
+  std::vector<std::string> guards;  // Python expressions over the inputs
+  TreeSpec in_spec, out_spec;       // of ((positional...), {keyword...}) and of the result
+  std::vector<std::string> argument_names;
+  std::vector<ModuleCall> module_calls;
+  std::string dialect = "TRAINING";  // "ATEN" once it is functional and decomposed
+  IntrusivePtr<sym::ShapeEnv> shape_env;
+
+  fx::Graph& graph() const { return graph_module->graph(); }
+  /// The program as something to call: inputs are checked, buffers it writes keep what is written.
+  ExportedModule module() const;
+  /// The tensor of that name in the state or among the constants; undefined where there is none.
+  Tensor find(const std::string& name) const;
+};
+
+/// A callable program. Copies share the weights.
+class ExportedModule {
+ public:
+  explicit ExportedModule(ExportedProgram program) : program_(std::move(program)) {}
+  /// Flat user inputs to flat user outputs.
+  std::vector<Value> run(const std::vector<Value>& inputs) const;
+  /// For programs of one result.
+  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const { return run({Value(inputs)...}).at(0).tensor(); }
+  const ExportedProgram& program() const { return program_; }
+
+ private:
+  ExportedProgram program_;
+};
+
+/// Throws an AssertionError in PyTorch's words ("Guard failed: x.size()[0] <= 4096") where inputs do not fit the program.
+void check_inputs(const ExportedProgram& program, const std::vector<Value>& inputs);
+
+/// The program as PyTorch prints it: code, signature, ranges.
+std::string to_string(const ExportedProgram& program);
+
+}  // namespace umbra

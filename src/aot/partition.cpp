@@ -1,0 +1,150 @@
+#include "umbra/aot/partition.h"
+
+#include "aot/min_cut.h"
+#include "umbra/graph/passes.h"
+
+namespace umbra::aot {
+
+namespace {
+
+int64_t bytes_of(const Value& value) {
+  int64_t bytes = value.is_symbolic() ? 8 : 0;
+  value.each_tensor([&](TensorImpl* t) { bytes += t->sym_numel().hint() * item_size(t->dtype()); });
+  return bytes;
+}
+
+/// The joint graph with what every partitioner asks about its nodes.
+class Analysis {
+ public:
+  explicit Analysis(const JointGraph& joint) : joint_(joint), graph_(joint.module->graph()), placeholders_(graph_.placeholders()) {
+    needs_tangent_.resize(graph_.id_bound());
+    for (size_t k = joint.primals; k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
+    for (fx::Node* node : graph_.nodes())
+      for (fx::Node* input : node->inputs())
+        if (needs_tangent_[input->id()]) needs_tangent_[node->id()] = true;
+    fx::Arguments all = graph_.outputs();
+    forward_outputs_.assign(all.begin(), all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs()));
+    gradients_.assign(all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs()), all.end());
+  }
+
+  fx::Graph& graph() const { return graph_; }
+  bool needs_tangent(const fx::Node* node) const { return needs_tangent_[node->id()]; }
+  const fx::Arguments& gradients() const { return gradients_; }
+  const fx::Arguments& forward_outputs() const { return forward_outputs_; }
+
+  /// Nodes from which some outputs are computed, by id.
+  std::vector<bool> ancestors(const fx::Arguments& outputs) const {
+    std::vector<bool> seen(graph_.id_bound());
+    std::vector<fx::Node*> stack;
+    auto visit = [&](fx::Node* n) {
+      if (!seen[n->id()]) {
+        seen[n->id()] = true;
+        stack.push_back(n);
+      }
+    };
+    for (const fx::Argument& a : outputs) a.each_node(visit);
+    while (!stack.empty()) {
+      fx::Node* n = stack.back();
+      stack.pop_back();
+      for (fx::Node* input : n->inputs()) visit(input);
+    }
+    return seen;
+  }
+
+  /// Cuts the graph at the values to be saved.
+  Partition cut(const std::vector<fx::Node*>& saved) const {
+    Partition out;
+    out.forward_outputs = forward_outputs_.size();
+    fx::Arguments forward = forward_outputs_;
+    std::vector<fx::Node*> primals(placeholders_.begin(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals));
+    std::vector<fx::Node*> backward_inputs = saved;
+    backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals), placeholders_.end());
+    for (fx::Node* n : saved) {
+      forward.push_back(n);
+      out.saved.push_back(n->name());
+      out.saved_bytes += bytes_of(n->meta.val);
+    }
+    out.forward = with_attributes(fx::extract_subgraph(graph_, primals, forward));
+    out.backward = with_attributes(fx::extract_subgraph(graph_, backward_inputs, gradients_));
+    return out;
+  }
+
+ private:
+  IntrusivePtr<fx::GraphModule> with_attributes(IntrusivePtr<fx::Graph> graph) const {
+    auto module = make_counted<fx::GraphModule>(std::move(graph));
+    for (const fx::Attribute& a : joint_.module->attributes()) module->set(a.path, a.value, a.kind);
+    module->remove_unused_attributes();
+    return module;
+  }
+
+  const JointGraph& joint_;
+  fx::Graph& graph_;
+  std::vector<fx::Node*> placeholders_;
+  std::vector<bool> needs_tangent_;
+  fx::Arguments forward_outputs_, gradients_;
+};
+
+bool is_tensor_value(const fx::Node* node) { return node->meta.val.is_tensor(); }
+
+// Cheap enough to be done twice: views, pointwise operators, sizes. Random numbers would come out differently.
+bool can_recompute(const fx::Node* node) {
+  const Operator* op = node->target().op();
+  if (!op) return node->op() == fx::Op::CallFunction && !node->target().function()->has_side_effects;
+  const Definition& d = op->definition();
+  if (d.random || op->is_mutable()) return false;
+  return op->is_view() || d.elementwise || op->has_tag("pointwise") || op->name() == "aten::clone" || op->name() == "aten::_unsafe_view" ||
+         op->name() == "aten::_to_copy" || d.not_differentiable;
+}
+
+}  // namespace
+
+Partition default_partition(const JointGraph& joint) {
+  Analysis analysis(joint);
+  std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()), backward = analysis.ancestors(analysis.gradients());
+  std::vector<fx::Node*> saved;
+  for (fx::Node* node : analysis.graph().nodes()) {
+    if (node->op() == fx::Op::Output || analysis.needs_tangent(node)) continue;
+    bool available = forward[node->id()] || node->op() == fx::Op::Placeholder;
+    if (!available || !backward[node->id()]) continue;
+    bool read = false;
+    for (fx::Node* user : node->users())
+      read |= user->op() != fx::Op::Output && backward[user->id()] && (analysis.needs_tangent(user) || !forward[user->id()]);
+    for (const fx::Argument& g : analysis.gradients()) read |= g.node() == node;
+    if (read) saved.push_back(node);
+  }
+  return analysis.cut(saved);
+}
+
+Partition min_cut_partition(const JointGraph& joint) {
+  Analysis analysis(joint);
+  fx::Graph& graph = analysis.graph();
+  std::vector<bool> backward = analysis.ancestors(analysis.gradients());
+  // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that edge.
+  size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
+  FlowNetwork network(sink + 1);
+  auto in = [](const fx::Node* n) { return 2 * static_cast<size_t>(n->id()); };
+  for (fx::Node* node : graph.nodes()) {
+    if (node->op() == fx::Op::Output || !backward[node->id()]) continue;
+    if (analysis.needs_tangent(node)) {
+      network.add_edge(in(node), sink, FlowNetwork::kUnlimited);
+    } else {
+      bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
+      network.add_edge(in(node), in(node) + 1, storable ? std::max<int64_t>(bytes_of(node->meta.val), 1) : FlowNetwork::kUnlimited);
+      if (node->op() == fx::Op::Placeholder || (node->op() != fx::Op::GetAttr && !can_recompute(node)))
+        network.add_edge(source, in(node), FlowNetwork::kUnlimited);
+      for (const fx::Argument& g : analysis.gradients())
+        if (g.node() == node) network.add_edge(in(node) + 1, sink, FlowNetwork::kUnlimited);
+    }
+    for (fx::Node* user : node->users())
+      if (user->op() != fx::Op::Output && backward[user->id()] && !analysis.needs_tangent(node))
+        network.add_edge(in(node) + 1, in(user), FlowNetwork::kUnlimited);
+  }
+  std::vector<bool> reached = network.cut(source, sink);
+  std::vector<fx::Node*> saved;
+  for (fx::Node* node : graph.nodes())
+    if (node->op() != fx::Op::Output && backward[node->id()] && !analysis.needs_tangent(node) && reached[in(node)] && !reached[in(node) + 1])
+      saved.push_back(node);
+  return analysis.cut(saved);
+}
+
+}  // namespace umbra::aot

@@ -1,0 +1,37 @@
+#include "umbra/capture/lift.h"
+
+namespace umbra {
+
+Tensor LiftMode::replace(const Tensor& tensor) {
+  if (!tensor.defined() || !tensor.storage()->has_data() || tensor.impl()->is_wrapped_number()) return tensor;
+  auto found = stand_ins_.find(tensor.impl());
+  if (found != stand_ins_.end()) return found->second.stand_in;
+  Tensor stand_in = make_ ? make_(tensor) : Tensor();
+  if (!stand_in.defined()) stand_in = tensor;
+  set(tensor, stand_in);
+  return stand_in;
+}
+
+namespace {
+
+void lift_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  auto* mode = static_cast<LiftMode*>(active_mode(DispatchKey::Lift));
+  check<AssertionError>(mode, "a call reached the lifting layer outside its mode");
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (frame[i].is_tensor()) {
+      Tensor t = mode->replace(frame[i].tensor_ref());
+      if (!t.is_same(frame[i].tensor_ref())) frame[i] = Value(std::move(t));
+    } else if (frame[i].is_tensor_list()) {
+      std::vector<Tensor> list = frame[i].tensor_list().vec();
+      for (Tensor& t : list) t = mode->replace(t);
+      frame[i] = Value(std::move(list));
+    }
+  }
+  ExcludeKeys off(DispatchKey::Lift);
+  op.call(frame);
+}
+
+const RegisterLayer kLift(DispatchKey::Lift, lift_layer);
+
+}  // namespace
+}  // namespace umbra

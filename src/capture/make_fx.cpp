@@ -1,0 +1,60 @@
+#include "umbra/capture/make_fx.h"
+
+#include <optional>
+
+#include "umbra/graph/passes.h"
+
+namespace umbra {
+
+namespace {
+
+IntrusivePtr<FakeModeImpl> fake_mode_for(const CaptureOptions& options, const std::vector<Value>& inputs) {
+  if (options.fake_mode) return options.fake_mode;
+  for (const Value& v : inputs)
+    if (v.is_tensor())
+      if (FakeModeImpl* mode = fake_mode_of(v.tensor_ref())) return IntrusivePtr<FakeModeImpl>(mode);
+  FakeOptions fake;
+  fake.allow_non_fake_inputs = true;
+  if (options.mode == TracingMode::Symbolic) {
+    fake.shape_env = make_counted<sym::ShapeEnv>();
+    fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+  }
+  return make_counted<FakeModeImpl>(std::move(fake));
+}
+
+// An input as the function sees it: itself, or its fake stand-in.
+Value stand_in(const Value& input, const std::string& name, FakeModeImpl* mode, bool symbolic) {
+  if (!mode || !input.is_tensor() || input.tensor_ref().is_fake()) return input;
+  const Tensor& tensor = input.tensor_ref();
+  if (!symbolic) return mode->from_tensor(tensor);
+  SymbolicContext context{"L['" + name + "']", std::vector<sym::SymbolOptions>(tensor.dim())};
+  return mode->from_tensor(tensor, &context);
+}
+
+}  // namespace
+
+IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs, const CaptureOptions& options) {
+  auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+  auto tracer = make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
+  tracer->decompositions = options.decompositions;
+  tracer->location = options.location;
+  IntrusivePtr<FakeModeImpl> mode;
+  if (options.mode != TracingMode::Real) mode = fake_mode_for(options, inputs);
+  std::vector<Value> stand_ins;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    std::string name = i < options.names.size() ? options.names[i] : "arg" + std::to_string(i) + "_1";
+    stand_ins.push_back(stand_in(inputs[i], name, mode.get(), options.mode == TracingMode::Symbolic));
+    tracer->add_input(name, stand_ins.back());
+  }
+  {
+    std::optional<EnterMode> fake_scope;
+    if (mode) fake_scope.emplace(mode);
+    EnterMode scope(tracer);
+    tracer->set_output(function(stand_ins));
+  }
+  if (mode && mode->shape_env()) module->graph().keep_alive(mode->options().shape_env);
+  fx::eliminate_dead_code(module->graph());
+  return module;
+}
+
+}  // namespace umbra

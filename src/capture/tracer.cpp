@@ -1,0 +1,243 @@
+#include "umbra/capture/tracer.h"
+
+#include "umbra/sym/shape_env.h"
+
+namespace umbra {
+
+Tracer::Tracer(DispatchKey key, IntrusivePtr<fx::GraphModule> module) : Mode(key), module_(std::move(module)) {}
+
+Tracer* active_tracer(DispatchKey key) { return static_cast<Tracer*>(active_mode(key)); }
+
+// ---- inputs, attributes, results ----
+
+fx::Node* Tracer::add_input_after(fx::Node* after, const std::string& name, const Value& value) {
+  auto scope = after ? graph().inserting_after(after) : graph().inserting_before(graph().first());
+  fx::Node* node = graph().placeholder(name);
+  node->meta.val = value;
+  if (value.is_tensor()) alias(value.tensor_ref(), node);
+  if (after && after == last_input_) last_input_ = node;
+  return node;
+}
+
+fx::Node* Tracer::add_input(const std::string& name, const Value& value) {
+  fx::Node* node = graph().placeholder(name);
+  node->meta.val = value;
+  last_input_ = node;
+  if (value.is_tensor()) {
+    const Tensor& tensor = value.tensor_ref();
+    tensors_[tensor.impl()] = {tensor, node};
+    for (int64_t d = 0; d < tensor.dim(); ++d)
+      if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic()) sources_.try_emplace(size.raw(), SymbolSource{node, d});
+  } else if (value.is_sym_int()) {
+    sources_.try_emplace(value.to_sym_int().raw(), SymbolSource{node, -1});
+  }
+  return node;
+}
+
+void Tracer::add_attribute(const std::string& path, const Tensor& tensor, fx::AttributeKind kind) {
+  module_->set(path, Value(tensor), kind);
+  fx::Node* node = graph().get_attr(path);
+  node->meta.val = Value(tensor);
+  tensors_[tensor.impl()] = {tensor, node};
+}
+
+fx::Node* Tracer::node_of(const Tensor& tensor) const {
+  auto found = tensors_.find(tensor.impl());
+  return found == tensors_.end() ? nullptr : found->second.node;
+}
+
+void Tracer::track(fx::Node* node, const Value& result) {
+  auto element = [&](size_t i, const Value& value) {
+    fx::Node* item = graph().call(fx::function("operator.getitem"), {node, static_cast<int64_t>(i)});
+    finish(item, value);
+    track(item, value);
+  };
+  switch (result.tag()) {
+    case Value::Tag::Tensor: tensors_[result.tensor_impl()] = {result.tensor(), node}; break;
+    case Value::Tag::SymInt: symbols_[result.to_sym_int().raw()] = node; break;
+    case Value::Tag::SymFloat: floats_[result.to_sym_float().node()] = node; break;
+    case Value::Tag::SymBool: floats_[result.to_sym_bool().node()] = node; break;
+    case Value::Tag::TensorList: {
+      TensorList list = result.tensor_list();
+      for (size_t i = 0; i < list.size(); ++i)
+        if (list[i].defined()) element(i, Value(list[i]));
+      break;
+    }
+    case Value::Tag::List: {
+      ArrayRef<Value> list = result.list();
+      for (size_t i = 0; i < list.size(); ++i)
+        if (!list[i].is_none()) element(i, list[i]);
+      break;
+    }
+    default: break;
+  }
+}
+
+void Tracer::finish(fx::Node* node, const Value& result) {
+  node->meta.val = result;
+  if (location) node->meta.source = location();
+  node->meta.modules = current_modules();
+}
+
+void Tracer::set_output(const std::vector<Value>& results) {
+  fx::Arguments items;
+  for (const Value& v : results) items.push_back(argument(v));
+  graph().output(fx::Argument::tuple(std::move(items)));
+}
+
+fx::Node* Tracer::record_call(const fx::Function& function, fx::Arguments arguments, const Value& result) {
+  fx::Node* node = graph().call(function, std::move(arguments));
+  finish(node, result);
+  track(node, result);
+  return node;
+}
+
+// ---- arguments ----
+
+fx::Node* Tracer::constant_node(const Tensor& tensor) {
+  if (on_constant)
+    if (fx::Node* node = on_constant(tensor)) return node;
+  std::string path = "_tensor_constant" + std::to_string(constants_++);
+  module_->set(path, Value(tensor), fx::AttributeKind::Constant);
+  fx::Node* node = graph().get_attr(path);
+  finish(node, Value(tensor));
+  tensors_[tensor.impl()] = {tensor, node};
+  return node;
+}
+
+namespace {
+// A number that was wrapped into a tensor for promotion goes into the graph as the number.
+Value unwrap_number(const Tensor& t) {
+  switch (t.dtype()) {
+    case DType::Bool: return *t.data<bool>();
+    case DType::Int64: return *t.data<int64_t>();
+    case DType::Float64: return *t.data<double>();
+    default: return *t.data<std::complex<double>>();
+  }
+}
+}  // namespace
+
+fx::Argument Tracer::argument(const Value& value) {
+  switch (value.tag()) {
+    case Value::Tag::Tensor: {
+      const Tensor& tensor = value.tensor_ref();
+      if (fx::Node* node = node_of(tensor)) return node;
+      if (tensor.impl()->is_wrapped_number() && tensor.storage()->has_data()) return unwrap_number(tensor);
+      return constant_node(tensor);
+    }
+    case Value::Tag::SymInt: return symbol_argument(value.to_sym_int());
+    case Value::Tag::SymFloat: return expression_argument(value.to_sym_float().node(), 0);
+    case Value::Tag::SymBool: return expression_argument(value.to_sym_bool().node(), 0);
+    case Value::Tag::IntList: {
+      if (!any_symbolic(value.int_list())) return value;
+      fx::Arguments items;
+      for (SymInt s : value.int_list()) items.push_back(symbol_argument(s));
+      return fx::Argument::list(std::move(items));
+    }
+    case Value::Tag::TensorList: {
+      fx::Arguments items;
+      for (const Tensor& t : value.tensor_list()) items.push_back(argument(Value(t)));
+      return fx::Argument::list(std::move(items));
+    }
+    case Value::Tag::List: {
+      fx::Arguments items;
+      for (const Value& v : value.list()) items.push_back(argument(v));
+      return fx::Argument::list(std::move(items));
+    }
+    default: return value;
+  }
+}
+
+fx::Argument Tracer::symbol_argument(SymInt value) {
+  if (!value.is_symbolic()) return value.value();
+  if (auto found = symbols_.find(value.raw()); found != symbols_.end()) return found->second;
+  auto source = sources_.find(value.raw());
+  if (source == sources_.end()) return expression_argument(value.node(), value.raw());
+  if (source->second.dim < 0) return source->second.input;
+  auto scope = graph().inserting_after(last_size_ ? last_size_ : last_input_);
+  fx::Node* node = graph().call(get_operator("aten::sym_size.int"), {source->second.input, source->second.dim});
+  node->meta.val = Value(value);
+  last_size_ = node;
+  return symbols_[value.raw()] = node;
+}
+
+// ---- the layer ----
+
+void Tracer::record(const Operator& op, const Value* arguments, Value* results) {
+  const auto& schema = op.schema().arguments;
+  fx::Arguments positional;
+  fx::KeywordArguments keywords;
+  // Trailing arguments that have their default are left out, as a caller would leave them out.
+  size_t count = 0;
+  for (size_t i = 0; i < schema.size() && !schema[i].keyword_only; ++i)
+    if (!schema[i].default_value || !arguments[i].equals(*schema[i].default_value)) count = i + 1;
+  for (size_t i = 0; i < count; ++i) positional.push_back(argument(arguments[i]));
+  for (size_t i = 0; i < schema.size(); ++i)
+    if (schema[i].keyword_only && !(schema[i].default_value && arguments[i].equals(*schema[i].default_value)))
+      keywords.emplace_back(schema[i].name, argument(arguments[i]));
+  fx::Node* node = graph().call(op, std::move(positional), std::move(keywords));
+  size_t returns = op.return_count();
+  if (returns == 1) {
+    finish(node, results[0]);
+    track(node, results[0]);
+  } else if (returns > 1) {
+    Value all(std::vector<Value>(results, results + returns));
+    finish(node, all);
+    track(node, all);
+  } else {
+    finish(node, Value());
+  }
+}
+
+void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
+  DispatchKey key = keys.highest();
+  Tracer* tracer = active_tracer(key);
+  check<AssertionError>(tracer, "a call reached the recording layer, and no tracer is active");
+  if (const DecompositionTable::Function* parts = tracer->decompositions.find(op)) return (*parts)(frame);
+  if (op.name() == "aten::sym_size.int") {  // sizes are values, not calls: they get a node when something needs one
+    ExcludeKeys off(key);
+    return op.redispatch(keys.below(key), frame);
+  }
+  // The arguments have to outlive the call, whose results take their places.
+  Frame arguments(op, frame);
+  std::vector<Value> owned;
+  owned.reserve(op.argument_count());
+  for (size_t i = 0; i < op.argument_count(); ++i) owned.push_back(frame[i]);
+  {
+    ExcludeKeys off(key);
+    op.redispatch(keys.below(key), frame);
+  }
+  tracer->record(op, owned.data(), frame);
+}
+
+namespace {
+const RegisterLayer kProxy(DispatchKey::Proxy, record_operator);
+const RegisterLayer kPreProxy(DispatchKey::PreProxy, record_operator);
+
+// ---- modules ----
+
+struct ModuleFrames {
+  std::vector<fx::ModuleFrame> frames;
+  std::vector<IntrusivePtr<fx::ModuleStack>> stacks;  // one for each depth: nodes made in one place share it
+};
+thread_local ModuleFrames g_modules;
+thread_local IntrusivePtr<fx::ModuleStack> g_given_modules;
+}  // namespace
+
+ModuleScope::ModuleScope(std::string path, std::string type) {
+  g_modules.frames.push_back({"L__self__" + std::string(path.empty() ? "" : "_") + path, std::move(path), std::move(type)});
+  g_modules.stacks.push_back(make_counted<fx::ModuleStack>(g_modules.frames));
+}
+ModuleScope::~ModuleScope() {
+  g_modules.frames.pop_back();
+  g_modules.stacks.pop_back();
+}
+
+IntrusivePtr<fx::ModuleStack> current_modules() {
+  if (g_given_modules) return g_given_modules;
+  return g_modules.stacks.empty() ? nullptr : g_modules.stacks.back();
+}
+
+void set_current_modules(IntrusivePtr<fx::ModuleStack> modules) { g_given_modules = std::move(modules); }
+
+}  // namespace umbra

@@ -1,0 +1,250 @@
+#include "umbra/export/export.h"
+
+#include "umbra/autograd/autograd.h"
+#include "umbra/graph/passes.h"
+#include "umbra/sym/constraints.h"
+
+namespace umbra {
+
+namespace {
+
+std::string identifier(const std::string& prefix, const std::string& path) {
+  std::string out = prefix;
+  for (char c : path) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
+  return out;
+}
+
+/// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes (parts['b'][0]).
+struct FlatInputs {
+  std::vector<Value> values;
+  std::vector<std::string> names, paths;
+  TreeSpec spec;
+};
+
+FlatInputs flatten_inputs(const Tree& arguments, const Tree& keywords, const std::vector<std::string>& argument_names) {
+  FlatInputs flat;
+  auto add = [&](const std::string& name, const Tree& tree) {
+    auto [leaves, spec] = flatten(tree);
+    std::vector<std::string> paths = leaf_paths(spec);
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      std::string suffix;
+      for (char c : paths[i]) {
+        if (c == '[' || c == '.') suffix += '_';
+        else if (std::isalnum(static_cast<unsigned char>(c)) || c == '_') suffix += c;
+      }
+      flat.values.push_back(leaves[i]);
+      flat.names.push_back(name + suffix);
+      flat.paths.push_back(name + paths[i]);
+    }
+    return spec;
+  };
+  TreeSpec positional = TreeSpec::tuple({}), named = TreeSpec::dict({}, {});
+  for (size_t i = 0; i < arguments.children.size(); ++i)
+    positional.children.push_back(add(i < argument_names.size() ? argument_names[i] : "arg" + std::to_string(i), arguments.children[i]));
+  for (size_t i = 0; i < keywords.children.size(); ++i) {
+    named.keys.push_back(keywords.keys[i]);
+    named.children.push_back(add(keywords.keys[i], keywords.children[i]));
+  }
+  flat.spec = TreeSpec::tuple({std::move(positional), std::move(named)});
+  return flat;
+}
+
+sym::SymbolOptions symbol_options(const Dim* dim) {
+  sym::SymbolOptions options;
+  options.policy = sym::Policy::Static;
+  if (!dim || dim->hint() == Dim::Hint::Static) return options;
+  options.policy = sym::Policy::Dynamic;
+  if (dim->hint() == Dim::Hint::Named) {
+    options.dim = dim->name();
+    options.range = dim->range();
+  }
+  options.marked_dynamic = dim->hint() == Dim::Hint::Dynamic;
+  return options;
+}
+
+/// One capture in progress: the pieces of `export_program` share its state.
+class Exporter {
+ public:
+  Exporter(const ExportSource& source, const ExportOptions& options) : source_(source), options_(options) {
+    FakeOptions fake;
+    fake.shape_env = make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
+    fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+    env_ = fake.shape_env;
+    mode_ = make_counted<FakeModeImpl>(std::move(fake));
+    program_.shape_env = env_;
+    program_.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+    program_.graph().keep_alive(env_);
+    program_.argument_names = options.argument_names;
+    program_.module_calls = source.modules;
+    tracer_ = make_counted<Tracer>(DispatchKey::PreProxy, program_.graph_module);
+    tracer_->location = options.location;
+    tracer_->on_constant = [this](const Tensor& t) { return lift_constant(t); };
+  }
+
+  ExportedProgram run(const Tree& arguments, const Tree& keywords) {
+    FlatInputs flat = flatten_inputs(arguments, keywords, options_.argument_names);
+    program_.in_spec = flat.spec;
+    check_dynamic_shapes(flat);
+    add_state();
+    add_user_inputs(flat);
+    Tree result = run_forward(flat);
+    add_outputs(result);
+    fx::eliminate_dead_code(program_.graph());
+    settle_symbols();
+    return std::move(program_);
+  }
+
+ private:
+  // ---- inputs ----
+
+  void add_state() {
+    for (const auto& [name, tensor] : source_.parameters) {
+      add_lifted(identifier("p_", name), tensor, {InputKind::Parameter, "", name, true, {}});
+      program_.state.emplace_back(name, tensor);
+    }
+    for (const NamedBuffer& b : source_.buffers) {
+      add_lifted(identifier("b_", b.name), b.tensor, {InputKind::Buffer, "", b.name, b.persistent, {}});
+      (b.persistent ? program_.state : program_.constants).emplace_back(b.name, b.tensor);
+    }
+  }
+
+  // The program's own tensors are met by the tracer as they are and by the fake mode as stand-ins: both mean the same input. A tensor
+  // with two names is known by the first.
+  void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
+    Tensor fake = mode_->from_tensor(tensor);
+    bool known = tracer_->node_of(tensor) != nullptr;
+    fx::Node* node = tracer_->add_input_after(last_lifted_, name, Value());
+    node->meta.val = Value(fake);
+    if (!known) {
+      tracer_->alias(tensor, node);
+      tracer_->alias(fake, node);
+    }
+    spec.name = node->name();
+    program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++), std::move(spec));
+    last_lifted_ = node;
+    held_.push_back(std::move(fake));
+  }
+
+  fx::Node* lift_constant(const Tensor& tensor) {
+    if (!tensor.storage()->has_data()) return nullptr;
+    std::string name = "lifted_tensor_" + std::to_string(program_.constants.size());
+    program_.constants.emplace_back(name, tensor);
+    add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
+    return last_lifted_;
+  }
+
+  const Dim* find_dim(const std::string& path, int64_t d, int64_t rank) const {
+    auto shapes = options_.dynamic_shapes.find(path);
+    if (shapes == options_.dynamic_shapes.end()) return nullptr;
+    for (const auto& [position, dim] : shapes->second)
+      if ((position < 0 ? position + rank : position) == d) return &dim;
+    return nullptr;
+  }
+
+  void check_dynamic_shapes(const FlatInputs& flat) const {
+    for (const auto& [path, dims] : options_.dynamic_shapes) {
+      auto found = std::find(flat.paths.begin(), flat.paths.end(), path);
+      check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path, "', which is no tensor among the inputs");
+      const Value& v = flat.values[static_cast<size_t>(found - flat.paths.begin())];
+      if (!v.is_tensor()) continue;
+      for (const auto& [position, dim] : dims) wrap_dim(position, v.tensor_ref().dim());
+    }
+  }
+
+  // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
+  SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
+    std::string text = "L['" + path + "'].size()[" + std::to_string(d) + "]";
+    if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
+    auto found = roots_.find(dim->name());
+    if (found == roots_.end()) {
+      check<UserError>((hint - dim->offset()) % dim->scale() == 0, "the size ", hint, " of ", path, " is no value of ", dim->text());
+      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), text, symbol_options(dim));
+      found = roots_.emplace(dim->name(), root).first;
+    }
+    SymInt size = found->second * dim->scale() + dim->offset();
+    if (size.hint() != hint)
+      fail<UserError>("Constraints violated (", dim->name(), ")! The size of ", path, " at dimension ", d, " is ", hint, ", but ", dim->text(),
+                      " is ", size.hint());
+    return size;
+  }
+
+  void add_user_inputs(const FlatInputs& flat) {
+    for (size_t i = 0; i < flat.values.size(); ++i) {
+      const Value& v = flat.values[i];
+      Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
+      fx::Node* node = tracer_->add_input(flat.names[i], stand_in);
+      InputSpec spec{v.is_tensor() ? InputKind::UserInput : InputKind::ConstantInput, node->name(), "", true, {}};
+      if (!v.is_tensor()) spec.value = v;
+      program_.signature.inputs.push_back(std::move(spec));
+      stand_ins_.push_back(std::move(stand_in));
+    }
+  }
+
+  Tensor fake_input(const Tensor& tensor, const std::string& path) {
+    SymShape sizes;
+    bool dynamic = false;
+    for (int64_t d = 0; d < tensor.dim(); ++d) {
+      const Dim* dim = find_dim(path, d, tensor.dim());
+      sizes.push_back(size_for(path, d, tensor.sizes()[d], dim));
+      dynamic |= sizes.back().is_symbolic();
+    }
+    return dynamic ? mode_->from_tensor_with_sizes(tensor, sizes) : mode_->from_tensor(tensor);
+  }
+
+  // ---- the run ----
+
+  Tree run_forward(const FlatInputs& flat) {
+    Tree both = unflatten(stand_ins_, flat.spec);
+    NoGrad no_grad;
+    EnterMode fake(mode_);
+    EnterMode recording(tracer_);
+    return source_.forward(both.children[0], both.children[1]);
+  }
+
+  void add_outputs(const Tree& result) {
+    auto [leaves, spec] = flatten(result);
+    program_.out_spec = std::move(spec);
+    fx::Arguments items;
+    for (const Value& v : leaves) {
+      fx::Argument a = tracer_->argument(v);
+      OutputSpec out;
+      if (fx::Node* node = a.node()) out.name = node->name();
+      else out.value = v;
+      program_.signature.outputs.push_back(std::move(out));
+      items.push_back(std::move(a));
+    }
+    program_.graph().output(fx::Argument::tuple(std::move(items)));
+  }
+
+  // ---- symbols ----
+
+  void settle_symbols() {
+    sym::check_constraints(*env_);
+    for (const sym::Symbol& symbol : env_->symbols()) {
+      if (symbol.replacement) continue;
+      program_.ranges.push_back({symbol.name, sym::exported_range(symbol)});
+    }
+    program_.guards = env_->guard_texts();
+    env_->freeze();
+  }
+
+  const ExportSource& source_;
+  const ExportOptions& options_;
+  ExportedProgram program_;
+  IntrusivePtr<sym::ShapeEnv> env_;
+  IntrusivePtr<FakeModeImpl> mode_;
+  IntrusivePtr<Tracer> tracer_;
+  std::vector<Value> stand_ins_;
+  std::vector<Tensor> held_;
+  std::map<std::string, SymInt> roots_;
+  fx::Node* last_lifted_ = nullptr;
+  size_t lifted_ = 0;
+};
+
+}  // namespace
+
+ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords, const ExportOptions& options) {
+  return Exporter(source, options).run(arguments, keywords);
+}
+
+}  // namespace umbra
