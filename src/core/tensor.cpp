@@ -37,9 +37,15 @@ void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymI
 
 void TensorImpl::set_contiguous(SymIntArrayRef sizes) { set_geometry(sizes, contiguous_strides(sizes), 0); }
 
-TensorImpl::~TensorImpl() = default;
+void (*TensorImpl::release_python_object)(void* object) = nullptr;
+
+TensorImpl::~TensorImpl() {
+  if (owns_python_object_) release_python_object(python_object_);
+}
 
 void TensorImpl::release_resources() {
+  if (owns_python_object_) release_python_object(python_object_);
+  owns_python_object_ = false;
   storage_ = nullptr;
   autograd_.reset();
   view_base_ = nullptr;

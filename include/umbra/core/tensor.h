@@ -109,9 +109,16 @@ class TensorImpl final : public RefCounted {
   bool is_inference() const { return inference_; }
   void set_inference(bool v) { inference_ = v; }
 
-  /// The Python object that stands for this tensor, if there is one (not counted here).
+  /// The Python object that stands for this tensor, if there is one. As a rule the object holds the tensor and is not counted
+  /// here; where only C++ still refers to a tensor whose object must not be lost, it is the tensor that holds the object.
   void* python_object() const { return python_object_; }
-  void set_python_object(void* object) { python_object_ = object; }
+  bool owns_python_object() const { return owns_python_object_; }
+  void set_python_object(void* object, bool owned = false) {
+    python_object_ = object;
+    owns_python_object_ = owned;
+  }
+  /// How an owned object is let go; the Python binding sets it.
+  static void (*release_python_object)(void* object);
 
   ~TensorImpl() override;
 
@@ -131,6 +138,7 @@ class TensorImpl final : public RefCounted {
   DType dtype_;
   Device device_;
   bool symbolic_ = false, conj_ = false, neg_ = false, wrapped_number_ = false, inference_;
+  bool owns_python_object_ = false;
   ViewKind view_kind_ = ViewKind::Plain;
   uint32_t view_version_ = 0;
   DispatchKeySet keys_;

@@ -1,0 +1,253 @@
+#include "umbra/core/print.h"
+
+#include <fmt/format.h>
+
+#include <cmath>
+#include <cstring>
+
+namespace umbra {
+
+namespace {
+
+/// An element as it is printed: a number of its kind, or two for complex ones.
+struct Element {
+  double real = 0, imag = 0;
+  std::string exact;  // of integers and bools
+};
+
+template <class T> T load(const void* at) {
+  T v;
+  std::memcpy(&v, at, sizeof(T));
+  return v;
+}
+
+Element read_element(const void* at, DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return {0, 0, load<uint8_t>(at) ? "True" : "False"};
+    case DType::UInt8: return {0, 0, std::to_string(load<uint8_t>(at))};
+    case DType::Int8: return {0, 0, std::to_string(load<int8_t>(at))};
+    case DType::Int16: return {0, 0, std::to_string(load<int16_t>(at))};
+    case DType::Int32: return {0, 0, std::to_string(load<int32_t>(at))};
+    case DType::Int64: return {0, 0, std::to_string(load<int64_t>(at))};
+    case DType::UInt16: return {0, 0, std::to_string(load<uint16_t>(at))};
+    case DType::UInt32: return {0, 0, std::to_string(load<uint32_t>(at))};
+    case DType::UInt64: return {0, 0, std::to_string(load<uint64_t>(at))};
+    case DType::Float16: return {static_cast<float>(load<Half>(at)), 0, {}};
+    case DType::BFloat16: return {static_cast<float>(load<BFloat16>(at)), 0, {}};
+    case DType::Float8E4M3: return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
+    case DType::Float8E5M2: return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
+    case DType::Float32: return {load<float>(at), 0, {}};
+    case DType::Float64: return {load<double>(at), 0, {}};
+    case DType::Complex64: return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
+    case DType::Complex128: return {load<double>(at), load<double>(static_cast<const double*>(at) + 1), {}};
+    case DType::Complex32: {
+      auto* parts = static_cast<const Half*>(at);
+      return {static_cast<float>(parts[0]), static_cast<float>(parts[1]), {}};
+    }
+    case DType::Undefined: break;
+  }
+  return {};
+}
+
+std::string fixed(double v, int precision) { return fmt::format("{:.{}f}", std::isnan(v) ? std::fabs(v) : v, precision); }
+std::string scientific(double v, int precision) { return fmt::format("{:.{}e}", std::isnan(v) ? std::fabs(v) : v, precision); }
+
+/// One layout for all numbers of a tensor: whole, with decimals or with exponents, all of the same width.
+class Formatter {
+ public:
+  explicit Formatter(const std::vector<double>& values) {
+    const PrintOptions& options = print_options();
+    double least = INFINITY, most = 0;
+    std::vector<double> counted;
+    for (double v : values) {
+      if (!std::isfinite(v) || v == 0) continue;
+      counted.push_back(v);
+      least = std::min(least, std::fabs(v));
+      most = std::max(most, std::fabs(v));
+      if (v != std::ceil(v)) whole_ = false;
+    }
+    if (counted.empty()) return;
+    scientific_ = options.sci_mode.value_or(most / least > 1000.0 || most > 1e8 || least < 1e-4);
+    for (double v : counted) {
+      size_t width = scientific_ ? scientific(v, options.precision).size()
+                     : whole_    ? fixed(v, 0).size() + 1
+                                 : fixed(v, options.precision).size();
+      width_ = std::max(width_, width);
+    }
+  }
+
+  size_t width() const { return width_; }
+
+  std::string operator()(double v) const {
+    int precision = print_options().precision;
+    std::string text = scientific_ ? scientific(v, precision) : whole_ ? fixed(v, 0) : fixed(v, precision);
+    if (whole_ && !scientific_ && std::isfinite(v)) text += ".";
+    return padded(std::move(text), width_);
+  }
+
+  static std::string padded(std::string text, size_t width) {
+    return text.size() < width ? std::string(width - text.size(), ' ') + text : text;
+  }
+
+ private:
+  bool whole_ = true, scientific_ = false;
+  size_t width_ = 1;
+};
+
+/// Prints the elements of one tensor.
+class Printer {
+ public:
+  explicit Printer(const Tensor& t)
+      : tensor_(t), sizes_(t.sizes().vec()), summarize_(t.numel() > print_options().threshold), real_({}), imaginary_({}) {
+    std::vector<double> real, imaginary;
+    visit(0, data(), [&](const Element& e) {
+      width_ = std::max(width_, e.exact.size());
+      real.push_back(e.real);
+      imaginary.push_back(e.imag);
+    });
+    if (!exact()) real_ = Formatter(real);
+    if (is_complex(t.dtype())) imaginary_ = Formatter(imaginary);
+  }
+
+  std::string print(size_t indent) const {
+    if (tensor_.numel() == 0) return "[]";
+    return print(0, data(), indent);
+  }
+
+ private:
+  const char* data() const { return tensor_.numel() ? static_cast<const char*>(tensor_.raw_data()) : nullptr; }
+  bool exact() const { return !is_floating(tensor_.dtype()) && !is_complex(tensor_.dtype()); }
+  int64_t step(size_t dim) const { return tensor_.strides()[dim] * tensor_.item_size(); }
+  bool cut(size_t dim) const { return summarize_ && sizes_[dim] > 2 * print_options().edge_items; }
+
+  /// The indices of a dimension that are shown; -1 stands for the dots.
+  std::vector<int64_t> shown(size_t dim) const {
+    std::vector<int64_t> out;
+    int64_t n = sizes_[dim], edge = print_options().edge_items;
+    bool dots = cut(dim);
+    for (int64_t i = 0; i < (dots ? edge : n); ++i) out.push_back(i);
+    if (dots) {
+      out.push_back(-1);
+      for (int64_t i = n - edge; i < n; ++i) out.push_back(i);
+    }
+    return out;
+  }
+
+  Element element(const char* at) const {
+    Element e = read_element(at, tensor_.dtype());
+    if (tensor_.is_conj()) e.imag = -e.imag;
+    if (tensor_.is_neg()) e.real = -e.real, e.imag = -e.imag;
+    return e;
+  }
+
+  template <class F> void visit(size_t dim, const char* at, const F& see) const {
+    if (tensor_.numel() == 0) return;
+    if (dim == sizes_.size()) return see(element(at));
+    for (int64_t i : shown(dim))
+      if (i >= 0) visit(dim + 1, at + i * step(dim), see);
+  }
+
+  std::string text(const char* at) const {
+    Element e = element(at);
+    if (exact()) return Formatter::padded(e.exact, width_);
+    if (!is_complex(tensor_.dtype())) return real_(e.real);
+    std::string imaginary = imaginary_(e.imag) + "j";
+    imaginary.erase(0, imaginary.find_first_not_of(' '));
+    return real_(e.real) + (imaginary[0] == '-' ? "" : "+") + imaginary;
+  }
+
+  std::string print(size_t dim, const char* at, size_t indent) const {
+    if (dim == sizes_.size()) return text(at);
+    if (dim + 1 == sizes_.size()) return print_vector(dim, at, indent);
+    std::string separator = "," + std::string(sizes_.size() - dim - 1, '\n') + std::string(indent + 1, ' ');
+    std::string out;
+    for (int64_t i : shown(dim)) {
+      if (!out.empty()) out += separator;
+      out += i < 0 ? "..." : print(dim + 1, at + i * step(dim), indent + 1);
+    }
+    return "[" + out + "]";
+  }
+
+  std::string print_vector(size_t dim, const char* at, size_t indent) const {
+    size_t length = (exact() ? width_ : real_.width()) + 2;
+    if (is_complex(tensor_.dtype())) length += imaginary_.width() + 1;
+    int64_t room = print_options().line_width - static_cast<int64_t>(indent);
+    int64_t per_line = std::max<int64_t>(1, room / static_cast<int64_t>(length));
+    std::string out;
+    int64_t count = 0;
+    for (int64_t i : shown(dim)) {
+      if (count > 0) out += count % per_line == 0 ? ",\n" + std::string(indent + 1, ' ') : ", ";
+      out += i < 0 ? " ..." : text(at + i * step(dim));
+      ++count;
+    }
+    return "[" + out + "]";
+  }
+
+  const Tensor& tensor_;
+  std::vector<int64_t> sizes_;
+  bool summarize_;
+  size_t width_ = 1;
+  Formatter real_, imaginary_;
+};
+
+std::string size_fact(const Tensor& t) {
+  std::string out = "size=(";
+  for (int64_t i = 0; i < t.dim(); ++i) out += (i ? ", " : "") + to_string(t.sym_sizes()[static_cast<size_t>(i)]);
+  return out + (t.dim() == 1 ? ",)" : ")");
+}
+
+/// What the elements alone do not tell: device, size, dtype.
+std::vector<std::string> own_facts(const Tensor& t, bool has_elements) {
+  std::vector<std::string> facts;
+  if (t.device().type != DeviceType::CPU) facts.push_back("device='" + to_string(t.device()) + "'");
+  bool usual = t.dtype() == default_dtype() || t.dtype() == complex_type(default_dtype()) || t.dtype() == DType::Int64 ||
+               t.dtype() == DType::Bool;
+  if (!has_elements) {
+    facts.push_back(size_fact(t));
+    usual = t.dtype() == default_dtype();
+  } else if (t.numel() == 0) {
+    if (t.dim() != 1) facts.push_back(size_fact(t));
+    usual = t.dtype() == default_dtype();
+  } else if (print_options().edge_items == 0) {
+    facts.push_back(size_fact(t));
+  }
+  if (!usual) facts.push_back("dtype=" + to_string(t.dtype()));
+  return facts;
+}
+
+}  // namespace
+
+PrintOptions& print_options() {
+  static PrintOptions options;
+  return options;
+}
+
+std::string format_tensor(const Tensor& tensor, const std::string& head, const std::vector<std::string>& more) {
+  if (!tensor.defined()) return head + "(undefined)";
+  size_t indent = head.size() + 1;
+  bool has_elements = !tensor.is_fake() && tensor.storage() && tensor.storage()->has_data();
+  std::string out = head + "(" + (has_elements ? Printer(tensor).print(indent) : "...");
+  std::vector<std::string> facts = own_facts(tensor, has_elements);
+  facts.insert(facts.end(), more.begin(), more.end());
+  // PyTorch counts the last line so, the column of the line break included.
+  size_t line_break = out.rfind('\n');
+  size_t column = line_break == std::string::npos ? out.size() + 2 : out.size() - line_break + 1;
+  for (const std::string& fact : facts) {
+    if (static_cast<int64_t>(column + fact.size() + 2) > print_options().line_width) {
+      out += ",\n" + std::string(indent, ' ') + fact;
+      column = indent + fact.size();
+    } else {
+      out += ", " + fact;
+      column += fact.size() + 2;
+    }
+  }
+  return out + ")";
+}
+
+std::string to_string(const Tensor& tensor) {
+  std::vector<std::string> facts;
+  if (tensor.defined() && tensor.requires_grad()) facts.push_back("requires_grad=True");
+  return format_tensor(tensor, tensor.defined() && tensor.is_fake() ? "FakeTensor" : "tensor", facts);
+}
+
+}  // namespace umbra
