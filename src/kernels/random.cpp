@@ -155,18 +155,7 @@ void uniform(const Tensor& self, double from, double to, Generator& generator) {
 }
 
 void normal(const Tensor& self, double mean, double deviation, Generator& generator) {
-  if (self.is_complex()) {
-    Tensor parts = parts_of(self);
-    normal(parts, 0, deviation / std::numbers::sqrt2, generator);
-    if (mean == 0) return;
-    visit<Floating>(parts.dtype(), "normal_kernel_cpu", [&](auto tag) {
-      using T = typename decltype(tag)::type;
-      Strided<1> walk(self.sizes(), {parts.strides().drop_back()});
-      Odometer<1> at(walk);
-      for (int64_t i = 0; i < self.numel(); ++i, at.next()) parts.data<T>()[at[0]] += static_cast<T>(mean);
-    });
-    return;
-  }
+  if (self.is_complex()) return normal(parts_of(self), mean, deviation / std::numbers::sqrt2, generator);
   std::lock_guard lock(generator.mutex());
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
   visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {

@@ -1,6 +1,7 @@
 // Random numbers: the same streams as PyTorch draws on the CPU from the same seed.
 //
-// Each fills `self` in place, in row-major order of its elements, and holds the generator's lock while it draws.
+// Each fills `self` in place, in the order in which its elements lie in memory, and holds the generator's lock while it
+// draws.
 #pragma once
 
 #include "umbra/core/generator.h"

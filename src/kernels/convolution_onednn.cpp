@@ -1,0 +1,209 @@
+#include "kernels/convolution_geometry.h"
+#include "kernels/copy.h"
+#include "kernels/onednn.h"
+
+namespace umbra::kernels {
+namespace {
+
+using Dims = dnnl::memory::dims;
+using Geometry = ConvolutionGeometry;
+enum class Kind { Map, Image, Weight };
+
+// A primitive with the layouts it wants, next to those the tensors have.
+struct ConvolutionPlan {
+  dnnl::primitive primitive;
+  dnnl::memory::desc image, map, weight, bias, scratch;  // the primitive's
+  dnnl::memory::desc user_image, user_map, user_weight;  // the tensors'
+};
+
+struct Operands {
+  Tensor image, map, weight, bias;
+};
+
+Dims dims_of(const SmallVector<int64_t>& values) { return Dims(values.begin(), values.end()); }
+
+dnnl::memory::desc describe(const Tensor& t) {
+  return {Dims(t.sizes().begin(), t.sizes().end()), onednn::data_type(t.dtype()),
+          Dims(t.strides().begin(), t.strides().end())};
+}
+
+dnnl::memory::desc describe_weight(const Tensor& weight, int64_t groups) {
+  if (groups == 1) return describe(weight);
+  Dims sizes = {groups, weight.size(0) / groups},
+       strides = {weight.size(0) / groups * weight.stride(0), weight.stride(0)};
+  for (int64_t d = 1; d < weight.dim(); ++d) sizes.push_back(weight.size(d)), strides.push_back(weight.stride(d));
+  return {sizes, onednn::data_type(weight.dtype()), strides};
+}
+
+dnnl::memory::desc any_layout(const dnnl::memory::desc& like) {
+  return {like.dims(), like.data_type(), dnnl::memory::format_tag::any};
+}
+
+// The padding behind the image: as asked for where the sizes follow from it, else what makes them fit (output padding).
+Dims padding_behind(const Geometry& g) {
+  Dims behind;
+  for (int64_t d = 0; d < g.dims(); ++d) {
+    int64_t reach = (g.kernel[d] - 1) * g.dilation[d] + 1, room = g.image[d] + 2 * g.padding[d] - reach;
+    bool fits = room >= 0 && room / g.stride[d] + 1 == g.map[d];
+    behind.push_back(fits ? g.padding[d] : (g.map[d] - 1) * g.stride[d] + reach - g.image[d] - g.padding[d]);
+  }
+  return behind;
+}
+
+bool channels_last(const Tensor& t) {
+  if (t.dim() == 4) return t.is_contiguous(MemoryFormat::ChannelsLast) && !t.is_contiguous();
+  return t.dim() == 5 && t.is_contiguous(MemoryFormat::ChannelsLast3d) && !t.is_contiguous();
+}
+
+dnnl::convolution_forward::primitive_desc forward_description(const Geometry& g, const dnnl::memory::desc& image,
+                                                              const dnnl::memory::desc& weight,
+                                                              const dnnl::memory::desc& bias,
+                                                              const dnnl::memory::desc& map) {
+  Dims stride = dims_of(g.stride), dilation = dims_of(g.dilation), padding = dims_of(g.padding),
+       behind = padding_behind(g);
+  for (auto& d : dilation) d -= 1;
+  constexpr auto kind = dnnl::prop_kind::forward_training;
+  constexpr auto algorithm = dnnl::algorithm::convolution_direct;
+  auto description = bias.is_zero() ? dnnl::convolution_forward::desc(kind, algorithm, image, weight, map, stride,
+                                                                      dilation, padding, behind)
+                                    : dnnl::convolution_forward::desc(kind, algorithm, image, weight, bias, map, stride,
+                                                                      dilation, padding, behind);
+  return {description, onednn::attributes(), onednn::engine(), /*allow_empty=*/true};
+}
+
+template <class Description>
+bool usable(const Description& description) {
+  return description && !std::string_view(description.impl_info_str()).starts_with("ref");
+}
+
+// Null where oneDNN has nothing better than its reference implementation.
+std::shared_ptr<const ConvolutionPlan> make_plan(Kind kind, const Operands& t, const Geometry& g) try {
+  ConvolutionPlan plan;
+  plan.user_image = describe(t.image);
+  plan.user_map = describe(t.map);
+  plan.user_weight = describe_weight(t.weight, g.groups);
+  // Tensors with channels last are taken as they are; others go through the layout that oneDNN likes best.
+  bool keep = channels_last(t.image) && channels_last(t.map);
+  dnnl::memory::desc image = keep ? plan.user_image : any_layout(plan.user_image);
+  dnnl::memory::desc map = keep ? plan.user_map : any_layout(plan.user_map);
+  dnnl::memory::desc weight = any_layout(plan.user_weight), bias;
+  if (t.bias.defined()) bias = {{g.map_channels}, onednn::data_type(t.bias.dtype()), dnnl::memory::format_tag::x};
+
+  auto forward = forward_description(g, image, weight, bias, map);
+  if (!forward) return nullptr;
+  Dims stride = dims_of(g.stride), dilation = dims_of(g.dilation), padding = dims_of(g.padding),
+       behind = padding_behind(g);
+  for (auto& d : dilation) d -= 1;
+  auto take = [&](const auto& chosen, const auto& image_desc, const auto& weight_desc, const auto& map_desc) {
+    plan.image = image_desc;
+    plan.weight = weight_desc;
+    plan.map = map_desc;
+    plan.scratch = chosen.scratchpad_desc();
+  };
+  constexpr auto direct = dnnl::algorithm::convolution_direct;
+  if (kind == Kind::Map) {
+    if (!usable(forward)) return nullptr;
+    take(forward, forward.src_desc(), forward.weights_desc(), forward.dst_desc());
+    plan.bias = bias;
+    plan.primitive = dnnl::convolution_forward(forward);
+  } else if (kind == Kind::Image) {
+    using Backward = dnnl::convolution_backward_data;
+    Backward::primitive_desc chosen(Backward::desc(direct, image, weight, map, stride, dilation, padding, behind),
+                                    onednn::attributes(), onednn::engine(), forward, true);
+    if (!usable(chosen)) return nullptr;
+    take(chosen, chosen.diff_src_desc(), chosen.weights_desc(), chosen.diff_dst_desc());
+    plan.primitive = Backward(chosen);
+  } else {
+    using Backward = dnnl::convolution_backward_weights;
+    Backward::primitive_desc chosen(Backward::desc(direct, image, weight, map, stride, dilation, padding, behind),
+                                    onednn::attributes(), onednn::engine(), forward, true);
+    if (!usable(chosen)) return nullptr;
+    take(chosen, chosen.src_desc(), chosen.diff_weights_desc(), chosen.diff_dst_desc());
+    plan.primitive = Backward(chosen);
+  }
+  return std::make_shared<const ConvolutionPlan>(std::move(plan));
+} catch (const dnnl::error&) {
+  return nullptr;
+}
+
+std::shared_ptr<const ConvolutionPlan> plan_for(Kind kind, const Operands& t, const Geometry& g) {
+  static auto& cache = *new onednn::PlanCache<ConvolutionPlan>;
+  onednn::Key key = {static_cast<int64_t>(kind), static_cast<int64_t>(t.image.dtype()), g.groups, t.bias.defined()};
+  for (const Tensor* tensor : {&t.image, &t.map, &t.weight}) {
+    onednn::append(key, tensor->sizes());
+    onednn::append(key, tensor->strides());
+  }
+  for (const auto* values : {&g.stride, &g.padding, &g.dilation}) onednn::append(key, *values);
+  return cache.get(std::move(key), [&] { return make_plan(kind, t, g); });
+}
+
+// A tensor in the layout a primitive wants: its own memory where that is the layout it has.
+class Placed {
+ public:
+  Placed(const Tensor& t, const dnnl::memory::desc& user, const dnnl::memory::desc& wanted)
+      : user_(user, onednn::engine(), t.raw_data()), placed_(user_) {
+    if (user == wanted) return;
+    storage_ = StorageImpl::allocate(static_cast<int64_t>(wanted.get_size()));
+    placed_ = dnnl::memory(wanted, onednn::engine(), storage_->data());
+  }
+  const dnnl::memory& memory() const { return placed_; }
+  void bring() {
+    if (storage_) dnnl::reorder(user_, placed_).execute(onednn::stream(), user_, placed_);
+  }
+  void take_back() {
+    if (storage_) dnnl::reorder(placed_, user_).execute(onednn::stream(), placed_, user_);
+  }
+
+ private:
+  dnnl::memory user_, placed_;
+  Storage storage_;
+};
+
+// Strided in a way that oneDNN's descriptions hold: every element with a place of its own.
+Tensor dense(const Tensor& t) { return t.is_non_overlapping_and_dense() ? t : contiguous(t); }
+
+bool run(Kind kind, Operands t, const Geometry& g) {
+  if (onednn::data_type(t.image.dtype()) == dnnl::memory::data_type::undef || !is_floating(t.image.dtype()))
+    return false;
+  onednn::ThreadScope threads;
+  // What is written has to be written in place; inputs may be copied.
+  const Tensor& result = kind == Kind::Map ? t.map : kind == Kind::Image ? t.image : t.weight;
+  if (!result.is_non_overlapping_and_dense()) return false;
+  t = {dense(t.image), dense(t.map), dense(t.weight), t.bias.defined() ? contiguous(t.bias) : Tensor()};
+  auto plan = plan_for(kind, t, g);
+  if (!plan) return false;
+  Placed image(t.image, plan->user_image, plan->image), map(t.map, plan->user_map, plan->map);
+  Placed weight(t.weight, plan->user_weight, plan->weight);
+  if (kind != Kind::Image) image.bring();
+  if (kind != Kind::Map) map.bring();
+  if (kind != Kind::Weight) weight.bring();
+  std::unordered_map<int, dnnl::memory> arguments = {
+      {kind == Kind::Image ? DNNL_ARG_DIFF_SRC : DNNL_ARG_SRC, image.memory()},
+      {kind == Kind::Map ? DNNL_ARG_DST : DNNL_ARG_DIFF_DST, map.memory()},
+      {kind == Kind::Weight ? DNNL_ARG_DIFF_WEIGHTS : DNNL_ARG_WEIGHTS, weight.memory()}};
+  if (t.bias.defined()) arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plan->bias, onednn::engine(), t.bias.raw_data()));
+  if (size_t bytes = plan->scratch.get_size())
+    arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(plan->scratch, onednn::engine(), onednn::scratch(bytes)));
+  plan->primitive.execute(onednn::stream(), arguments);
+  (kind == Kind::Map ? map : kind == Kind::Image ? image : weight).take_back();
+  return true;
+}
+
+}  // namespace
+
+bool onednn_map_of_image(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
+                         const ConvolutionGeometry& geometry) {
+  return run(Kind::Map, {image, map, weight, bias}, geometry);
+}
+
+bool onednn_image_of_map(const Tensor& image, const Tensor& map, const Tensor& weight,
+                         const ConvolutionGeometry& geometry) {
+  return run(Kind::Image, {image, map, weight, Tensor()}, geometry);
+}
+
+bool onednn_weight_gradient(const Tensor& grad_weight, const Tensor& map, const Tensor& image,
+                            const ConvolutionGeometry& geometry) {
+  return run(Kind::Weight, {image, map, grad_weight, Tensor()}, geometry);
+}
+
+}  // namespace umbra::kernels
