@@ -37,7 +37,8 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .out()
     .use(pointwise<Relu, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
-      check(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
+      check<NotImplementedError>(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
+      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "result"},
@@ -260,7 +261,8 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
       return Clamp{.low = low, .high = high};
     }))
     .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
-      check(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
+      check<NotImplementedError>(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
+      check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
       if (self.dtype() == DType::UInt8)
         check(low.to_int() >= 0 && high.to_int() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
       check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");

@@ -21,9 +21,9 @@ void check_alpha(DType dtype, const Scalar& alpha) {
 }
 
 void check_not_bool(const Tensor& self, const Tensor& other) {
-  check(self.dtype() != DType::Bool || other.dtype() != DType::Bool,
+  check<NotImplementedError>(self.dtype() != DType::Bool || other.dtype() != DType::Bool,
         "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
-  check(self.dtype() != DType::Bool && other.dtype() != DType::Bool,
+  check<NotImplementedError>(self.dtype() != DType::Bool && other.dtype() != DType::Bool,
         "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
         "`logical_not()` operator instead.");
 }
@@ -143,7 +143,7 @@ UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
     .out()
     .use(pointwise<Negative, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
-      check(self.dtype() != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+      check<NotImplementedError>(self.dtype() != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
             "mask, use the `~` or `logical_not()` operator instead.");
       return pointwise_spec({&self}, Promotion::Default);
     })

@@ -1,4 +1,6 @@
 // One of several values by a condition: where, masked_fill, the larger, the smaller, clamp.
+#include <cmath>
+
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "ops/pointwise/pointwise.h"
@@ -57,14 +59,38 @@ UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Ten
 
 // Row-major, whatever the layout of the inputs.
 TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
-  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", name(mask.dtype()));
+  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_name(mask.dtype()));
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
+}
+
+// The value has to have its place in the type that it is filled into.
+void check_fits(const Scalar& value, DType dtype) {
+  if (value.is_symbolic() || is_complex(dtype) || dtype == DType::Bool) return;
+  bool fits = !value.is_complex() || value.to_complex().imag() == 0;
+  if (is_floating(dtype)) {
+    double x = std::abs(value.to_complex().real());
+    fits &= !std::isfinite(x) || x <= largest_number(dtype);
+  } else if (value.is_integral(true)) {
+    int bits = static_cast<int>(8 * item_size(dtype));
+    int64_t x = value.to_int(), limit = int64_t{1} << (bits - 1);
+    fits &= bits == 64 || (x >= -limit && x < 2 * limit && (x < limit || dtype == DType::UInt8));
+  } else {
+    double x = value.to_complex().real(), limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8));
+    fits &= x >= -limit && x < limit;
+  }
+  const char* type = dtype == DType::Int64 ? "int64_t" : dtype == DType::UInt8 ? "uint8_t" : dtype == DType::Int8 ? "int8_t"
+                     : dtype == DType::Int16 ? "int16_t" : cpp_name(dtype);
+  check(fits, "value cannot be converted to type ", type, " without overflow");
 }
 
 UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
     .inplace()
     .out()
-    .meta([](const Tensor& self, const Tensor& mask, const Scalar&) { return masked_fill_spec(self, mask); })
+    .meta([](const Tensor& self, const Tensor& mask, const Scalar& value) {
+      TensorSpec spec = masked_fill_spec(self, mask);
+      check_fits(value, self.dtype());
+      return spec;
+    })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Scalar& value) {
       kernels::pointwise(functors::MaskedFill{.value = value}, out, {&self, &mask});
     })
@@ -79,7 +105,9 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
       check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
             " dimension(s).");
-      return masked_fill_spec(self, mask);
+      TensorSpec spec = masked_fill_spec(self, mask);
+      if (value.is_complex() && !self.is_complex()) check_fits(std::complex<double>(0, 1), self.dtype());
+      return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {
       kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
@@ -95,7 +123,7 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::Default))
       .meta([](const Tensor& self, const Tensor& other) {
         bool larger = std::is_same_v<Functor, functors::Maximum>;
-        check(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum", " not implemented for complex tensors.");
+        check<TypeError>(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum", " not implemented for complex tensors.");
         return pointwise_spec({&self, &other}, Promotion::Default);
       })
       .tangent(TangentRule::Pointwise)
@@ -129,12 +157,12 @@ using Bound = std::optional<Scalar>;
 
 TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
   check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
-  check(!self.is_complex(), "clamp is not supported for complex types");
+  check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
   ResultType result;
   result.add(self);
   for (const Bound* bound : {&low, &high}) {
     if (!*bound) continue;
-    check(!(*bound)->is_complex(), "clamp is not supported for complex types");
+    check<NotImplementedError>(!(*bound)->is_complex(), "clamp is not supported for complex types");
     result.add(**bound);
   }
   return pointwise_spec({&self}, result.get());
@@ -196,7 +224,7 @@ struct Clamped {
     check(low.defined() || high.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (low.defined()) inputs[count++] = &low;
     if (high.defined()) inputs[count++] = &high;
-    for (const Tensor* t : ref()) check(!t->is_complex(), "clamp is not supported for complex types");
+    for (const Tensor* t : ref()) check<NotImplementedError>(!t->is_complex(), "clamp is not supported for complex types");
   }
   ArrayRef<const Tensor*> ref() const { return {inputs, count}; }
 };

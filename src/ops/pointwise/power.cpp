@@ -111,6 +111,11 @@ UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<functors::Sign, 1>(Promotion::Default))
+    .meta([](const Tensor& self) {
+      check<NotImplementedError>(!self.is_complex(), "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+                                 "torch.sgn instead.");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
@@ -130,7 +135,7 @@ UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+  check<NotImplementedError>(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
   return self;
 });
 

@@ -1,0 +1,122 @@
+// Quotients rounded to whole numbers, and what they leave.
+#include "kernels/functors/arithmetic.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using functors::DivideFloor;
+using functors::DivideTrunc;
+using functors::Fmod;
+using functors::Remainder;
+using RoundingMode = std::optional<std::string>;
+
+// ---- div with a rounding mode ----
+
+Promotion promotion_of(const RoundingMode& mode) {
+  if (!mode) return Promotion::IntToFloat;
+  check(*mode == "trunc" || *mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  return Promotion::Default;
+}
+
+TensorSpec div_spec(const Tensor& self, const Tensor& other, const RoundingMode& mode) {
+  return pointwise_spec({&self, &other}, promotion_of(mode));
+}
+
+void div_kernel(const Tensor& out, const Tensor& self, const Tensor& other, const RoundingMode& mode) {
+  DType compute = pointwise_types({&self, &other}, promotion_of(mode)).compute;
+  if (!mode) kernels::pointwise(functors::Divide{}, out, {&self, &other}, compute);
+  else if (*mode == "trunc") kernels::pointwise(DivideTrunc{}, out, {&self, &other}, compute);
+  else kernels::pointwise(DivideFloor{}, out, {&self, &other}, compute);
+}
+
+UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
+    .inplace()
+    .out("out_mode")
+    .meta(div_spec)
+    .cpu(div_kernel)
+    .elementwise()
+    .gradient("self", {"grad", "other", "rounding_mode"},
+              [](const Tensor& grad, const Tensor& other, const RoundingMode& mode) {
+                return mode ? zeros_like(grad) : grad.div(other.conj());
+              })
+    .gradient("other", {"grad", "self", "other", "rounding_mode"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other, const RoundingMode& mode) {
+                return mode ? zeros_like(grad) : grad.neg().mul(self.div(other).div(other).conj());
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, const Scalar& other, const RoundingMode& mode) {
+      return div_spec(self, number_of_type(other.dtype()), mode);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Scalar& other, const RoundingMode& mode) {
+      div_kernel(out, self, wrapped_number(other), mode);
+    })
+    .elementwise()
+    .gradient("self", {"grad", "other", "rounding_mode"},
+              [](const Tensor& grad, const Scalar& other, const RoundingMode& mode) {
+                return mode ? zeros_like(grad) : grad.div(conj(other));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
+    .inplace("Tensor")
+    .out()
+    .use(pointwise<DivideFloor, 2>(Promotion::Default));
+
+UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<DivideFloor, 2>(Promotion::Default));
+
+// ---- remainders ----
+
+UMBRA_OPERATOR("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .use(pointwise<Remainder, 2>(Promotion::Default))
+    .gradient("self", {"grad"}, same_gradient)
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.neg().mul(self.div(other, "floor")); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Remainder, 2>(Promotion::Default))
+    .gradient("self", {"grad"}, same_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<Remainder, 2>(Promotion::Default))
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .use(pointwise<Fmod, 2>(Promotion::Default))
+    .gradient("self", {"grad"}, same_gradient)
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.neg().mul(self.div(other, "trunc")); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+UMBRA_OPERATOR("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Fmod, 2>(Promotion::Default))
+    .gradient("self", {"grad"}, same_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"core", "pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,81 @@
+// To whole numbers: integers stay what they are. And what is not finite to what is.
+#include "kernels/functors/rounding.h"
+
+#include <cmath>
+
+#include "kernels/copy.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+template <class Functor> void round_to_whole(const Tensor& out, const Tensor& self) {
+  if (is_integral(self.dtype(), false)) kernels::copy(out, self);
+  else kernels::pointwise(Functor{}, out, {&self});
+}
+
+template <class Functor> void rounding(OperatorBuilder& builder) {
+  builder
+      .meta([](const Tensor& self) {
+        bool nearest = std::is_same_v<Functor, functors::Round>;
+        std::string_view kernel = Functor::name;  // "floor_vml_cpu"
+        check<NotImplementedError>(nearest || !self.is_complex(), kernel.substr(0, kernel.find('_')),
+                                   " is not supported for complex inputs");
+        return pointwise_spec({&self}, Promotion::Default);
+      })
+      .cpu(round_to_whole<Functor>)
+      .elementwise()
+      .gradient("self", {"grad"}, zero_gradient)
+      .tangent(TangentRule::Pointwise)
+      .tags({"core", "pointwise"});
+}
+
+UMBRA_OPERATOR("floor(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Floor>);
+UMBRA_OPERATOR("ceil(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Ceil>);
+UMBRA_OPERATOR("round(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Round>);
+UMBRA_OPERATOR("trunc(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Trunc>);
+
+UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, int64_t) { return pointwise_spec({&self}, Promotion::Default); })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t decimals) {
+      if (decimals == 0) return round_to_whole<functors::Round>(out, self);
+      kernels::pointwise(functors::RoundDecimals{.decimals = decimals}, out, {&self});
+    })
+    .elementwise()
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("frac(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Fraction, 1>(Promotion::Default))
+    .gradient("self", {"grad"}, same_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+using OptionalNumber = std::optional<double>;
+
+UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
+    .inplace()
+    .out()
+    .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) {
+      return pointwise_spec({&self}, Promotion::Default);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive, OptionalNumber negative) {
+      if (is_integral(self.dtype(), true)) return kernels::copy(out, self);
+      double largest = largest_number(real_type(self.dtype()));
+      functors::NanToNum functor{
+          .nan = nan.value_or(0), .positive = positive.value_or(largest), .negative = negative.value_or(-largest)};
+      kernels::pointwise(functor, out, {&self});
+    })
+    .elementwise()
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.isinf().logical_or(self.isnan()).logical_not()); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops
