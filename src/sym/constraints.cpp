@@ -117,7 +117,6 @@ class Checker {
   }
 
   // ---- dimensions too entangled to stay dynamic
-  // ------------------------------------------------------------------------
   void force(const Expression* a) {
     for (const Expression* one : free_symbols(a))
       if (one->has_hint() && !symbol(one).dim.empty()) forced_.emplace(one, one->hint_int());
@@ -148,7 +147,6 @@ class Checker {
   }
 
   // ---- reports
-  // -----------------------------------------------------------------------------------------------------------
   void violate(const std::string& name, std::string line) {
     violated_.push_back(name);
     violations_.push_back("  - " + std::move(line));
@@ -227,7 +225,6 @@ class Checker {
   }
 
   // ---- guards that are not ranges
-  // ------------------------------------------------------------------------------------------
   /// Whether a condition holds for all values in the ranges that are reported anyway.
   bool follows_from_ranges(const Expression* condition) {
     auto scratch = make_counted<ShapeEnv>();
@@ -266,7 +263,6 @@ class Checker {
   }
 
   // ---- fixes
-  // -----------------------------------------------------------------------------------------------------------------
   /// An expression over the names of Dims; a root with a congruence appears as its new root, `3*_dx - 1`.
   std::string in_dims(const Expression* form) {
     auto scratch = make_counted<ShapeEnv>();

@@ -18,7 +18,6 @@ size_t memo_index(SymOp op, SymInt a, SymInt b) {
 }  // namespace
 
 // ---- operations seen before
-// --------------------------------------------------------------------------------------------
 ShapeEnv::MemoEntry* ShapeEnv::find_memo(SymOp op, SymInt a, SymInt b) {
   if (memo_.empty()) memo_.resize(kMemoSize);
   size_t at = memo_index(op, a, b);
@@ -101,7 +100,6 @@ SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) {
 }
 
 // ---- answers
-// -----------------------------------------------------------------------------------------------------------
 void ShapeEnv::record(const Expression* condition) {
   if (!frozen_) guards_.push_back({condition, location()});
   learn(condition);
@@ -187,7 +185,6 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
 }
 
 // ---- guards over inputs
-// ------------------------------------------------------------------------------------------------
 namespace {
 
 std::string source_text(const Symbol& symbol) {

@@ -129,7 +129,6 @@ const Expression* ExpressionTable::scaled(int64_t coefficient, const Expression*
 }
 
 // ---- sums
-// --------------------------------------------------------------------------------------------------------------
 const Expression* ExpressionTable::add(const Expression* a, const Expression* b) {
   const Expression* terms[] = {a, b};
   return add(Terms(terms, 2));
@@ -157,7 +156,6 @@ const Expression* ExpressionTable::negate(const Expression* a) { return multiply
 const Expression* ExpressionTable::subtract(const Expression* a, const Expression* b) { return add(a, negate(b)); }
 
 // ---- products
-// ----------------------------------------------------------------------------------------------------------
 const Expression* ExpressionTable::multiply(const Expression* a, const Expression* b) {
   const Expression* factors[] = {a, b};
   return multiply(Terms(factors, 2));
@@ -217,7 +215,6 @@ const Expression* ExpressionTable::power(const Expression* base, const Expressio
 }
 
 // ---- floating point: commutative, but never reassociated
-// ----------------------------------------------------------------
 const Expression* ExpressionTable::float_sum(Terms values) {
   const Expression* sum = to_float(values[0]);
   for (const Expression* value : values.drop_front()) {
@@ -255,7 +252,6 @@ const Expression* ExpressionTable::float_product(Terms values) {
 }
 
 // ---- multiplying out
-// ---------------------------------------------------------------------------------------------------
 namespace {
 constexpr size_t kMostTerms = 256;  // a product that would grow beyond this stays as it is
 }

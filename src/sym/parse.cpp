@@ -88,7 +88,7 @@ class Parser {
     fail<ValueError>("cannot read the symbolic expression \"", shown, "\" at position ", at_, ": ", what);
   }
 
-  // ---- characters ---------------------------------------------------------------------------------------------------
+  // ---- characters
   void skip_blanks() {
     while (at_ < text_.size() && (text_[at_] == ' ' || text_[at_] == '\n' || text_[at_] == '\t')) ++at_;
   }
@@ -137,7 +137,7 @@ class Parser {
     return inside;
   }
 
-  // ---- guards against hostile text ----------------------------------------------------------------------------------
+  // ---- guards against hostile text
   struct Level {
     explicit Level(Parser& parser) : parser(parser) {
       if (++parser.depth_ > kDeepest) parser.stop("it is nested too deeply");
@@ -176,7 +176,7 @@ class Parser {
     }
   }
 
-  // ---- the grammar, loosest first -----------------------------------------------------------------------------------
+  // ---- the grammar, loosest first
   const Expression* conditional() {
     Level level(*this);
     const Expression* value = disjunction();
@@ -375,7 +375,7 @@ class Parser {
     return env_.declare_symbol(name, positive.value_or(name.starts_with('s')));
   }
 
-  // ---- calls, after their opening parenthesis -----------------------------------------------------------------------
+  // ---- calls, after their opening parenthesis
   const Expression* call(std::string_view word) {
     if (word == "Integer") return integer_call();
     if (word == "Symbol") return symbol_call();

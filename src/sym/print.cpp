@@ -312,66 +312,40 @@ class PythonPrinter final : public Printer {
 bool prints_flipped(const Expression* a) { return (a->is(Kind::Lt) || a->is(Kind::Le)) && a->arg(0)->is_number(); }
 
 std::string_view function_name(const Expression* a) {
-  switch (a->kind()) {
-    case Kind::Integer:
-      return "Integer";
-    case Kind::Float:
-      return "Float";
-    case Kind::Boolean:
-      return a->truth() ? "BooleanTrue" : "BooleanFalse";
-    case Kind::Symbol:
-      return "Symbol";
-    case Kind::Add:
-      return "Add";
-    case Kind::Mul:
-      return "Mul";
-    case Kind::Pow:
-      return "Pow";
-    case Kind::PowByNatural:
-      return "PowByNatural";
-    case Kind::FloorDiv:
-      return "FloorDiv";
-    // PyTorch's Mod is the one for operands that are known to be nonnegative.
-    case Kind::Mod:
-      return assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1)) ? "Mod" : "PythonMod";
-    case Kind::Min:
-      return "Min";
-    case Kind::Max:
-      return "Max";
-    case Kind::IntTrueDiv:
-      return "IntTrueDiv";
-    case Kind::FloatTrueDiv:
-      return "FloatTrueDiv";
-    case Kind::FloatPow:
-      return "FloatPow";
-    case Kind::ToFloat:
-      return "ToFloat";
-    case Kind::Sqrt:
-      return "OpaqueUnaryFn_sqrt";
-    case Kind::FloorToInt:
-      return "FloorToInt";
-    case Kind::CeilToInt:
-      return "CeilToInt";
-    case Kind::TruncToInt:
-      return "TruncToInt";
-    case Kind::Where:
-      return "Where";
-    case Kind::Eq:
-      return "Equality";
-    case Kind::Ne:
-      return "Unequality";
-    case Kind::Lt:
-      return prints_flipped(a) ? "StrictGreaterThan" : "StrictLessThan";
-    case Kind::Le:
-      return prints_flipped(a) ? "GreaterThan" : "LessThan";
-    case Kind::And:
-      return "And";
-    case Kind::Or:
-      return "Or";
-    case Kind::Not:
-      return "Not";
-  }
-  return {};
+  // In the order of Kind.
+  static constexpr std::string_view kNames[] = {"Integer",
+                                                "Float",
+                                                "Boolean",
+                                                "Symbol",
+                                                "Add",
+                                                "Mul",
+                                                "Pow",
+                                                "PowByNatural",
+                                                "FloorDiv",
+                                                "PythonMod",
+                                                "Min",
+                                                "Max",
+                                                "IntTrueDiv",
+                                                "FloatTrueDiv",
+                                                "FloatPow",
+                                                "ToFloat",
+                                                "OpaqueUnaryFn_sqrt",
+                                                "FloorToInt",
+                                                "CeilToInt",
+                                                "TruncToInt",
+                                                "Where",
+                                                "Equality",
+                                                "Unequality",
+                                                "StrictLessThan",
+                                                "LessThan",
+                                                "And",
+                                                "Or",
+                                                "Not"};
+  static_assert(std::size(kNames) == static_cast<size_t>(Kind::Not) + 1);
+  if (prints_flipped(a)) return a->is(Kind::Lt) ? "StrictGreaterThan" : "GreaterThan";
+  // PyTorch's Mod is the one for operands that are known to be nonnegative.
+  if (a->is(Kind::Mod) && assumed_nonnegative(a->arg(0)) && assumed_nonnegative(a->arg(1))) return "Mod";
+  return kNames[static_cast<size_t>(a->kind())];
 }
 
 std::string float_text(double value, int digits) {

@@ -8,7 +8,6 @@
 namespace umbra::sym {
 
 // ---- bindings
-// ----------------------------------------------------------------------------------------------------------
 void Bindings::set(const Expression* symbol, int64_t value) {
   if (symbol->symbol_index() >= values_.size()) values_.resize(symbol->symbol_index() + 1);
   values_[symbol->symbol_index()] = Number{Type::Int, value, 0};
@@ -25,7 +24,6 @@ const Number* Bindings::find(const Expression* symbol) const {
 }
 
 // ---- symbols
-// -----------------------------------------------------------------------------------------------------------
 ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), table_(*this) {}
 ShapeEnv::~ShapeEnv() = default;
 
@@ -135,7 +133,6 @@ void ShapeEnv::mark_size_like(SymInt value) {
 }
 
 // ---- handles
-// -----------------------------------------------------------------------------------------------------------
 const Expression* ShapeEnv::expression(SymInt value) {
   return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.integer(value.value());
 }
@@ -156,7 +153,6 @@ SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? 
 SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }
 
 // ---- rewriting
-// ---------------------------------------------------------------------------------------------------------
 namespace {
 /// Kinds whose normal form depends on ranges, and which may therefore become simpler as more is known.
 bool depends_on_ranges(Kind kind) {

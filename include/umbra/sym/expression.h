@@ -180,6 +180,7 @@ class ExpressionTable {
   friend class ShapeEnv;
   Expression* allocate(Kind kind, Type type);
   const Expression* intern(Kind kind, Type type, Terms args, int64_t payload = 0);
+  static void inherit(Expression& node);
   void grow();
   friend Term split_coefficient(const Expression* a);
   const Expression* scaled(int64_t coefficient, const Expression* rest);

@@ -101,7 +101,7 @@ class ShapeEnv final : public RefCounted {
   const ShapeEnvOptions& options() const { return options_; }
   ExpressionTable& table() { return table_; }
 
-  // ---- symbols ------------------------------------------------------------------------------------------------------
+  // ---- symbols
   /// A size or integer of the example inputs: a plain number where the policy or 0/1 specialisation says so. Without a
   /// source, it is the root of derived Dims that no input has by itself (`dimx` of `2*dimx`).
   SymInt create_symbol(int64_t hint, const std::string& source, const SymbolOptions& options = {});
@@ -122,7 +122,7 @@ class ShapeEnv final : public RefCounted {
     symbols_[symbol->symbol_index()].sources.push_back(source);
   }
 
-  // ---- expressions --------------------------------------------------------------------------------------------------
+  // ---- expressions
   const Expression* expression(SymInt value);
   const Expression* expression(const SymFloat& value);
   const Expression* expression(const SymBool& value);
@@ -138,7 +138,7 @@ class ShapeEnv final : public RefCounted {
   std::optional<Number> evaluate(const Expression* a, const Bindings& bindings) const;
   std::optional<int64_t> evaluate(SymInt value, const Bindings& bindings) const;
 
-  // ---- what is known ------------------------------------------------------------------------------------------------
+  // ---- what is known
   Range range(const Expression* a);
   FloatRange float_range(const Expression* a);
   Range bound_range(SymInt value);
@@ -152,7 +152,7 @@ class ShapeEnv final : public RefCounted {
   /// Counts up whenever something new is learnt; caches of answers key on it.
   uint32_t version() const { return version_; }
 
-  // ---- questions ----------------------------------------------------------------------------------------------------
+  // ---- questions
   bool guard_bool(const Expression* condition);
   bool guard_or(const Expression* condition, bool fallback);
   int64_t guard_int(const Expression* a);
