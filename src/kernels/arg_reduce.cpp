@@ -1,3 +1,5 @@
+#include "kernels/vector/arg_reduce.h"
+
 #include <algorithm>
 #include <vector>
 
@@ -7,7 +9,6 @@
 #include "kernels/reduce.h"
 #include "kernels/reduce_geometry.h"
 #include "kernels/types.h"
-#include "kernels/vector/arg_reduce.h"
 
 namespace umbra::kernels {
 
@@ -21,7 +22,8 @@ struct ArgReduction {
   bool largest;
   int64_t n, step;  // along the dimension
 
-  ArgReduction(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest, const char* name)
+  ArgReduction(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool largest,
+               const char* name)
       : geometry(self, {dim}, values, indices),
         from(self.dtype()),
         compute(from == DType::Float64            ? DType::Float64
@@ -46,8 +48,10 @@ struct ArgReduction {
     const LoopNest& kept = geometry.kept;
     if (kept.numel == 0) return;
     bool by_columns = kept.dims > 0 && (kept.step[0] < step || n < 16);
-    if (by_columns) run_columns();
-    else run_rows();
+    if (by_columns)
+      run_columns();
+    else
+      run_rows();
   }
 
   void run_rows() const {
@@ -75,28 +79,30 @@ struct ArgReduction {
     const LoopNest& kept = geometry.kept;
     int64_t columns = kept.size[0], blocks = (columns + kColumns - 1) / kColumns;
     int64_t tasks = kept.numel / columns * blocks;
-    parallel_for(0, tasks, std::max<int64_t>(1, kGrain / (n * std::min(columns, kColumns))), [&](int64_t begin, int64_t end) {
-      alignas(64) char best[kColumns * 8], buffer[kColumns * 8];
-      int64_t where[kColumns];
-      LoopPosition position(kept, 1);
-      for (int64_t task = begin; task < end; ++task) {
-        position.reach(task / blocks);
-        int64_t column = task % blocks * kColumns, count = std::min(kColumns, columns - column);
-        const char* in = geometry.in + position.offset + column * kept.step[0];
-        convert(best, compute, in, from, kept.step[0], count);
-        std::fill_n(where, count, 0);
-        for (int64_t r = 1; r < n; ++r) {
-          const char* row = in + r * step;
-          if (!direct(kept.step[0], count)) {
-            convert(buffer, compute, row, from, kept.step[0], count);
-            row = buffer;
+    parallel_for(
+        0, tasks, std::max<int64_t>(1, kGrain / (n * std::min(columns, kColumns))), [&](int64_t begin, int64_t end) {
+          alignas(64) char best[kColumns * 8], buffer[kColumns * 8];
+          int64_t where[kColumns];
+          LoopPosition position(kept, 1);
+          for (int64_t task = begin; task < end; ++task) {
+            position.reach(task / blocks);
+            int64_t column = task % blocks * kColumns, count = std::min(kColumns, columns - column);
+            const char* in = geometry.in + position.offset + column * kept.step[0];
+            convert(best, compute, in, from, kept.step[0], count);
+            std::fill_n(where, count, 0);
+            for (int64_t r = 1; r < n; ++r) {
+              const char* row = in + r * step;
+              if (!direct(kept.step[0], count)) {
+                convert(buffer, compute, row, from, kept.step[0], count);
+                row = buffer;
+              }
+              UMBRA_VECTOR(update_extremes)(best, where, row, r, count, compute, largest);
+            }
+            auto out = [&](int k) { return geometry.out[k] + position.out_offset[k] + column * kept.out_step[k][0]; };
+            write(geometry.out[0] ? out(0) : nullptr, out(1), kept.out_step[0][0], kept.out_step[1][0], best, where,
+                  count);
           }
-          UMBRA_VECTOR(update_extremes)(best, where, row, r, count, compute, largest);
-        }
-        auto out = [&](int k) { return geometry.out[k] + position.out_offset[k] + column * kept.out_step[k][0]; };
-        write(geometry.out[0] ? out(0) : nullptr, out(1), kept.out_step[0][0], kept.out_step[1][0], best, where, count);
-      }
-    });
+        });
   }
 };
 

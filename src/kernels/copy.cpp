@@ -12,12 +12,11 @@ namespace {
 /// other.
 bool is_transpose(const LoopGeometry& loop, int64_t item) {
   constexpr int64_t smallest = 8;  // below, plain strided rows are as fast
-  return loop.dims() >= 2 && loop.stride(0, 0) == item && loop.stride(0, 1) > item && loop.size(0) >= smallest &&
-         [&] {
-           for (int d = 1; d < loop.dims(); ++d)
-             if (loop.stride(d, 1) == item && loop.size(d) >= smallest) return true;
-           return false;
-         }();
+  return loop.dims() >= 2 && loop.stride(0, 0) == item && loop.stride(0, 1) > item && loop.size(0) >= smallest && [&] {
+    for (int d = 1; d < loop.dims(); ++d)
+      if (loop.stride(d, 1) == item && loop.size(d) >= smallest) return true;
+    return false;
+  }();
 }
 
 void copy_as_transposes(const LoopGeometry& loop, int64_t item) {
@@ -124,8 +123,10 @@ void arange(const Tensor& out, const Scalar& start, const Scalar& step) {
     });
   };
   bool whole = is_integral(dtype, true) && start.is_integral(true) && step.is_integral(true);
-  if (whole) write(start.to_int(), step.to_int());
-  else write(start.to_double(), step.to_double());
+  if (whole)
+    write(start.to_int(), step.to_int());
+  else
+    write(start.to_double(), step.to_double());
 }
 
 Tensor scratch(IntArrayRef sizes, DType dtype) {

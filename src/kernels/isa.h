@@ -21,7 +21,6 @@ Isa isa();
   namespace avx512 {                                   \
   Result name parameters;                              \
   }
-#define UMBRA_VECTOR(name) \
-  (::umbra::kernels::isa() == ::umbra::kernels::Isa::Avx512 ? &avx512::name : &avx2::name)
+#define UMBRA_VECTOR(name) (::umbra::kernels::isa() == ::umbra::kernels::Isa::Avx512 ? &avx512::name : &avx2::name)
 
 }  // namespace umbra::kernels

@@ -20,7 +20,8 @@ LoopGeometry::LoopGeometry(const Tensor& out, ArrayRef<const Tensor*> inputs)
     for (int d = 0; d < own_rank; ++d) {
       int from = own_rank - 1 - d;
       bool broadcast = own_sizes[from] == 1 && sizes_[d] != 1;
-      check(broadcast || own_sizes[from] == sizes_[d], "a tensor of sizes ", own_sizes, " does not broadcast to ", sizes);
+      check(broadcast || own_sizes[from] == sizes_[d], "a tensor of sizes ", own_sizes, " does not broadcast to ",
+            sizes);
       strides_[d][k] = broadcast ? 0 : own_strides[from] * item;
     }
     for (int d = own_rank; d < rank; ++d) strides_[d][k] = 0;

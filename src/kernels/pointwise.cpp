@@ -50,17 +50,20 @@ struct Run {
       own[k] = as_is(k, strides[k], n);
       chunk[k] = own[k] ? data[k] : buffers[k];
       // A broadcast number is spread once.
-      if (k > 0 && strides[k] == 0 && !own[k]) convert(chunk[k], operand[k].wanted, data[k], operand[k].stored, 0, std::min(n, chunk_size));
+      if (k > 0 && strides[k] == 0 && !own[k])
+        convert(chunk[k], operand[k].wanted, data[k], operand[k].stored, 0, std::min(n, chunk_size));
     }
     for (int64_t at = 0; at < n; at += chunk_size) {
       int64_t count = std::min(n - at, chunk_size);
       for (int k = 0; k < operands; ++k) {
-        if (own[k]) chunk[k] = data[k] + at * operand[k].item;
+        if (own[k])
+          chunk[k] = data[k] + at * operand[k].item;
         else if (k > 0 && strides[k] != 0)
           convert(chunk[k], operand[k].wanted, data[k] + at * strides[k], operand[k].stored, strides[k], count);
       }
       loop(functor, chunk, count);
-      if (!own[0]) convert_out(data[0] + at * strides[0], operand[0].stored, strides[0], chunk[0], operand[0].wanted, count);
+      if (!own[0])
+        convert_out(data[0] + at * strides[0], operand[0].stored, strides[0], chunk[0], operand[0].wanted, count);
     }
   }
 };
@@ -79,7 +82,11 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     compute = inputs[first]->dtype();
   }
   const PointwiseEntry& entry = entry_for(table, compute);
-  Run run{entry.loop, functor, table.arity + 1, kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)), {}};
+  Run run{entry.loop,
+          functor,
+          table.arity + 1,
+          kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),
+          {}};
   run.operand[0] = {out.dtype(), entry.computed, out.item_size()};
   for (int k = 1; k < run.operands; ++k) {
     const Tensor& input = *inputs[k - 1];

@@ -34,10 +34,10 @@ using PointwiseLoop = void (*)(const void* functor, char* const* data, int64_t n
 
 /// What a functor has for one element type.
 struct PointwiseEntry {
-  PointwiseLoop loop = nullptr;          // null: not defined for this type
-  DType compute = DType::Undefined;      // what the loop reads
-  DType computed = DType::Undefined;     // what the loop writes
-  DType result = DType::Undefined;       // the type of the operator's result: `computed`, or its narrow original
+  PointwiseLoop loop = nullptr;       // null: not defined for this type
+  DType compute = DType::Undefined;   // what the loop reads
+  DType computed = DType::Undefined;  // what the loop writes
+  DType result = DType::Undefined;    // the type of the operator's result: `computed`, or its narrow original
 };
 
 /// All that the driver needs to know of a functor.
@@ -49,14 +49,17 @@ struct PointwiseTable {
 };
 
 namespace avx2 {
-template <class Functor> const PointwiseTable& pointwise_table();
+template <class Functor>
+const PointwiseTable& pointwise_table();
 }
 namespace avx512 {
-template <class Functor> const PointwiseTable& pointwise_table();
+template <class Functor>
+const PointwiseTable& pointwise_table();
 }
 
 /// The functor's kernels for the instruction set in use.
-template <class Functor> const PointwiseTable& pointwise_table() {
+template <class Functor>
+const PointwiseTable& pointwise_table() {
   static const PointwiseTable& table = UMBRA_VECTOR(template pointwise_table<Functor>)();
   return table;
 }
@@ -75,7 +78,8 @@ void pointwise(const Functor& functor, const Tensor& out, ArrayRef<const Tensor*
 
 /// The type of the functor's result on inputs of type `dtype`; an error where it is not defined for it.
 DType pointwise_result(const PointwiseTable& table, DType dtype);
-template <class Functor> DType pointwise_result(DType dtype) {
+template <class Functor>
+DType pointwise_result(DType dtype) {
   return pointwise_result(pointwise_table<Functor>(), dtype);
 }
 

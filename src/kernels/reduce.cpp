@@ -13,9 +13,9 @@ namespace umbra::kernels {
 
 namespace {
 
-constexpr int kStripRows = 16;      // rows that are taken into the states of their columns at once
-constexpr int kBlockColumns = 128;  // columns whose states are kept at hand
-constexpr int64_t kRun = 2048;      // elements of a row that are taken into a state at once
+constexpr int kStripRows = 16;       // rows that are taken into the states of their columns at once
+constexpr int kBlockColumns = 128;   // columns whose states are kept at hand
+constexpr int64_t kRun = 1024;       // elements of a row that are taken into a state at once
 constexpr int64_t kStateBytes = 48;  // an upper bound
 
 /// A reduction under way. Outputs are worked on in blocks: where the input's neighbours are reduced, a block is one
@@ -94,8 +94,10 @@ class Reduction {
 
   void accumulate(const Block& block, int64_t from, int64_t to, char* states) const {
     if (from >= to) return;
-    if (by_columns_) take_rows(block, from, to, states);
-    else take_runs(block, from, to, states);
+    if (by_columns_)
+      take_rows(block, from, to, states);
+    else
+      take_runs(block, from, to, states);
   }
 
   void take_runs(const Block& block, int64_t from, int64_t to, char* state) const {
@@ -203,8 +205,12 @@ void nansum(const Tensor& out, const Tensor& self, IntArrayRef dims) {
 void prod(const Tensor& out, const Tensor& self, IntArrayRef dims) {
   reduce(ReduceOp::Prod, "prod_cpu", out, self, dims);
 }
-void amax(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Max, "amax_cpu", out, self, dims); }
-void amin(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Min, "amin_cpu", out, self, dims); }
+void amax(const Tensor& out, const Tensor& self, IntArrayRef dims) {
+  reduce(ReduceOp::Max, "amax_cpu", out, self, dims);
+}
+void amin(const Tensor& out, const Tensor& self, IntArrayRef dims) {
+  reduce(ReduceOp::Min, "amin_cpu", out, self, dims);
+}
 void any(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Any, "any_cpu", out, self, dims); }
 void all(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::All, "all_cpu", out, self, dims); }
 

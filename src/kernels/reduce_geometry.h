@@ -11,7 +11,7 @@ struct LoopNest {
   int dims = 0;
   int64_t numel = 1;
   int64_t size[kMaxDims];
-  int64_t step[kMaxDims];      // in the input, in bytes
+  int64_t step[kMaxDims];         // in the input, in bytes
   int64_t out_step[2][kMaxDims];  // in the outputs; of dimensions that stay
 
   void add(int64_t size, int64_t step, int64_t out_step, int64_t second_out_step);

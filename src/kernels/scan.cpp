@@ -25,7 +25,9 @@ struct ScanGeometry {
   ScanGeometry(const Tensor& self, int64_t dim, const Tensor& first, const Tensor& second = {}) {
     const Tensor* outs[2] = {&first, &second};
     in = static_cast<const char*>(self.raw_data());
-    auto steps = [&](int64_t d, int k) { return outs[k]->defined() ? outs[k]->strides()[d] * outs[k]->item_size() : 0; };
+    auto steps = [&](int64_t d, int k) {
+      return outs[k]->defined() ? outs[k]->strides()[d] * outs[k]->item_size() : 0;
+    };
     for (int k = 0; k < 2; ++k)
       if (outs[k]->defined()) out[k] = static_cast<char*>(outs[k]->raw_data());
     for (int64_t d = self.dim() - 1; d >= 0; --d) {
@@ -123,11 +125,15 @@ void scan(const Tensor& out, const Tensor& self, int64_t dim, T first, const Com
       });
 }
 
-template <class Fn> void visit_wide(DType wide, const Fn& fn) {
+template <class Fn>
+void visit_wide(DType wide, const Fn& fn) {
   switch (wide) {
-    case DType::Complex128: return fn(std::complex<double>());
-    case DType::Float64: return fn(double());
-    default: return fn(int64_t());
+    case DType::Complex128:
+      return fn(std::complex<double>());
+    case DType::Float64:
+      return fn(double());
+    default:
+      return fn(int64_t());
   }
 }
 DType common_wide_type(const Tensor& out, const Tensor& self) {

@@ -10,8 +10,7 @@ namespace umbra::kernels {
 
 /// The first largest (or smallest) of n > 0 contiguous elements of type `compute`: float32, float64 or int64. Its value
 /// goes to `value`. NaN beats everything.
-UMBRA_DECLARE_VECTOR(int64_t, find_extreme,
-                     (void* value, const void* values, int64_t n, DType compute, bool largest))
+UMBRA_DECLARE_VECTOR(int64_t, find_extreme, (void* value, const void* values, int64_t n, DType compute, bool largest))
 /// Holds row number `position` against the best so far of each column.
 UMBRA_DECLARE_VECTOR(void, update_extremes,
                      (void* best, int64_t* where, const void* row, int64_t position, int64_t columns, DType compute,

@@ -18,8 +18,8 @@ struct ReduceParameters {
 
 /// How one operation reduces elements of one type. A state is what is known of the elements seen so far.
 struct ReduceKernel {
-  DType compute;     // what `run` and `strip` read
-  DType result[2];   // what `finish` writes; variance has the mean as its second result
+  DType compute;    // what `run` and `strip` read
+  DType result[2];  // what `finish` writes; variance has the mean as its second result
   int64_t state_bytes;
   void (*start)(void* states, int64_t count);
   /// Takes n contiguous elements into one state.

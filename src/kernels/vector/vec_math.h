@@ -15,15 +15,15 @@ namespace umbra::kernels::UMBRA_ISA {
 #define UMBRA_SLEEF_FLOAT(name, bound) Sleef_##name##f8_##bound##avx2
 #define UMBRA_SLEEF_DOUBLE(name, bound) Sleef_##name##d4_##bound##avx2
 #endif
-#define UMBRA_SLEEF_UNARY(name, bound)                                                                       \
-  inline Vec<float> name(Vec<float> a) { return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw)); }         \
+#define UMBRA_SLEEF_UNARY(name, bound)                                                               \
+  inline Vec<float> name(Vec<float> a) { return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw)); } \
   inline Vec<double> name(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(name, bound)(a.raw)); }
-#define UMBRA_SLEEF_BINARY(name, bound)                                                                      \
-  inline Vec<float> name(Vec<float> a, Vec<float> b) {                                                       \
-    return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw, b.raw));                                         \
-  }                                                                                                          \
-  inline Vec<double> name(Vec<double> a, Vec<double> b) {                                                    \
-    return Vec<double>(UMBRA_SLEEF_DOUBLE(name, bound)(a.raw, b.raw));                                       \
+#define UMBRA_SLEEF_BINARY(name, bound)                                \
+  inline Vec<float> name(Vec<float> a, Vec<float> b) {                 \
+    return Vec<float>(UMBRA_SLEEF_FLOAT(name, bound)(a.raw, b.raw));   \
+  }                                                                    \
+  inline Vec<double> name(Vec<double> a, Vec<double> b) {              \
+    return Vec<double>(UMBRA_SLEEF_DOUBLE(name, bound)(a.raw, b.raw)); \
   }
 
 UMBRA_SLEEF_UNARY(exp, u10)
@@ -53,12 +53,12 @@ UMBRA_SLEEF_BINARY(fmod, )
 UMBRA_SLEEF_BINARY(nextafter, )
 
 // SLEEF's square their argument and overflow; from there on log(2x) is exact.
-#define UMBRA_SLEEF_INVERSE(T, SLEEF, limit)                                                            \
-  inline Vec<T> asinh(Vec<T> a) {                                                                       \
-    Vec<T> far = copysign(log(abs(a)) + Vec<T>(0.6931471805599453), a);                                 \
-    return select(abs(a) > Vec<T>(limit), far, Vec<T>(SLEEF(asinh, u10)(a.raw)));                       \
-  }                                                                                                     \
-  inline Vec<T> acosh(Vec<T> a) {                                                                       \
+#define UMBRA_SLEEF_INVERSE(T, SLEEF, limit)                                                                 \
+  inline Vec<T> asinh(Vec<T> a) {                                                                            \
+    Vec<T> far = copysign(log(abs(a)) + Vec<T>(0.6931471805599453), a);                                      \
+    return select(abs(a) > Vec<T>(limit), far, Vec<T>(SLEEF(asinh, u10)(a.raw)));                            \
+  }                                                                                                          \
+  inline Vec<T> acosh(Vec<T> a) {                                                                            \
     return select(a > Vec<T>(limit), log(a) + Vec<T>(0.6931471805599453), Vec<T>(SLEEF(acosh, u10)(a.raw))); \
   }
 UMBRA_SLEEF_INVERSE(float, UMBRA_SLEEF_FLOAT, 1e8)

@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "kernels/copy.h"
 #include "umbra/core/tensor.h"
 
 namespace umbra::kernels {
@@ -17,6 +18,10 @@ Tensor tensor_of(IntArrayRef sizes, const std::vector<T>& values) {
   Tensor t = empty_tensor(sizes, dtype_of<T>);
   for (size_t i = 0; i < values.size(); ++i) t.data<T>()[i] = values[i];
   return t;
+}
+template <class T>
+Tensor row_of(const std::vector<T>& values) {
+  return tensor_of<T>({static_cast<int64_t>(values.size())}, values);
 }
 inline Tensor bools(IntArrayRef sizes, const std::vector<int>& values) {
   Tensor t = empty_tensor(sizes, DType::Bool);
@@ -42,6 +47,11 @@ inline Tensor transposed(const Tensor& t, int64_t a = 0, int64_t b = 1) {
   return alias_tensor(t, sizes, strides, t.storage_offset());
 }
 
+/// Another geometry over the same memory.
+inline Tensor strided(const Tensor& source, IntArrayRef sizes, IntArrayRef strides, int64_t offset = 0) {
+  return alias_tensor(source, as_sym(sizes), as_sym(strides), offset);
+}
+
 /// The elements in row-major order, whatever the strides.
 template <class T = float>
 std::vector<T> values(const Tensor& t) {
@@ -54,6 +64,12 @@ std::vector<T> values(const Tensor& t) {
     for (int64_t d = t.dim() - 1; d >= 0 && ++index[d] == t.size(d); --d) index[d] = 0;
   }
   return result;
+}
+
+/// The same, converted to T.
+template <class T>
+std::vector<T> values_of(const Tensor& t) {
+  return values<T>(cast(t, dtype_of<T>));
 }
 
 }  // namespace umbra::kernels

@@ -1,0 +1,184 @@
+#include "kernels/pointwise.h"
+
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <limits>
+
+#include "kernels/functors/activations.h"
+#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/bitwise.h"
+#include "kernels/functors/comparison.h"
+#include "kernels/functors/exp_log.h"
+#include "kernels/functors/rounding.h"
+#include "kernels/functors/trigonometry.h"
+#include "kernels/kernel_tensors.h"
+
+namespace umbra::kernels {
+namespace {
+
+constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
+constexpr float kInfinity = std::numeric_limits<float>::infinity();
+
+template <class T, class F>
+std::vector<T> unary(const F& functor, const std::vector<T>& x) {
+  Tensor in = row_of(x), out = empty_tensor({static_cast<int64_t>(x.size())}, dtype_of<T>);
+  pointwise(functor, out, {&in});
+  return values_of<T>(out);
+}
+template <class T, class F>
+std::vector<T> binary(const F& functor, const std::vector<T>& a, const std::vector<T>& b) {
+  Tensor left = row_of(a), right = row_of(b), out = empty_tensor({static_cast<int64_t>(a.size())}, dtype_of<T>);
+  pointwise(functor, out, {&left, &right});
+  return values_of<T>(out);
+}
+
+TEST(Pointwise, AgreesWithTheStandardLibraryAtEveryLength) {
+  for (int64_t n : {1, 3, 7, 8, 15, 16, 17, 100}) {
+    std::vector<float> x(n);
+    for (int64_t i = 0; i < n; ++i) x[i] = 0.1f * static_cast<float>(i - n / 2);
+    std::vector<float> y = unary(functors::Exp{}, x);
+    for (int64_t i = 0; i < n; ++i) EXPECT_NEAR(y[i], std::exp(x[i]), 2e-7f * std::exp(x[i])) << n << " " << i;
+  }
+}
+
+TEST(Pointwise, WorksOnAnyStrides) {
+  Tensor a = strided(counting({12}), {3, 4}, {1, 3}), b = counting({4});
+  Tensor out = strided(empty_tensor({24}, DType::Float32), {3, 4}, {8, 2});
+  pointwise(functors::Add{.alpha = 10}, out, {&a, &b});
+  EXPECT_EQ(values_of<float>(out), (std::vector<float>{0, 13, 26, 39, 1, 14, 27, 40, 2, 15, 28, 41}));
+}
+
+TEST(Pointwise, BroadcastsNumbersOverLongRows) {
+  Tensor a = counting({5000}), b = tensor_of<float>({}, {0.5f}), out = empty_tensor({5000}, DType::Float32);
+  pointwise(functors::Multiply{}, out, {&a, &b});
+  std::vector<float> values = values_of<float>(out);
+  for (int i = 0; i < 5000; ++i) ASSERT_EQ(values[i], 0.5f * i);
+}
+
+TEST(Pointwise, MayWriteToItsInput) {
+  Tensor a = counting<int32_t>({1000});
+  pointwise(functors::Add{}, a, {&a, &a});
+  EXPECT_EQ(values_of<int32_t>(a)[999], 1998);
+}
+
+TEST(Pointwise, ConvertsOperandsOfOtherTypes) {
+  Tensor a = counting<int64_t>({4}), b = row_of<float>({0.5f, 1.5f, 2.5f, 3.5f}),
+         out = empty_tensor({4}, DType::Float64);
+  pointwise(functors::Add{}, out, {&a, &b}, DType::Float32);
+  EXPECT_EQ(values_of<double>(out), (std::vector<double>{0.5, 2.5, 4.5, 6.5}));
+}
+
+TEST(Pointwise, ComputesNarrowFloatsInFloat) {
+  Tensor a = cast(counting({300}), DType::BFloat16), out = empty_tensor({300}, DType::BFloat16);
+  pointwise(functors::Multiply{}, out, {&a, &a});
+  EXPECT_EQ(values_of<float>(out)[100], static_cast<float>(BFloat16(10000.0f)));
+  EXPECT_EQ(pointwise_result<functors::Multiply>(DType::BFloat16), DType::BFloat16);
+  EXPECT_EQ(pointwise_result<functors::Less>(DType::Float16), DType::Bool);
+  EXPECT_EQ(pointwise_result<functors::Absolute>(DType::Complex64), DType::Float32);
+}
+
+TEST(Pointwise, NamesTheKernelAndTheTypeItIsMissingFor) {
+  Tensor a = counting<int64_t>({2}), out = empty_tensor({2}, DType::Int64);
+  try {
+    pointwise(functors::Gelu{}, out, {&a});
+    FAIL();
+  } catch (const NotImplementedError& error) {
+    EXPECT_STREQ(error.what(), "\"GeluKernelImpl\" not implemented for 'Long'");
+  }
+}
+
+TEST(Arithmetic, MaximumAndMinimumHandOnNan) {
+  std::vector<float> high = binary<float>(functors::Maximum{}, {1, kNan, 1, kNan}, {2, 1, kNan, kNan});
+  EXPECT_EQ(high[0], 2);
+  for (int i = 1; i < 4; ++i) EXPECT_TRUE(std::isnan(high[i]));
+  EXPECT_TRUE(std::isnan(unary<float>(functors::Clamp{.low = 0, .high = 1}, {kNan})[0]));
+}
+
+TEST(Arithmetic, IntegersWrapAround) {
+  constexpr int32_t least = std::numeric_limits<int32_t>::min();
+  EXPECT_EQ(binary<int32_t>(functors::Add{}, {least}, {-1}), std::vector<int32_t>{std::numeric_limits<int32_t>::max()});
+  EXPECT_EQ(unary<int32_t>(functors::Absolute{}, {least, -3}), (std::vector<int32_t>{least, 3}));
+  EXPECT_EQ(binary<int32_t>(functors::DivideTrunc{}, {least}, {-1}), std::vector<int32_t>{least});
+  EXPECT_EQ(binary<int32_t>(functors::Remainder{}, {least}, {-1}), std::vector<int32_t>{0});
+}
+
+TEST(Arithmetic, DividesAsPythonDoes) {
+  EXPECT_EQ(binary<int64_t>(functors::DivideFloor{}, {7, -7, 7, -7}, {2, 2, -2, -2}),
+            (std::vector<int64_t>{3, -4, -4, 3}));
+  EXPECT_EQ(binary<int64_t>(functors::Remainder{}, {7, -7, 7, -7}, {3, 3, -3, -3}),
+            (std::vector<int64_t>{1, 2, -2, -1}));
+  EXPECT_EQ(binary<int64_t>(functors::Fmod{}, {7, -7, 7, -7}, {3, 3, -3, -3}), (std::vector<int64_t>{1, -1, 1, -1}));
+  EXPECT_EQ(binary<double>(functors::DivideFloor{}, {7, -7, 1, 0.3}, {2, 2, 0, 0.1}),
+            (std::vector<double>{3, -4, kInfinity, 2}));
+}
+
+TEST(Arithmetic, RefusesToDivideIntegersByZero) {
+  try {
+    binary<int64_t>(functors::DivideFloor{}, {1}, {0});
+    FAIL();
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "ZeroDivisionError");
+  }
+}
+
+TEST(Arithmetic, RaisesIntegersToPowers) {
+  EXPECT_EQ(binary<int64_t>(functors::Power{}, {2, -3, 2, 1, -1, 0}, {10, 3, -1, -5, -3, 0}),
+            (std::vector<int64_t>{1024, -27, 0, 1, -1, 1}));
+}
+
+TEST(Arithmetic, DividesLargeComplexNumbersWithoutOverflow) {
+  using C = std::complex<float>;
+  C quotient = binary<C>(functors::Divide{}, {C(1e30f, 1e30f)}, {C(1e30f, -1e30f)})[0];
+  EXPECT_NEAR(quotient.real(), 0, 1e-6);
+  EXPECT_NEAR(quotient.imag(), 1, 1e-6);
+}
+
+TEST(Comparison, YieldsBoolsAndChoosesByThem) {
+  Tensor a = row_of<float>({1, 2, kNan}), b = row_of<float>({2, 1, 0}), mask = empty_tensor({3}, DType::Bool);
+  pointwise(functors::Less{}, mask, {&a, &b});
+  EXPECT_EQ(values_of<int32_t>(mask), (std::vector<int32_t>{1, 0, 0}));
+  Tensor out = empty_tensor({3}, DType::Float32);
+  pointwise(functors::Where{}, out, {&mask, &a, &b});
+  EXPECT_EQ(values_of<float>(out), (std::vector<float>{1, 1, 0}));
+  pointwise(functors::MaskedFill{.value = 9}, out, {&b, &mask});
+  EXPECT_EQ(values_of<float>(out), (std::vector<float>{9, 1, 0}));
+}
+
+TEST(Rounding, TakesHalvesToTheEvenNumber) {
+  EXPECT_EQ(unary<float>(functors::Round{}, {0.5f, 1.5f, 2.5f, -0.5f, -1.5f}), (std::vector<float>{0, 2, 2, 0, -2}));
+}
+
+TEST(Activations, KeepTheirLimits) {
+  EXPECT_EQ(unary<float>(functors::Gelu{}, {0, 100, -100}), (std::vector<float>{0, 100, 0}));
+  EXPECT_EQ(unary<float>(functors::Softplus{.beta = 1, .threshold = 20}, {1000})[0], 1000);
+  EXPECT_EQ(unary<float>(functors::Relu{}, {-1, 2}), (std::vector<float>{0, 2}));
+  EXPECT_EQ(unary<double>(functors::LeakyRelu{.slope = 0.5}, {-2, 2}), (std::vector<double>{-1, 2}));
+}
+
+/// A backward functor against differences of the forward one.
+template <class Forward, class Backward>
+void check_slope(const Forward& forward, const Backward& backward) {
+  std::vector<double> x, up, down, ones;
+  for (double at = -3.05; at < 3; at += 0.3) {
+    x.push_back(at);
+    up.push_back(at + 1e-6);
+    down.push_back(at - 1e-6);
+    ones.push_back(1);
+  }
+  std::vector<double> high = unary(forward, up), low = unary(forward, down), slope = binary(backward, ones, x);
+  for (size_t i = 0; i < x.size(); ++i) EXPECT_NEAR(slope[i], (high[i] - low[i]) / 2e-6, 1e-7) << x[i];
+}
+
+TEST(Activations, BackwardIsTheDerivative) {
+  check_slope(functors::Gelu{}, functors::GeluBackward{});
+  check_slope(functors::GeluTanh{}, functors::GeluTanhBackward{});
+  check_slope(functors::Silu{}, functors::SiluBackward{});
+  check_slope(functors::Elu{.alpha = 1.5, .scale = 2, .input_scale = 0.7},
+              functors::EluBackward{.alpha = 1.5, .scale = 2, .input_scale = 0.7});
+  check_slope(functors::Softplus{.beta = 2, .threshold = 20}, functors::SoftplusBackward{.beta = 2, .threshold = 20});
+  check_slope(functors::Clamp{.low = -1, .high = 1}, functors::HardtanhBackward{.low = -1, .high = 1});
+}
+
+}  // namespace
+}  // namespace umbra::kernels
