@@ -1,0 +1,357 @@
+#include "kernels/pooling.h"
+
+#include <limits>
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+namespace {
+
+// ---- windows
+// ---------------------------------------------------------------------------------------------------------
+
+// What one output element sees along one dimension: elements first, first + step, ... below last.
+struct Span {
+  int64_t first, last;
+  int64_t padded;  // how long it would be if padding counted
+};
+
+// The windows of all output elements, along three dimensions; those that the tensors do not have are of size 1.
+struct Windows {
+  static constexpr int kDims = 3;
+  int64_t input[kDims] = {1, 1, 1}, output[kDims] = {1, 1, 1}, step[kDims] = {1, 1, 1};
+  std::vector<Span> spans[kDims] = {{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}};
+
+  Windows(const Tensor& in, const Tensor& out, int64_t dims) {
+    for (int64_t d = 0; d < dims; ++d) {
+      input[at(d, dims)] = in.size(in.dim() - dims + d);
+      output[at(d, dims)] = out.size(out.dim() - dims + d);
+      spans[at(d, dims)].clear();
+    }
+  }
+  static int64_t at(int64_t d, int64_t dims) { return kDims - dims + d; }
+
+  /// Calls fn(output position, span, span, span) for each output element of a plane.
+  template <class Fn>
+  void each(const Fn& fn) const {
+    int64_t position = 0;
+    for (const Span& a : spans[0])
+      for (const Span& b : spans[1])
+        for (const Span& c : spans[2]) fn(position++, a, b, c);
+  }
+  /// Calls fn(position in the input plane) for each element of a window.
+  template <class Fn>
+  void inside(const Span& a, const Span& b, const Span& c, const Fn& fn) const {
+    for (int64_t i = a.first; i < a.last; i += step[0])
+      for (int64_t j = b.first; j < b.last; j += step[1])
+        for (int64_t k = c.first; k < c.last; k += step[2]) fn((i * input[1] + j) * input[2] + k);
+  }
+};
+
+int64_t option(IntArrayRef values, int64_t d, int64_t fallback) {
+  return values.empty() ? fallback : values.size() == 1 ? values[0] : values[d];
+}
+
+Windows max_windows(const Tensor& in, const Tensor& out, const PoolOptions& options) {
+  auto dims = static_cast<int64_t>(options.kernel.size());
+  Windows windows(in, out, dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    int64_t k = Windows::at(d, dims), dilation = option(options.dilation, d, 1), size = windows.input[k];
+    int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
+    windows.step[k] = dilation;
+    for (int64_t o = 0; o < windows.output[k]; ++o) {
+      int64_t first = o * stride - padding, last = std::min(first + (options.kernel[d] - 1) * dilation + 1, size);
+      while (first < 0) first += dilation;
+      windows.spans[k].push_back({first, last, 0});
+    }
+  }
+  return windows;
+}
+
+Windows average_windows(const Tensor& in, const Tensor& out, const PoolOptions& options) {
+  auto dims = static_cast<int64_t>(options.kernel.size());
+  Windows windows(in, out, dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    int64_t k = Windows::at(d, dims), size = windows.input[k];
+    int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
+    for (int64_t o = 0; o < windows.output[k]; ++o) {
+      int64_t first = o * stride - padding, last = std::min(first + options.kernel[d], size + padding);
+      windows.spans[k].push_back({std::max<int64_t>(first, 0), std::min(last, size), last - first});
+    }
+  }
+  return windows;
+}
+
+Windows adaptive_windows(const Tensor& in, const Tensor& out, int64_t dims) {
+  Windows windows(in, out, dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    int64_t k = Windows::at(d, dims), size = windows.input[k], parts = windows.output[k];
+    for (int64_t o = 0; o < parts; ++o) {
+      int64_t first = o * size / parts, last = ((o + 1) * size + parts - 1) / parts;
+      windows.spans[k].push_back({first, last, last - first});
+    }
+  }
+  return windows;
+}
+
+int64_t divisor_of(const Span& a, const Span& b, const Span& c, const PoolOptions& options) {
+  if (options.divisor) return *options.divisor;
+  if (options.count_include_pad) return a.padded * b.padded * c.padded;
+  return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
+}
+
+// ---- planes
+// ----------------------------------------------------------------------------------------------------------
+
+// A tensor as planes over its last `dims` dimensions, in groups of `Lanes` neighbouring channels. A group is read into,
+// or written from, numbers of type C in which the lanes lie side by side: position by position, lane by lane. With
+// channels last in memory, groups of several lanes keep to whole cache lines; else one lane, that is one plane, is
+// best.
+template <class T, class C, int Lanes>
+class Planes {
+ public:
+  Planes(const Tensor& t, int64_t dims)
+      : data_(t.data<T>()), inner_(t.sizes().drop_front(t.dim() - dims), {t.strides().drop_front(t.dim() - dims)}) {
+    int64_t outer_dims = t.dim() - dims;
+    if (Lanes > 1) {
+      channels_ = t.size(--outer_dims);
+      channel_stride_ = t.stride(outer_dims);
+    }
+    outer_ = Strided<1>(t.sizes().slice(0, outer_dims), {t.strides().slice(0, outer_dims)});
+    outer_.simplify();
+    inner_.simplify();
+    positions_ = inner_.numel();
+  }
+  int64_t count() const { return outer_.numel() * blocks(); }
+  int64_t buffer_size() const { return positions_ * Lanes; }
+
+  const C* read(int64_t group, std::vector<C>& buffer) const {
+    const T* from = data_ + offset(group);
+    if constexpr (std::is_same_v<T, C> && Lanes == 1) {
+      if (inner_.sizes.empty() || (inner_.sizes.size() == 1 && inner_.strides[0][0] == 1)) return from;
+    }
+    each(group, [&](int64_t at, int64_t i) { buffer[i] = static_cast<C>(from[at]); });
+    return buffer.data();
+  }
+  void write(int64_t group, const std::vector<C>& values) const {
+    T* to = data_ + offset(group);
+    each(group, [&](int64_t at, int64_t i) { to[at] = static_cast<T>(values[i]); });
+  }
+
+ private:
+  int64_t blocks() const { return (channels_ + Lanes - 1) / Lanes; }
+  int64_t offset(int64_t group) const {
+    Odometer<1> at(outer_);
+    at.seek(group / blocks());
+    return at[0] + group % blocks() * Lanes * channel_stride_;
+  }
+  template <class Fn>
+  void each(int64_t group, const Fn& fn) const {
+    int64_t width = std::min<int64_t>(Lanes, channels_ - group % blocks() * Lanes);
+    Odometer<1> at(inner_);
+    for (int64_t i = 0; i < positions_; ++i, at.next())
+      for (int64_t lane = 0; lane < width; ++lane) fn(at[0] + lane * channel_stride_, i * Lanes + lane);
+  }
+
+  T* data_;
+  Strided<1> outer_, inner_;
+  int64_t channels_ = 1, channel_stride_ = 0, positions_ = 0;
+};
+
+template <int Lanes>
+using LaneCount = std::integral_constant<int, Lanes>;
+
+// Calls fn with the number of lanes that suits a tensor's strides.
+template <class Fn>
+void with_lanes(const Tensor& t, int64_t dims, const Fn& fn) {
+  int64_t channel = t.dim() - dims - 1;
+  bool channels_last = channel >= 0 && t.size(channel) > 1 && t.stride(channel) == 1 && !t.is_contiguous();
+  if (channels_last)
+    fn(LaneCount<16>());
+  else
+    fn(LaneCount<1>());
+}
+
+// Runs fn(group, input planes, output planes) for each group of planes and stores the output.
+template <class T, int Lanes, class Fn>
+void forward_planes(const Tensor& out, const Tensor& self, int64_t dims, const Fn& fn) {
+  using C = Compute<T>;
+  Planes<T, C, Lanes> from(self, dims), to(out, dims);
+  parallel_for(0, to.count(), 1 + kGrain / (4 * from.buffer_size() + 1), [&](int64_t begin, int64_t end) {
+    std::vector<C> input(from.buffer_size()), output(to.buffer_size());
+    for (int64_t group = begin; group < end; ++group) {
+      fn(group, from.read(group, input), output.data());
+      to.write(group, output);
+    }
+  });
+}
+
+// The other way round: fn(group, output gradients, input gradients) adds to planes of zeros.
+template <class T, int Lanes, class Fn>
+void backward_planes(const Tensor& grad_input, const Tensor& grad_output, int64_t dims, const Fn& fn) {
+  using C = Compute<T>;
+  Planes<T, C, Lanes> from(grad_output, dims), to(grad_input, dims);
+  parallel_for(0, to.count(), 1 + kGrain / (4 * to.buffer_size() + 1), [&](int64_t begin, int64_t end) {
+    std::vector<C> input(to.buffer_size()), output(from.buffer_size());
+    for (int64_t group = begin; group < end; ++group) {
+      std::fill(input.begin(), input.end(), C(0));
+      fn(group, from.read(group, output), input.data());
+      to.write(group, input);
+    }
+  });
+}
+
+// ---- maxima and averages
+// ---------------------------------------------------------------------------------------------
+
+bool is_empty(const Span& a, const Span& b, const Span& c) {
+  return a.first >= a.last || b.first >= b.last || c.first >= c.last;
+}
+
+template <class T, int Lanes>
+void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, const Windows& windows, int64_t dims) {
+  using C = Compute<T>;
+  using Limits = std::numeric_limits<C>;
+  Planes<int64_t, int64_t, Lanes> places(indices, dims);
+  forward_planes<T, Lanes>(out, self, dims, [&](int64_t group, const C* x, C* y) {
+    std::vector<int64_t> positions(places.buffer_size());
+    windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+      C best[Lanes];
+      int64_t place[Lanes];
+      std::fill_n(best, Lanes, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+      std::fill_n(place, Lanes, (a.first * windows.input[1] + b.first) * windows.input[2] + c.first);
+      windows.inside(a, b, c, [&](int64_t i) {
+        for (int lane = 0; lane < Lanes; ++lane) {
+          C value = x[i * Lanes + lane];
+          bool larger = value > best[lane] || value != value;
+          best[lane] = larger ? value : best[lane];
+          place[lane] = larger ? i : place[lane];
+        }
+      });
+      std::copy_n(best, Lanes, y + o * Lanes);
+      std::copy_n(place, Lanes, positions.data() + o * Lanes);
+    });
+    places.write(group, positions);
+  });
+}
+
+void max_over(const Tensor& out, const Tensor& indices, const Tensor& self, const Windows& windows, int64_t dims,
+              const char* kernel) {
+  if (out.numel() == 0) return;
+  visit<RealTypes>(self.dtype(), kernel, [&](auto tag) {
+    with_lanes(self, dims, [&](auto lanes) {
+      max_lanes<typename decltype(tag)::type, lanes()>(out, indices, self, windows, dims);
+    });
+  });
+}
+
+template <class Divisor>
+void average_over(const Tensor& out, const Tensor& self, const Windows& windows, int64_t dims, const char* kernel,
+                  const Divisor& divisor) {
+  if (out.numel() == 0) return;
+  visit<detail::Join<FloatingTypes, Types<int64_t>>>(self.dtype(), kernel, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    with_lanes(self, dims, [&](auto lanes) {
+      constexpr int kLanes = lanes();
+      forward_planes<T, kLanes>(out, self, dims, [&](int64_t, const C* x, C* y) {
+        windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+          C sum[kLanes] = {}, count = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
+          windows.inside(a, b, c, [&](int64_t i) {
+            for (int lane = 0; lane < kLanes; ++lane) sum[lane] += x[i * kLanes + lane];
+          });
+          for (int lane = 0; lane < kLanes; ++lane) y[o * kLanes + lane] = sum[lane] / count;
+        });
+      });
+    });
+  });
+}
+
+template <class Divisor>
+void average_over_backward(const Tensor& grad_input, const Tensor& grad_output, const Windows& windows, int64_t dims,
+                           const char* kernel, const Divisor& divisor) {
+  if (grad_input.numel() == 0) return;
+  visit<detail::Join<FloatingTypes, Types<int64_t>>>(grad_input.dtype(), kernel, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    with_lanes(grad_input, dims, [&](auto lanes) {
+      constexpr int kLanes = lanes();
+      backward_planes<T, kLanes>(grad_input, grad_output, dims, [&](int64_t, const C* g, C* x) {
+        windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+          if (is_empty(a, b, c)) return;
+          C share[kLanes], count = static_cast<C>(divisor(a, b, c));
+          for (int lane = 0; lane < kLanes; ++lane) share[lane] = g[o * kLanes + lane] / count;
+          windows.inside(a, b, c, [&](int64_t i) {
+            for (int lane = 0; lane < kLanes; ++lane) x[i * kLanes + lane] += share[lane];
+          });
+        });
+      });
+    });
+  });
+}
+
+template <class T, int Lanes>
+void max_backward_lanes(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices, int64_t dims) {
+  using C = Compute<T>;
+  Planes<int64_t, int64_t, Lanes> places(indices, dims);
+  int64_t limit = 1;
+  for (int64_t size : grad_input.sizes().drop_front(grad_input.dim() - dims)) limit *= size;
+  backward_planes<T, Lanes>(grad_input, grad_output, dims, [&](int64_t group, const C* g, C* x) {
+    std::vector<int64_t> buffer(places.buffer_size(), 0);
+    const int64_t* place = places.read(group, buffer);
+    for (int64_t i = 0; i < places.buffer_size(); ++i) {
+      check(place[i] >= 0 && place[i] < limit, "Found an invalid max index: ", place[i]);
+      x[place[i] * Lanes + i % Lanes] += g[i];
+    }
+  });
+}
+
+int64_t full_count(const Span& a, const Span& b, const Span& c) {
+  return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
+}
+
+}  // namespace
+
+void max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const PoolOptions& options) {
+  max_over(out, indices, self, max_windows(self, out, options), static_cast<int64_t>(options.kernel.size()),
+           "max_pool");
+}
+
+void max_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& indices,
+                       int64_t spatial_dims) {
+  if (grad_input.numel() == 0) return;
+  visit<RealTypes>(grad_input.dtype(), "max_pool_backward", [&](auto tag) {
+    with_lanes(grad_input, spatial_dims, [&](auto lanes) {
+      max_backward_lanes<typename decltype(tag)::type, lanes()>(grad_input, grad_output, indices, spatial_dims);
+    });
+  });
+}
+
+void average_pool(const Tensor& out, const Tensor& self, const PoolOptions& options) {
+  average_over(out, self, average_windows(self, out, options), static_cast<int64_t>(options.kernel.size()), "avg_pool",
+               [&](const Span& a, const Span& b, const Span& c) { return divisor_of(a, b, c, options); });
+}
+
+void average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, const PoolOptions& options) {
+  average_over_backward(grad_input, grad_output, average_windows(grad_input, grad_output, options),
+                        static_cast<int64_t>(options.kernel.size()), "avg_pool_backward",
+                        [&](const Span& a, const Span& b, const Span& c) { return divisor_of(a, b, c, options); });
+}
+
+void adaptive_average_pool(const Tensor& out, const Tensor& self, int64_t spatial_dims) {
+  average_over(out, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_avg_pool", full_count);
+}
+
+void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, int64_t spatial_dims) {
+  average_over_backward(grad_input, grad_output, adaptive_windows(grad_input, grad_output, spatial_dims), spatial_dims,
+                        "adaptive_avg_pool_backward", full_count);
+}
+
+void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims) {
+  max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_max_pool");
+}
+
+}  // namespace umbra::kernels
