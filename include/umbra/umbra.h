@@ -1,4 +1,7 @@
-// Everything a program needs: #include "umbra/aot/compile.h"
+// Everything a program needs: #include <umbra/umbra.h>.
+#pragma once
+
+#include "umbra/aot/compile.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/function.h"
@@ -16,3 +19,4 @@
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
+#include "umbra/io/program.h"
