@@ -52,7 +52,7 @@ class TangentCall {
     size_t next = 0;
     each_output([&](const Tensor& output) {
       Tensor& t = tangents.at(next++);
-      if (t.defined() && output.defined() && is_differentiable(output.dtype())) set_tangent(output, t, level_);
+      if (t.defined() && output.defined() && is_differentiable(output.dtype())) set_tangent(output, on_its_own(t), level_);
     });
   }
 
@@ -63,6 +63,18 @@ class TangentCall {
     if (self_.defined() && arguments_[0].is_tensor() && t.is_same(arguments_[0].tensor_ref()) && self_tangent_.defined()) return self_tangent_;
     const Tensor* found = tangent_at(t.impl(), level_);
     return found ? *found : Tensor();
+  }
+
+  /// A formula may give back the very tangent it was given; but a new tensor's tangent must not change with another's.
+  Tensor on_its_own(const Tensor& result) const {
+    bool shared = false;
+    if (!op_.is_view())
+      for (const Value& v : arguments_)
+        v.each_tensor([&](const TensorImpl* t) {
+          const Tensor* given = tangent_at(t, level_);
+          shared |= given && given->storage() == result.storage();
+        });
+    return shared ? result.clone() : result;
   }
 
   template <class F> void each_output(F&& visit) const {
@@ -118,14 +130,15 @@ class TangentCall {
 
   // ---- by gradient formulas ----
 
-  /// A node that gives the gradients of the chosen tensors among the arguments.
+  /// A node that gives the gradients of the chosen ones (`wanted(tensor, edge)`) among the arguments.
   template <class F> IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
     auto node = make_counted<OperatorNode>(op_, plan_);
     uint64_t needed = 0;
+    size_t edge = 0;
     for (size_t i = 0; i < op_.argument_count(); ++i) {
       if (plan_.formula[i] < 0) continue;
       auto add = [&](const Tensor& t) {
-        bool use = t.defined() && wanted(t);
+        bool use = wanted(t, edge++) && t.defined();
         if (use) needed |= uint64_t{1} << plan_.formula[i];
         node->add_edge(use ? Edge{sink(), 0} : Edge());
       };
@@ -148,12 +161,14 @@ class TangentCall {
     SuspendPass suspend;
     const Tensor& output = frame_[0].tensor_ref();
     Tensor sum;
+    size_t edge = 0;
     each_input([&](const Tensor& input) {
+      size_t here = edge++;
       Tensor along = tangent(input);
       if (!along.defined()) return;
       along = along.expand(output.sym_sizes()).to(output.dtype());
-      for (Tensor& part : formulas_for([&](const Tensor& t) { return t.is_same(input); })->apply({along}))
-        if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
+      Tensor part = formulas_for([&](const Tensor&, size_t e) { return e == here; })->apply({along})[here];
+      if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
     });
     return sum.defined() ? sum.to(output.dtype()) : sum;
   }
@@ -170,7 +185,7 @@ class TangentCall {
       if (use) zero.requires_grad_();
       cotangents.push_back(zero);
     });
-    auto node = formulas_for([&](const Tensor& t) { return tangent(t).defined(); });
+    auto node = formulas_for([&](const Tensor& t, size_t) { return tangent(t).defined(); });
     Gradients gradients = node->apply(cotangents);
     std::vector<Tensor> outputs, weights;
     size_t edge = 0;

@@ -9,10 +9,10 @@ using autograd::grad_fn;
 TEST(InPlace, ChangesTheHistoryOfATensor) {
   Tensor x = parameter({1, 2});
   Tensor y = x.mul(2);
-  y.mul_(y);
+  y.mul_(x);
   EXPECT_EQ(grad_fn(y)->name(), "MulBackward0");
-  y.sum().backward();  // 4x^2
-  EXPECT_THAT(values(x.grad()), ElementsAre(8, 16));
+  y.sum().backward();  // 2x^2
+  EXPECT_THAT(values(x.grad()), ElementsAre(4, 8));
 }
 
 TEST(InPlace, GivesAPlainTensorAHistory) {
