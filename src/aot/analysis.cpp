@@ -26,10 +26,16 @@ bool CallInfo::needs_gradients() const {
   return any && !differentiable_primals().empty();
 }
 
+Tensor untracked(const Tensor& tensor) {
+  Tensor out = alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset());
+  out.impl()->remove_key(DispatchKey::Autograd);
+  return out;
+}
+
 namespace {
 
 Tensor stand_in(FakeModeImpl& mode, const Tensor& real) {
-  Tensor fake = mode.from_tensor(real.detach());
+  Tensor fake = mode.from_tensor(untracked(real));
   Tensor wrapper = to_functional(fake);
   if (real.requires_grad()) wrapper.requires_grad_();
   return wrapper;

@@ -92,7 +92,7 @@ JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, cons
   capture.decompositions = options.decompositions;
   std::vector<Value> inputs;
   for (const PrimalInfo& p : info.primals) {
-    inputs.push_back(Value(mode->from_tensor(p.tensor.detach())));
+    inputs.push_back(Value(mode->from_tensor(untracked(p.tensor))));
     capture.names.push_back("primals_" + std::to_string(capture.names.size() + 1));
   }
   for (size_t k = 0; k < joint.tangents; ++k) {

@@ -43,6 +43,9 @@ struct CallInfo {
   bool needs_gradients() const;
 };
 
+/// The tensor without its history; no operator is called, so that it can be used while modes are active.
+Tensor untracked(const Tensor& tensor);
+
 /// Runs the function once on fake tensors and reports.
 CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& inputs);
 std::string to_string(const CallInfo& info);
