@@ -77,6 +77,8 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
     fx::Arguments arguments;
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
+    // A coefficient stands first in an expression and last in code: `size * 2`.
+    if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
     return emit(std::move(arguments), e);
   }
   // Sums and products of many terms, two at a time.

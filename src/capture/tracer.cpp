@@ -11,8 +11,17 @@ Tracer* active_tracer(DispatchKey key) { return static_cast<Tracer*>(active_mode
 // ---- inputs, attributes, results ----
 
 fx::Node* Tracer::add_input_after(fx::Node* after, const std::string& name, const Value& value) {
-  auto scope = after ? graph().inserting_after(after) : graph().inserting_before(graph().first());
-  fx::Node* node = graph().placeholder(name);
+  fx::Node* first = graph().first();
+  fx::Node* node = nullptr;
+  if (after) {
+    auto scope = graph().inserting_after(after);
+    node = graph().placeholder(name);
+  } else if (first) {
+    auto scope = graph().inserting_before(first);
+    node = graph().placeholder(name);
+  } else {
+    node = graph().placeholder(name);
+  }
   node->meta.val = value;
   if (value.is_tensor()) alias(value.tensor_ref(), node);
   if (after && after == last_input_) last_input_ = node;
@@ -155,7 +164,8 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
   if (source == sources_.end()) return expression_argument(value.node(), value.raw());
   if (source->second.dim < 0) return source->second.input;
   auto scope = graph().inserting_after(last_size_ ? last_size_ : last_input_);
-  fx::Node* node = graph().call(get_operator("aten::sym_size.int"), {source->second.input, source->second.dim});
+  fx::Node* node = graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"), {source->second.input, source->second.dim}, {},
+                                       "sym_size_int");
   node->meta.val = Value(value);
   last_size_ = node;
   return symbols_[value.raw()] = node;
