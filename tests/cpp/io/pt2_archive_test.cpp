@@ -153,7 +153,8 @@ TEST(Pt2Archive, FilesOfPyTorchComeBackEntryByEntry) {
         const ZipEntry &a = original.entries()[i], &b = again.entries()[i];
         EXPECT_EQ(a.name, b.name) << path;
         EXPECT_EQ(a.data_offset, b.data_offset) << path;
-        if (!a.name.ends_with("serialization_id")) EXPECT_EQ(a.crc, b.crc) << path << " " << a.name;
+        if (a.name.ends_with("serialization_id")) continue;
+        EXPECT_EQ(a.crc, b.crc) << path << " " << a.name;
       }
     }
 }
