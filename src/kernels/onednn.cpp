@@ -105,6 +105,13 @@ ThreadScope::~ThreadScope() {
   if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
 }
 
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+          int64_t a_leading, const float* b, int64_t b_leading, float beta, float* c, int64_t c_leading) {
+  engine();  // the instruction set has to be settled before the first use of oneDNN, whatever it is
+  dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, a_leading, b, b_leading, beta, c,
+             c_leading);
+}
+
 dnnl::primitive_attr attributes() {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);

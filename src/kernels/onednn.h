@@ -76,6 +76,11 @@ class ThreadScope {
   int before_;
 };
 
+/// c = alpha * op(a) op(b) + beta * c in float, row-major, op being transposition where asked for; for blocks inside
+/// kernels.
+void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
+          int64_t a_leading, const float* b, int64_t b_leading, float beta, float* c, int64_t c_leading);
+
 /// Default attributes: scratch memory is the caller's, so that a primitive may run in several threads at once.
 dnnl::primitive_attr attributes();
 
