@@ -39,7 +39,8 @@ endforeach()
 # ---- golden report: build/golden_report
 file(GLOB_RECURSE golden_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.cpp)
 if(golden_sources)
-  umbra_program(golden_report SOURCES ${golden_sources})
+  umbra_program(golden_report ZLIB::ZLIB SOURCES ${golden_sources})
+  target_compile_definitions(golden_report PRIVATE UMBRA_GOLDEN_DATA="${CMAKE_SOURCE_DIR}/tests/golden/data")
 endif()
 
 # ---- benchmarks: one program for each file

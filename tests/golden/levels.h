@@ -1,0 +1,19 @@
+// The levels at which a record is checked. Each throws a Mismatch where the behaviour differs, and gives false where the record has
+// nothing to say at that level.
+#pragma once
+
+#include "records.h"
+
+namespace umbra::golden {
+
+struct Mismatch : std::runtime_error {
+  using std::runtime_error::runtime_error;
+};
+
+bool check_forward(const Operator& op, const Group& group, const Json& record);
+bool check_gradient(const Operator& op, const Group& group, const Json& record);
+bool check_tangent(const Operator& op, const Group& group, const Json& record);
+bool check_fake(const Operator& op, const Group& group, const Json& record);
+bool check_error(const Operator& op, const Group& group, const Json& record);
+
+}  // namespace umbra::golden
