@@ -19,3 +19,8 @@ target_link_libraries(_C PRIVATE umbra umbra_warnings fmt::fmt nlohmann_json::nl
 target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/python/bindings)
 add_dependencies(_C generate_operators)
 set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/umbra)
+
+# Type stubs for editors and checkers, from the schemas of the operators that were built.
+add_custom_command(TARGET _C POST_BUILD
+  COMMAND ${Python_EXECUTABLE} ${CMAKE_SOURCE_DIR}/tools/generate_stubs.py --out ${CMAKE_SOURCE_DIR}/python/umbra
+  VERBATIM)

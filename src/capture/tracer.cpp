@@ -1,5 +1,6 @@
 #include "umbra/capture/tracer.h"
 
+#include "umbra/core/wrapped_number.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra {
@@ -114,24 +115,13 @@ fx::Node* Tracer::constant_node(const Tensor& tensor) {
   return node;
 }
 
-namespace {
-// A number that was wrapped into a tensor for promotion goes into the graph as the number.
-Value unwrap_number(const Tensor& t) {
-  switch (t.dtype()) {
-    case DType::Bool: return *t.data<bool>();
-    case DType::Int64: return *t.data<int64_t>();
-    case DType::Float64: return *t.data<double>();
-    default: return *t.data<std::complex<double>>();
-  }
-}
-}  // namespace
-
 fx::Argument Tracer::argument(const Value& value) {
   switch (value.tag()) {
     case Value::Tag::Tensor: {
       const Tensor& tensor = value.tensor_ref();
       if (fx::Node* node = node_of(tensor)) return node;
-      if (tensor.impl()->is_wrapped_number() && tensor.storage()->has_data()) return unwrap_number(tensor);
+      // A number that was wrapped into a tensor for promotion goes into the graph as the number.
+      if (tensor.impl()->is_wrapped_number() && !tensor.is_fake()) return argument(Value(wrapped_scalar(tensor)));
       return constant_node(tensor);
     }
     case Value::Tag::SymInt: return symbol_argument(value.to_sym_int());

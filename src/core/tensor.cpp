@@ -217,18 +217,6 @@ Tensor alias_tensor(const Tensor& source, SymIntArrayRef sizes, SymIntArrayRef s
   return Tensor(std::move(impl));
 }
 
-Tensor wrapped_number(const Scalar& value) {
-  Tensor t = allocate_tensor({}, {}, value.dtype(), Device());
-  switch (value.dtype()) {
-    case DType::Bool: *t.data<bool>() = value.to_bool(); break;
-    case DType::Int64: *t.data<int64_t>() = value.to_int(); break;
-    case DType::Complex128: *t.data<std::complex<double>>() = value.to_complex(); break;
-    default: *t.data<double>() = value.to_double();
-  }
-  t.impl()->set_wrapped_number(true);
-  return t;
-}
-
 Tensor from_memory(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype, std::function<void()> release) {
   SymInt bytes = storage_bytes(as_sym(sizes), as_sym(strides), 0, item_size(dtype));
   auto impl = make_counted<TensorImpl>(StorageImpl::wrap(data, bytes.value(), std::move(release)), dtype, Device(),

@@ -1,6 +1,7 @@
 #include "umbra/dispatch/schema.h"
 
 #include <cctype>
+#include <cstdio>
 #include <limits>
 
 namespace umbra {
@@ -128,6 +129,7 @@ class Parser {
     if (peek() == '-' || peek() == '.' || std::isdigit(static_cast<unsigned char>(peek()))) {
       Value v = number();
       if (type.list && type.base != Base::Float) return std::vector<int64_t>(std::max(type.list_size, 1), v.to_int());
+      if (type.base == Base::Float && !type.list) return v.to_double();
       return v;
     }
     std::string name = word();
@@ -225,17 +227,24 @@ class Parser {
   size_t at_ = 0;
 };
 
-std::string default_text(const SchemaArgument& argument) {
-  const Value& v = *argument.default_value;
-  if (v.is_string()) return "\"" + v.to_string() + "\"";
-  if (v.tag() == Value::Tag::MemoryFormat) return "contiguous_format";
-  if (argument.type.list_size > 0 && v.is_int_list()) {
-    SymIntArrayRef items = v.int_list();
-    bool same = true;
-    for (SymInt i : items) same &= i.same(items[0]);
-    if (same && !items.empty()) return to_string(items[0]);
+// Floats as C++ streams write them with all digits: `0.`, `0.5`, `1.0000000000000001e-05`.
+std::string float_text(double value) {
+  char text[40];
+  std::snprintf(text, sizeof(text), "%.17g", value);
+  std::string out = text;
+  return out.find_first_not_of("-0123456789") == std::string::npos ? out + "." : out;
+}
+
+std::string default_text(const Value& v) {
+  switch (v.tag()) {
+    case Value::Tag::String: return "\"" + v.to_string() + "\"";
+    case Value::Tag::Double: return float_text(v.to_double());
+    // TorchScript knows these as numbers.
+    case Value::Tag::DType: return std::to_string(static_cast<int>(v.to_dtype()));
+    case Value::Tag::Layout: return std::to_string(static_cast<int>(v.to_layout()));
+    case Value::Tag::MemoryFormat: return std::to_string(static_cast<int>(v.to_memory_format()));
+    default: return to_string(v);
   }
-  return to_string(v);
 }
 
 }  // namespace
@@ -301,7 +310,7 @@ std::string to_string(const Schema& schema) {
       star = true;
     }
     out += to_string(a.type, a.alias) + " " + a.name;
-    if (a.default_value) out += "=" + default_text(a);
+    if (a.default_value) out += "=" + default_text(*a.default_value);
   }
   out += ") -> ";
   auto one = [](const SchemaReturn& r) { return to_string(r.type, r.alias) + (r.name.empty() ? "" : " " + r.name); };

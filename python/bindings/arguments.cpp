@@ -1,0 +1,151 @@
+#include "arguments.h"
+
+#include <string_view>
+#include <unordered_set>
+
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+// Where a Python number may stand for a Tensor: these have no overload with a Scalar in Python.
+bool takes_numbers_as_tensors(std::string_view name) {
+  static const std::unordered_set<std::string_view> names = {
+      "add",         "add_",      "sub",       "sub_",         "subtract",    "subtract_",     "mul",   "mul_",
+      "multiply",    "multiply_", "div",       "div_",         "divide",      "divide_",       "copy_", "copy",
+      "true_divide", "to",        "_to_copy",  "true_divide_", "floor_divide", "floor_divide_", "_conj"};
+  return names.contains(name);
+}
+
+PyObject* interned(const std::string& text) {
+  PyObject* object = PyUnicode_InternFromString(text.c_str());
+  return checked(object);
+}
+
+/// NumPy's spellings of parameters that functions and methods accept too.
+std::string_view usual_name(std::string_view keyword) {
+  if (keyword == "axis") return "dim";
+  if (keyword == "keepdims") return "keepdim";
+  if (keyword == "input" || keyword == "x" || keyword == "a" || keyword == "x1") return "self";
+  if (keyword == "x2") return "other";
+  return keyword;
+}
+
+bool is_int_list(const SchemaType& type) {
+  return type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt);
+}
+
+/// zeros, zeros_like, new_zeros: not conversions, which have the same options.
+bool is_factory(const Schema& schema) {
+  return schema.find("layout") >= 0 && schema.find("pin_memory") >= 0 && schema.name != "to" && schema.name != "_to_copy";
+}
+
+}  // namespace
+
+Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_numbers_as_tensors(op.schema().name)) {
+  for (const SchemaArgument& a : op.schema().arguments) {
+    parameters_.push_back({interned(a.name), a.type, a.default_value ? &*a.default_value : nullptr});
+    if (!a.keyword_only) ++positional_;
+  }
+  check(parameters_.size() <= 64, op.name(), ": more than 64 arguments");
+  if (is_factory(op.schema())) {
+    pin_memory_ = op.schema().find("pin_memory");
+    if (op.schema().arguments[0].type.base != SchemaType::Base::Tensor) device_ = op.schema().find("device");
+  }
+  function_ints_ = positional_ == 1 && is_int_list(parameters_[0].type);
+  method_ints_ = positional_ == 2 && is_int_list(parameters_[1].type);
+}
+
+Matcher& Matcher::of(const Operator& op) {
+  if (!op.python_slot) op.python_slot = new Matcher(op);
+  return *static_cast<Matcher*>(op.python_slot);
+}
+
+int Matcher::find(PyObject* keyword, Reading reading) const {
+  for (size_t i = 0; i < parameters_.size(); ++i)
+    if (parameters_[i].name == keyword) return static_cast<int>(i);
+  std::string_view name = text_of(keyword);
+  int index = op_.schema().find(name);
+  if (index < 0 && reading != Reading::Operator) index = op_.schema().find(usual_name(name));
+  return index;
+}
+
+bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const {
+  SymShape* list = scratch.next_list();
+  SymInt value;
+  for (size_t i = first; i < call.positional; ++i) {
+    if (!read_int(call.values[i], value)) return false;
+    list->push_back(value);
+  }
+  frame[first] = Value::borrow(SymIntArrayRef(*list));
+  return true;
+}
+
+bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, Mismatch& why) const {
+  using Reason = Mismatch::Reason;
+  auto no = [&](Reason reason, size_t parameter, PyObject* object) {
+    why = {reason, parameter, object};
+    return false;
+  };
+  size_t limit = reading == Reading::Operator ? parameters_.size() : positional_;
+  size_t given = call.positional;
+  size_t first_list = reading == Reading::Method ? 1 : 0;
+  bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
+                   !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
+  if (spelt_out) {
+    if (first_list == 1 && !read_value(call.values[0], parameters_[0].type, frame[0], scratch, false))
+      return no(Reason::WrongType, 0, call.values[0]);
+    if (!read_spelt_out(call, first_list, frame, scratch)) return no(Reason::WrongType, first_list, call.values[first_list]);
+    given = first_list + 1;
+  } else {
+    if (given > limit) return no(Reason::TooMany, given, nullptr);
+    for (size_t i = 0; i < given; ++i)
+      if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
+        return no(Reason::WrongType, i, call.values[i]);
+  }
+  uint64_t filled = given == 64 ? ~uint64_t{0} : (uint64_t{1} << given) - 1;
+  for (size_t k = 0; k < call.keyword_count(); ++k) {
+    PyObject* value = call.keyword_value(k);
+    int index = find(call.keyword(k), reading);
+    if (index < 0) {
+      std::string_view name = text_of(call.keyword(k));
+      if (reading == Reading::Operator) return no(Reason::UnknownKeyword, 0, call.keyword(k));
+      if (value == Py_None && (name == "out" || name == "names" || name == "generator")) continue;
+      if (name == "requires_grad" && pin_memory_ >= 0) continue;
+      if (name == "out" && op_.has_out() && PyTuple_Check(value)) {
+        size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));
+        for (size_t i = base; i < parameters_.size(); ++i) {
+          PyObject* item = PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
+          if (!read_value(item, parameters_[i].type, frame[i], scratch, false)) return no(Reason::WrongType, i, item);
+          filled |= uint64_t{1} << i;
+        }
+        continue;
+      }
+      return no(Reason::UnknownKeyword, 0, call.keyword(k));
+    }
+    size_t i = static_cast<size_t>(index);
+    if (filled >> i & 1) return no(Reason::Duplicate, i, call.keyword(k));
+    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_)) return no(Reason::WrongType, i, value);
+    filled |= uint64_t{1} << i;
+  }
+  for (size_t i = given; i < parameters_.size(); ++i) {
+    if (filled >> i & 1) continue;
+    if (!parameters_[i].default_value) return no(Reason::Missing, i, nullptr);
+    frame[i] = Value::borrow(*parameters_[i].default_value);
+  }
+  return true;
+}
+
+void Matcher::fill_factory_options(Value* frame) const {
+  if (pin_memory_ >= 0 && frame[pin_memory_].is_none()) frame[pin_memory_] = Value(false);
+  if (device_ >= 0 && frame[device_].is_none()) frame[device_] = Value(Device());
+}
+
+std::string Matcher::parameter_name(size_t i, Reading reading) const {
+  const std::string& name = op_.schema().arguments[i].name;
+  return reading == Reading::Function && name == "self" ? "input" : name;
+}
+
+}  // namespace umbra::python

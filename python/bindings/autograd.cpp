@@ -1,0 +1,199 @@
+#include "autograd.h"
+
+
+#include "arguments.h"
+#include "tensor_type.h"
+#include "umbra/autograd/forward.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+using autograd::BackwardOptions;
+
+template <class F> PyObject* property(PyObject* self, F&& body) {
+  return guarded([&] { return body(tensor_of(self)); });
+}
+template <class F> int assignment(PyObject* self, F&& body) {
+  return guarded_int([&] {
+    body(tensor_of(self));
+    return 0;
+  });
+}
+
+// ---- attributes ----
+
+PyObject* get_requires_grad(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return PyBool_FromLong(t.requires_grad()); });
+}
+int set_requires_grad(PyObject* self, PyObject* value, void*) {
+  return assignment(self, [&](const Tensor& t) {
+    check(value && PyBool_Check(value), "requires_grad must be a bool");
+    Tensor(t).requires_grad_(value == Py_True);
+  });
+}
+PyObject* get_grad(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(t.grad()); });
+}
+int set_grad(PyObject* self, PyObject* value, void*) {
+  return assignment(self, [&](const Tensor& t) {
+    if (!value || value == Py_None) return t.set_grad({});
+    if (!is_tensor(value))
+      fail<TypeError>("assigned grad expected to be a Tensor or None but got grad of type ", short_type_name(Py_TYPE(value)));
+    const Tensor& grad = tensor_of(value);
+    check(grad.impl() != t.impl(), "can't assign Variable as its own grad");
+    check(grad.dtype() == t.dtype(), "assigned grad has data of a different type");
+    check(grad.sym_sizes() == t.sym_sizes(), "assigned grad has data of a different size");
+    t.set_grad(grad);
+  });
+}
+PyObject* get_grad_fn(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap_node(autograd::grad_fn(t)); });
+}
+PyObject* get_is_leaf(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return PyBool_FromLong(t.is_leaf()); });
+}
+PyObject* get_data(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(autograd::data_of(t)); });
+}
+int set_data(PyObject* self, PyObject* value, void*) {
+  return assignment(self, [&](const Tensor& t) {
+    if (!value || !is_tensor(value))
+      fail<TypeError>("Variable data has to be a tensor, but got ", value ? short_type_name(Py_TYPE(value)) : "nothing");
+    autograd::set_data(t, tensor_of(value));
+  });
+}
+PyObject* get_output_number(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return PyLong_FromLong(autograd::output_number(t)); });
+}
+PyObject* get_retains_grad(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return PyBool_FromLong(autograd::retains_grad(t)); });
+}
+
+// ---- hooks ----
+
+Tensor result_of_hook(nb::handle result) {
+  if (result.is_none()) return {};
+  if (!is_tensor(result.ptr()))
+    fail<TypeError>("expected Variable, but hook returned '", short_type_name(Py_TYPE(result.ptr())), "'");
+  return tensor_of(result.ptr());
+}
+
+autograd::TensorHook tensor_hook(const Callable& function) {
+  return [function](const Tensor& gradient) {
+    nb::gil_scoped_acquire lock;
+    nb::object result = nb::handle(function.get())(nb::steal(wrap(gradient)));
+    return result_of_hook(result);
+  };
+}
+
+// ---- the passes ----
+
+/// Tensors, with None for those that are not given.
+std::vector<Tensor> tensors_of(nb::handle list) {
+  std::vector<Tensor> out;
+  nb::object sequence = owned(PySequence_Fast(list.ptr(), "expected a sequence of tensors"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(sequence.ptr()); ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(sequence.ptr(), i);
+    out.push_back(item == Py_None ? Tensor() : expect_tensor(item, "autograd"));
+  }
+  return out;
+}
+
+nb::object wrap_tensors(const std::vector<Tensor>& tensors) {
+  nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(tensors[i])));
+  return out;
+}
+
+void bind_passes(nb::module_& m) {
+  m.def("_autograd_grad", [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph, bool create_graph,
+                             bool allow_unused) {
+    std::vector<Tensor> from = tensors_of(outputs), to = tensors_of(inputs), weights = tensors_of(grad_outputs), result;
+    {
+      nb::gil_scoped_release unlocked;
+      result = autograd::grad(from, to, weights, {retain_graph, create_graph}, allow_unused);
+    }
+    return wrap_tensors(result);
+  });
+  m.def("_autograd_backward", [](nb::handle outputs, nb::handle grad_outputs, bool retain_graph, bool create_graph, nb::handle inputs) {
+    std::vector<Tensor> from = tensors_of(outputs), weights = tensors_of(grad_outputs), to = tensors_of(inputs);
+    nb::gil_scoped_release unlocked;
+    autograd::backward(from, weights, {retain_graph, create_graph}, to);
+  });
+  m.def("_requires_grad_", [](const Tensor& t, bool value) { Tensor(t).requires_grad_(value); });
+  m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
+  m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
+    check(t.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
+    return autograd::register_hook(t, tensor_hook(Callable(hook)));
+  });
+  m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
+    return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
+      nb::gil_scoped_acquire lock;
+      nb::handle(function.get())(nb::steal(wrap(leaf)));
+    });
+  });
+  nb::class_<autograd::HookHandle>(m, "_HookHandle").def("remove", &autograd::HookHandle::remove);
+}
+
+// ---- switches ----
+
+/// `with`-blocks keep the state that was there; Python's classes are thin around these.
+void bind_modes(nb::module_& m) {
+  m.def("is_grad_enabled", &is_grad_enabled);
+  m.def("_set_grad_enabled", [](bool enabled) { set_grad_enabled(enabled); });
+  m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
+  nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
+  m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {
+    autograd::push_saved_tensor_hooks({
+        [function = Callable(pack)](const Tensor& t) {
+          nb::gil_scoped_acquire lock;
+          nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
+          return Value::object(make_counted<PythonObject>(packed.ptr()));
+        },
+        [function = Callable(unpack)](const Value& v) {
+          nb::gil_scoped_acquire lock;
+          nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
+          return expect_tensor(tensor.ptr(), "saved_tensors_hooks");
+        }});
+  });
+  m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);
+  m.def("_disable_saved_tensor_hooks", [](std::optional<std::string> message) { autograd::disable_saved_tensor_hooks(std::move(message)); });
+  m.def("_saved_tensor_hooks_disabled", &autograd::saved_tensor_hooks_disabled);
+}
+
+void bind_forward_mode(nb::module_& m) {
+  m.def("_enter_dual_level", &autograd::enter_dual_level);
+  m.def("_exit_dual_level", &autograd::exit_dual_level, nb::arg("level") = -1);
+  m.def("_make_dual", &autograd::make_dual, nb::arg("primal"), nb::arg("tangent"), nb::arg("level") = -1);
+  m.def("_unpack_dual", [](const Tensor& t, int level) {
+    autograd::Dual dual = autograd::unpack_dual(t, level);
+    return nb::make_tuple(nb::steal(wrap(dual.primal)), nb::steal(wrap(dual.tangent)));
+  }, nb::arg("tensor"), nb::arg("level") = -1);
+}
+
+}  // namespace
+
+void add_autograd_properties(std::vector<PyGetSetDef>& properties) {
+  std::initializer_list<PyGetSetDef> own = {
+      {"requires_grad", get_requires_grad, set_requires_grad, nullptr, nullptr},
+      {"grad", get_grad, set_grad, nullptr, nullptr},
+      {"_grad", get_grad, set_grad, nullptr, nullptr},
+      {"grad_fn", get_grad_fn, nullptr, nullptr, nullptr},
+      {"is_leaf", get_is_leaf, nullptr, nullptr, nullptr},
+      {"data", get_data, set_data, nullptr, nullptr},
+      {"output_nr", get_output_number, nullptr, nullptr, nullptr},
+      {"retains_grad", get_retains_grad, nullptr, nullptr, nullptr},
+  };
+  properties.insert(properties.end(), own);
+}
+
+void bind_autograd(nb::module_& m) {
+  bind_passes(m);
+  bind_modes(m);
+  bind_forward_mode(m);
+}
+
+}  // namespace umbra::python

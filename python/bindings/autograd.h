@@ -1,0 +1,42 @@
+// Differentiation as Python sees it.
+#pragma once
+
+#include <vector>
+
+#include "python.h"
+#include "umbra/autograd/autograd.h"
+
+namespace umbra::python {
+
+/// Attributes of Tensor: requires_grad, grad, grad_fn, is_leaf, data and the like.
+void add_autograd_properties(std::vector<PyGetSetDef>& properties);
+
+/// The object of a node, of a class named after it (MulBackward0); None for null.
+PyObject* wrap_node(const IntrusivePtr<autograd::Node>& node);
+/// The node behind an object, or null.
+IntrusivePtr<autograd::Node> node_of_object(PyObject* object);
+
+/// A Python callable that C++ may copy and call from any thread.
+class Callable {
+ public:
+  explicit Callable(nb::handle function) : function_(std::make_shared<Held>(function)) {}
+  PyObject* get() const { return function_->object; }
+
+ private:
+  struct Held {
+    PyObject* object;
+    explicit Held(nb::handle h) : object(Py_NewRef(h.ptr())) {}
+    ~Held() {
+      if (!Py_IsInitialized()) return;
+      nb::gil_scoped_acquire lock;
+      Py_DECREF(object);
+    }
+  };
+  std::shared_ptr<Held> function_;
+};
+
+void bind_autograd(nb::module_& m);
+void bind_nodes(nb::module_& m);
+void bind_autograd_function(nb::module_& m);
+
+}  // namespace umbra::python

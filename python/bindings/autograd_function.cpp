@@ -1,0 +1,77 @@
+// Custom functions written in Python: their forward and backward as callables behind a C++ node.
+
+#include "autograd.h"
+#include "tensor_type.h"
+#include "umbra/autograd/function.h"
+
+namespace umbra::python {
+
+namespace {
+
+using autograd::FunctionContext;
+using autograd::FunctionNode;
+using autograd::Gradients;
+
+/// A call's context for Python, which may keep it longer than the node lives.
+struct FunctionState {
+  WeakPtr<FunctionNode> node;
+  IntrusivePtr<FunctionNode> alive() const {
+    auto pointer = node.lock();
+    check(static_cast<bool>(pointer), "the context of a custom function was used after its graph was freed");
+    return pointer;
+  }
+};
+
+std::vector<Tensor> tensors_of(nb::handle sequence) {
+  std::vector<Tensor> out;
+  for (nb::handle item : nb::borrow<nb::sequence>(sequence))
+    out.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "autograd.Function"));
+  return out;
+}
+
+nb::object list_of(const std::vector<Tensor>& tensors) {
+  nb::list out;
+  for (const Tensor& t : tensors) out.append(nb::steal(wrap(t)));
+  return out;
+}
+
+/// Turns `callable(tensors) -> tensors` into the node's backward or jvp.
+std::function<std::vector<Tensor>(FunctionContext&, std::vector<Tensor>)> with_lists(nb::handle callable) {
+  return [function = Callable(callable)](FunctionContext&, std::vector<Tensor> given) {
+    nb::gil_scoped_acquire lock;
+    return tensors_of(nb::handle(function.get())(list_of(given)));
+  };
+}
+
+nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward, nb::handle backward, nb::handle jvp) {
+  FunctionNode::Jvp tangents;
+  if (!jvp.is_none()) tangents = with_lists(jvp);
+  auto node = make_counted<FunctionNode>(name, with_lists(backward), std::move(tangents));
+  nb::object state = nb::cast(FunctionState{WeakPtr<FunctionNode>(node)});
+  std::vector<Tensor> outputs = autograd::apply_function(node, tensors_of(inputs), [&](FunctionContext&) {
+    return tensors_of(forward(state));
+  });
+  return list_of(outputs);
+}
+
+}  // namespace
+
+void bind_autograd_function(nb::module_& m) {
+  m.def("_apply_function", &apply, nb::arg("name"), nb::arg("inputs"), nb::arg("forward"), nb::arg("backward"),
+        nb::arg("jvp").none());
+  nb::class_<FunctionState>(m, "_FunctionState")
+      .def("save_for_backward", [](FunctionState& s, nb::handle tensors) { s.alive()->context().save_for_backward(tensors_of(tensors)); })
+      .def("saved_tensors",
+           [](FunctionState& s) {
+             nb::object saved = list_of(s.alive()->context().saved_tensors());
+             return owned(PyList_AsTuple(saved.ptr()));
+           })
+      .def("tensors_to_save", [](FunctionState& s) { return list_of(s.alive()->context().tensors_to_save()); })
+      .def("mark_dirty", [](FunctionState& s, nb::handle tensors) { s.alive()->context().mark_dirty(tensors_of(tensors)); })
+      .def("mark_non_differentiable",
+           [](FunctionState& s, nb::handle tensors) { s.alive()->context().mark_non_differentiable(tensors_of(tensors)); })
+      .def("set_materialize_grads", [](FunctionState& s, bool value) { s.alive()->context().set_materialize_grads(value); })
+      .def("needs_input_grad", [](FunctionState& s, size_t i) { return s.alive()->context().needs_input_grad(i); });
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,266 @@
+#include "construct.h"
+
+
+#include "call.h"
+#include "tensor_type.h"
+#include "values.h"
+
+NAMESPACE_BEGIN(NB_NAMESPACE)
+NAMESPACE_BEGIN(detail)
+bool type_caster<umbra::DType>::from_python(handle source, uint8_t, cleanup_list*) noexcept {
+  return umbra::python::read_dtype(source.ptr(), value);
+}
+handle type_caster<umbra::DType>::from_cpp(umbra::DType source, rv_policy, cleanup_list*) noexcept {
+  return umbra::python::wrap(source);
+}
+bool type_caster<umbra::Device>::from_python(handle source, uint8_t, cleanup_list*) noexcept {
+  try {
+    return umbra::python::read_device(source.ptr(), value);
+  } catch (...) {  // a string that names no device: torch's own words come from the operator
+    return false;
+  }
+}
+handle type_caster<umbra::Device>::from_cpp(umbra::Device source, rv_policy, cleanup_list*) noexcept {
+  return umbra::python::guarded([&] { return umbra::python::wrap(source); });
+}
+NAMESPACE_END(detail)
+NAMESPACE_END(NB_NAMESPACE)
+
+namespace umbra::python {
+
+namespace {
+
+/// Calls `body` with a value of the element type.
+template <class F> decltype(auto) with_type(DType dtype, F&& body) {
+  switch (dtype) {
+    case DType::UInt8: return body(uint8_t{});
+    case DType::Int8: return body(int8_t{});
+    case DType::Int16: return body(int16_t{});
+    case DType::Int32: return body(int32_t{});
+    case DType::Int64: return body(int64_t{});
+    case DType::UInt16: return body(uint16_t{});
+    case DType::UInt32: return body(uint32_t{});
+    case DType::UInt64: return body(uint64_t{});
+    case DType::Float16: return body(Half{});
+    case DType::BFloat16: return body(BFloat16{});
+    case DType::Float32: return body(float{});
+    case DType::Float64: return body(double{});
+    case DType::Complex64: return body(std::complex<float>{});
+    case DType::Complex128: return body(std::complex<double>{});
+    case DType::Bool: return body(bool{});
+    case DType::Float8E4M3: return body(Float8E4M3{});
+    case DType::Float8E5M2: return body(Float8E5M2{});
+    default: fail("elements of dtype ", dtype, " cannot be read or written one by one");
+  }
+}
+
+template <class T> constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+
+bool is_nested(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
+bool is_array(PyObject* object) { return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !is_tensor(object); }
+
+/// Anything else that can be counted through: ranges, other sequences.
+nb::object as_list(PyObject* object) { return owned(PySequence_List(object)); }
+
+/// One walk over the data: its sizes and the dtype that holds all elements.
+class Survey {
+ public:
+  explicit Survey(PyObject* data) { visit(data, 0); }
+  const std::vector<int64_t>& sizes() const { return sizes_; }
+  DType dtype() const { return found_ ? dtype_ : default_dtype(); }
+
+ private:
+  void visit(PyObject* object, size_t depth) {
+    if (PyUnicode_Check(object)) {
+      check<ValueError>(depth == 0, "too many dimensions 'str'");
+      fail<TypeError>("new(): invalid data type 'str'");
+    }
+    if (is_nested(object) || (is_tensor(object) && tensor_of(object).dim() > 0) || is_array(object) || PyRange_Check(object))
+      return sequence(object, depth);
+    check<TypeError>(depth == sizes_.size() || !closed_, "not a sequence");
+    closed_ = true;
+    check<ValueError>(depth == sizes_.size(), "expected sequence of length ", depth < sizes_.size() ? sizes_[depth] : 0,
+                      " at dim ", depth);
+    element(object);
+  }
+
+  void sequence(PyObject* object, size_t depth) {
+    check<ValueError>(depth < 64, "too many dimensions: the lists are nested too deep, or contain themselves");
+    nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
+    auto length = static_cast<int64_t>(PySequence_Fast_GET_SIZE(list.ptr()));
+    if (depth == sizes_.size()) {
+      check<TypeError>(!closed_, "not a sequence");
+      sizes_.push_back(length);
+    } else {
+      check<ValueError>(sizes_[depth] == length, "expected sequence of length ", sizes_[depth], " at dim ", depth, " (got ",
+                        length, ")");
+    }
+    if (length == 0) closed_ = true;
+    for (Py_ssize_t i = 0; i < length; ++i) visit(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1);
+  }
+
+  void element(PyObject* object) {
+    DType t;
+    if (is_tensor(object)) {
+      t = tensor_of(object).dtype();
+    } else if (std::optional<DType> own = numpy_dtype(object)) {
+      t = *own;
+    } else {
+      Scalar number;
+      if (PyLong_Check(object)) t = PyBool_Check(object) ? DType::Bool : DType::Int64;
+      else if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
+      else if (number.is_complex()) t = complex_type(default_dtype());
+      else if (number.is_floating()) t = default_dtype();
+      else t = number.dtype();
+    }
+    dtype_ = found_ ? promote_types(dtype_, t) : t;
+    found_ = true;
+  }
+
+  static std::optional<DType> numpy_dtype(PyObject* object) {
+    std::string_view name = type_name(object);
+    if (!name.starts_with("numpy.")) return std::nullopt;
+    DType t = dtype_from_name(std::string(name.substr(6)));
+    if (t == DType::Undefined && name.starts_with("numpy.bool")) t = DType::Bool;
+    return t == DType::Undefined ? std::nullopt : std::optional(t);
+  }
+
+  std::vector<int64_t> sizes_;
+  bool closed_ = false, found_ = false;
+  DType dtype_ = DType::Bool;
+};
+
+Scalar element_of(PyObject* object) {
+  Scalar number;
+  if (PyLong_CheckExact(object)) {
+    int overflow;
+    long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+    if (!overflow) return Scalar(static_cast<int64_t>(value));
+    uint64_t wide = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
+    check(overflow > 0 && !PyErr_Occurred(), "Overflow when unpacking long long");
+    return Scalar(static_cast<int64_t>(wide));
+  }
+  if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
+  return number;
+}
+
+void check_fits(DType dtype, const Scalar& value) {
+  if (!is_integral(dtype, false) || !value.is_integral(true) || dtype == DType::UInt64) return;
+  int bits = static_cast<int>(8 * item_size(dtype));
+  bool is_signed = dtype >= DType::Int8 && dtype <= DType::Int64;
+  int64_t v = value.to_int();
+  if (bits == 64) return;
+  int64_t least = is_signed ? -(int64_t{1} << (bits - 1)) : 0, most = (int64_t{1} << (bits - is_signed)) - 1;
+  // Unsigned bytes take negative numbers as C does; everything else that does not fit is an error.
+  check(v >= (is_signed ? least : -(int64_t{1} << (bits - 1))) && v <= most, "value cannot be converted to type ",
+        name(dtype), " without overflow");
+}
+
+/// Writes the elements in row-major order.
+char* fill(PyObject* object, size_t depth, size_t rank, DType dtype, char* to) {
+  if (depth == rank) {
+    Scalar value = element_of(object);
+    check_fits(dtype, value);
+    store_scalar(to, dtype, value);
+    return to + item_size(dtype);
+  }
+  nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i)
+    to = fill(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1, rank, dtype, to);
+  return to;
+}
+
+PyObject* element_object(const char* at, DType dtype) {
+  if (dtype == DType::UInt64) {
+    uint64_t value;
+    std::memcpy(&value, at, sizeof(value));
+    return PyLong_FromUnsignedLongLong(value);
+  }
+  return wrap(load_scalar(at, dtype));
+}
+
+PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
+  if (dim == t.dim()) return element_object(at, t.dtype());
+  int64_t count = t.sizes()[static_cast<size_t>(dim)], step = t.strides()[static_cast<size_t>(dim)] * t.item_size();
+  nb::object out = owned(PyList_New(count));
+  for (int64_t i = 0; i < count; ++i) PyList_SET_ITEM(out.ptr(), i, checked(list_of(t, dim + 1, at + i * step)));
+  return out.release().ptr();
+}
+
+Tensor make_tensor(nb::handle data, std::optional<DType> dtype, nb::handle device, bool requires_grad) {
+  Tensor out;
+  if (is_tensor(data.ptr())) {
+    out = call<"aten::detach">(call<"aten::clone">(tensor_of(data.ptr())));
+    if (dtype && *dtype != out.dtype()) out = call<"aten::_to_copy">(out, *dtype);
+  } else {
+    out = call<"aten::lift_fresh">(tensor_from_data(data.ptr(), dtype));
+  }
+  Device where;
+  if (!device.is_none()) {
+    check<TypeError>(read_device(device.ptr(), where), "tensor(): argument 'device' must be torch.device, not ",
+                     short_type_name(Py_TYPE(device.ptr())));
+    if (!(where == out.device())) out = call<"aten::_to_copy">(out, Value(), Value(), where);
+  }
+  if (requires_grad) out.requires_grad_(true);
+  return out;
+}
+
+}  // namespace
+
+Scalar load_scalar(const void* from, DType dtype) {
+  return with_type(dtype, [&](auto kind) -> Scalar {
+    using T = decltype(kind);
+    T v;
+    std::memcpy(&v, from, sizeof(T));
+    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
+    else if constexpr (is_complex_type<T>) return Scalar(std::complex<double>(v));
+    else if constexpr (std::is_same_v<T, double>) return Scalar(v);
+    else return Scalar(static_cast<double>(static_cast<float>(v)));
+  });
+}
+
+void store_scalar(void* to, DType dtype, const Scalar& value) {
+  with_type(dtype, [&](auto kind) {
+    using T = decltype(kind);
+    T v;
+    if constexpr (std::is_same_v<T, bool>) v = value.to_bool();
+    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
+    else if constexpr (is_complex_type<T>) v = T(value.to_complex());
+    else if constexpr (std::is_same_v<T, double>) v = value.to_double();
+    else v = T(static_cast<float>(value.to_double()));
+    std::memcpy(to, &v, sizeof(T));
+  });
+}
+
+Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
+  if (is_array(data)) {
+    Tensor shared = tensor_from_buffer(data);
+    return dtype && *dtype != shared.dtype() ? call<"aten::_to_copy">(shared, *dtype) : call<"aten::clone">(shared);
+  }
+  Survey survey(data);
+  DType type = dtype.value_or(survey.dtype());
+  SymIntArrayRef sizes = as_sym(survey.sizes());
+  Tensor out = allocate_tensor(sizes, contiguous_strides(sizes), type, Device());
+  if (out.numel() > 0) fill(data, 0, survey.sizes().size(), type, static_cast<char*>(out.raw_data()));
+  return out;
+}
+
+PyObject* to_list(const Tensor& tensor) {
+  check(!tensor.is_fake(), "Cannot access data of a fake tensor");
+  Tensor plain = tensor;
+  if (plain.is_conj()) plain = call<"aten::resolve_conj">(plain);
+  if (plain.is_neg()) plain = call<"aten::resolve_neg">(plain);
+  return list_of(plain, 0, plain.numel() ? static_cast<const char*>(plain.raw_data()) : nullptr);
+}
+
+void bind_construct(nb::module_& m) {
+  m.def("tensor",
+        [](nb::handle data, std::optional<DType> dtype, nb::handle device, bool requires_grad, bool) {
+          return make_tensor(data, dtype, device, requires_grad);
+        },
+        nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+        nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,365 @@
+// Single values between Python and C++: by the type a schema asks for on the way in, by what they are on the way out.
+#include "arguments.h"
+#include "generator.h"
+#include "tensor_type.h"
+#include "umbra/dispatch/dispatcher.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+using Base = SchemaType::Base;
+
+bool is_numpy_bool(PyObject* object) { return std::string_view(type_name(object)).starts_with("numpy.bool"); }
+
+// A number that C++ sees through Python's protocols: numpy's scalars, fractions and the like.
+bool has_index(PyObject* object) {
+  PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
+  return number && number->nb_index;
+}
+bool has_float(PyObject* object) {
+  PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
+  return number && number->nb_float && std::string_view(type_name(object)).starts_with("numpy.");
+}
+
+Scalar item_of(const Tensor& tensor) {
+  static const Operator& item = get_operator("aten::_local_scalar_dense");
+  Value frame[1] = {Value::borrow(tensor)};
+  item.call(frame);
+  return frame[0].to_scalar();
+}
+
+bool is_single(PyObject* object) { return is_tensor(object) && tensor_of(object).dim() == 0; }
+
+int64_t long_value(PyObject* object) {
+  int64_t value = PyLong_AsLongLong(object);
+  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  return value;
+}
+
+bool read_tensor(PyObject* object, bool numbers, Value& out, Scratch& scratch) {
+  if (is_tensor(object)) {
+    if (!is_plain_tensor_type(Py_TYPE(object))) scratch.saw_subclass = true;
+    out = Value::borrow(tensor_of(object));
+    return true;
+  }
+  Scalar number;
+  if (!numbers || !read_scalar(object, number)) return false;
+  out = Value(wrapped_number(number));
+  return true;
+}
+
+bool read_double(PyObject* object, Value& out) {
+  if (PyFloat_Check(object)) {
+    out = Value(PyFloat_AS_DOUBLE(object));
+    return true;
+  }
+  Scalar number;
+  if (PyComplex_Check(object) || !read_scalar(object, number) || number.is_complex()) return false;
+  out = number.is_symbolic() ? Value(number.to_sym_float()) : Value(number.to_double());
+  return true;
+}
+
+bool read_bool(PyObject* object, Value& out) {
+  if (PyBool_Check(object)) out = Value(object == Py_True);
+  else if (is_sym_bool(object)) out = Value(SymBool(node_of(object)));
+  else if (is_numpy_bool(object)) out = Value(PyObject_IsTrue(object) == 1);
+  else return false;
+  return true;
+}
+
+bool is_sequence(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
+
+bool read_int_list(PyObject* object, int list_size, Value& out, Scratch& scratch) {
+  SymShape* list = scratch.next_list();
+  SymShape overflow;
+  SymShape& to = list ? *list : overflow;
+  SymInt value;
+  if (is_sequence(object)) {
+    PyObject** items = PySequence_Fast_ITEMS(object);
+    for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
+      if (!read_int(items[i], value)) return false;
+      to.push_back(value);
+    }
+  } else if (list_size > 0 && read_int(object, value)) {
+    to.assign(static_cast<size_t>(list_size), value);
+  } else {
+    return false;
+  }
+  out = list ? Value::borrow(SymIntArrayRef(to)) : Value(to.vec());
+  return true;
+}
+
+bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scratch) {
+  if (!is_sequence(object)) return false;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  size_t count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));
+  std::vector<Tensor> tensors(count);
+  for (size_t i = 0; i < count; ++i) {
+    if (items[i] == Py_None && optional) continue;
+    if (!is_tensor(items[i])) {
+      if (i == 0) return false;
+      fail<TypeError>("expected Tensor as element ", i, " in argument 0, but got ", short_type_name(Py_TYPE(items[i])));
+    }
+    if (!is_plain_tensor_type(Py_TYPE(items[i]))) scratch.saw_subclass = true;
+    tensors[i] = tensor_of(items[i]);
+  }
+  if (optional) {  // a list of Values, None among them
+    std::vector<Value> values;
+    for (const Tensor& t : tensors) values.emplace_back(t);
+    out = Value(std::move(values));
+  } else {
+    out = Value(std::move(tensors));
+  }
+  return true;
+}
+
+template <class T, class F> bool read_list(PyObject* object, Value& out, F&& one) {
+  if (!is_sequence(object)) return false;
+  std::vector<T> values;
+  PyObject** items = PySequence_Fast_ITEMS(object);
+  for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
+    Value v;
+    if (!one(items[i], v)) return false;
+    if constexpr (std::is_same_v<T, double>) values.push_back(v.to_double());
+    else if constexpr (std::is_same_v<T, bool>) values.push_back(v.to_bool());
+    else values.push_back(std::move(v));
+  }
+  out = Value(std::move(values));
+  return true;
+}
+
+bool read_scalar_value(PyObject* object, Value& out) {
+  Scalar number;
+  if (!read_scalar(object, number)) return false;
+  out = Value(number);
+  return true;
+}
+
+bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch) {
+  switch (type.base) {
+    case Base::Int:
+    case Base::SymInt: return read_int_list(object, type.list_size, out, scratch);
+    case Base::Tensor: return read_tensor_list(object, type.element_optional, out, scratch);
+    case Base::Float:
+      if (type.list_size > 0 && !is_sequence(object) && read_double(object, out)) {
+        out = Value(std::vector<double>(static_cast<size_t>(type.list_size), out.to_double()));
+        return true;
+      }
+      return read_list<double>(object, out, read_double);
+    case Base::Bool: return read_list<bool>(object, out, read_bool);
+    case Base::Scalar: return read_list<Value>(object, out, read_scalar_value);
+    default: {
+      SchemaType element = type;
+      element.list = false;
+      element.optional = type.element_optional;
+      return read_list<Value>(object, out, [&](PyObject* o, Value& v) { return read_value(o, element, v, scratch, false); });
+    }
+  }
+}
+
+}  // namespace
+
+bool read_int(PyObject* object, SymInt& out) {
+  if (PyLong_CheckExact(object)) {
+    out = long_value(object);
+    return true;
+  }
+  if (is_sym_int(object)) {
+    out = sym_int_of(object);
+    return true;
+  }
+  if (is_tensor(object)) {
+    const Tensor& t = tensor_of(object);
+    if (t.dim() != 0 || !is_integral(t.dtype(), false)) return false;
+    out = item_of(t).to_sym_int();
+    return true;
+  }
+  if (PyBool_Check(object) || !has_index(object) || is_sym_bool(object)) return false;
+  out = long_value(owned(PyNumber_Index(object)).ptr());
+  return true;
+}
+
+bool read_scalar(PyObject* object, Scalar& out) {
+  if (PyFloat_Check(object)) out = Scalar(PyFloat_AS_DOUBLE(object));
+  else if (PyBool_Check(object)) out = Scalar(object == Py_True);
+  else if (PyLong_Check(object)) out = Scalar(long_value(object));
+  else if (PyComplex_Check(object)) out = Scalar(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
+  else if (is_sym_int(object)) out = Scalar(sym_int_of(object));
+  else if (is_sym_float(object)) out = Scalar(SymFloat(node_of(object)));
+  else if (is_sym_bool(object)) out = Scalar(SymBool(node_of(object)));
+  else if (is_single(object)) out = item_of(tensor_of(object));
+  else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
+  else if (is_tensor(object)) return false;
+  else if (has_index(object)) out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
+  else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {
+    Py_complex c = PyComplex_AsCComplex(object);
+    if (PyErr_Occurred()) throw nb::python_error();
+    out = Scalar(std::complex<double>(c.real, c.imag));
+  } else if (has_float(object) && !std::string_view(type_name(object)).starts_with("numpy.ndarray")) {
+    out = Scalar(PyFloat_AsDouble(owned(PyNumber_Float(object)).ptr()));
+  } else {
+    return false;
+  }
+  return true;
+}
+
+bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch, bool numbers) {
+  if (object == Py_None && type.optional) {
+    out = Value();
+    return true;
+  }
+  if (type.list) return read_list_of(object, type, out, scratch);
+  switch (type.base) {
+    case Base::Tensor: return read_tensor(object, numbers, out, scratch);
+    case Base::Int:
+    case Base::SymInt: {
+      SymInt value;
+      if (!read_int(object, value)) return false;
+      out = Value(value);
+      return true;
+    }
+    case Base::Float:
+    case Base::SymFloat: return read_double(object, out);
+    case Base::Bool:
+    case Base::SymBool: return read_bool(object, out);
+    case Base::Scalar:
+    case Base::Complex: return read_scalar_value(object, out);
+    case Base::String:
+      if (!PyUnicode_Check(object)) return false;
+      out = Value(std::string(text_of(object)));
+      return true;
+    case Base::Device: {
+      Device device;
+      if (!read_device(object, device)) return false;
+      out = Value(device);
+      return true;
+    }
+    case Base::DType: {
+      DType dtype;
+      if (!read_dtype(object, dtype)) return false;
+      out = Value(dtype);
+      return true;
+    }
+    case Base::Layout:
+      if (Py_TYPE(object) != g_layout_type) return false;
+      out = Value(static_cast<Layout>(constant_of(object)));
+      return true;
+    case Base::MemoryFormat:
+      if (Py_TYPE(object) != g_memory_format_type) return false;
+      out = Value(static_cast<MemoryFormat>(constant_of(object)));
+      return true;
+    case Base::Generator: {
+      GeneratorPointer generator;
+      if (!read_generator(object, generator)) return false;
+      out = Value(std::move(generator));
+      return true;
+    }
+    default: out = read_any(object); return true;
+  }
+}
+
+Value read_any(PyObject* object) {
+  if (object == Py_None) return Value();
+  if (is_tensor(object)) return Value(tensor_of(object));
+  if (PyUnicode_Check(object)) return Value(std::string(text_of(object)));
+  if (PyBool_Check(object)) return Value(object == Py_True);
+  if (PyLong_Check(object)) return Value(long_value(object));
+  if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
+  if (is_sym_int(object)) return Value(sym_int_of(object));
+  if (is_sym_float(object)) return Value(SymFloat(node_of(object)));
+  if (is_sym_bool(object)) return Value(SymBool(node_of(object)));
+  if (PyComplex_Check(object)) return Value(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
+  if (Py_TYPE(object) == g_dtype_type) return Value(static_cast<DType>(constant_of(object)));
+  if (Py_TYPE(object) == g_layout_type) return Value(static_cast<Layout>(constant_of(object)));
+  if (Py_TYPE(object) == g_memory_format_type) return Value(static_cast<MemoryFormat>(constant_of(object)));
+  if (Py_TYPE(object) == g_device_type) return Value(reinterpret_cast<PyDevice*>(object)->value);
+  GeneratorPointer generator;
+  if (read_generator(object, generator)) return Value(std::move(generator));
+  if (is_sequence(object)) {
+    std::vector<Value> values;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      values.push_back(read_any(PySequence_Fast_GET_ITEM(object, i)));
+    return Value(std::move(values));
+  }
+  return Value::object(make_counted<PythonObject>(object));
+}
+
+Value read_result(PyObject* object, const SchemaType& type) {
+  Scratch scratch;
+  Value value;
+  if (object == Py_None) return value;
+  if (!read_value(object, type, value, scratch, true))
+    fail<TypeError>("expected a result of type ", to_string(type), ", got ", short_type_name(Py_TYPE(object)));
+  return Value(value);  // a copy owns what it refers to
+}
+
+PyObject* wrap(const Value& value) {
+  auto list = [](size_t count, auto&& item) {
+    nb::object out = owned(PyList_New(static_cast<Py_ssize_t>(count)));
+    for (size_t i = 0; i < count; ++i) PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(item(i)));
+    return out.release().ptr();
+  };
+  using Tag = Value::Tag;
+  switch (value.tag()) {
+    case Tag::None: return Py_NewRef(Py_None);
+    case Tag::Tensor: return wrap(value.tensor_ref());
+    case Tag::Int: return PyLong_FromLongLong(value.to_int());
+    case Tag::SymInt: return wrap(value.to_sym_int());
+    case Tag::Double: return PyFloat_FromDouble(value.to_double());
+    case Tag::SymFloat: return wrap(value.to_sym_float());
+    case Tag::Bool: return PyBool_FromLong(value.to_bool());
+    case Tag::SymBool: return wrap(value.to_sym_bool());
+    case Tag::Complex: return wrap(value.to_scalar());
+    case Tag::String: return make_text(value.to_string()).release().ptr();
+    case Tag::Device: return wrap(value.to_device());
+    case Tag::DType: return wrap(value.to_dtype());
+    case Tag::Layout: return wrap(value.to_layout());
+    case Tag::MemoryFormat: return wrap(value.to_memory_format());
+    case Tag::Generator: return wrap_generator(value.to_generator());
+    case Tag::IntList: return list(value.int_list().size(), [&](size_t i) { return wrap(value.int_list()[i]); });
+    case Tag::DoubleList: return list(value.double_list().size(), [&](size_t i) { return PyFloat_FromDouble(value.double_list()[i]); });
+    case Tag::BoolList: {
+      std::vector<bool> bits = value.bool_list();
+      return list(bits.size(), [&](size_t i) { return PyBool_FromLong(bits[i]); });
+    }
+    case Tag::TensorList: return list(value.tensor_list().size(), [&](size_t i) { return wrap(value.tensor_list()[i]); });
+    case Tag::List: return list(value.list().size(), [&](size_t i) { return wrap(value.list()[i]); });
+    case Tag::Object:
+      if (auto* object = dynamic_cast<PythonObject*>(value.object())) return Py_NewRef(object->get());
+      fail<TypeError>("a C++ object that Python does not know");
+  }
+  return Py_NewRef(Py_None);
+}
+
+PyObject* wrap_results(const Operator& op, Value* frame) {
+  size_t count = op.return_count();
+  auto take = [](Value& v) { return v.is_tensor() ? wrap(v.take_tensor()) : wrap(v); };
+  if (count == 1) return take(frame[0]);
+  if (count == 0) return Py_NewRef(Py_None);
+  nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(count)));
+  for (size_t i = 0; i < count; ++i) PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(take(frame[i])));
+  return out.release().ptr();
+}
+
+void call_operator(const Operator& op, Value* frame) {
+  constexpr int64_t kLong = 20000;  // elements; below this, giving the lock away costs more than it brings
+  int64_t elements = 0;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) {
+      SymInt n = t->sym_numel();
+      if (!n.is_symbolic()) elements += n.value();
+    });
+  if (elements < kLong) return op.call(frame);
+  nb::gil_scoped_release unlocked;
+  op.call(frame);
+}
+
+PythonObject::~PythonObject() {
+  if (!Py_IsInitialized()) return;
+  nb::gil_scoped_acquire lock;
+  Py_DECREF(object_);
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,195 @@
+#include "dispatch_mode.h"
+
+#include "misc.h"
+#include "operators.h"
+#include "tensor_type.h"
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra::python {
+
+namespace {
+
+PyObject* g_method_name;  // "__torch_dispatch__"
+PyObject* g_disabled;     // _disabled_torch_dispatch_impl
+
+/// A mode written in Python, on the thread's stack of modes.
+class PythonMode final : public Mode {
+ public:
+  explicit PythonMode(PyObject* object) : Mode(DispatchKey::Python), object_(Py_NewRef(object)) {}
+  ~PythonMode() override {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    Py_DECREF(object_);
+  }
+  PyObject* object() const { return object_; }
+
+ private:
+  PyObject* object_;
+};
+
+/// The classes among the arguments that want the call, a subclass before its base, and one object of each.
+struct Handlers {
+  std::vector<PyObject*> objects;
+  void add(TensorImpl* impl) {
+    auto* object = static_cast<PyObject*>(impl->python_object());
+    if (!object || !impl->keys().has(DispatchKey::Python)) return;
+    PyTypeObject* type = Py_TYPE(object);
+    for (PyObject* other : objects)
+      if (Py_TYPE(other) == type) return;
+    auto at = std::find_if(objects.begin(), objects.end(), [&](PyObject* o) { return PyType_IsSubtype(type, Py_TYPE(o)); });
+    objects.insert(at, object);
+  }
+};
+
+nb::object types_of(const Handlers& handlers) {
+  nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(handlers.objects.size())));
+  for (size_t i = 0; i < handlers.objects.size(); ++i)
+    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(handlers.objects[i]))));
+  return types;
+}
+
+bool is_default(const SchemaArgument& argument, const Value& value) {
+  return argument.default_value && argument.default_value->equals(value);
+}
+
+/// The layer of DispatchKey::Python: the innermost mode first, then the classes of the arguments.
+void python_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  nb::gil_scoped_acquire lock;
+  Handlers handlers;
+  for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { handlers.add(t); });
+  nb::object types = types_of(handlers), function = nb::steal(wrap(op));
+  auto [args, kwargs] = wrap_arguments(op, frame);
+  // What the handler calls starts afresh below autograd, and above the layers further in.
+  SaveDispatchState saved;
+  dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Autocast | DispatchKey::PreProxy |
+                              DispatchKey::PythonPre | DispatchKey::Functionalize | DispatchKey::Proxy;
+  if (Mode* mode = active_mode(DispatchKey::Python); mode && !saved.before().exclude.has(DispatchKey::Python)) {
+    nb::object object = nb::borrow(static_cast<PythonMode*>(mode)->object());
+    WithoutMode without(DispatchKey::Python);
+    nb::object result = object.attr(nb::handle(g_method_name))(function, types, args, kwargs);
+    if (result.ptr() != Py_NotImplemented) return store_results(op, result.ptr(), frame);
+  }
+  for (PyObject* handler : handlers.objects) {
+    nb::object method = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(handler)), g_method_name));
+    nb::object result = method(function, types, args, kwargs);
+    if (result.ptr() != Py_NotImplemented) return store_results(op, result.ptr(), frame);
+  }
+  fail<TypeError>("Multiple dispatch failed for 'torch.ops.", op.schema().space, ".", op.schema().name,
+                  "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ", repr_of(types.ptr()));
+}
+const RegisterLayer kPython(DispatchKey::Python, python_layer);
+
+// A tensor class without a handler of its own: calls go on below.
+PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
+  return guarded([&] {
+    PyObject *function, *types, *call_args = nullptr, *kwargs = nullptr;
+    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &call_args, &kwargs)) throw nb::python_error();
+    ExcludeKeys below(DispatchKey::Python);
+    nb::object empty = owned(PyTuple_New(0));
+    return checked(PyObject_Call(function, call_args ? call_args : empty.ptr(), kwargs == Py_None ? nullptr : kwargs));
+  });
+}
+PyMethodDef g_disabled_definition = {"_disabled_torch_dispatch_impl",
+                                     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
+                                     METH_VARARGS | METH_KEYWORDS, nullptr};
+
+/// `with _C._DisableTorchDispatch():`
+struct DisableDispatch {
+  DispatchState before;
+  void enter() {
+    before = dispatch_state();
+    dispatch_state().exclude |= DispatchKeySet(DispatchKey::Python) | DispatchKey::Fake;
+  }
+  void leave(nb::args) { dispatch_state() = before; }
+};
+
+/// Takes every mode off the stack for a scope.
+struct NoModes {
+  std::vector<IntrusivePtr<Mode>> modes;
+  void enter() {
+    while (!mode_stack().empty()) {
+      modes.push_back(mode_stack().back());
+      pop_mode(modes.back().get());
+    }
+  }
+  void leave(nb::args) {
+    while (!modes.empty()) {
+      push_mode(modes.back());
+      modes.pop_back();
+    }
+  }
+};
+
+}  // namespace
+
+bool has_dispatch_method(PyTypeObject* type) {
+  if (is_plain_tensor_type(type)) return false;
+  PyObject* method = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), g_method_name);
+  if (!method) {
+    PyErr_Clear();
+    return false;
+  }
+  bool own = method != g_disabled;
+  Py_DECREF(method);
+  return own;
+}
+
+std::pair<nb::object, nb::object> wrap_arguments(const Operator& op, const Value* frame) {
+  const auto& arguments = op.schema().arguments;
+  size_t positional = 0;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (!arguments[i].keyword_only && !is_default(arguments[i], frame[i])) positional = i + 1;
+  nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(positional)));
+  for (size_t i = 0; i < positional; ++i) PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(frame[i])));
+  nb::object kwargs = owned(PyDict_New());
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].keyword_only || is_default(arguments[i], frame[i])) continue;
+    nb::object value = nb::steal(checked(wrap(frame[i])));
+    checked(PyDict_SetItemString(kwargs.ptr(), arguments[i].name.c_str(), value.ptr()));
+  }
+  return {args, kwargs};
+}
+
+void store_results(const Operator& op, PyObject* result, Value* frame) {
+  const auto& returns = op.schema().returns;
+  if (returns.empty()) {
+    frame[0] = Value();
+    return;
+  }
+  if (returns.size() == 1) {
+    frame[0] = read_result(result, returns[0].type);
+    return;
+  }
+  nb::object sequence = owned(PySequence_Fast(result, "an operator with several results must return a tuple"));
+  check<TypeError>(PySequence_Fast_GET_SIZE(sequence.ptr()) == static_cast<Py_ssize_t>(returns.size()), op.name(), " returns ",
+                   returns.size(), " values, got ", PySequence_Fast_GET_SIZE(sequence.ptr()));
+  std::vector<Value> values;
+  for (size_t i = 0; i < returns.size(); ++i)
+    values.push_back(read_result(PySequence_Fast_GET_ITEM(sequence.ptr(), static_cast<Py_ssize_t>(i)), returns[i].type));
+  for (size_t i = 0; i < values.size(); ++i) frame[i] = std::move(values[i]);
+}
+
+void bind_dispatch(nb::module_& m) {
+  g_method_name = checked(PyUnicode_InternFromString("__torch_dispatch__"));
+  g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));
+  m.attr("_disabled_torch_dispatch_impl") = nb::handle(g_disabled);
+  m.def("_push_dispatch_mode", [](nb::handle mode) { push_mode(make_counted<PythonMode>(mode.ptr())); });
+  m.def("_pop_dispatch_mode", [](nb::handle object) {
+    auto* mode = mode_stack().empty() ? nullptr : dynamic_cast<PythonMode*>(mode_stack().back().get());
+    check(mode && mode->object() == object.ptr(), "modes must be left in the reverse order of entering them");
+    pop_mode(mode);
+  });
+  m.def("_dispatch_modes", [] {
+    nb::list out;
+    for (const auto& mode : mode_stack())
+      if (auto* python = dynamic_cast<PythonMode*>(mode.get())) out.append(nb::handle(python->object()));
+    return out;
+  });
+  nb::class_<DisableDispatch>(m, "_DisableTorchDispatch")
+      .def(nb::init<>())
+      .def("__enter__", &DisableDispatch::enter)
+      .def("__exit__", &DisableDispatch::leave);
+  nb::class_<NoModes>(m, "_NoModes").def(nb::init<>()).def("__enter__", &NoModes::enter).def("__exit__", &NoModes::leave);
+}
+
+}  // namespace umbra::python

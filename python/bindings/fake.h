@@ -1,0 +1,21 @@
+// Fake tensors and shape environments as Python sees them.
+#pragma once
+
+#include "python.h"
+#include "umbra/fake/fake_mode.h"
+
+namespace umbra::python {
+
+/// A shape environment behind a Python object.
+struct ShapeEnvObject {
+  IntrusivePtr<sym::ShapeEnv> env;
+};
+/// A fake mode behind a Python object.
+struct FakeModeObject {
+  IntrusivePtr<FakeModeImpl> mode;
+};
+
+void bind_shape_env(nb::module_& m);
+void bind_fake(nb::module_& m);
+
+}  // namespace umbra::python

@@ -1,0 +1,245 @@
+#include "functions.h"
+
+#include <structmember.h>
+
+#include "signatures.h"
+#include "tensor_type.h"
+#include "torch_function.h"
+#include "values.h"
+
+namespace umbra::python {
+
+/// What a function object knows: its name, and its overloads in the order in which they are tried.
+struct Overloads {
+  std::string operator_name;  // "aten::add"
+  std::string name;           // "add"
+  Reading reading;
+  std::vector<const Matcher*> plain, out;
+  size_t known = 0;  // how many overloads the registry had when these were read
+  PyObject* self = nullptr;
+};
+
+namespace {
+
+PyTypeObject* g_function_type;
+PyTypeObject* g_method_type;
+
+PyFunction* cast(PyObject* self) { return reinterpret_cast<PyFunction*>(self); }
+Overloads& overloads_of(PyObject* self) { return *cast(self)->overloads; }
+
+bool is_scalar_form(const Operator& op) {
+  for (const SchemaArgument& a : op.schema().arguments)
+    if (a.name == "other" && a.type.base == SchemaType::Base::Scalar) return true;
+  return false;
+}
+
+// Python's functions show no overload that another one covers: numbers go to add.Tensor as wrapped tensors.
+bool is_hidden(const Operator& op) { return Matcher::of(op).numbers_as_tensors() && is_scalar_form(op); }
+
+void load(Overloads& o) {
+  std::vector<const Operator*> ops = operator_overloads(o.operator_name);
+  o.known = ops.size();
+  o.plain.clear();
+  o.out.clear();
+  for (const Operator* op : ops) {
+    if (o.reading != Reading::Operator && is_hidden(*op)) continue;
+    const auto& arguments = op->schema().arguments;
+    if (o.reading == Reading::Method && (op->has_out() || arguments.empty() || !arguments[0].type.is_tensor())) continue;
+    bool is_out = o.reading != Reading::Operator && op->has_out();
+    (is_out ? o.out : o.plain).push_back(&Matcher::of(*op));
+  }
+  if (o.reading != Reading::Operator) {
+    sort_overloads(o.plain);
+    sort_overloads(o.out);
+  }
+}
+
+bool wants_out(const CallArguments& call) {
+  for (size_t k = 0; k < call.keyword_count(); ++k)
+    if (call.keyword_value(k) != Py_None && text_of(call.keyword(k)) == "out") return true;
+  return false;
+}
+
+// A factory's requires_grad=True: no argument of the operator.
+void set_requires_grad(const CallArguments& call, Value& result) {
+  if (!result.is_tensor()) return;
+  for (size_t k = 0; k < call.keyword_count(); ++k)
+    if (text_of(call.keyword(k)) == "requires_grad" && PyObject_IsTrue(call.keyword_value(k)) == 1)
+      result.tensor().requires_grad_(true);
+}
+
+PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& call, Value* frame) {
+  const Operator& op = matcher.op();
+  if (o.reading == Reading::Operator) {
+    call_operator(op, frame);
+    return wrap_results(op, frame);
+  }
+  matcher.fill_factory_options(frame);
+  call_operator(op, frame);
+  if (call.keywords) set_requires_grad(call, frame[0]);
+  return wrap_function_results(op, frame);
+}
+
+/// Tries the overloads in turn. Null without an error where none fits.
+PyObject* try_overloads(Overloads& o, const CallArguments& call) {
+  const std::vector<const Matcher*>* candidates = &o.plain;
+  if (call.keywords && !o.out.empty() && wants_out(call)) candidates = &o.out;
+  for (const Matcher* matcher : *candidates) {
+    Scratch scratch;
+    Frame frame(matcher->op());
+    Mismatch mismatch;
+    if (!matcher->read(call, o.reading, frame.data(), scratch, mismatch)) continue;
+    PyObject* result = nullptr;
+    bool overridable = o.reading != Reading::Operator && (scratch.saw_subclass || torch_function_modes_active());
+    if (overridable && call_torch_function(o.self, call, &result)) return result;
+    return run(o, *matcher, call, frame.data());
+  }
+  return nullptr;
+}
+
+[[noreturn]] void no_match(Overloads& o, const CallArguments& call) {
+  const auto& candidates = wants_out(call) && !o.out.empty() ? o.out : o.plain;
+  if (o.reading == Reading::Operator) fail_no_schema(o.name, candidates, call);
+  fail_no_signature(o.name, o.reading, o.plain, o.out, call);
+}
+
+PyObject* call_overloads(Overloads& o, const CallArguments& call) {
+  if (o.plain.empty() && o.out.empty()) load(o);
+  PyObject* result = try_overloads(o, call);
+  if (result) return result;
+  if (operator_overloads(o.operator_name).size() != o.known) {
+    load(o);
+    if ((result = try_overloads(o, call))) return result;
+  }
+  if (o.reading != Reading::Operator && call_torch_function(o.self, call, &result)) return result;
+  no_match(o, call);
+}
+
+PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* keywords) {
+  return guarded([&] {
+    CallArguments call{args, static_cast<size_t>(PyVectorcall_NARGS(nargsf)), keywords};
+    Overloads& o = overloads_of(self);
+    if (o.reading == Reading::Method && (call.positional == 0 || !is_tensor(args[0])))
+      fail<TypeError>("descriptor '", o.name, "' for 'TensorBase' objects doesn't apply to a '",
+                      call.positional ? short_type_name(Py_TYPE(args[0])) : "missing", "' object");
+    return call_overloads(o, call);
+  });
+}
+
+void deallocate(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  delete cast(self)->overloads;
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+PyObject* repr(PyObject* self) {
+  return guarded([&] {
+    const Overloads& o = overloads_of(self);
+    std::string text = o.reading == Reading::Method ? "<method '" + o.name + "' of 'torch._C.TensorBase' objects>"
+                                                    : "<built-in method " + o.name + " of type object>";
+    return make_text(text).release().ptr();
+  });
+}
+PyObject* get_name(PyObject* self, void*) {
+  return guarded([&] { return make_text(overloads_of(self).name).release().ptr(); });
+}
+PyObject* get_qualname(PyObject* self, void*) {
+  return guarded([&] {
+    const Overloads& o = overloads_of(self);
+    return make_text(o.reading == Reading::Method ? "Tensor." + o.name : o.name).release().ptr();
+  });
+}
+PyObject* get_doc(PyObject* self, void*) {
+  return guarded([&] {
+    std::string text;
+    for (const Operator* op : operator_overloads(overloads_of(self).operator_name))
+      text += (text.empty() ? "" : "\n") + to_string(op->schema());
+    return make_text(text).release().ptr();
+  });
+}
+PyObject* get_module(PyObject*, void*) { return PyUnicode_InternFromString("umbra"); }
+
+// A method found in its class and called through the instance: what a Python function does.
+PyObject* bind(PyObject* self, PyObject* object, PyObject*) {
+  if (!object || object == Py_None) return Py_NewRef(self);
+  return PyMethod_New(self, object);
+}
+
+// Pickled and copied by name.
+PyObject* reduce(PyObject* self, PyObject*) {
+  return guarded([&] {
+    const Overloads& o = overloads_of(self);
+    nb::object find = nb::module_::import_("umbra._ops").attr("_find_function");
+    nb::object name = make_text(o.operator_name);
+    return checked(Py_BuildValue("(O(Oi))", find.ptr(), name.ptr(), static_cast<int>(o.reading)));
+  });
+}
+
+PyGetSetDef g_properties[] = {
+    {"__name__", get_name, nullptr, nullptr, nullptr},       {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},         {"__module__", get_module, nullptr, nullptr, nullptr},
+    {nullptr, nullptr, nullptr, nullptr, nullptr},
+};
+PyMethodDef g_methods[] = {
+    {"__reduce__", reduce, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+PyMemberDef g_members[] = {
+    {"__vectorcalloffset__", T_PYSSIZET, offsetof(PyFunction, vectorcall), READONLY, nullptr},
+    {nullptr, 0, 0, 0, nullptr},
+};
+
+PyTypeObject* make_type(nb::module_& m, const char* name, unsigned long flags, descrgetfunc get) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                         {Py_tp_call, reinterpret_cast<void*>(PyVectorcall_Call)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_getset, g_properties},
+                         {Py_tp_methods, g_methods},
+                         {Py_tp_members, g_members},
+                         {get ? Py_tp_descr_get : 0, reinterpret_cast<void*>(get)},
+                         {0, nullptr}};
+  PyType_Spec spec = {name, sizeof(PyFunction), 0,
+                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | flags),
+                      slots};
+  return add_type(m.ptr(), spec);
+}
+
+}  // namespace
+
+PyObject* make_function(const std::string& operator_name, Reading reading) {
+  PyTypeObject* type = reading == Reading::Method ? g_method_type : g_function_type;
+  auto* self = PyObject_New(PyFunction, type);
+  if (!self) throw nb::python_error();
+  self->vectorcall = vectorcall;
+  self->overloads = new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, nullptr};
+  self->overloads->self = reinterpret_cast<PyObject*>(self);
+  return reinterpret_cast<PyObject*>(self);
+}
+
+PyObject* call_function(PyObject* function, PyObject* const* args, size_t count, PyObject* keywords) {
+  return vectorcall(function, args, count, keywords);
+}
+
+PyObject* call_operand(PyObject* function, PyObject* a, PyObject* b) {
+  return guarded([&]() -> PyObject* {
+    PyObject* values[] = {a, b};
+    CallArguments call{values, 2, nullptr};
+    Overloads& o = overloads_of(function);
+    if (o.plain.empty()) load(o);
+    if (PyObject* result = try_overloads(o, call)) return result;
+    PyObject* result = nullptr;
+    if (call_torch_function(o.self, call, &result)) return result;
+    Py_RETURN_NOTIMPLEMENTED;
+  });
+}
+
+void bind_functions(nb::module_& m) {
+  g_function_type = make_type(m, "umbra._C.Function", 0, nullptr);
+  g_method_type = make_type(m, "umbra._C.Method", Py_TPFLAGS_METHOD_DESCRIPTOR, bind);
+  m.def("_find_function", [](const std::string& name, int reading) {
+    return nb::steal(make_function(name, static_cast<Reading>(reading)));
+  });
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,315 @@
+// x[...] and x[...] = v: ints select, slices slice, None adds a dimension, tensors and masks gather or scatter.
+#include <limits>
+#include <optional>
+
+#include "call.h"
+#include "construct.h"
+#include "functions.h"
+#include "properties.h"
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();
+
+struct Slice {
+  SymInt start = 0, stop = kToTheEnd;
+  int64_t step = 1;
+};
+
+/// The tensor after ints, slices and None have been applied, and the tensors that index what is left.
+struct Prepared {
+  Tensor result;
+  std::vector<Tensor> indices;  // by dimension of result, a mask counting as one; undefined where there is none
+  bool any_index() const { return !indices.empty(); }
+  void set_index(size_t dim, Tensor index) {
+    if (indices.size() <= dim) indices.resize(dim + 1);
+    indices[dim] = std::move(index);
+  }
+};
+
+[[noreturn]] void fail_kind(PyObject* object) {
+  fail<IndexError>("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+                   short_type_name(Py_TYPE(object)), ")");
+}
+
+SymInt slice_bound(PyObject* object, SymInt none) {
+  if (object == Py_None) return none;
+  SymInt value;
+  if (PyLong_Check(object)) {  // beyond 64 bits: as far as it goes
+    int overflow;
+    long long number = PyLong_AsLongLongAndOverflow(object, &overflow);
+    return overflow > 0 ? SymInt(kToTheEnd) : overflow < 0 ? SymInt(-kToTheEnd) : SymInt(number);
+  }
+  check<TypeError>(read_int(object, value), "slice indices must be integers or None or have an __index__ method");
+  return value;
+}
+
+Slice read_slice(PyObject* object) {
+  auto* s = reinterpret_cast<PySliceObject*>(object);
+  Slice out;
+  SymInt step = slice_bound(s->step, 1);
+  out.step = step.guard_int();
+  check<ValueError>(out.step > 0, "step must be greater than zero");
+  out.start = slice_bound(s->start, 0);
+  out.stop = slice_bound(s->stop, kToTheEnd);
+  return out;
+}
+
+Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
+  check<IndexError>(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+                    "convert a 0-dim tensor to a number");
+  SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
+  if (!size.is_symbolic() && !index.is_symbolic()) {
+    int64_t i = index.value(), n = size.value();
+    check<IndexError>(i >= -n && i < n, "index ", i, " is out of bounds for dimension ", shown_dim, " with size ", n);
+  }
+  return call<"aten::select.int">(t, dim, index);
+}
+
+Tensor slice(const Tensor& t, int64_t dim, const Slice& s) {
+  check<IndexError>(t.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  return call<"aten::slice.Tensor">(t, dim, s.start, s.stop, s.step);
+}
+
+bool is_whole(const Tensor& t, int64_t dim, const Slice& s) {
+  if (!s.start.same(0) || s.step != 1) return false;
+  return s.stop.same(kToTheEnd) || known_equal(s.stop, t.sym_sizes()[static_cast<size_t>(dim)]);
+}
+
+Tensor bool_index(const Tensor& like, bool value) {
+  int64_t count = value ? 1 : 0;
+  return call<"aten::zeros">(Value(std::vector<int64_t>{count}), DType::Int64, Value(), like.device());
+}
+
+bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
+
+bool is_int_like(PyObject* object) {
+  if (is_tensor(object) || PyBool_Check(object) || is_numpy_array(object)) return false;
+  if (PyLong_Check(object) || is_sym_int(object)) return true;
+  PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
+  return number && number->nb_index && !is_sym_bool(object);
+}
+
+bool is_array_like(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object) || is_numpy_array(object); }
+
+/// How many dimensions of the tensor an index takes up.
+int64_t dimensions_of(PyObject* item) {
+  if (item == Py_None || item == Py_Ellipsis || PyBool_Check(item)) return 0;
+  if (!is_tensor(item)) return 1;
+  const Tensor& t = tensor_of(item);
+  if (t.dtype() == DType::Bool || t.dtype() == DType::UInt8) return t.dim();
+  return 1;
+}
+
+/// Applies the items of an index one after the other.
+class Applier {
+ public:
+  Applier(const Tensor& self, bool skip_whole_slices) : self_(self), skip_whole_(skip_whole_slices) { out_.result = self; }
+
+  Prepared apply(PyObject* const* items, size_t count) {
+    int64_t specified = 0;
+    for (size_t i = 0; i < count; ++i) specified += dimensions_of(items[i]);
+    check<IndexError>(specified <= self_.dim(), "too many indices for tensor of dimension ", self_.dim());
+    for (size_t i = 0; i < count; ++i) one(items[i], specified, static_cast<int64_t>(i));
+    return std::move(out_);
+  }
+
+ private:
+  void one(PyObject* item, int64_t specified, int64_t position) {
+    SymInt integer;
+    if (is_tensor(item)) return tensor(tensor_of(item), position);
+    if (PyBool_Check(item)) return boolean(item == Py_True);
+    if (is_int_like(item) && read_int(item, integer)) {
+      out_.result = select(out_.result, dim_, integer, position);
+    } else if (PySlice_Check(item)) {
+      Slice s = read_slice(item);
+      if (!skip_whole_ || !is_whole(out_.result, dim_, s)) out_.result = slice(out_.result, dim_, s);
+      ++dim_;
+    } else if (item == Py_Ellipsis) {
+      dim_ += self_.dim() - specified;
+    } else if (item == Py_None) {
+      out_.result = call<"aten::unsqueeze">(out_.result, dim_);
+      ++dim_;
+    } else if (is_array_like(item)) {
+      tensor(tensor_from_data(item), position);
+    } else if (PyFloat_Check(item)) {
+      fail_kind(item);
+    } else {
+      fail<TypeError>("new(): invalid data type '", short_type_name(Py_TYPE(item)), "'");
+    }
+  }
+
+  void boolean(bool value) {
+    out_.result = call<"aten::unsqueeze">(out_.result, dim_);
+    out_.set_index(static_cast<size_t>(dim_ - covered_), bool_index(out_.result, value));
+    ++dim_;
+  }
+
+  void tensor(const Tensor& index, int64_t position) {
+    if (index.dim() == 0 && is_integral(index.dtype(), true)) {
+      Scalar value = call_value<"aten::item">(index).to_scalar();
+      if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) return boolean(value.to_bool());
+      out_.result = select(out_.result, dim_, value.to_sym_int(), position);
+      return;
+    }
+    out_.set_index(static_cast<size_t>(dim_ - covered_), index);
+    // A mask stands for as many dimensions as it has, in one place of the list.
+    bool mask = index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
+    dim_ += mask ? index.dim() : 1;
+    covered_ += mask ? index.dim() - 1 : 0;
+  }
+
+  const Tensor& self_;
+  Prepared out_;
+  int64_t dim_ = 0, covered_ = 0;
+  bool skip_whole_;
+};
+
+Value index_list(const std::vector<Tensor>& indices) { return Value(std::vector<Value>(indices.begin(), indices.end())); }
+
+/// The items of an index: those of a tuple, or the one that is given.
+struct Items {
+  explicit Items(PyObject*& index) {
+    if (PyTuple_Check(index)) {
+      data = &PyTuple_GET_ITEM(index, 0);
+      count = static_cast<size_t>(PyTuple_GET_SIZE(index));
+    } else {
+      data = &index;
+      count = 1;
+    }
+  }
+  PyObject* const* data;
+  size_t count;
+};
+
+Tensor get(const Tensor& self, PyObject* index) {
+  SymInt integer;
+  if (index == Py_None) return call<"aten::unsqueeze">(self, int64_t{0});
+  if (index == Py_Ellipsis) return call<"aten::alias">(self);
+  if (is_int_like(index) && read_int(index, integer)) return select(self, 0, integer, 0);
+  if (PySlice_Check(index)) return slice(self, 0, read_slice(index));
+  Items items(index);
+  Prepared prepared = Applier(self, true).apply(items.data, items.count);
+  if (prepared.any_index()) return call<"aten::index.Tensor">(prepared.result, index_list(prepared.indices));
+  return prepared.result.is_same(self) ? call<"aten::alias">(self) : prepared.result;
+}
+
+// ---- assignment ----
+
+void copy_to(const Tensor& to, const Tensor& from) {
+  if (from.dim() == 0) return void(call<"aten::fill_.Tensor">(to, from));
+  if (to.sym_sizes() == from.sym_sizes()) return void(call<"aten::copy_">(to, from));
+  // Leading dimensions of size one do not count.
+  SymIntArrayRef sizes = from.sym_sizes();
+  while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
+  Tensor source = call<"aten::view">(from, Value(sizes.vec()));
+  source = call<"aten::expand">(source, Value(to.sym_sizes().vec()));
+  call<"aten::copy_">(to, source);
+}
+
+/// Values to be written: a tensor, or a number of the tensor's dtype.
+struct Assigned {
+  Tensor tensor;
+  std::optional<Scalar> number;
+};
+
+Assigned read_assigned(const Tensor& self, PyObject* value) {
+  if (is_tensor(value)) return {tensor_of(value), std::nullopt};
+  Scalar number;
+  if (read_scalar(value, number)) return {{}, number};
+  if (is_numpy_array(value)) return {tensor_from_data(value), std::nullopt};
+  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()), "Tensor");
+}
+
+bool has_operator(const char* name) { return find_operator(name) != nullptr; }
+
+void assign_indexed(const Prepared& prepared, const Assigned& value) {
+  const Tensor& target = prepared.result;
+  size_t used = 0, dim = 0;
+  for (size_t i = 0; i < prepared.indices.size(); ++i)
+    if (prepared.indices[i].defined()) ++used, dim = i;
+  if (value.number && used == 1) {
+    const Tensor& index = prepared.indices[dim];
+    if (index.dtype() == DType::Bool && index.sym_sizes() == target.sym_sizes() && has_operator("aten::masked_fill_.Scalar"))
+      return void(call<"aten::masked_fill_.Scalar">(target, index, *value.number));
+    if (index.dtype() == DType::Int64 && index.dim() == 1 && has_operator("aten::index_fill_.int_Scalar"))
+      return void(call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, *value.number));
+  }
+  Tensor source = value.tensor;
+  if (value.number) source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());
+  call<"aten::index_put_">(target, index_list(prepared.indices), source);
+}
+
+void set(const Tensor& self, PyObject* index, PyObject* object) {
+  Assigned value = read_assigned(self, object);
+  auto store = [&](const Tensor& to) {
+    if (value.number) call<"aten::fill_.Scalar">(to, *value.number);
+    else copy_to(to, value.tensor);
+  };
+  if (index == Py_False) return;
+  if (index == Py_True) return store(call<"aten::unsqueeze">(self, int64_t{0}));
+  if (index == Py_Ellipsis) return store(self);
+  Items items(index);
+  Prepared prepared = Applier(self, true).apply(items.data, items.count);
+  if (prepared.any_index()) return assign_indexed(prepared, value);
+  store(prepared.result);
+}
+
+// ---- slots ----
+
+PyObject* subscript(PyObject* self, PyObject* index) {
+  return guarded([&] { return wrap(get(tensor_of(self), index)); });
+}
+int assign(PyObject* self, PyObject* index, PyObject* value) {
+  return guarded_int([&] {
+    check<TypeError>(value != nullptr, "Tensor does not support deleting items");
+    set(tensor_of(self), index, value);
+    return 0;
+  });
+}
+
+Py_ssize_t length(PyObject* self) {
+  try {
+    const Tensor& t = tensor_of(self);
+    check<TypeError>(t.dim() > 0, "len() of a 0-d tensor");
+    return static_cast<Py_ssize_t>(t.size(0));
+  } catch (...) {
+    raise_current();
+    return -1;
+  }
+}
+
+PyObject* iterate(PyObject* self) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    check<TypeError>(t.dim() > 0, "iteration over a 0-d tensor");
+    nb::object parts = owned(wrap(call_value<"aten::unbind.int">(t)));
+    return checked(PyObject_GetIter(parts.ptr()));
+  });
+}
+
+int contains(PyObject* self, PyObject* element) {
+  return guarded_int([&]() -> int {
+    Scalar number;
+    if (!is_tensor(element) && !read_scalar(element, number))
+      fail("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", repr_of(reinterpret_cast<PyObject*>(Py_TYPE(element))), ".");
+    nb::object equal = owned(PyObject_RichCompare(self, element, Py_EQ));
+    return call_value<"aten::item">(call<"aten::any">(tensor_of(equal.ptr()))).to_bool();
+  });
+}
+
+}  // namespace
+
+void add_index_slots(std::vector<PyType_Slot>& slots) {
+  std::initializer_list<PyType_Slot> own = {
+      slot(Py_mp_length, length), slot(Py_mp_subscript, subscript), slot(Py_mp_ass_subscript, assign),
+      slot(Py_tp_iter, iterate),  slot(Py_sq_contains, contains),
+  };
+  slots.insert(slots.end(), own);
+}
+
+}  // namespace umbra::python

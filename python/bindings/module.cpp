@@ -1,0 +1,44 @@
+// The module umbra._C: everything that Python sees of the library.
+#include "autograd.h"
+#include "construct.h"
+#include "errors.h"
+#include "fake.h"
+#include "functions.h"
+#include "generator.h"
+#include "misc.h"
+#include "operators.h"
+#include "properties.h"
+#include "tensor_type.h"
+#include "torch_function.h"
+#include "values.h"
+
+NB_MODULE(_C, m) {
+  using namespace umbra::python;
+  nb::set_leak_warnings(false);  // operators, dtypes and classes live as long as the process
+  bind_errors(m);
+  bind_dtype(m);
+  bind_device(m);
+  bind_sym(m);
+  bind_size(m);
+  bind_torch_function(m);
+  bind_functions(m);
+  bind_tensor_type(m);
+  bind_generator(m);
+  bind_schemas(m);
+  bind_operators(m);
+  bind_return_types(m);
+  bind_storage(m);
+  bind_construct(m);
+  bind_interop(m);
+  bind_dlpack(m);
+  bind_misc(m);
+  bind_nodes(m);
+  bind_autograd(m);
+  bind_autograd_function(m);
+  bind_dispatch(m);
+  bind_subclass(m);
+  bind_library(m);
+  bind_shape_env(m);
+  bind_fake(m);
+  bind_properties(m);
+}

@@ -1,0 +1,148 @@
+// Tensor's arithmetic: x + y, 2 - x, x += y, x < y and the conversions to Python's numbers.
+#include "functions.h"
+#include "properties.h"
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+/// A method object of the operators that the protocols call; made on first use.
+template <size_t N> struct Name {
+  char text[N];
+  constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
+};
+template <Name kName, Reading kReading = Reading::Method> PyObject* function() {
+  static PyObject* f = make_function(std::string("aten::") + kName.text, kReading);
+  return f;
+}
+
+// ---- binary operators; the left operand is a tensor, or else the right one is ----
+
+template <Name kName> PyObject* commutative(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kName>(), b, a);
+}
+PyObject* subtract(PyObject* a, PyObject* b) {
+  return is_tensor(a) ? call_operand(function<"sub">(), a, b) : call_operand(function<"rsub">(), b, a);
+}
+PyObject* true_divide(PyObject* a, PyObject* b) {
+  if (is_tensor(a)) return call_operand(function<"div">(), a, b);
+  PyObject* inverse = call_function(function<"reciprocal">(), &b, 1, nullptr);
+  if (!inverse) return nullptr;
+  nb::object keep = nb::steal(inverse);
+  return call_operand(function<"mul">(), inverse, a);
+}
+/// Operators whose functions take a number on either side.
+template <Name kName> PyObject* either_side(PyObject* a, PyObject* b) {
+  return call_operand(function<kName, Reading::Function>(), a, b);
+}
+PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow">(a, b); }
+/// A number on the left is made a tensor of the other's kind.
+template <Name kName> PyObject* lifted(PyObject* a, PyObject* b) {
+  if (is_tensor(a)) return call_operand(function<kName>(), a, b);
+  return guarded([&]() -> PyObject* {
+    Scalar number;
+    if (!read_scalar(a, number)) Py_RETURN_NOTIMPLEMENTED;
+    nb::object left = owned(wrap(wrapped_number(number)));
+    return call_operand(function<kName>(), left.ptr(), b);
+  });
+}
+
+template <Name kName> PyObject* in_place(PyObject* a, PyObject* b) { return call_operand(function<kName>(), a, b); }
+PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
+
+template <Name kName> PyObject* unary(PyObject* self) { return call_function(function<kName>(), &self, 1, nullptr); }
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  switch (op) {
+    case Py_LT: return call_operand(function<"lt">(), a, b);
+    case Py_LE: return call_operand(function<"le">(), a, b);
+    case Py_EQ: return call_operand(function<"eq">(), a, b);
+    case Py_NE: return call_operand(function<"ne">(), a, b);
+    case Py_GT: return call_operand(function<"gt">(), a, b);
+    default: return call_operand(function<"ge">(), a, b);
+  }
+}
+
+// ---- conversions ----
+
+Scalar single_item(PyObject* self) {
+  const Tensor& t = tensor_of(self);
+  SymInt count = t.sym_numel();
+  if (!count.is_symbolic() && count.value() != 1) fail<ValueError>("only one element tensors can be converted to Python scalars");
+  static const Operator& item = get_operator("aten::item");
+  Value frame[1] = {Value::borrow(t)};
+  item.call(frame);
+  return frame[0].to_scalar();
+}
+
+int truth(PyObject* self) {
+  return guarded_int([&]() -> int {
+    const Tensor& t = tensor_of(self);
+    SymInt count = t.sym_numel();
+    if (count == 0) fail("Boolean value of Tensor with no values is ambiguous");
+    if (count != 1) fail("Boolean value of Tensor with more than one value is ambiguous");
+    return single_item(self).to_bool();
+  });
+}
+PyObject* as_int(PyObject* self) {
+  return guarded([&] {
+    Scalar value = single_item(self);
+    if (value.is_floating() && !value.is_symbolic()) return PyLong_FromDouble(value.to_double());
+    return PyLong_FromLongLong(value.to_int());
+  });
+}
+PyObject* as_float(PyObject* self) {
+  return guarded([&] { return PyFloat_FromDouble(single_item(self).to_double()); });
+}
+PyObject* as_index(PyObject* self) {
+  return guarded([&] {
+    const Tensor& t = tensor_of(self);
+    bool single = t.sym_numel().same(1) && is_integral(t.dtype(), true);
+    check<TypeError>(single, "only integer tensors of a single element can be converted to an index");
+    return PyLong_FromLongLong(single_item(self).to_int());
+  });
+}
+
+}  // namespace
+
+void add_number_slots(std::vector<PyType_Slot>& slots) {
+  std::initializer_list<PyType_Slot> own = {
+      slot(Py_nb_add, commutative<"add">),
+      slot(Py_nb_subtract, subtract),
+      slot(Py_nb_multiply, commutative<"mul">),
+      slot(Py_nb_true_divide, true_divide),
+      slot(Py_nb_floor_divide, either_side<"floor_divide">),
+      slot(Py_nb_remainder, either_side<"remainder">),
+      slot(Py_nb_power, power),
+      slot(Py_nb_matrix_multiply, either_side<"matmul">),
+      slot(Py_nb_and, commutative<"bitwise_and">),
+      slot(Py_nb_or, commutative<"bitwise_or">),
+      slot(Py_nb_xor, commutative<"bitwise_xor">),
+      slot(Py_nb_lshift, lifted<"__lshift__">),
+      slot(Py_nb_rshift, lifted<"__rshift__">),
+      slot(Py_nb_inplace_add, in_place<"add_">),
+      slot(Py_nb_inplace_subtract, in_place<"sub_">),
+      slot(Py_nb_inplace_multiply, in_place<"mul_">),
+      slot(Py_nb_inplace_true_divide, in_place<"div_">),
+      slot(Py_nb_inplace_floor_divide, in_place<"floor_divide_">),
+      slot(Py_nb_inplace_remainder, in_place<"remainder_">),
+      slot(Py_nb_inplace_power, in_place_power),
+      slot(Py_nb_inplace_and, in_place<"bitwise_and_">),
+      slot(Py_nb_inplace_or, in_place<"bitwise_or_">),
+      slot(Py_nb_inplace_xor, in_place<"bitwise_xor_">),
+      slot(Py_nb_negative, unary<"neg">),
+      slot(Py_nb_positive, unary<"positive">),
+      slot(Py_nb_absolute, unary<"abs">),
+      slot(Py_nb_invert, unary<"bitwise_not">),
+      slot(Py_nb_bool, truth),
+      slot(Py_nb_int, as_int),
+      slot(Py_nb_float, as_float),
+      slot(Py_nb_index, as_index),
+      slot(Py_tp_richcompare, compare),
+  };
+  slots.insert(slots.end(), own);
+}
+
+}  // namespace umbra::python

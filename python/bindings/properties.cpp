@@ -1,0 +1,262 @@
+// Tensor's attributes and the methods that tell of its metadata and memory.
+#include "properties.h"
+
+#include <unordered_set>
+
+#include "autograd.h"
+#include "call.h"
+#include "construct.h"
+#include "conversions.h"
+#include "functions.h"
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+template <class F> PyObject* property(PyObject* self, F&& body) {
+  return guarded([&] { return body(tensor_of(self)); });
+}
+
+// ---- attributes ----
+
+PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()); }
+PyObject* get_device(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(t.device()); });
+}
+PyObject* get_layout(PyObject*, void*) { return wrap(Layout::Strided); }
+PyObject* get_shape(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap_size(t.sym_sizes()); });
+}
+PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* get_item_size(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
+PyObject* get_nbytes(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(t.sym_numel() * SymInt(t.item_size())); });
+}
+PyObject* get_version(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).version()); }
+PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
+PyObject* get_base(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(Tensor(t.impl()->view_base())); });
+}
+PyObject* get_names(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    PyObject* names = checked(PyTuple_New(t.dim()));
+    for (int64_t i = 0; i < t.dim(); ++i) PyTuple_SET_ITEM(names, i, Py_NewRef(Py_None));
+    return names;
+  });
+}
+template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
+  return PyBool_FromLong(tensor_of(self).device().type == kType);
+}
+PyObject* always_false(PyObject*, void*) { return Py_NewRef(Py_False); }
+PyObject* always_none(PyObject*, void*) { return Py_NewRef(Py_None); }
+
+PyObject* get_real(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(call<"aten::real">(t)); });
+}
+PyObject* get_imag(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    check(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
+    return wrap(call<"aten::imag">(t));
+  });
+}
+Tensor adjoint(const Tensor& t, Tensor transposed) { return t.is_complex() ? call<"aten::conj">(transposed) : transposed; }
+PyObject* get_T(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(call<"aten::numpy_T">(t)); });
+}
+PyObject* get_mT(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(call<"aten::mT">(t)); });
+}
+PyObject* get_H(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(), "-D tensor.");
+    return wrap(adjoint(t, t.dim() == 0 ? t : call<"aten::transpose.int">(t, int64_t{0}, int64_t{1})));
+  });
+}
+PyObject* get_mH(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) { return wrap(adjoint(t, call<"aten::mT">(t))); });
+}
+
+PyGetSetDef get(const char* name, getter function) { return {name, function, nullptr, nullptr, nullptr}; }
+
+// ---- methods ----
+
+/// size(), size(dim), size(dim=1): a whole list, or one of its entries.
+template <class All, class One>
+PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywords, const char* name, All&& all, One&& one) {
+  Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+  if (given == 0 || args[0] == Py_None) return all();
+  SymInt dim;
+  check<TypeError>(given == 1, name, "() takes at most 1 argument (", given, " given)");
+  if (!read_int(args[0], dim))
+    fail<TypeError>(name, "(): argument 'dim' (position 1) must be int, not ", short_type_name(Py_TYPE(args[0])));
+  return wrap(one(dim.guard_int()));
+}
+PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return property(self, [&](const Tensor& t) {
+    return list_or_entry(args, count, keywords, "size", [&] { return wrap_size(t.sym_sizes()); },
+                         [&](int64_t d) { return t.sym_size(d); });
+  });
+}
+PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return property(self, [&](const Tensor& t) {
+    return list_or_entry(args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
+                         [&](int64_t d) { return t.sym_stride(d); });
+  });
+}
+PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
+PyObject* numel(PyObject* self, PyObject*) {
+  return property(self, [](const Tensor& t) { return wrap(t.sym_numel()); });
+}
+PyObject* storage_offset(PyObject* self, PyObject*) {
+  return property(self, [](const Tensor& t) { return wrap(t.sym_storage_offset()); });
+}
+PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
+PyObject* data_ptr(PyObject* self, PyObject*) {
+  return property(self, [](const Tensor& t) {
+    if (t.storage() && !t.storage()->has_data() && t.is_meta()) return PyLong_FromLong(0);
+    check(t.storage() && t.storage()->has_data(), "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
+          "using torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. To fix this, please wrap "
+          "the custom kernel into an opaque custom op.");
+    return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
+  });
+}
+PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
+  return property(self, [&](const Tensor& t) {
+    Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
+    MemoryFormat format = MemoryFormat::Contiguous;
+    if (given > 0) {
+      check<TypeError>(Py_TYPE(args[0]) == g_memory_format_type, "is_contiguous(): argument 'memory_format' must be "
+                       "torch.memory_format, not ", short_type_name(Py_TYPE(args[0])));
+      format = static_cast<MemoryFormat>(constant_of(args[0]));
+    }
+    return PyBool_FromLong(t.is_contiguous(format));
+  });
+}
+template <class F> PyObject* flag(PyObject* self, F&& body) {
+  return property(self, [&](const Tensor& t) { return PyBool_FromLong(body(t)); });
+}
+PyObject* is_floating_point(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_floating_point(); });
+}
+PyObject* is_complex_tensor(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_complex(); });
+}
+PyObject* is_conj(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_conj(); });
+}
+PyObject* is_neg(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_neg(); });
+}
+PyObject* is_inference(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.impl()->is_inference(); });
+}
+PyObject* is_view(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_view(); });
+}
+PyObject* is_dense(PyObject* self, PyObject*) {
+  return flag(self, [](const Tensor& t) { return t.is_non_overlapping_and_dense(); });
+}
+PyObject* get_device_index(PyObject* self, PyObject*) { return PyLong_FromLong(tensor_of(self).device().index); }
+PyObject* no(PyObject*, PyObject*) { return Py_NewRef(Py_False); }
+
+PyObject* item(PyObject* self, PyObject*) {
+  return property(self, [](const Tensor& t) {
+    if (!t.sym_numel().is_symbolic())
+      check(t.sym_numel().value() == 1, "a Tensor with ", t.sym_numel(), " elements cannot be converted to Scalar");
+    return wrap(call_value<"aten::item">(t));
+  });
+}
+PyObject* tolist(PyObject* self, PyObject*) {
+  return property(self, [](const Tensor& t) { return to_list(t); });
+}
+PyObject* numpy(PyObject* self, PyObject*, PyObject* kwargs) {
+  return property(self, [&](const Tensor& t) {
+    PyObject* force = kwargs ? PyDict_GetItemString(kwargs, "force") : nullptr;
+    if (!force || PyObject_IsTrue(force) != 1) return to_numpy(t);
+    Tensor plain = call<"aten::resolve_neg">(call<"aten::resolve_conj">(call<"aten::detach">(t)));
+    return to_numpy(call<"aten::to.dtype_layout">(plain, plain.dtype(), Layout::Strided, Device()));
+  });
+}
+
+PyObject* repr(PyObject* self) {
+  // A subclass may say what stands before the parenthesis; the rest is the tensor's.
+  return guarded([&] {
+    nb::object text = nb::module_::import_("umbra._tensor_str").attr("_str")(nb::handle(self));
+    return text.release().ptr();
+  });
+}
+
+template <class F> PyMethodDef plain(const char* name, F* function) { return {name, function, METH_NOARGS, nullptr}; }
+template <class F> PyMethodDef fast(const char* name, F* function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+}
+
+std::vector<PyMethodDef> own_methods() {
+  std::vector<PyMethodDef> methods = {
+      fast("size", size), fast("stride", stride), plain("dim", dim), plain("ndimension", dim), plain("numel", numel),
+      plain("nelement", numel), plain("storage_offset", storage_offset), plain("element_size", element_size),
+      plain("data_ptr", data_ptr), fast("is_contiguous", is_contiguous), plain("is_floating_point", is_floating_point),
+      plain("is_complex", is_complex_tensor), plain("is_conj", is_conj), plain("is_neg", is_neg),
+      plain("is_inference", is_inference), plain("_is_view", is_view), plain("is_non_overlapping_and_dense", is_dense),
+      plain("get_device", get_device_index), plain("is_pinned", no), plain("is_shared", no), plain("_is_zerotensor", no),
+      plain("item", item), plain("tolist", tolist),
+      {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy)), METH_VARARGS | METH_KEYWORDS, nullptr},
+  };
+  add_conversion_methods(methods);
+  methods.push_back({nullptr, nullptr, 0, nullptr});
+  return methods;
+}
+
+std::vector<PyGetSetDef> own_properties() {
+  std::vector<PyGetSetDef> properties = {
+          get("dtype", get_dtype), get("device", get_device), get("layout", get_layout), get("shape", get_shape),
+          get("ndim", get_ndim), get("itemsize", get_item_size), get("nbytes", get_nbytes), get("_version", get_version),
+          get("_cdata", get_cdata), get("_base", get_base), get("names", get_names), get("real", get_real),
+          get("imag", get_imag), get("T", get_T), get("mT", get_mT), get("H", get_H), get("mH", get_mH),
+          get("is_cpu", is_on<DeviceType::CPU>), get("is_cuda", is_on<DeviceType::CUDA>),
+          get("is_meta", is_on<DeviceType::Meta>), get("is_mps", is_on<DeviceType::MPS>),
+          get("is_xpu", is_on<DeviceType::XPU>), get("is_sparse", always_false), get("is_sparse_csr", always_false),
+          get("is_mkldnn", always_false), get("is_quantized", always_false), get("is_nested", always_false),
+          get("name", always_none),
+          {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}};
+  add_autograd_properties(properties);
+  properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
+  return properties;
+}
+
+}  // namespace
+
+void add_tensor_slots(std::vector<PyType_Slot>& slots) {
+  static std::vector<PyMethodDef> methods = own_methods();
+  static std::vector<PyGetSetDef> properties = own_properties();
+  slots.push_back({Py_tp_methods, methods.data()});
+  slots.push_back({Py_tp_getset, properties.data()});
+  slots.push_back(slot(Py_tp_repr, repr));
+  add_number_slots(slots);
+  add_index_slots(slots);
+}
+
+void add_operator_methods() {
+  auto* type = reinterpret_cast<PyObject*>(g_tensor_type);
+  std::unordered_set<std::string> done;
+  for (const Operator* op : all_operators()) {
+    const Schema& schema = op->schema();
+    if (schema.space != "aten" || schema.arguments.empty() || op->has_out()) continue;
+    const SchemaArgument& self = schema.arguments[0];
+    if (self.name != "self" || !self.type.is_tensor() || !done.insert(schema.name).second) continue;
+    nb::object name = make_text(schema.name);
+    if (PyDict_Contains(g_tensor_type->tp_dict, name.ptr()) == 1) continue;  // the class has one of its own
+    nb::object method = nb::steal(make_function("aten::" + schema.name, Reading::Method));
+    checked(PyObject_SetAttr(type, name.ptr(), method.ptr()));
+  }
+}
+
+void bind_properties(nb::module_& m) {
+  add_operator_methods();
+  m.def("_set_conj", [](const Tensor& t, bool value) { t.impl()->set_conj(value); });
+  m.def("_set_neg", [](const Tensor& t, bool value) { t.impl()->set_neg(value); });
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,255 @@
+#include "signatures.h"
+
+#include <algorithm>
+
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+using Base = SchemaType::Base;
+
+bool is_int(const SchemaType& t) { return !t.list && (t.base == Base::Int || t.base == Base::SymInt); }
+bool is_int_list(const SchemaType& t) { return t.list && (t.base == Base::Int || t.base == Base::SymInt); }
+
+/// Whether a parameter of type `a` has to be tried after one of type `b`: it takes what the other takes, and more.
+bool is_wider(const SchemaType& a, const SchemaType& b) {
+  if (!a.list && a.base == Base::Scalar && b.is_tensor()) return true;
+  if (is_int_list(a) && is_int(b)) return true;
+  if (a.is_tensor_list() && b.list && b.base != Base::Tensor) return true;
+  return is_int(a) && b.is_tensor();
+}
+
+bool comes_after(const Matcher& a, const Matcher& b) {
+  const auto &x = a.op().schema().arguments, &y = b.op().schema().arguments;
+  bool wider = false;
+  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
+    if (x[i].keyword_only || y[i].keyword_only) break;
+    if (x[i].type.base == y[i].type.base && x[i].type.list == y[i].type.list) continue;
+    if (!is_wider(x[i].type, y[i].type)) return false;
+    wider = true;
+  }
+  return wider;
+}
+
+std::string type_text(const SchemaType& type) {
+  if (type.list) {
+    if (is_int_list(type)) return "tuple of ints";
+    if (type.base == Base::Tensor) return "tuple of Tensors";
+    if (type.base == Base::Float) return "tuple of floats";
+    if (type.base == Base::Bool) return "tuple of bools";
+    return "tuple of Scalars";
+  }
+  switch (type.base) {
+    case Base::Tensor: return "Tensor";
+    case Base::Int:
+    case Base::SymInt: return "int";
+    case Base::Float:
+    case Base::SymFloat: return "float";
+    case Base::Bool:
+    case Base::SymBool: return "bool";
+    case Base::Scalar: return "Number";
+    case Base::Complex: return "complex";
+    case Base::String: return "str";
+    case Base::Device: return "torch.device";
+    case Base::DType: return "torch.dtype";
+    case Base::Layout: return "torch.layout";
+    case Base::MemoryFormat: return "torch.memory_format";
+    case Base::Generator: return "torch.Generator";
+    default: return "object";
+  }
+}
+
+std::string argument_type(PyObject* object) {
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    bool tuple = PyTuple_Check(object);
+    std::string inner;
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      inner += (i ? ", " : "") + argument_type(PySequence_Fast_GET_ITEM(object, i));
+    if (Py_TYPE(object) == g_size_type) return "torch.Size";
+    return (tuple ? "tuple of (" : "list of [") + inner + (tuple ? ")" : "]");
+  }
+  if (Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_device_type || Py_TYPE(object) == g_layout_type ||
+      Py_TYPE(object) == g_memory_format_type)
+    return "torch." + short_type_name(Py_TYPE(object));
+  return short_type_name(Py_TYPE(object));
+}
+
+std::string given_text(const CallArguments& call, Reading reading) {
+  std::string out;
+  for (size_t i = reading == Reading::Method ? 1 : 0; i < call.positional; ++i)
+    out += (out.empty() ? "" : ", ") + argument_type(call.values[i]);
+  for (size_t k = 0; k < call.keyword_count(); ++k)
+    out += (out.empty() ? "" : ", ") + std::string(text_of(call.keyword(k))) + "=" + argument_type(call.keyword_value(k));
+  return "(" + out + ")";
+}
+
+[[noreturn]] void fail_single(const std::string& name, Reading reading, const Matcher& matcher, const CallArguments& call,
+                              const Mismatch& why) {
+  size_t skipped = reading == Reading::Method ? 1 : 0;
+  switch (why.reason) {
+    case Mismatch::Reason::TooMany: {
+      size_t takes = matcher.positional_count() - skipped;
+      fail<TypeError>(name, "() takes ", takes, " positional argument", takes == 1 ? "" : "s", " but ",
+                      call.positional - skipped, call.positional - skipped == 1 ? " was" : " were", " given");
+    }
+    case Mismatch::Reason::UnknownKeyword:
+      fail<TypeError>(name, "() got an unexpected keyword argument '", std::string(text_of(why.object)), "'");
+    case Mismatch::Reason::Duplicate:
+      fail<TypeError>(name, "() got multiple values for argument '", matcher.parameter_name(why.parameter, reading), "'");
+    case Mismatch::Reason::Missing: {
+      std::string missing;
+      size_t count = 0;
+      const auto& arguments = matcher.op().schema().arguments;
+      for (size_t i = why.parameter; i < arguments.size(); ++i) {
+        if (arguments[i].default_value || arguments[i].is_out()) continue;
+        missing += (count++ ? ", \"" : "\"") + matcher.parameter_name(i, reading) + "\"";
+      }
+      fail<TypeError>(name, "() missing ", count, " required positional arguments: ", missing);
+    }
+    default: break;
+  }
+  const SchemaArgument& a = matcher.op().schema().arguments[why.parameter];
+  std::string position = why.parameter < call.positional ? concat(" (position ", why.parameter + 1 - skipped, ")") : "";
+  fail<TypeError>(name, "(): argument '", matcher.parameter_name(why.parameter, reading), "'", position, " must be ",
+                  type_text(a.type), ", not ", argument_type(why.object));
+}
+
+/// Whether `out` is the same signature with an out argument more.
+bool is_out_of(const Matcher& out, const Matcher& plain) { return out.op().functional() == &plain.op(); }
+
+}  // namespace
+
+void sort_overloads(std::vector<const Matcher*>& overloads) {
+  std::vector<const Matcher*> sorted;
+  std::vector<bool> done(overloads.size());
+  while (sorted.size() < overloads.size()) {
+    for (size_t i = 0; i < overloads.size(); ++i) {
+      if (done[i]) continue;
+      bool ready = true;
+      for (size_t j = 0; j < overloads.size(); ++j)
+        if (!done[j] && j != i && comes_after(*overloads[i], *overloads[j]) && !comes_after(*overloads[j], *overloads[i]))
+          ready = false;
+      if (!ready) continue;
+      sorted.push_back(overloads[i]);
+      done[i] = true;
+      break;
+    }
+  }
+  overloads = std::move(sorted);
+}
+
+std::string signature_text(const Matcher& matcher, Reading reading, bool with_out) {
+  std::string out = "(";
+  bool first = true, starred = false;
+  const auto& arguments = matcher.op().schema().arguments;
+  auto separate = [&] { out += std::exchange(first, false) ? "" : ", "; };
+  auto star = [&] {
+    if (std::exchange(starred, true)) return;
+    separate();
+    out += "*";
+  };
+  for (size_t i = reading == Reading::Method ? 1 : 0; i < arguments.size(); ++i) {
+    const SchemaArgument& a = arguments[i];
+    if (a.is_out()) continue;
+    if (a.keyword_only) star();
+    separate();
+    out += type_text(a.type) + " " + matcher.parameter_name(i, reading);
+    if (a.default_value) out += " = " + to_string(*a.default_value);
+  }
+  if (with_out) {
+    star();
+    separate();
+    out += "Tensor out = None";
+  }
+  return out + ")";
+}
+
+void fail_no_signature(const std::string& name, Reading reading, const std::vector<const Matcher*>& plain,
+                       const std::vector<const Matcher*>& out, const CallArguments& call) {
+  const std::vector<const Matcher*>& shown = plain.empty() ? out : plain;
+  check<TypeError>(!shown.empty(), "no function named '", name, "'");
+  if (shown.size() == 1) {
+    Scratch scratch;
+    const Matcher* matcher = shown[0];
+    Frame frame(matcher->op());
+    Mismatch why;
+    if (!matcher->read(call, reading, frame.data(), scratch, why)) fail_single(name, reading, *matcher, call, why);
+  }
+  auto text = [&](const Matcher& m) {
+    bool with_out = std::any_of(out.begin(), out.end(), [&](const Matcher* o) { return is_out_of(*o, m); });
+    return signature_text(m, reading, with_out && reading == Reading::Function);
+  };
+  std::string message = name + "() received an invalid combination of arguments - got " + given_text(call, reading);
+  if (shown.size() == 1) fail<TypeError>(message, ", but expected ", text(*shown[0]));
+  message += ", but expected one of:\n";
+  for (const Matcher* m : shown) message += " * " + text(*m) + "\n";
+  fail<TypeError>(message);
+}
+
+std::string jit_type_text(const SchemaType& type) {
+  std::string base;
+  switch (type.base) {
+    case Base::Scalar: base = "number"; break;
+    case Base::DType:
+    case Base::Layout:
+    case Base::MemoryFormat: base = "int"; break;
+    default: {
+      SchemaType plain = type;
+      plain.list = plain.optional = plain.element_optional = false;
+      base = to_string(plain);
+    }
+  }
+  if (type.list) base = "List[" + (type.element_optional ? "Optional[" + base + "]" : base) + "]";
+  return type.optional ? "Optional[" + base + "]" : base;
+}
+
+namespace {
+
+std::string schema_message(const Operator& op, const CallArguments& call, const Mismatch& why) {
+  const Schema& schema = op.schema();
+  std::string name = schema.space + "::" + schema.name;
+  std::string declaration = " Declaration: " + to_string(schema);
+  switch (why.reason) {
+    case Mismatch::Reason::TooMany:
+      return concat(name, "() expected at most ", schema.arguments.size(), " argument(s) but received ", call.positional,
+                    " argument(s).", declaration);
+    case Mismatch::Reason::UnknownKeyword:
+      return concat("Unknown keyword argument '", std::string(text_of(why.object)), "' for operator '", name, "'. Schema: ",
+                    to_string(schema));
+    case Mismatch::Reason::Duplicate:
+      return concat("Argument '", schema.arguments[why.parameter].name,
+                    "' specified both as positional and keyword argument. Schema: ", to_string(schema));
+    case Mismatch::Reason::Missing:
+      return concat(name, "() is missing value for argument '", schema.arguments[why.parameter].name, "'.", declaration);
+    default: break;
+  }
+  const SchemaArgument& a = schema.arguments[why.parameter];
+  std::string message = concat(name, "() Expected a value of type '", jit_type_text(a.type), "' for argument '", a.name,
+                               "' but instead found type '", short_type_name(Py_TYPE(why.object)), "'.\n");
+  if (why.parameter < call.positional) message += concat("Position: ", why.parameter, "\n");
+  return message + concat("Value: ", repr_of(why.object), "\nDeclaration: ", to_string(schema),
+                          "\nCast error details: Unable to cast ", str_of(why.object), " to ", jit_type_text(a.type));
+}
+
+}  // namespace
+
+void fail_schema(const Operator& op, const CallArguments& call, const Mismatch& why) { fail(schema_message(op, call, why)); }
+
+void fail_no_schema(const std::string& name, const std::vector<const Matcher*>& overloads, const CallArguments& call) {
+  check(!overloads.empty(), "no operator named '", name, "'");
+  std::string message = "Overloaded torch operator invoked from Python failed to match any schema:\n";
+  for (const Matcher* matcher : overloads) {
+    Scratch scratch;
+    Frame frame(matcher->op());
+    Mismatch why;
+    if (matcher->read(call, Reading::Operator, frame.data(), scratch, why)) continue;
+    if (overloads.size() == 1) fail_schema(matcher->op(), call, why);
+    message += schema_message(matcher->op(), call, why) + "\n\n";
+  }
+  fail(message);
+}
+
+}  // namespace umbra::python

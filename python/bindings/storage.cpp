@@ -1,0 +1,104 @@
+// UntypedStorage: the memory behind tensors as Python sees it, and its bytes through the buffer protocol.
+
+#include "construct.h"
+#include "tensor_type.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+// ---- the buffer of a storage ----
+
+struct PyStorageBuffer {
+  PyObject_HEAD
+  StorageImpl* storage;
+};
+PyTypeObject* g_buffer_type;
+
+void deallocate_buffer(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  reinterpret_cast<PyStorageBuffer*>(self)->storage->release();
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+int get_buffer(PyObject* self, Py_buffer* view, int flags) {
+  StorageImpl* storage = reinterpret_cast<PyStorageBuffer*>(self)->storage;
+  return PyBuffer_FillInfo(view, self, storage->data(), storage->bytes().guard_int(), /*readonly=*/0, flags);
+}
+
+/// The Python class.
+struct StorageObject {
+  Storage storage;
+};
+
+int64_t bytes_of(const StorageObject& s) { return s.storage->bytes().guard_int(); }
+
+std::string describe(const StorageObject& s) {
+  std::string out;
+  if (s.storage->has_data()) {
+    auto* data = static_cast<const uint8_t*>(s.storage->data());
+    int64_t shown = std::min<int64_t>(bytes_of(s), 1000);
+    for (int64_t i = 0; i < shown; ++i) out += " " + std::to_string(data[i]) + "\n";
+    if (shown < bytes_of(s)) out += " ...\n";
+  } else {
+    out = "...\n";
+  }
+  return out + concat("[torch.storage.UntypedStorage(device=", s.storage->device(), ") of size ", s.storage->bytes(), "]");
+}
+
+}  // namespace
+
+PyObject* storage_buffer(const Storage& storage) {
+  auto* self = PyObject_New(PyStorageBuffer, g_buffer_type);
+  if (!self) throw nb::python_error();
+  self->storage = storage.get();
+  self->storage->retain();
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void bind_storage(nb::module_& m) {
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate_buffer)},
+                         {Py_bf_getbuffer, reinterpret_cast<void*>(get_buffer)},
+                         {0, nullptr}};
+  PyType_Spec spec = {"umbra._C.StorageBuffer", sizeof(PyStorageBuffer), 0,
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  g_buffer_type = add_type(m.ptr(), spec);
+
+  nb::class_<StorageObject>(m, "UntypedStorage")
+      .def("__init__", [](StorageObject* self, int64_t bytes) { new (self) StorageObject{StorageImpl::allocate(bytes)}; },
+           nb::arg("size") = 0)
+      .def("data_ptr", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage->data()); })
+      .def("nbytes", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
+      .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
+      .def("__len__", &bytes_of)
+      .def("element_size", [](const StorageObject&) { return 1; })
+      .def("resizable", [](const StorageObject& s) { return s.storage->resizable(); })
+      .def("resize_",
+           [](StorageObject& s, int64_t bytes) -> StorageObject& {
+             s.storage->resize(bytes);
+             return s;
+           }, nb::rv_policy::none)
+      .def_prop_ro("device", [](const StorageObject& s) { return s.storage->device(); })
+      .def_prop_ro("_cdata", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
+      .def("__eq__", [](const StorageObject& a, const StorageObject& b) { return a.storage == b.storage; })
+      .def("__hash__", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
+      .def("__getitem__",
+           [](const StorageObject& s, int64_t i) {
+             int64_t n = bytes_of(s);
+             check<IndexError>(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
+             return static_cast<const uint8_t*>(s.storage->data())[i < 0 ? i + n : i];
+           })
+      .def("_buffer", [](const StorageObject& s) { return nb::steal(storage_buffer(s.storage)); })
+      .def("__repr__", &describe);
+  m.def("_untyped_storage", [](const Tensor& t) { return StorageObject{t.storage()}; });
+  m.def("_storage_id", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.storage().get()); });
+  m.def("_is_alias_of", [](const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); });
+  m.def("_set_storage", [](const Tensor& t, const StorageObject& s, int64_t offset, const std::vector<int64_t>& sizes,
+                           const std::vector<int64_t>& strides) {
+    t.impl()->set_storage(s.storage);
+    t.impl()->set_geometry(as_sym(sizes), as_sym(strides), offset);
+  });
+}
+
+}  // namespace umbra::python

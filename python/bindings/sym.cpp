@@ -1,0 +1,330 @@
+// SymInt, SymFloat and SymBool in Python: arithmetic gives expressions, a question for a value (bool, int, an index) leaves a guard.
+#include <cmath>
+#include <optional>
+
+#include "tensor_type.h"
+#include "umbra/sym/expression.h"
+#include "umbra/sym/shape_env.h"
+#include "values.h"
+
+namespace umbra::python {
+
+PyTypeObject* g_sym_int_type;
+PyTypeObject* g_sym_float_type;
+PyTypeObject* g_sym_bool_type;
+
+namespace {
+
+PyObject* make(PyTypeObject* type, const SymNode* node) {
+  auto* self = PyObject_New(PySym, type);
+  if (!self) throw nb::python_error();
+  self->node = node;
+  self->owner = &static_cast<const sym::Expression*>(node)->env();
+  self->owner->retain();
+  return reinterpret_cast<PyObject*>(self);
+}
+
+void deallocate(PyObject* self) {
+  PyTypeObject* type = Py_TYPE(self);
+  reinterpret_cast<PySym*>(self)->owner->release();
+  PyObject_Free(self);
+  Py_DECREF(type);
+}
+
+/// An operand: an integer or a float, symbolic or not.
+struct Operand {
+  bool is_float = false;
+  SymInt integer = 0;
+  SymFloat real;
+  SymFloat as_float() const { return is_float ? real : sym_float(integer); }
+};
+
+SymInt bool_as_int(const SymBool& value) { return value.guard_bool() ? 1 : 0; }
+
+bool read_operand(PyObject* object, Operand& out) {
+  if (is_sym_int(object)) out.integer = sym_int_of(object);
+  else if (is_sym_float(object)) out.is_float = true, out.real = SymFloat(node_of(object));
+  else if (is_sym_bool(object)) out.integer = bool_as_int(SymBool(node_of(object)));
+  else if (PyFloat_Check(object)) out.is_float = true, out.real = SymFloat(PyFloat_AS_DOUBLE(object));
+  else if (is_tensor(object)) return false;
+  else return read_int(object, out.integer);
+  return true;
+}
+
+template <class F> PyObject* with_operands(PyObject* a, PyObject* b, F&& body) {
+  return guarded([&]() -> PyObject* {
+    Operand x, y;
+    if (!read_operand(a, x) || !read_operand(b, y)) Py_RETURN_NOTIMPLEMENTED;
+    return body(x, y);
+  });
+}
+
+void check_divisor(const Operand& y, const char* what) {
+  bool zero = y.is_float ? !y.real.is_symbolic() && y.real.value() == 0 : y.integer.same(0);
+  if (!zero) return;
+  PyErr_SetString(PyExc_ZeroDivisionError, what);
+  throw nb::python_error();
+}
+
+template <SymOp kOp> PyObject* arithmetic(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    if (x.is_float || y.is_float) return wrap(sym_float_binary(kOp, x.as_float(), y.as_float()));
+    if constexpr (kOp == SymOp::Add) return wrap(x.integer + y.integer);
+    else if constexpr (kOp == SymOp::Sub) return wrap(x.integer - y.integer);
+    else return wrap(x.integer * y.integer);
+  });
+}
+
+PyObject* true_divide(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    check_divisor(y, "division by zero");
+    if (x.is_float || y.is_float) return wrap(sym_float_binary(SymOp::TrueDiv, x.as_float(), y.as_float()));
+    return wrap(sym_true_divide(x.integer, y.integer));
+  });
+}
+
+PyObject* floor_divide(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    check_divisor(y, "integer division or modulo by zero");
+    if (!x.is_float && !y.is_float) return wrap(x.integer / y.integer);
+    SymFloat quotient = sym_float_binary(SymOp::TrueDiv, x.as_float(), y.as_float());
+    return wrap(sym_float(sym_round(SymOp::Floor, quotient)));
+  });
+}
+
+PyObject* remainder(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    check_divisor(y, "integer division or modulo by zero");
+    if (!x.is_float && !y.is_float) return wrap(x.integer % y.integer);
+    return wrap(sym_float_binary(SymOp::Mod, x.as_float(), y.as_float()));
+  });
+}
+
+PyObject* power(PyObject* a, PyObject* b, PyObject*) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) {
+    bool natural = !x.is_float && !y.is_float && (y.integer.is_symbolic() || y.integer.value() >= 0);
+    if (natural) return wrap(sym_pow(x.integer, y.integer));
+    return wrap(sym_float_binary(SymOp::Pow, x.as_float(), y.as_float()));
+  });
+}
+
+PyObject* negative(PyObject* self) {
+  return guarded([&] {
+    if (is_sym_float(self)) return wrap(sym_float_binary(SymOp::Sub, SymFloat(0.0), SymFloat(node_of(self))));
+    return wrap(-sym_int_of(self));
+  });
+}
+PyObject* positive(PyObject* self) { return Py_NewRef(self); }
+PyObject* absolute(PyObject* self) {
+  return guarded([&] {
+    if (is_sym_float(self)) {
+      SymFloat value(node_of(self));
+      bool below = sym_float_compare(SymOp::Lt, value, SymFloat(0.0)).guard_bool();
+      return below ? wrap(sym_float_binary(SymOp::Sub, SymFloat(0.0), value)) : Py_NewRef(self);
+    }
+    SymInt value = sym_int_of(self);
+    return wrap(sym_max(value, -value));
+  });
+}
+
+SymOp relation(int op) {
+  constexpr SymOp kOps[] = {SymOp::Lt, SymOp::Le, SymOp::Eq, SymOp::Ne, SymOp::Gt, SymOp::Ge};
+  return kOps[op];
+}
+
+PyObject* compare(PyObject* a, PyObject* b, int op) {
+  return with_operands(a, b, [op](const Operand& x, const Operand& y) {
+    if (x.is_float || y.is_float) return wrap(sym_float_compare(relation(op), x.as_float(), y.as_float()));
+    switch (op) {
+      case Py_LT: return wrap(sym_lt(x.integer, y.integer));
+      case Py_LE: return wrap(sym_le(x.integer, y.integer));
+      case Py_EQ: return wrap(sym_eq(x.integer, y.integer));
+      case Py_NE: return wrap(sym_ne(x.integer, y.integer));
+      case Py_GT: return wrap(sym_gt(x.integer, y.integer));
+      default: return wrap(sym_ge(x.integer, y.integer));
+    }
+  });
+}
+
+int truth(PyObject* self) {
+  return guarded_int([&]() -> int {
+    if (is_sym_bool(self)) return node_of(self)->guard_bool();
+    if (is_sym_float(self)) return sym_float_compare(SymOp::Ne, SymFloat(node_of(self)), SymFloat(0.0)).guard_bool();
+    return sym_ne(sym_int_of(self), 0).guard_bool();
+  });
+}
+
+PyObject* as_int(PyObject* self) {
+  return guarded([&] {
+    if (is_sym_float(self)) return PyLong_FromLongLong(sym_round(SymOp::Trunc, SymFloat(node_of(self))).guard_int());
+    return PyLong_FromLongLong(node_of(self)->guard_int());
+  });
+}
+PyObject* as_float(PyObject* self) {
+  return guarded([&] {
+    double v = is_sym_float(self) ? node_of(self)->guard_float() : static_cast<double>(node_of(self)->guard_int());
+    return PyFloat_FromDouble(v);
+  });
+}
+template <SymOp kOp> PyObject* round_float(PyObject* self, PyObject*) {
+  return guarded([&] { return is_sym_int(self) ? Py_NewRef(self) : wrap(sym_round(kOp, SymFloat(node_of(self)))); });
+}
+
+PyObject* repr(PyObject* self) {
+  return guarded([&] { return make_text(node_of(self)->to_string()).release().ptr(); });
+}
+Py_hash_t no_hash(PyObject* self) {
+  PyErr_Format(PyExc_TypeError, "unhashable type: non-nested %s", short_type_name(Py_TYPE(self)).c_str());
+  return -1;
+}
+// Two equal booleans are one expression, so its place is its hash.
+Py_hash_t hash_bool(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(node_of(self)) >> 4); }
+
+// ---- SymBool ----
+
+std::optional<SymBool> read_bool(PyObject* object) {
+  if (is_sym_bool(object)) return SymBool(node_of(object));
+  if (PyBool_Check(object)) return SymBool(object == Py_True);
+  return std::nullopt;
+}
+template <class F> PyObject* with_bools(PyObject* a, PyObject* b, F&& body) {
+  return guarded([&]() -> PyObject* {
+    auto x = read_bool(a), y = read_bool(b);
+    if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
+    return wrap(body(*x, *y));
+  });
+}
+PyObject* bool_and(PyObject* a, PyObject* b) { return with_bools(a, b, sym_and); }
+PyObject* bool_or(PyObject* a, PyObject* b) { return with_bools(a, b, sym_or); }
+PyObject* bool_not(PyObject* self) {
+  return guarded([&] { return wrap(sym_not(SymBool(node_of(self)))); });
+}
+PyObject* bool_compare(PyObject* a, PyObject* b, int op) {
+  if (op != Py_EQ && op != Py_NE) return compare(a, b, op);
+  return with_bools(a, b, [op](const SymBool& x, const SymBool& y) {
+    SymBool same = sym_or(sym_and(x, y), sym_and(sym_not(x), sym_not(y)));
+    return op == Py_EQ ? same : sym_not(same);
+  });
+}
+PyObject* bool_as_index(PyObject* self) {
+  return guarded([&] { return PyLong_FromLong(node_of(self)->guard_bool()); });
+}
+
+PyMethodDef g_number_methods[] = {
+    {"__floor__", round_float<SymOp::Floor>, METH_NOARGS, nullptr},
+    {"__ceil__", round_float<SymOp::Ceil>, METH_NOARGS, nullptr},
+    {"__trunc__", round_float<SymOp::Trunc>, METH_NOARGS, nullptr},
+    {nullptr, nullptr, 0, nullptr},
+};
+
+template <class F> PyType_Slot slot(int id, F* function) { return {id, reinterpret_cast<void*>(function)}; }
+
+void bind_numbers(nb::module_& m) {
+  PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
+                         slot(Py_tp_repr, repr),
+                         slot(Py_tp_hash, no_hash),
+                         slot(Py_tp_richcompare, compare),
+                         {Py_tp_methods, g_number_methods},
+                         slot(Py_nb_add, arithmetic<SymOp::Add>),
+                         slot(Py_nb_subtract, arithmetic<SymOp::Sub>),
+                         slot(Py_nb_multiply, arithmetic<SymOp::Mul>),
+                         slot(Py_nb_true_divide, true_divide),
+                         slot(Py_nb_floor_divide, floor_divide),
+                         slot(Py_nb_remainder, remainder),
+                         slot(Py_nb_power, power),
+                         slot(Py_nb_negative, negative),
+                         slot(Py_nb_positive, positive),
+                         slot(Py_nb_absolute, absolute),
+                         slot(Py_nb_bool, truth),
+                         slot(Py_nb_int, as_int),
+                         slot(Py_nb_float, as_float),
+                         slot(Py_nb_index, as_int),
+                         {0, nullptr}};
+  unsigned flags = Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION;
+  PyType_Spec int_spec = {"umbra.SymInt", sizeof(PySym), 0, flags, slots};
+  g_sym_int_type = add_type(m.ptr(), int_spec);
+  slots[std::size(slots) - 2] = {0, nullptr};  // a float is no index
+  PyType_Spec float_spec = {"umbra.SymFloat", sizeof(PySym), 0, flags, slots};
+  g_sym_float_type = add_type(m.ptr(), float_spec);
+}
+
+void bind_bool(nb::module_& m) {
+  PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate), slot(Py_tp_repr, repr),
+                         slot(Py_tp_hash, hash_bool),     slot(Py_tp_richcompare, bool_compare),
+                         slot(Py_nb_and, bool_and),       slot(Py_nb_or, bool_or),
+                         slot(Py_nb_invert, bool_not),    slot(Py_nb_bool, truth),
+                         slot(Py_nb_int, bool_as_index),  slot(Py_nb_index, bool_as_index),
+                         {0, nullptr}};
+  PyType_Spec spec = {"umbra.SymBool", sizeof(PySym), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+  g_sym_bool_type = add_type(m.ptr(), spec);
+}
+
+}  // namespace
+
+PyObject* wrap_symbol(SymInt value) { return make(g_sym_int_type, value.node()); }
+PyObject* wrap(const SymFloat& value) {
+  return value.is_symbolic() ? make(g_sym_float_type, value.node()) : PyFloat_FromDouble(value.value());
+}
+PyObject* wrap(const SymBool& value) {
+  return value.is_symbolic() ? make(g_sym_bool_type, value.node()) : PyBool_FromLong(value.value());
+}
+
+PyObject* wrap(const Scalar& value) {
+  switch (value.kind()) {
+    case Scalar::Kind::Bool: return PyBool_FromLong(value.to_bool());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(value.to_int());
+    case Scalar::Kind::Double: return PyFloat_FromDouble(value.to_double());
+    case Scalar::Kind::Complex: return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
+    case Scalar::Kind::SymInt: return wrap(value.to_sym_int());
+    case Scalar::Kind::SymFloat: return wrap(value.to_sym_float());
+    default: return wrap(value.to_sym_bool());
+  }
+}
+
+void bind_sym(nb::module_& m) {
+  bind_numbers(m);
+  bind_bool(m);
+  auto both = [](nb::handle a, nb::handle b, SymOp op, auto integers) {
+    Operand x, y;
+    if (!read_operand(a.ptr(), x) || !read_operand(b.ptr(), y)) fail<TypeError>("expected numbers");
+    if (x.is_float || y.is_float) return nb::steal(wrap(sym_float_binary(op, x.as_float(), y.as_float())));
+    return nb::steal(wrap(integers(x.integer, y.integer)));
+  };
+  m.def("sym_max", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Max, sym_max); });
+  m.def("sym_min", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Min, sym_min); });
+  m.def("sym_sqrt", [](nb::handle a) {
+    Operand x;
+    check<TypeError>(read_operand(a.ptr(), x), "expected a number");
+    return nb::steal(wrap(sym_sqrt(x.as_float())));
+  });
+  m.def("sym_float", [](nb::handle a) {
+    Operand x;
+    check<TypeError>(read_operand(a.ptr(), x), "expected a number");
+    return nb::steal(wrap(x.as_float()));
+  });
+  m.def("sym_not", [](nb::handle a) {
+    auto x = read_bool(a.ptr());
+    return x ? nb::steal(wrap(sym_not(*x))) : nb::steal(PyBool_FromLong(PyObject_Not(a.ptr())));
+  });
+  m.def("_sym_statically_known_true", [](nb::handle a) {
+    auto x = read_bool(a.ptr());
+    return x && x->known_true();
+  });
+  m.def("_sym_guard_or", [](nb::handle a, bool fallback) {
+    auto x = read_bool(a.ptr());
+    return x ? x->guard_or(fallback) : PyObject_IsTrue(a.ptr()) == 1;
+  });
+  m.def("_sym_expect_true", [](nb::handle a, const std::string& message) {
+    auto x = read_bool(a.ptr());
+    return x ? x->expect_true(message.c_str()) : PyObject_IsTrue(a.ptr()) == 1;
+  });
+  m.def("_sym_has_hint", [](nb::handle a) { return node_of(a.ptr())->has_hint(); });
+  m.def("_sym_hint", [](nb::handle a) -> nb::object {
+    if (is_sym_float(a.ptr())) return nb::float_(node_of(a.ptr())->hint_float());
+    if (is_sym_bool(a.ptr())) return nb::bool_(node_of(a.ptr())->hint_int() != 0);
+    return nb::int_(node_of(a.ptr())->hint_int());
+  });
+  m.def("_sym_expression", [](nb::handle a) { return node_of(a.ptr())->to_string(); });
+}
+
+}  // namespace umbra::python

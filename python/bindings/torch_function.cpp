@@ -1,0 +1,169 @@
+#include "torch_function.h"
+
+#include "tensor_type.h"
+
+namespace umbra::python {
+
+namespace {
+
+/// A thread's function modes (outermost first), and whether classes or everything is switched off.
+struct State {
+  std::vector<nb::object> modes;
+  bool classes_off = false, all_off = false;
+};
+State& state() {
+  // Leaked with its thread: objects cannot be let go after the interpreter has ended.
+  static thread_local State* s = new State;
+  return *s;
+}
+
+PyObject* g_disabled;  // _disabled_torch_function_impl
+PyObject* g_name;      // "__torch_function__"
+
+nb::object handler_of(PyTypeObject* type) {
+  if (is_plain_tensor_type(type)) return {};
+  PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), g_name);
+  if (!found) {
+    PyErr_Clear();
+    return {};
+  }
+  if (found == g_disabled) {
+    Py_DECREF(found);
+    return {};
+  }
+  return nb::steal(found);
+}
+
+/// The classes among the arguments that have a handler; a subclass stands before its base.
+void collect(PyObject* object, std::vector<PyTypeObject*>& types) {
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect(PySequence_Fast_GET_ITEM(object, i), types);
+    return;
+  }
+  PyTypeObject* type = Py_TYPE(object);
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || object == Py_None || PyUnicode_Check(object)) return;
+  if (std::find(types.begin(), types.end(), type) != types.end() || !handler_of(type)) return;
+  auto at = std::find_if(types.begin(), types.end(), [&](PyTypeObject* t) { return PyType_IsSubtype(type, t); });
+  types.insert(at, type);
+}
+
+nb::object positional_of(const CallArguments& call) {
+  nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(call.positional)));
+  for (size_t i = 0; i < call.positional; ++i)
+    PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(call.values[i]));
+  return args;
+}
+nb::object keywords_of(const CallArguments& call) {
+  nb::object kwargs = owned(PyDict_New());
+  for (size_t k = 0; k < call.keyword_count(); ++k)
+    checked(PyDict_SetItem(kwargs.ptr(), call.keyword(k), call.keyword_value(k)));
+  return kwargs;
+}
+
+/// Runs a mode's handler with that mode, and those inside it, off the stack.
+nb::object call_mode(State& s, nb::handle function, nb::handle types, nb::handle args, nb::handle kwargs) {
+  nb::object mode = s.modes.back();
+  s.modes.pop_back();
+  struct Restore {
+    State& s;
+    nb::object& mode;
+    ~Restore() { s.modes.push_back(mode); }
+  } restore{s, mode};
+  return mode.attr(nb::handle(g_name))(function, types, args, kwargs);
+}
+
+}  // namespace
+
+bool torch_function_modes_active() { return !state().modes.empty() && !state().all_off; }
+
+bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result) {
+  State& s = state();
+  if (s.all_off) return false;
+  std::vector<PyTypeObject*> classes;
+  if (!s.classes_off) {
+    for (size_t i = 0; i < call.positional + call.keyword_count(); ++i) collect(call.values[i], classes);
+  }
+  if (classes.empty() && s.modes.empty()) return false;
+  nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(classes.size())));
+  for (size_t i = 0; i < classes.size(); ++i)
+    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(classes[i])));
+  nb::object args = positional_of(call), kwargs = keywords_of(call);
+  if (!s.modes.empty()) {
+    nb::object answer = call_mode(s, function, types, args, kwargs);
+    if (answer.ptr() != Py_NotImplemented) {
+      *result = answer.release().ptr();
+      return true;
+    }
+  }
+  if (classes.empty()) return false;
+  for (PyTypeObject* type : classes) {
+    nb::object answer = handler_of(type)(nb::handle(function), types, args, kwargs);
+    if (answer.ptr() == Py_NotImplemented) continue;
+    *result = answer.release().ptr();
+    return true;
+  }
+  fail<TypeError>("no implementation found for '", str_of(function), "' on types that implement __torch_function__: ",
+                  repr_of(types.ptr()));
+}
+
+namespace {
+
+/// `with _C.DisableTorchFunctionSubclass():`
+template <bool State::* kFlag> struct Disable {
+  bool before = false;
+  void enter() { before = std::exchange(state().*kFlag, true); }
+  void leave(nb::args) { state().*kFlag = before; }
+};
+
+template <bool State::* kFlag> void bind_disable(nb::module_& m, const char* name) {
+  using Class = Disable<kFlag>;
+  nb::class_<Class>(m, name).def(nb::init<>()).def("__enter__", &Class::enter).def("__exit__", &Class::leave);
+}
+
+PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
+  // Called as a handler all the same (super().__torch_function__): the function itself, with classes off.
+  return guarded([&] {
+    PyObject *function, *types, *call_args = nullptr, *kwargs = nullptr;
+    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &call_args, &kwargs)) throw nb::python_error();
+    Disable<&State::classes_off> scope;
+    scope.enter();
+    nb::object empty = owned(PyTuple_New(0));
+    PyObject* out = PyObject_Call(function, call_args ? call_args : empty.ptr(), kwargs == Py_None ? nullptr : kwargs);
+    scope.leave({});
+    return checked(out);
+  });
+}
+PyMethodDef g_disabled_definition = {"_disabled_torch_function_impl",
+                                     reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
+                                     METH_VARARGS | METH_KEYWORDS, nullptr};
+
+}  // namespace
+
+void bind_torch_function(nb::module_& m) {
+  g_name = checked(PyUnicode_InternFromString("__torch_function__"));
+  g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));
+  m.attr("_disabled_torch_function_impl") = nb::handle(g_disabled);
+  bind_disable<&State::classes_off>(m, "DisableTorchFunctionSubclass");
+  bind_disable<&State::all_off>(m, "DisableTorchFunction");
+  m.def("_push_torch_function_mode", [](nb::object mode) { state().modes.push_back(std::move(mode)); });
+  m.def("_pop_torch_function_mode", [] {
+    check(!state().modes.empty(), "no function mode is entered");
+    nb::object mode = state().modes.back();
+    state().modes.pop_back();
+    return mode;
+  });
+  m.def("_torch_function_modes", [] {
+    nb::list out;
+    for (const nb::object& mode : state().modes) out.append(mode);
+    return out;
+  });
+  m.def("_has_torch_function", [](nb::args args) {
+    std::vector<PyTypeObject*> types;
+    if (!state().classes_off && !state().all_off)
+      for (nb::handle a : args) collect(a.ptr(), types);
+    return !types.empty() || torch_function_modes_active();
+  });
+  m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,54 @@
+"""Umbra captures tensor programs: fake tensors, symbolic shapes, graph capture, AOT autograd and export, in C++.
+
+`import umbra as torch` runs ordinary torch code. Operators come from the library's own registry: one that is added in C++ is a
+function here, a method of Tensor and a member of `umbra.ops.aten`.
+"""
+import importlib as _importlib
+import sys as _sys
+
+from umbra import _C
+from umbra._C import (  # noqa: F401  (the package's surface)
+    Generator, OutOfMemoryError, Size, SymBool, SymFloat, SymInt, Tensor, UntypedStorage, default_generator, device, dtype,
+    finfo, from_dlpack, from_numpy, frombuffer, get_default_dtype, iinfo, layout, memory_format, set_default_dtype, sym_float,
+    sym_max, sym_min, sym_not, sym_sqrt, tensor)
+
+__version__ = "0.1.0"
+
+# ---- dtypes, layouts and memory formats, under all their names ----
+for _value in list(vars(_C).values()):
+    if isinstance(_value, (dtype, layout, memory_format)):
+        globals()[str(_value).removeprefix("torch.")] = _value
+float, double, half = float32, float64, float16  # noqa: F821, A001
+int, long, short = int32, int64, int16  # noqa: F821, A001
+cfloat, cdouble, chalf = complex64, complex128, complex32  # noqa: F821
+inf, nan, pi, e = _C._inf, _C._nan, _C._pi, _C._e
+newaxis = None
+
+# ---- operators as functions ----
+for _name in _C._function_names():
+    globals()[_name] = _C._find_function("aten::" + _name, 1)
+
+from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
+from umbra._ops import ops  # noqa: E402
+from umbra._functions import *  # noqa: E402, F401, F403
+from umbra._legacy import *  # noqa: E402, F401, F403
+from umbra.autograd.grad_mode import (  # noqa: E402, F401
+    enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled)
+from umbra._tensor_str import set_printoptions  # noqa: E402, F401
+
+del _value, _name
+
+
+def __getattr__(name):
+    """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
+    if not name.startswith("__"):
+        try:
+            return _importlib.import_module(f"umbra.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != f"umbra.{name}":
+                raise
+        if _C._overload_names("aten::" + name):
+            function = _C._find_function("aten::" + name, 1)
+            setattr(_sys.modules[__name__], name, function)
+            return function
+    raise AttributeError(f"module 'torch' has no attribute '{name}'")

@@ -1,0 +1,282 @@
+"""Functions of the package that are no operators: data in, seeds, threads, dtypes, checks of symbolic sizes."""
+import builtins
+import math
+
+import umbra
+from umbra import _C
+from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast, get_num_threads, promote_types, set_num_threads
+
+__all__ = [
+    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "get_default_device", "get_num_interop_threads",
+    "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
+    "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
+    "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_ite", "sym_sum",
+    "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
+    "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
+    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_autocast_enabled", "is_warn_always_enabled",
+]
+
+
+# ---- data ----
+
+def is_tensor(obj):
+    return isinstance(obj, Tensor)
+
+
+def is_storage(obj):
+    return isinstance(obj, UntypedStorage)
+
+
+def as_tensor(data, dtype=None, device=None):
+    """The tensor itself, the memory of a NumPy array, or a new tensor; nothing is copied that need not be."""
+    if isinstance(data, Tensor):
+        return data.to(device=device, dtype=dtype)
+    if type(data).__module__ == "numpy" and type(data).__name__ == "ndarray":
+        return umbra.from_numpy(data).to(device=device, dtype=dtype)
+    return umbra.tensor(data, dtype=dtype, device=device)
+
+
+def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
+    if isinstance(obj, Tensor):
+        result = obj if copy is not True else obj.clone()
+    elif hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
+        result = umbra.from_dlpack(obj)
+    elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
+        result = umbra.from_numpy(obj)
+    elif isinstance(obj, (bytes, bytearray, memoryview)):
+        result = umbra.frombuffer(obj, dtype=dtype or umbra.get_default_dtype())
+    else:
+        if copy is False:
+            raise ValueError("can't alias arbitrary sequence into a tensor.")
+        return umbra.tensor(obj, dtype=dtype, device=device, requires_grad=requires_grad)
+    converted = result.to(device=device, dtype=dtype)
+    if copy is False and converted is not result:
+        raise ValueError(f"can't alias tensor with dtype '{result.dtype}' into dtype '{dtype}'.")
+    if copy is True and converted is result and not isinstance(obj, Tensor):
+        converted = result.clone()
+    if requires_grad:
+        converted = converted.detach().requires_grad_()
+    return converted
+
+
+def split(tensor, split_size_or_sections, dim=0):
+    return tensor.split(split_size_or_sections, dim)
+
+
+def numel(input):
+    return input.numel()
+
+
+def is_floating_point(input):
+    return input.is_floating_point()
+
+
+def is_complex(input):
+    return input.is_complex()
+
+
+def is_conj(input):
+    return input.is_conj()
+
+
+def is_neg(input):
+    return input.is_neg()
+
+
+def is_signed(input):
+    return input.is_signed()
+
+
+def is_inference(input):
+    return input.is_inference()
+
+
+def is_same_size(input, other):
+    return input.is_same_size(other)
+
+
+def typename(obj):
+    if isinstance(obj, Tensor):
+        return obj.type()
+    cls = obj if isinstance(obj, type) else type(obj)
+    return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
+
+
+def broadcast_shapes(*shapes):
+    result = []
+    for shape in shapes:
+        shape = (shape,) if isinstance(shape, (builtins.int, SymInt)) else tuple(shape)
+        if len(shape) > len(result):
+            result = [1] * (len(shape) - len(result)) + result
+        for i in range(-1, -1 - len(shape), -1):
+            if shape[i] == 1 or result[i] == shape[i]:
+                continue
+            if result[i] != 1:
+                raise RuntimeError("Shape mismatch: objects cannot be broadcast to a single shape")
+            result[i] = shape[i]
+    return umbra.Size(result)
+
+
+# ---- dtypes and devices ----
+
+def result_type(tensor1, tensor2):
+    """The dtype of tensor1 + tensor2, where numbers and 0-d tensors have less weight."""
+    kinds = {builtins.bool: umbra.bool, builtins.int: umbra.int64, builtins.float: umbra.get_default_dtype(),
+             builtins.complex: umbra.get_default_dtype().to_complex()}
+
+    def category(dtype):
+        return 3 if dtype.is_complex else 2 if dtype.is_floating_point else 0 if dtype == umbra.bool else 1
+    ranked = []
+    for value in (tensor1, tensor2):
+        if isinstance(value, Tensor):
+            ranked.append((2 if value.dim() else 1, value.dtype))
+        else:
+            ranked.append((0, kinds[type(value)]))
+    ranked.sort(key=lambda item: -item[0])
+    (high, result), (low, other) = ranked
+    if high == low:
+        return promote_types(result, other)
+    return promote_types(result, other) if category(other) > category(result) else result
+
+
+def get_default_device():
+    from umbra.utils import _device
+    return _device.current() or umbra.device("cpu")
+
+
+def set_default_device(device):
+    from umbra.utils import _device
+    _device.set_default(device)
+
+
+# ---- threads, determinism ----
+
+def get_num_interop_threads():
+    return 1
+
+
+def set_num_interop_threads(count):
+    if count < 1:
+        raise RuntimeError("expected positive number of threads")
+
+
+def use_deterministic_algorithms(mode, *, warn_only=False):
+    """Umbra's kernels are deterministic always."""
+
+
+def are_deterministic_algorithms_enabled():
+    return True
+
+
+def is_autocast_enabled(device_type="cpu"):
+    return False
+
+
+def is_warn_always_enabled():
+    return False
+
+
+# ---- random numbers ----
+
+def manual_seed(seed):
+    _C._manual_seed(builtins.int(seed))
+    return umbra.default_generator
+
+
+def seed():
+    return umbra.default_generator.seed()
+
+
+def initial_seed():
+    return umbra.default_generator.initial_seed()
+
+
+def get_rng_state():
+    return umbra.default_generator.get_state()
+
+
+def set_rng_state(new_state):
+    umbra.default_generator.set_state(new_state)
+
+
+# ---- symbolic numbers ----
+
+def sym_int(value):
+    if isinstance(value, SymInt):
+        return value
+    if isinstance(value, SymFloat):
+        return math.trunc(value)
+    return builtins.int(value)
+
+
+def sym_ite(condition, yes, no):
+    return yes if condition else no
+
+
+def sym_sum(values):
+    return builtins.sum(values)
+
+
+def guard_or_false(condition):
+    return _C._sym_guard_or(condition, False)
+
+
+def guard_or_true(condition):
+    return _C._sym_guard_or(condition, True)
+
+
+def _message_of(message, default):
+    if message is None:
+        return default
+    if not callable(message):
+        raise TypeError("message must be a callable")
+    return str(message())
+
+
+def _check_with(error_type, condition, message):
+    if not isinstance(condition, (builtins.bool, SymBool)):
+        raise TypeError(f"cond must be a bool, but got {type(condition)}")
+    default = ("Expected cond to be True, but got False. (Could this error message be improved? If so, please report an enhancement "
+               "request to PyTorch.)")
+    if isinstance(condition, SymBool):
+        holds = _C._sym_expect_true(condition, "" if message is None else str(message()))
+    else:
+        holds = condition
+    if not holds:
+        raise error_type(_message_of(message, default))
+
+
+def _check(cond, message=None):
+    _check_with(RuntimeError, cond, message)
+
+
+def _check_is_size(i, message=None, *, max=None):
+    _check_with(RuntimeError, i >= 0, message)
+    if isinstance(i, SymInt):
+        _C._sym_mark_size_like(i)
+    if max is not None:
+        _check_with(RuntimeError, i <= max, message)
+
+
+def _check_index(cond, message=None):
+    _check_with(IndexError, cond, message)
+
+
+def _check_value(cond, message=None):
+    _check_with(ValueError, cond, message)
+
+
+def _check_type(cond, message=None):
+    _check_with(TypeError, cond, message)
+
+
+def _check_not_implemented(cond, message=None):
+    _check_with(NotImplementedError, cond, message)
+
+
+def _check_tensor_all(cond, message=None):
+    _check_with(RuntimeError, builtins.bool(cond.all()), message)
+
+
+def _assert(condition, message):
+    assert condition, message

@@ -1,0 +1,20 @@
+"""torch.FloatTensor and its like: a dtype in the shape of a class."""
+import umbra
+from umbra._C import Tensor
+
+__all__ = []
+
+
+class _LegacyType(type):
+    def __call__(cls, *args, device=None):
+        return Tensor(*args, device=device, dtype=cls._legacy_dtype).to(cls._legacy_dtype)
+
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and instance.dtype == cls._legacy_dtype and instance.device.type == "cpu"
+
+
+for _name, _dtype in (("Float", umbra.float32), ("Double", umbra.float64), ("Half", umbra.float16), ("BFloat16", umbra.bfloat16),
+                      ("Byte", umbra.uint8), ("Char", umbra.int8), ("Short", umbra.int16), ("Int", umbra.int32), ("Long", umbra.int64),
+                      ("Bool", umbra.bool)):
+    __all__.append(_name + "Tensor")
+    globals()[_name + "Tensor"] = _LegacyType(_name + "Tensor", (), {"_legacy_dtype": _dtype, "__module__": "torch"})

@@ -1,0 +1,155 @@
+"""`umbra.ops`: namespaces, operators and their overloads."""
+import enum
+import types
+
+from umbra import _C
+from umbra._C import OpOverload
+
+__all__ = ["OpOverload", "OpOverloadPacket", "Tag", "ops"]
+
+READ_AS_OPERATOR = 0
+
+# The numbers are torch's: they are written to files.
+_TAG_NAMES = ["core", "cudagraph_unsafe", "data_dependent_output", "dynamic_output_shape", "flexible_layout", "generated",
+              "inplace", "inplace_view", "maybe_aliasing_or_mutating", "needs_contiguous_strides", "needs_exact_strides", "needs_fixed_stride_order",
+              "nondeterministic_bitwise", "nondeterministic_seeded", "out", "out_variant", "pointwise", "pt2_compliant_tag",
+              "reduction", "view_copy"]
+Tag = enum.Enum("Tag", {name: number for number, name in enumerate(_TAG_NAMES)})
+
+
+class OpOverloadPacket:
+    """All overloads of one operator: `ops.aten.add`. Calling it chooses one by the arguments."""
+
+    def __init__(self, qualified_name):
+        space, name = qualified_name.split("::")
+        self._qualified_op_name = qualified_name
+        self.__name__ = name
+        self.__qualname__ = f"torch.ops.{space}.{name}"
+        self.__module__ = f"torch._ops.{space}"
+        self._call = _C._find_function(qualified_name, READ_AS_OPERATOR)
+
+    def __call__(self, /, *args, **kwargs):
+        return self._call(*args, **kwargs)
+
+    def __getattr__(self, key):
+        if key.startswith("__"):
+            raise AttributeError(f"'{self}' can't have an overload name beginning with '__' and the underlying op {self!r} has no "
+                                 f"attribute {key} either.")
+        overload = _C._find_overload(self._qualified_op_name if key == "default" else f"{self._qualified_op_name}.{key}")
+        if overload is None:
+            raise AttributeError(f"The underlying op of '{self}' has no overload name '{key}'")
+        setattr(self, key, overload)
+        return overload
+
+    def overloads(self):
+        return _C._overload_names(self._qualified_op_name)
+
+    @property
+    def _overload_names(self):
+        return self.overloads()
+
+    @property
+    def op(self):
+        return self._call
+
+    def __iter__(self):
+        return iter(self.overloads())
+
+    def __str__(self):
+        return self._qualified_op_name.replace("::", ".")
+
+    def __repr__(self):
+        return f"<OpOverloadPacket(op='{self}')>"
+
+    def __hash__(self):
+        return hash(self._qualified_op_name)
+
+    def __eq__(self, other):
+        return self is other
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def __reduce__(self):
+        return _get_packet, (self._qualified_op_name,)
+
+
+class _OpNamespace(types.ModuleType):
+    """`ops.aten`: operators by name."""
+
+    def __init__(self, name):
+        super().__init__("torch.ops." + name)
+        self.name = name
+        self.__file__ = "torch.ops"
+
+    def __getattr__(self, op_name):
+        if op_name.startswith("__") and not _C._overload_names(f"{self.name}::{op_name}"):
+            raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
+        qualified = f"{self.name}::{op_name}"
+        if not _C._overload_names(qualified):
+            raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
+        packet = OpOverloadPacket(qualified)
+        setattr(self, op_name, packet)
+        return packet
+
+    def __dir__(self):
+        prefix = self.name + "::"
+        names = {n[len(prefix):].split(".")[0] for n in _C._operator_names() if n.startswith(prefix)}
+        return sorted(names | set(self.__dict__))
+
+    def __iter__(self):
+        return iter(self.__dir__())
+
+
+class _Ops(types.ModuleType):
+    __file__ = "_ops.py"
+
+    def __init__(self):
+        super().__init__("torch.ops")
+        self.loaded_libraries = set()
+
+    def __getattr__(self, name):
+        if name.startswith("__"):
+            raise AttributeError(name)
+        space = _OpNamespace(name)
+        setattr(self, name, space)
+        return space
+
+    def load_library(self, path):
+        import ctypes
+        ctypes.CDLL(path)
+        self.loaded_libraries.add(path)
+
+
+ops = _Ops()
+
+
+def _get_packet(qualified_name):
+    space, name = qualified_name.split("::")
+    return getattr(getattr(ops, space), name)
+
+
+# ---- how operators and functions are pickled: by name ----
+
+def _get_overload(name):
+    return _C._get_overload(name)
+
+
+def _find_function(name, reading):
+    return _C._find_function(name, reading)
+
+
+# ---- what OpOverload has besides the call itself ----
+
+def _overload_packet(self):
+    return _get_packet(self._qualified_op_name)
+
+
+def _tags(self):
+    return [Tag[name] for name in self._tag_names if name in Tag.__members__]
+
+
+OpOverload.overloadpacket = property(_overload_packet)
+OpOverload._overloadpacket = property(_overload_packet)
+OpOverload._opname = property(lambda self: self._qualified_op_name.split("::")[1])
+OpOverload.tags = property(_tags)

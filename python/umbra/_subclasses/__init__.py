@@ -1,0 +1,6 @@
+"""Fake tensors."""
+from umbra._subclasses.fake_tensor import (  # noqa: F401
+    DynamicOutputShapeException, FakeTensor, FakeTensorMode, UnsupportedFakeTensorException)
+from umbra._modules import lazy_submodules
+
+__getattr__ = lazy_submodules(__name__)

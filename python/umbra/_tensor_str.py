@@ -1,0 +1,63 @@
+"""Printing of tensors; the layout of the elements is C++ (umbra/core/print.h)."""
+import contextlib
+import sys
+
+from umbra import _C
+from umbra._C import Tensor
+
+_PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, 2**62, 3, 80)}
+
+
+def set_printoptions(precision=None, threshold=None, edgeitems=None, linewidth=None, profile=None, sci_mode=None):
+    if profile is not None:
+        defaults = _PROFILES[profile]
+        precision, threshold, edgeitems, linewidth = (
+            given if given is not None else default
+            for given, default in zip((precision, threshold, edgeitems, linewidth), defaults))
+    if threshold is not None:
+        threshold = int(min(threshold, 2**62))
+    _C._set_print_options(precision, threshold, edgeitems, linewidth, sci_mode)
+
+
+def get_printoptions():
+    return _C._get_print_options()
+
+
+@contextlib.contextmanager
+def printoptions(**kwargs):
+    before = get_printoptions()
+    set_printoptions(**kwargs)
+    try:
+        yield
+    finally:
+        set_printoptions(**before)
+
+
+def _grad_fact(tensor):
+    try:
+        node = tensor.grad_fn
+    except RuntimeError:
+        return "grad_fn=<Invalid>"
+    if node is not None:
+        return f"grad_fn=<{node.name()}>"
+    return "requires_grad=True" if tensor.requires_grad else None
+
+
+def _parameter_class():
+    """Parameter, if anybody has used it yet: printing a tensor does not load nn."""
+    module = sys.modules.get("umbra.nn.parameter")
+    return module.Parameter if module is not None else None
+
+
+def _str(tensor, *, tensor_contents=None):
+    parameter = _parameter_class()
+    head = "tensor" if type(tensor) in (Tensor, parameter) else type(tensor).__name__
+    fact = _grad_fact(tensor)
+    with _C._NoModes():
+        if tensor_contents is not None:
+            text = f"{head}({tensor_contents})"
+        else:
+            text = _C._format_tensor(tensor, head, [fact] if fact else [])
+    if parameter is None or not isinstance(tensor, parameter):
+        return text
+    return f"Parameter containing:\n{text}" if type(tensor) is parameter else f"Parameter({text})"

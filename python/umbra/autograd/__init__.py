@@ -1,0 +1,93 @@
+"""Differentiation: gradients, custom functions, hooks, forward mode."""
+from umbra import _C
+from umbra._C import Tensor
+from umbra._modules import lazy_submodules
+from umbra.autograd.function import Function, once_differentiable  # noqa: F401
+from umbra.autograd.grad_mode import (  # noqa: F401
+    enable_grad, inference_mode, no_grad, set_grad_enabled)
+
+__all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
+           "set_detect_anomaly", "set_grad_enabled"]
+
+Variable = Tensor
+__getattr__ = lazy_submodules(__name__)
+
+
+def _as_tuple(value):
+    if value is None:
+        return ()
+    return (value,) if isinstance(value, Tensor) else tuple(value)
+
+
+def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
+         is_grads_batched=False, materialize_grads=False):
+    """Gradients of the outputs with respect to the inputs, as a tuple; `grad` of the inputs stays as it is."""
+    outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
+    if is_grads_batched:
+        raise NotImplementedError("autograd.grad: is_grads_batched is not supported; use vmap over grad_outputs")
+    if materialize_grads and allow_unused is False:
+        raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
+    if not inputs:
+        raise ValueError("grad requires non-empty inputs.")
+    weights = _as_tuple(grad_outputs)
+    weights += (None,) * (len(outputs) - len(weights))
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    allow_unused = materialize_grads if allow_unused is None else allow_unused
+    gradients = _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
+    if materialize_grads:
+        import umbra
+        gradients = tuple(umbra.zeros_like(i) if g is None else g for g, i in zip(gradients, inputs))
+    return gradients
+
+
+def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
+    """Adds the gradients of `tensors` to `grad` of the leaves below them, or of `inputs` alone."""
+    tensors = _as_tuple(tensors)
+    if inputs is not None and len(_as_tuple(inputs)) == 0:
+        raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
+    weights = _as_tuple(grad_tensors)
+    weights += (None,) * (len(tensors) - len(weights))
+    retain_graph = create_graph if retain_graph is None else retain_graph
+    _C._autograd_backward(tensors, weights, retain_graph, create_graph, _as_tuple(inputs))
+
+
+class set_detect_anomaly:
+    """Kept for code that asks for it; errors of the backward pass name their operator always."""
+
+    def __init__(self, mode=True, check_nan=True):
+        self.mode = mode
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        pass
+
+
+detect_anomaly = set_detect_anomaly
+
+
+# ---- what Tensor has of it ----
+
+def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs=None):
+    backward(self, gradient, retain_graph, create_graph, inputs=inputs)
+
+
+def _requires_grad_(self, requires_grad=True):
+    _C._requires_grad_(self, requires_grad)
+    return self
+
+
+def _register_hook(self, hook):
+    return _C._register_hook(self, hook)
+
+
+def _register_post_accumulate_grad_hook(self, hook):
+    return _C._register_post_accumulate_grad_hook(self, hook)
+
+
+Tensor.backward = _backward
+Tensor.requires_grad_ = _requires_grad_
+Tensor.retain_grad = lambda self: _C._retain_grad(self)
+Tensor.register_hook = _register_hook
+Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook

@@ -1,0 +1,53 @@
+"""Forward mode: a tangent is carried with its value.
+
+    with dual_level():
+        x = make_dual(primal, tangent)
+        unpack_dual(x.sin()).tangent
+"""
+from typing import NamedTuple, Optional
+
+from umbra import _C
+from umbra._C import Tensor
+
+_levels = []
+
+
+class UnpackedDualTensor(NamedTuple):
+    primal: Tensor
+    tangent: Optional[Tensor]
+
+
+def enter_dual_level():
+    level = _C._enter_dual_level()
+    _levels.append(level)
+    return level
+
+
+def exit_dual_level(*, level=None):
+    if not _levels:
+        raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
+    _C._exit_dual_level(_levels.pop())
+
+
+def make_dual(tensor, tangent, *, level=None):
+    if not _levels:
+        raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
+    if not (tangent.is_floating_point() or tangent.is_complex()):
+        raise ValueError(f"Expected tangent to be floating point or complex, but got: {tangent.dtype}")
+    return _C._make_dual(tensor, tangent)
+
+
+def unpack_dual(tensor, *, level=None):
+    if not _levels:
+        return UnpackedDualTensor(tensor, None)
+    return UnpackedDualTensor(*_C._unpack_dual(tensor))
+
+
+class dual_level:
+    def __enter__(self):
+        return enter_dual_level()
+
+    def __exit__(self, *exception):
+        exit_dual_level()

@@ -1,0 +1,167 @@
+"""Functions with a gradient of the user's own.
+
+    class Square(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.save_for_backward(x)
+            return x * x
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, = ctx.saved_tensors
+            return grad * 2 * x
+
+    y = Square.apply(x)
+"""
+import functools
+
+from umbra import _C
+from umbra._C import Tensor
+
+
+class FunctionCtx:
+    """What forward and backward of one call share; other values may simply be set as attributes."""
+
+    def save_for_backward(self, *tensors):
+        self._state.save_for_backward(tensors)
+
+    def save_for_forward(self, *tensors):
+        self._state.save_for_backward(tensors)
+
+    def mark_dirty(self, *tensors):
+        self._state.mark_dirty(tensors)
+
+    def mark_non_differentiable(self, *tensors):
+        self._state.mark_non_differentiable(tensors)
+
+    def set_materialize_grads(self, value):
+        self._state.set_materialize_grads(value)
+
+    @property
+    def saved_tensors(self):
+        return self._state.saved_tensors()
+
+    @property
+    def to_save(self):
+        return tuple(self._state.tensors_to_save())
+
+
+BackwardCFunction = FunctionCtx
+
+
+class Function:
+    generate_vmap_rule = False
+
+    @staticmethod
+    def forward(*args, **kwargs):
+        raise NotImplementedError("You must implement the forward function for custom autograd.Function.")
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        raise NotImplementedError("setup_context is not implemented.")
+
+    @staticmethod
+    def backward(ctx, *grad_outputs):
+        raise NotImplementedError("You must implement either the backward or vjp method for your custom autograd.Function to use it "
+                                  "with backward mode AD.")
+
+    vjp = backward
+
+    @staticmethod
+    def jvp(ctx, *grad_inputs):
+        raise NotImplementedError("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.")
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError(f"{type(self)} should not be instantiated. Methods on autograd functions are all static, so you should invoke "
+                           "them on the class itself. Instantiating an autograd function is not allowed.")
+
+    @classmethod
+    def apply(cls, *args, **kwargs):
+        return _Call(cls, args, kwargs).run()
+
+
+class _Call:
+    """One call of a custom function: which arguments and results are tensors, and what goes where on the way back."""
+
+    def __init__(self, cls, args, kwargs):
+        self.cls, self.args, self.kwargs = cls, args, kwargs
+        self.context = FunctionCtx()
+        self.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
+        self.results = None
+
+    def run(self):
+        cls = self.cls
+        inputs = [self.args[i] for i in self.tensor_positions]
+        jvp = self.jvp if cls.jvp is not Function.jvp else None
+        outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp))
+        if not self.is_tuple:
+            return next(outputs) if self.results[0] is _Tensor else self.results[0]
+        return tuple(next(outputs) if value is _Tensor else value for value in self.results)
+
+    def forward(self, state):
+        cls, context = self.cls, self.context
+        context._state = state
+        needs = [False] * len(self.args)
+        for k, i in enumerate(self.tensor_positions):
+            needs[i] = state.needs_input_grad(k)
+        context.needs_input_grad = tuple(needs)
+        if cls.setup_context is not Function.setup_context:
+            result = cls.forward(*self.args, **self.kwargs)
+            cls.setup_context(context, self.args, result)
+        else:
+            result = cls.forward(context, *self.args, **self.kwargs)
+        self.is_tuple = isinstance(result, (tuple, list))
+        self.results = tuple(result) if self.is_tuple else (result,)
+        self.args = (None,) * len(self.args)  # the graph keeps what was saved, and nothing else
+        tensors = [value for value in self.results if isinstance(value, Tensor)]
+        self.results = tuple(_Tensor if isinstance(value, Tensor) else value for value in self.results)
+        return tensors
+
+    def backward(self, gradients):
+        cls = self.cls
+        gradients = iter(gradients)
+        given = [next(gradients) if value is _Tensor else None for value in self.results]
+        function = cls.backward if cls.backward is not Function.backward else cls.vjp
+        result = function(self.context, *given)
+        result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        count = len(self.args)
+        if len(result) > count and all(value is None for value in result[count:]):
+            result = result[:count]
+        if len(result) != count:
+            raise RuntimeError(f"function {cls.__name__}Backward returned an incorrect number of gradients (expected {count}, got "
+                               f"{len(result)})")
+        for i, value in enumerate(result):
+            if value is not None and i not in self.tensor_positions:
+                raise RuntimeError(f"function {cls.__name__}Backward returned a gradient different than None at position {i + 1}, but the "
+                                   "corresponding forward input was not a Variable")
+        return [result[i] for i in self.tensor_positions]
+
+    def jvp(self, tangents):
+        given = [None] * len(self.args)
+        for i, tangent in zip(self.tensor_positions, tangents):
+            given[i] = tangent
+        result = self.cls.jvp(self.context, *given)
+        result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        return [value for value, kind in zip(result, self.results) if kind is _Tensor]
+
+
+class _Tensor:
+    """Stands for a tensor among a call's results."""
+
+
+def once_differentiable(function):
+    """The gradient itself cannot be differentiated."""
+    @functools.wraps(function)
+    def wrapped(ctx, *args):
+        from umbra.autograd.grad_mode import no_grad
+        with no_grad():
+            return function(ctx, *args)
+    return wrapped
+
+
+class InplaceFunction(Function):
+    pass
+
+
+class NestedIOFunction(Function):
+    pass

@@ -1,0 +1,114 @@
+"""Switching differentiation on and off: as a context, or as a decorator."""
+import functools
+import inspect
+
+from umbra import _C
+from umbra._C import is_grad_enabled, is_inference_mode_enabled  # noqa: F401
+
+
+class _Context:
+    """A context manager that also decorates functions, generators and, without parentheses, stands for itself."""
+
+    def __call__(self, function):
+        if inspect.isclass(function):
+            raise TypeError(f"{type(self).__name__} decorates functions, not classes")
+        if inspect.isgeneratorfunction(function):
+            return self._wrap_generator(function)
+
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            with self.clone():
+                return function(*args, **kwargs)
+        return wrapped
+
+    def _wrap_generator(self, function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            generator = function(*args, **kwargs)
+            sent = None
+            while True:
+                try:
+                    with self.clone():
+                        value = generator.send(sent)
+                except StopIteration as stop:
+                    return stop.value
+                sent = yield value
+        return wrapped
+
+    def clone(self):
+        return type(self)()
+
+
+class _SetGrad(_Context):
+    _enabled = True
+
+    def __enter__(self):
+        self._before = _C.is_grad_enabled()
+        _C._set_grad_enabled(self._enabled)
+
+    def __exit__(self, *exception):
+        _C._set_grad_enabled(self._before)
+
+
+class no_grad(_SetGrad):
+    """Nothing inside is recorded."""
+    _enabled = False
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+
+class enable_grad(_SetGrad):
+    """Recording inside `no_grad`."""
+    _enabled = True
+
+    def __new__(cls, function=None):
+        self = super().__new__(cls)
+        return self if function is None else self(function)
+
+
+class set_grad_enabled(_Context):
+    """Takes effect at once; as a context it is put back at the end."""
+
+    def __init__(self, mode):
+        self.mode = mode
+        self._before = _C.is_grad_enabled()
+        _C._set_grad_enabled(mode)
+
+    def __call__(self, function):
+        _C._set_grad_enabled(self._before)
+        return super().__call__(function)
+
+    def __enter__(self):
+        _C._set_grad_enabled(self.mode)
+
+    def __exit__(self, *exception):
+        _C._set_grad_enabled(self._before)
+
+    def clone(self):
+        return set_grad_enabled(self.mode)
+
+
+class inference_mode(_Context):
+    """Like no_grad, and tensors made inside can never be recorded."""
+
+    def __new__(cls, mode=True):
+        self = super().__new__(cls)
+        if isinstance(mode, bool):
+            return self
+        self.__init__()
+        return self(mode)
+
+    def __init__(self, mode=True):
+        self.mode = mode
+        self._guards = []
+
+    def __enter__(self):
+        self._guards.append(_C._InferenceMode(self.mode))
+
+    def __exit__(self, *exception):
+        self._guards.pop()
+
+    def clone(self):
+        return inference_mode(self.mode)

@@ -1,0 +1,74 @@
+"""Umbra under torch's own module names, for code that was written for torch.
+
+    import umbra
+    umbra.compat.install()
+    import torch                                   # is umbra
+    from torch.export import export, Dim           # is umbra.export
+"""
+import importlib
+import importlib.abc
+import importlib.machinery
+import importlib.util
+import sys
+
+# Where a torch name leads: torch.x is umbra.x, functorch.x is umbra.functorch.x.
+_ROOTS = {"torch": "umbra", "functorch": "umbra.functorch"}
+
+
+def _target(name):
+    root, _, rest = name.partition(".")
+    if root not in _ROOTS:
+        return None
+    return _ROOTS[root] + ("." + rest if rest else "")
+
+
+class _AliasLoader(importlib.abc.Loader):
+    """Gives the module that exists already under its own name; its spec stays its own."""
+
+    def __init__(self, target):
+        self._target = target
+
+    def create_module(self, spec):
+        module = importlib.import_module(self._target)
+        self._own_spec = module.__spec__
+        return module
+
+    def exec_module(self, module):
+        module.__spec__ = self._own_spec
+
+
+class _AliasFinder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        target = _target(name)
+        if target is None:
+            return None
+        try:
+            found = importlib.util.find_spec(target)
+        except ModuleNotFoundError:
+            found = None
+        if found is None and target not in sys.modules:
+            return None
+        is_package = found is not None and found.submodule_search_locations is not None
+        return importlib.machinery.ModuleSpec(name, _AliasLoader(target), is_package=is_package)
+
+
+_finder = _AliasFinder()
+
+
+def install():
+    """Serves umbra as torch and functorch from now on. An error where the real torch is loaded already."""
+    import umbra
+    loaded = sys.modules.get("torch")
+    if loaded is not None and loaded is not umbra:
+        raise RuntimeError("umbra.compat.install(): the real torch is loaded already; call install() before it is imported")
+    if _finder not in sys.meta_path:
+        sys.meta_path.insert(0, _finder)
+    sys.modules["torch"] = umbra
+
+
+def uninstall():
+    """Takes the names back; modules that were imported under them stay as they are for those who hold them."""
+    if _finder in sys.meta_path:
+        sys.meta_path.remove(_finder)
+    for name in [n for n in sys.modules if n.partition(".")[0] in _ROOTS]:
+        del sys.modules[name]

@@ -1,0 +1,4 @@
+"""Symbolic shapes and proxies."""
+from umbra._modules import lazy_submodules
+
+__getattr__ = lazy_submodules(__name__)

@@ -1,0 +1,5 @@
+"""Modules, parameters and functions of neural networks."""
+from umbra._modules import lazy_submodules
+from umbra.nn.parameter import Buffer, Parameter  # noqa: F401
+
+__getattr__ = lazy_submodules(__name__)

@@ -1,0 +1,84 @@
+"""`__torch_function__`: seeing calls of functions and methods before they are made."""
+import functools
+
+from umbra import _C
+from umbra._C import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
+
+
+class TorchFunctionMode:
+    """Sees every function and method call while it is entered.
+
+        class Log(TorchFunctionMode):
+            def __torch_function__(self, func, types, args=(), kwargs=None):
+                print(func.__name__)
+                return func(*args, **(kwargs or {}))
+    """
+
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _C._push_torch_function_mode(self)
+        return self
+
+    def __exit__(self, *exception):
+        _C._pop_torch_function_mode()
+
+
+class BaseTorchFunctionMode(TorchFunctionMode):
+    def __torch_function__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+def has_torch_function(relevant_args):
+    return _C._has_torch_function(*relevant_args)
+
+
+def has_torch_function_unary(tensor):
+    return _C._has_torch_function(tensor)
+
+
+def has_torch_function_variadic(*tensors):
+    return _C._has_torch_function(*tensors)
+
+
+def is_tensor_like(value):
+    return type(value) is _C.Tensor or hasattr(type(value), "__torch_function__")
+
+
+def _handler(value):
+    method = getattr(type(value), "__torch_function__", None)
+    return None if method is None or method is _C._disabled_torch_function_impl or type(value) is _C.Tensor else method
+
+
+def handle_torch_function(public_api, relevant_args, *args, **kwargs):
+    types = tuple(dict.fromkeys(type(a) for a in relevant_args if _handler(a)))
+    for mode in reversed(_C._torch_function_modes()):
+        _C._pop_torch_function_mode()
+        try:
+            result = mode.__torch_function__(public_api, types, args, kwargs)
+        finally:
+            _C._push_torch_function_mode(mode)
+        if result is not NotImplemented:
+            return result
+        break
+    for value in relevant_args:
+        method = _handler(value)
+        if method is None:
+            continue
+        result = value.__torch_function__(public_api, types, args, kwargs)
+        if result is not NotImplemented:
+            return result
+    raise TypeError(f"no implementation found for '{public_api}' on types that implement __torch_function__: {list(types)}")
+
+
+def wrap_torch_function(dispatcher):
+    def decorator(function):
+        @functools.wraps(function)
+        def wrapped(*args, **kwargs):
+            relevant = dispatcher(*args, **kwargs)
+            if has_torch_function(relevant):
+                return handle_torch_function(wrapped, relevant, *args, **kwargs)
+            return function(*args, **kwargs)
+        return wrapped
+    return decorator

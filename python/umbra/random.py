@@ -1,0 +1,20 @@
+"""Seeds and the state of the random number generator."""
+import contextlib
+
+import umbra
+from umbra._functions import get_rng_state, initial_seed, manual_seed, seed, set_rng_state  # noqa: F401
+
+default_generator = umbra.default_generator
+
+
+@contextlib.contextmanager
+def fork_rng(devices=None, enabled=True, **kwargs):
+    """What is drawn inside does not count outside."""
+    if not enabled:
+        yield
+        return
+    state = get_rng_state()
+    try:
+        yield
+    finally:
+        set_rng_state(state)

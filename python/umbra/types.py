@@ -1,0 +1,17 @@
+"""Names of types, for annotations."""
+import builtins
+from typing import Any, Sequence, Union
+
+from umbra._C import Size, SymInt, Tensor, device, dtype
+
+Number = Union[builtins.int, builtins.float, builtins.bool]
+Device = Union[device, str, builtins.int, None]
+Storage = Any
+_TensorOrTensors = Union[Tensor, Sequence[Tensor]]
+_dtype = dtype
+_device = device
+_size = Union[Size, list, tuple]
+_int = builtins.int
+_float = builtins.float
+_bool = builtins.bool
+IntLikeType = Union[builtins.int, SymInt]

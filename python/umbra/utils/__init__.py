@@ -1,0 +1,4 @@
+"""Helpers: pytrees, dispatch modes, devices."""
+from umbra._modules import lazy_submodules
+
+__getattr__ = lazy_submodules(__name__)

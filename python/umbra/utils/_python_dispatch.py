@@ -1,0 +1,92 @@
+"""Modes and tensor classes that see every operator below autograd (`__torch_dispatch__`)."""
+import contextlib
+
+from umbra import _C
+from umbra._C import Tensor
+
+
+class TorchDispatchMode:
+    """Sees every operator while it is entered; inside its handler it is off.
+
+        class Log(TorchDispatchMode):
+            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+                print(func)
+                return func(*args, **(kwargs or {}))
+    """
+
+    def __init__(self, _dispatch_key=None):
+        pass
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        raise NotImplementedError
+
+    def __enter__(self):
+        _C._push_dispatch_mode(self)
+        return self
+
+    def __exit__(self, *exception):
+        _C._pop_dispatch_mode(self)
+
+    @classmethod
+    def is_infra_mode(cls):
+        return False
+
+
+class BaseTorchDispatchMode(TorchDispatchMode):
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        return func(*args, **(kwargs or {}))
+
+
+@contextlib.contextmanager
+def _disable_current_modes():
+    modes = _C._dispatch_modes()
+    with _C._NoModes():
+        yield modes
+
+
+def _get_current_dispatch_mode():
+    modes = _C._dispatch_modes()
+    return modes[-1] if modes else None
+
+
+def _get_current_dispatch_mode_stack():
+    return list(_C._dispatch_modes())
+
+
+def is_traceable_wrapper_subclass(value):
+    """A wrapper around tensors that can be taken apart and put together again."""
+    cls = type(value)
+    return (isinstance(value, Tensor) and cls is not Tensor and hasattr(cls, "__tensor_flatten__")
+            and hasattr(cls, "__tensor_unflatten__"))
+
+
+def is_traceable_wrapper_subclass_type(cls):
+    return issubclass(cls, Tensor) and cls is not Tensor and hasattr(cls, "__tensor_flatten__")
+
+
+def transform_subclass(value, callback, outer_size=None, outer_stride=None):
+    """The wrapper rebuilt around `callback(attribute, inner tensor)`."""
+    names, context = value.__tensor_flatten__()
+    inner = {name: callback(name, getattr(value, name)) for name in names}
+    return type(value).__tensor_unflatten__(inner, context, outer_size if outer_size is not None else value.size(),
+                                            outer_stride if outer_stride is not None else value.stride())
+
+
+def return_and_correct_aliasing(func, args, kwargs, out):
+    """What a wrapper's handler returns: arguments that the operator wrote or returned as they are come out as themselves."""
+    schema = func._schema
+    named = {argument.name: value for argument, value in zip(schema.arguments, args)} | (kwargs or {})
+
+    def aliased(alias):
+        return alias is not None and alias.is_write
+
+    if not any(aliased(result.alias_info) for result in schema.returns):
+        return out
+    results = out if isinstance(out, (tuple, list)) else (out,)
+    corrected = []
+    for result, value in zip(schema.returns, results):
+        if aliased(result.alias_info):
+            value = next(named[a.name] for a in schema.arguments
+                         if a.name in named and a.alias_info is not None and a.alias_info.before_set == result.alias_info.before_set)
+        corrected.append(value)
+    return type(out)(corrected) if isinstance(out, (tuple, list)) else corrected[0]

@@ -1,0 +1,175 @@
+"""Differentiation from Python: passes, modes, hooks, custom functions, forward mode."""
+import pytest
+
+import umbra
+from umbra.autograd import Function, forward_ad
+
+
+def test_grad_and_backward():
+    x = umbra.tensor([1., 2.], requires_grad=True)
+    y = (x * x).sum()
+    g, = umbra.autograd.grad(y, x, retain_graph=True)
+    assert g.tolist() == [2, 4] and x.grad is None
+    y.backward()
+    assert x.grad.tolist() == [2, 4]
+    assert y.grad_fn.name() == "SumBackward0" and type(y.grad_fn).__name__ == "SumBackward0"
+    assert y.grad_fn.next_functions[0][0].name() == "MulBackward0" and x.is_leaf and not y.is_leaf
+
+
+def test_second_derivative():
+    x = umbra.tensor(3., requires_grad=True)
+    g, = umbra.autograd.grad(x ** 3, x, create_graph=True)
+    assert umbra.autograd.grad(g, x)[0].item() == 18
+
+
+def test_no_grad_forms():
+    x = umbra.ones(2, requires_grad=True)
+
+    @umbra.no_grad()
+    def f():
+        return x * 2
+
+    @umbra.no_grad
+    def g():
+        return x * 2
+    assert not f().requires_grad and not g().requires_grad
+    with umbra.no_grad():
+        assert not (x * 2).requires_grad
+        with umbra.enable_grad():
+            assert (x * 2).requires_grad
+    with umbra.set_grad_enabled(False):
+        assert not umbra.is_grad_enabled()
+    with umbra.inference_mode():
+        assert umbra.ones(1).is_inference() and umbra.is_inference_mode_enabled()
+
+
+def test_hooks():
+    x = umbra.ones(2, requires_grad=True)
+    seen = []
+    handle = x.register_hook(lambda grad: seen.append(grad.tolist()))
+    y = x * 3
+    y.register_hook(lambda grad: grad * 2)
+    y.sum().backward()
+    assert seen == [[6, 6]] and x.grad.tolist() == [6, 6]
+    handle.remove()
+    (x * 1).sum().backward()
+    assert len(seen) == 1
+    x.register_post_accumulate_grad_hook(lambda leaf: seen.append(leaf.grad.tolist()))
+    x.sum().backward()
+    assert seen[-1] == [8, 8]
+
+
+def test_an_exception_in_a_hook_comes_out_as_itself():
+    class Mine(Exception):
+        pass
+
+    def hook(grad):
+        raise Mine("mine")
+    x = umbra.ones(1, requires_grad=True)
+    x.register_hook(hook)
+    with pytest.raises(Mine, match="mine"):
+        (x * 2).backward()
+
+
+class Scale(Function):
+    @staticmethod
+    def forward(ctx, x, factor):
+        ctx.save_for_backward(x)
+        ctx.factor = factor
+        return x * factor
+
+    @staticmethod
+    def backward(ctx, grad):
+        assert ctx.saved_tensors[0].tolist() == [1, 2]
+        assert ctx.needs_input_grad == (True, False)
+        return grad * ctx.factor, None
+
+
+def test_custom_function():
+    x = umbra.tensor([1., 2.], requires_grad=True)
+    y = Scale.apply(x, 5)
+    assert y.grad_fn.name() == "ScaleBackward"
+    y.sum().backward()
+    assert x.grad.tolist() == [5, 5]
+
+
+def test_custom_function_with_setup_context_and_two_results():
+    class Split(Function):
+        @staticmethod
+        def forward(x):
+            return x * 2, x * 3
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.mark_non_differentiable(output[1])
+
+        @staticmethod
+        def backward(ctx, a, b):
+            return a * 2
+    x = umbra.ones(2, requires_grad=True)
+    a, b = Split.apply(x)
+    assert a.requires_grad and not b.requires_grad
+    a.sum().backward()
+    assert x.grad.tolist() == [2, 2]
+
+
+def test_custom_function_errors():
+    class Short(Function):
+        @staticmethod
+        def forward(ctx, a, b):
+            return a + b
+
+        @staticmethod
+        def backward(ctx, grad):
+            return grad
+    a, b = umbra.ones(1, requires_grad=True), umbra.ones(1)
+    with pytest.raises(RuntimeError, match="returned an incorrect number of gradients \\(expected 2, got 1\\)"):
+        Short.apply(a, b).backward()
+
+
+def test_saved_tensor_hooks():
+    packed = []
+
+    def pack(t):
+        packed.append(t.shape)
+        return t.detach() * 10
+    x = umbra.ones(2, requires_grad=True)
+    with umbra.autograd.graph.saved_tensors_hooks(pack, lambda t: t / 10):
+        y = x.exp().sum()
+    y.backward()
+    assert packed and [round(v, 4) for v in x.grad.tolist()] == [2.7183, 2.7183]
+
+
+def test_in_place_change_of_a_saved_tensor_is_an_error():
+    x = umbra.ones(2, requires_grad=True)
+    y = x.exp()
+    z = (y * y).sum()
+    with umbra.no_grad():
+        y.mul_(2)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        z.backward()
+
+
+def test_forward_mode():
+    with forward_ad.dual_level():
+        x = forward_ad.make_dual(umbra.tensor([1., 2.]), umbra.tensor([1., 0.]))
+        assert forward_ad.unpack_dual(x * x).tangent.tolist() == [2, 0]
+    assert forward_ad.unpack_dual(umbra.ones(1)).tangent is None
+
+
+def test_data_and_detach():
+    x = umbra.ones(2, requires_grad=True)
+    assert not x.data.requires_grad and x.data.data_ptr() == x.data_ptr()
+    x.data = umbra.zeros(3)
+    assert x.shape == (3,) and x.requires_grad
+    assert not x.detach().requires_grad
+
+
+def test_grad_assignment_is_checked():
+    x = umbra.ones(2, requires_grad=True)
+    x.grad = umbra.ones(2)
+    x.grad = None
+    with pytest.raises(RuntimeError, match="assigned grad has data of a different size"):
+        x.grad = umbra.ones(3)
+    with pytest.raises(TypeError):
+        x.grad = 1

@@ -1,0 +1,94 @@
+"""Fake tensors and symbolic numbers from Python."""
+import math
+
+import pytest
+
+import umbra
+from umbra._subclasses.fake_tensor import (
+    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorMode)
+from umbra.fx.experimental.symbolic_shapes import ShapeEnv, statically_known_true
+
+
+def symbols(*hints):
+    env = ShapeEnv()
+    return [env.create_symbol(hint, f"L[{i}]") for i, hint in enumerate(hints)] + [env]
+
+
+def test_factories_and_operators():
+    with FakeTensorMode() as mode:
+        x = umbra.empty(1_000_000, 1_000_000, device="cuda")
+        y = x @ x
+    assert type(y) is FakeTensor and y.device.type == "cuda" and y.shape == (1_000_000, 1_000_000) and y.fake_mode is mode
+    assert repr(mode.from_tensor(umbra.ones(2))) == "FakeTensor(..., size=(2,))"
+
+
+def test_from_tensor_remembers():
+    x = umbra.ones(2, 3)
+    mode = FakeTensorMode()
+    assert mode.from_tensor(x) is mode.from_tensor(x)
+    with mode:
+        assert (mode.from_tensor(x).t() + 1).shape == (3, 2)
+
+
+def test_data_dependence_is_an_error():
+    mode = FakeTensorMode()
+    x = mode.from_tensor(umbra.ones(2))
+    with pytest.raises(DataDependentOutputException), mode:
+        x.sum().item()
+    with pytest.raises(DynamicOutputShapeException), mode:
+        umbra.nonzero(x)
+
+
+def test_symbolic_sizes():
+    env = ShapeEnv()
+    mode = FakeTensorMode(shape_env=env)
+    x = mode.from_tensor(umbra.ones(5, 7))
+    with mode:
+        s0, s1 = x.shape
+        assert isinstance(s0, umbra.SymInt)
+        y = x.reshape(s0 * s1)
+        assert str(y.shape[0]) == "s0*s1"
+        assert x.sum(0).shape[0] == s1
+
+
+def test_sym_int_arithmetic():
+    a, b, _ = symbols(6, 9)
+    assert str(a + b * 2 - 1) == "s0 + 2*s1 - 1" and str(a // 2) == "(s0//2)" and str(-a) == "-s0"
+    assert isinstance(a / 2, umbra.SymFloat) and isinstance(a + 0.5, umbra.SymFloat) and str(3 + a) == "s0 + 3"
+    assert isinstance(a < b, umbra.SymBool) and bool(a < b)
+    assert isinstance(math.floor(a / 2), umbra.SymInt) and int(a) == 6 and float(b) == 9.0 and list(range(a))[-1] == 5
+    with pytest.raises(TypeError, match="unhashable type: non-nested SymInt"):
+        hash(a)
+    with pytest.raises(ZeroDivisionError):
+        a // 0
+
+
+def test_a_branch_leaves_a_guard():
+    a, env = symbols(6)
+    assert not statically_known_true(a > 4)
+    if a > 4:
+        pass
+    assert [str(guard.expr) for guard in env.guards] == ["s0 > 4"]
+    assert statically_known_true(a > 3)
+
+
+def test_unbacked_symbols_and_checks():
+    env = ShapeEnv()
+    u = env.create_unbacked_symint()
+    with pytest.raises(umbra.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode):
+        bool(u > 3)
+    umbra._check(u > 3)
+    assert bool(u > 3)
+    with pytest.raises(RuntimeError, match="no good"):
+        umbra._check(1 > 2, lambda: "no good")
+
+
+def test_symbols_outlive_the_environment():
+    a = symbols(6)[0]
+    assert str(a * 2) == "2*s0"
+
+
+def test_sym_functions():
+    a, b, _ = symbols(6, 9)
+    assert int(umbra.sym_max(a, b)) == 9 and int(umbra.sym_min(a, 3)) == 3
+    assert umbra.sym_not(True) is False and isinstance(umbra.sym_float(a), umbra.SymFloat) and umbra.sym_int(2.7) == 2

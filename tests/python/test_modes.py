@@ -1,0 +1,145 @@
+"""Dispatch modes, tensor classes with __torch_dispatch__, function modes, custom operators."""
+import pytest
+
+import umbra
+from umbra import Tensor
+from umbra.overrides import TorchFunctionMode
+from umbra.utils._python_dispatch import TorchDispatchMode, return_and_correct_aliasing
+from umbra.utils._pytree import tree_map_only
+
+
+class Log(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.seen = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.seen.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def test_mode_sees_what_composites_are_made_of():
+    x, w = umbra.ones(2, 3), umbra.ones(4, 3)
+    with Log() as log:
+        umbra.nn.functional.linear(x, w) if hasattr(umbra.nn, "functional") else umbra.linear(x, w)
+    assert "aten.mm.default" in log.seen and "aten.linear.default" not in log.seen
+
+
+def test_modes_nest_and_factories_say_where():
+    with Log() as outer, Log() as inner:
+        umbra.zeros(2)
+    assert inner.seen == outer.seen == ["aten.zeros.default"]
+
+    class Arguments(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.kwargs = kwargs
+            return func(*args, **kwargs)
+    with Arguments() as mode:
+        umbra.zeros(2)
+    assert mode.kwargs == {"device": umbra.device("cpu"), "pin_memory": False}
+
+
+def test_mode_is_left_when_an_exception_passes():
+    class Refuse(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            raise KeyError("no")
+    with pytest.raises(KeyError):
+        with Refuse():
+            umbra.zeros(2)
+    assert umbra._C._dispatch_modes() == []
+
+
+class Twice(Tensor):
+    """A wrapper around two tensors."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return Tensor._make_wrapper_subclass(cls, a.size(), strides=a.stride(), dtype=a.dtype, device=a.device)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def call(name):
+            inner = tree_map_only(Twice, lambda t: getattr(t, name), args)
+            return func(*inner, **tree_map_only(Twice, lambda t: getattr(t, name), kwargs or {}))
+        a, b = call("a"), call("b")
+        out = Twice(a, b) if isinstance(a, Tensor) else a
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+def test_wrapper_class():
+    t = Twice(umbra.ones(2), umbra.zeros(2))
+    u = t * 2 + 1
+    assert type(u) is Twice and u.a.tolist() == [3, 3] and u.b.tolist() == [1, 1]
+    assert t.add_(5) is t and t.b.tolist() == [5, 5]
+
+
+def test_wrapper_class_is_differentiated_outside():
+    t = Twice(umbra.ones(2), umbra.zeros(2)).requires_grad_()
+    (t * 3).sum().backward()
+    assert type(t.grad) is Twice and t.grad.a.tolist() == [3, 3]
+
+
+def test_function_mode():
+    seen = []
+
+    class Names(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+    with Names():
+        umbra.ones(2).add(1)
+    assert seen == ["ones", "add"]
+
+
+def test_device_context():
+    with umbra.device("meta"):
+        assert umbra.ones(2).device.type == "meta"
+    assert umbra.ones(2).device.type == "cpu"
+
+
+# ---- custom operators ----
+
+def test_library():
+    library = umbra.library.Library("test_modes", "DEF")
+    library.define("twice(Tensor x, int n=2) -> Tensor")
+    library.impl("twice", lambda x, n=2: x * n, "CPU")
+    library._register_fake("twice", lambda x, n=2: umbra.empty_like(x))
+    op = umbra.ops.test_modes.twice
+    assert op(umbra.ones(2)).tolist() == [2, 2] and op.default(umbra.ones(1), 3).item() == 3
+    with umbra._subclasses.fake_tensor.FakeTensorMode() as mode:
+        assert op(mode.from_tensor(umbra.ones(2, 5))).shape == (2, 5)
+
+
+def test_custom_op_with_everything():
+    @umbra.library.custom_op("test_modes::cube", mutates_args=())
+    def cube(x: Tensor, scale: float = 1.0) -> Tensor:
+        return x * x * x * scale
+
+    @cube.register_fake
+    def _(x, scale=1.0):
+        return umbra.empty_like(x)
+
+    def setup_context(ctx, inputs, output):
+        x, ctx.scale = inputs
+        ctx.save_for_backward(x)
+
+    def backward(ctx, grad):
+        x, = ctx.saved_tensors
+        return grad * 3 * x * x * ctx.scale, None
+    cube.register_autograd(backward, setup_context=setup_context)
+    assert str(umbra.ops.test_modes.cube.default._schema) == "test_modes::cube(Tensor x, float scale=1.) -> Tensor"
+    x = umbra.tensor([2.], requires_grad=True)
+    y = cube(x, 2.0)
+    assert y.item() == 16
+    y.backward()
+    assert x.grad.item() == 24
+
+
+def test_infer_schema():
+    def f(x: Tensor, sizes: list[int], y: Tensor | None = None, *, flag: bool = False) -> tuple[Tensor, Tensor]:
+        pass
+    assert umbra.library.infer_schema(f, mutates_args=("x",)) == (
+        "(Tensor(a0!) x, SymInt[] sizes, Tensor? y=None, *, bool flag=False) -> (Tensor, Tensor)")

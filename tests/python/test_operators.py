@@ -1,0 +1,174 @@
+"""Operators from Python: namespaces, overloads, functions, methods, arguments and their errors."""
+import copy
+import pickle
+import threading
+
+import numpy as np
+import pytest
+
+import umbra
+
+aten = umbra.ops.aten
+
+
+def message(call):
+    with pytest.raises(Exception) as caught:
+        call()
+    return type(caught.value), str(caught.value)
+
+
+# ---- names ----
+
+def test_overload_object():
+    op = aten.add.Tensor
+    assert op is aten.add.Tensor and str(op) == "aten.add.Tensor" and repr(op) == "<OpOverload(op='aten.add', overload='Tensor')>"
+    assert op.name() == "aten::add.Tensor" and op._overloadname == "Tensor" and op.namespace == "aten"
+    assert op.overloadpacket is aten.add and str(aten.add) == "aten.add" and "Tensor" in aten.add.overloads()
+    assert aten.relu.default.name() == "aten::relu" and aten.relu.default._overloadname == "default"
+    assert copy.deepcopy(op) is op and pickle.loads(pickle.dumps(op)) is op and {op: 1}[aten.add.Tensor] == 1
+
+
+def test_schema_object():
+    schema = aten.add.Tensor._schema
+    assert str(schema) == "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    assert schema.name == "aten::add" and schema.overload_name == "Tensor"
+    alpha = schema.arguments[2]
+    assert (alpha.name, alpha.kwarg_only, alpha.default_value, alpha.has_default_value()) == ("alpha", True, 1, True)
+    assert aten.add_.Tensor._schema.is_mutable and aten.add_.Tensor._schema.arguments[0].alias_info.is_write
+    assert str(aten.sum.dim_IntList._schema.arguments[1].type) == "Optional[List[int]]"
+
+
+def test_unknown_names():
+    assert message(lambda: aten.foo) == (AttributeError, "'_OpNamespace' 'aten' object has no attribute 'foo'")
+    assert message(lambda: aten.add.foo) == (AttributeError, "The underlying op of 'aten.add' has no overload name 'foo'")
+    assert message(lambda: umbra.foo) == (AttributeError, "module 'torch' has no attribute 'foo'")
+    assert message(lambda: umbra.ones(1).foo) == (AttributeError, "'Tensor' object has no attribute 'foo'")
+
+
+# ---- calling operators ----
+
+def test_operator_arguments():
+    x = umbra.ones(2, 3)
+    assert aten.add.Tensor(x, 2).tolist() == [[3] * 3] * 2
+    assert aten.add.Tensor(x, other=x, alpha=3).tolist() == [[4] * 3] * 2
+    assert aten.sum.dim_IntList(x, 1).tolist() == [3, 3]
+    assert aten.sum.dim_IntList(x, [0], dtype=umbra.float64).dtype == umbra.float64
+    assert aten.view.default(x, umbra.Size([3, 2])).shape == (3, 2)
+    assert aten.split.Tensor(x, 1).__class__ is list
+    assert aten.cat.default([x, x]).shape == (4, 3)
+
+
+def test_operator_errors():
+    x = umbra.ones(2)
+    schema = "aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor"
+    assert message(lambda: aten.add.Tensor(x, "s")) == (RuntimeError, (
+        "aten::add() Expected a value of type 'Tensor' for argument 'other' but instead found type 'str'.\nPosition: 1\nValue: 's'\n"
+        f"Declaration: {schema}\nCast error details: Unable to cast s to Tensor"))
+    assert message(lambda: aten.add.Tensor(x)) == (
+        RuntimeError, f"aten::add() is missing value for argument 'other'. Declaration: {schema}")
+    assert message(lambda: aten.add.Tensor(x, x, x, x)) == (
+        RuntimeError, f"aten::add() expected at most 3 argument(s) but received 4 argument(s). Declaration: {schema}")
+    assert message(lambda: aten.add.Tensor(x, x, foo=1)) == (
+        RuntimeError, f"Unknown keyword argument 'foo' for operator 'aten::add'. Schema: {schema}")
+    assert message(lambda: aten.add.Tensor(x, x, self=x)) == (
+        RuntimeError, f"Argument 'self' specified both as positional and keyword argument. Schema: {schema}")
+
+
+def test_packet_chooses_an_overload():
+    x = umbra.ones(2)
+    assert aten.add(x, 1).tolist() == [2, 2]
+    assert aten.sum(x, [0]).item() == 2
+    kind, text = message(lambda: aten.add("s", 2))
+    assert kind is RuntimeError and text.startswith("Overloaded torch operator invoked from Python failed to match any schema:\n")
+
+
+# ---- functions and methods ----
+
+def test_function_conveniences():
+    x = umbra.ones(2, 3)
+    assert umbra.zeros(2, 3).shape == umbra.zeros((2, 3)).shape == umbra.zeros(size=(2, 3)).shape == (2, 3)
+    assert x.view(3, 2).shape == x.view((3, 2)).shape == x.view(-1).reshape(3, 2).shape == (3, 2)
+    assert umbra.sum(x, axis=1, keepdims=True).shape == (2, 1)
+    assert umbra.sum(input=x).item() == 6
+    assert x.permute(1, 0).shape == (3, 2) and x.expand(4, 2, 3).shape == (4, 2, 3)
+    out = umbra.empty(2, 3)
+    assert umbra.add(x, x, out=out) is out and out.tolist() == [[2] * 3] * 2
+    assert umbra.zeros(2, requires_grad=True).requires_grad
+    assert umbra.ones(2, dtype=int).dtype == umbra.int64 and umbra.ones(2, dtype=float).dtype == umbra.float64
+    assert x.sum(np.int64(0)).shape == (3,) and umbra.full((2,), np.float32(1.5)).tolist() == [1.5, 1.5]
+
+
+def test_number_overloads():
+    seen = []
+
+    class Log(umbra.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    x = umbra.ones(2)
+    with Log():
+        x + 1, x == 1, x == x, x ** 2, 2 ** x, 2 - x, umbra.where(x > 0, x, x), x.clamp(0, 1)
+    assert seen == ["aten.add.Tensor", "aten.eq.Scalar", "aten.eq.Tensor", "aten.pow.Tensor_Scalar", "aten.pow.Scalar", "aten.rsub.Scalar",
+                    "aten.gt.Scalar", "aten.where.self", "aten.clamp.default"]
+
+
+def test_named_results():
+    x = umbra.tensor([[1., 5.], [7., 2.]])
+    result = x.max(1)
+    assert result.values.tolist() == [5, 7] and result.indices.tolist() == [1, 0]
+    values, indices = result
+    assert values is result[0] and type(result).__name__ == "max"
+    assert repr(result) == "torch.return_types.max(\nvalues=tensor([5., 7.]),\nindices=tensor([1, 0]))"
+
+
+def test_function_errors():
+    x = umbra.ones(2, 3)
+    assert message(lambda: umbra.add(x, "s")) == (TypeError, "add(): argument 'other' (position 2) must be Tensor, not str")
+    assert message(lambda: x.add("s")) == (TypeError, "add(): argument 'other' (position 1) must be Tensor, not str")
+    assert message(lambda: umbra.add(x, x, x, x)) == (TypeError, "add() takes 2 positional arguments but 4 were given")
+    assert message(lambda: umbra.add(x, x, foo=1)) == (TypeError, "add() got an unexpected keyword argument 'foo'")
+    assert message(lambda: umbra.sin()) == (TypeError, 'sin() missing 1 required positional arguments: "input"')
+    assert message(lambda: umbra.sin(1)) == (TypeError, "sin(): argument 'input' (position 1) must be Tensor, not int")
+    assert message(lambda: umbra.cat(x)) == (TypeError, "cat(): argument 'tensors' (position 1) must be tuple of Tensors, not Tensor")
+    assert message(lambda: umbra.cat([x, 1])) == (TypeError, "expected Tensor as element 1 in argument 0, but got int")
+    assert message(lambda: umbra.zeros(2, dtype="float32")) == (TypeError, "zeros(): argument 'dtype' must be torch.dtype, not str")
+    assert message(lambda: umbra.eq(x, "s")) == (TypeError, (
+        "eq() received an invalid combination of arguments - got (Tensor, str), but expected one of:\n"
+        " * (Tensor input, Tensor other, *, Tensor out = None)\n * (Tensor input, Number other, *, Tensor out = None)\n"))
+    assert message(lambda: x + "s") == (TypeError, "unsupported operand type(s) for +: 'Tensor' and 'str'")
+    assert message(lambda: x < "s") == (TypeError, "'<' not supported between instances of 'Tensor' and 'str'")
+
+
+def test_errors_of_kernels_have_their_class():
+    x = umbra.ones(2, 3)
+    assert message(lambda: x.sum(5))[0] is IndexError
+    assert message(lambda: x.view(5))[0] is RuntimeError
+
+
+def test_functions_pickle_by_name():
+    assert pickle.loads(pickle.dumps(umbra.add))(umbra.ones(1), 1).item() == 2
+
+
+# ---- threads ----
+
+def test_threads_call_operators_side_by_side():
+    x, results = umbra.ones(300, 300), []
+
+    def work():
+        y = x
+        for _ in range(20):
+            y = (y + 1) * 0.5
+        results.append(y.sum().item())
+    threads = [threading.Thread(target=work) for _ in range(4)]
+    [t.start() for t in threads]
+    [t.join() for t in threads]
+    assert len(set(results)) == 1
+
+
+def test_grad_mode_belongs_to_its_thread():
+    seen = []
+    with umbra.no_grad():
+        thread = threading.Thread(target=lambda: seen.append(umbra.is_grad_enabled()))
+        thread.start()
+        thread.join()
+    assert seen == [True]

@@ -1,0 +1,57 @@
+"""Nested containers as trees."""
+import collections
+import dataclasses
+
+import pytest
+
+import umbra
+import umbra.utils._pytree as pytree
+
+Point = collections.namedtuple("Point", "x y")
+
+
+@pytest.mark.parametrize("tree, leaves", [
+    (1, [1]), ((1, 2), [1, 2]), ([1, (2, 3)], [1, 2, 3]), ({"b": 1, "a": [2]}, [1, 2]), (Point(1, 2), [1, 2]), (None, [None]), ((), []),
+    (collections.OrderedDict(x=1, y=2), [1, 2]), (collections.deque([1, 2]), [1, 2]), (umbra.Size([1, 2]), [1, 2]),
+])
+def test_round_trip(tree, leaves):
+    flat, spec = pytree.tree_flatten(tree)
+    assert flat == leaves and pytree.tree_unflatten(flat, spec) == tree and spec.num_leaves == len(leaves)
+    if not isinstance(tree, Point):
+        assert pytree.treespec_loads(pytree.treespec_dumps(spec)) == spec
+
+
+def test_text_of_specs():
+    spec = pytree.tree_structure({"b": 1, "a": (2, 3)})
+    assert repr(spec) == "TreeSpec(dict, ['b', 'a'], [*,\n  TreeSpec(tuple, None, [*,\n    *])])"
+    assert pytree.treespec_dumps(pytree.tree_structure((1,))) == (
+        '[1, {"type": "builtins.tuple", "context": "null", "children_spec": [{"type": null, "context": null, "children_spec": []}]}]')
+
+
+def test_maps():
+    assert pytree.tree_map(lambda a, b: a + b, (1, {"x": 2}), (10, {"x": 20})) == (11, {"x": 22})
+    assert pytree.tree_map_only(int, str, [1, 2.0]) == ["1", 2.0]
+    with pytest.raises(ValueError):
+        pytree.tree_map(lambda a, b: a, (1, 2), (1,))
+
+
+def test_paths():
+    pairs, _ = pytree.tree_flatten_with_path({"a": [1, Point(2, 3)]})
+    assert [pytree.keystr(path) for path, _ in pairs] == ["['a'][0]", "['a'][1].x", "['a'][1].y"]
+
+
+def test_registered_classes():
+    @dataclasses.dataclass
+    class Pair:
+        a: int
+        b: int
+    pytree.register_dataclass(Pair, serialized_type_name="test.Pair")
+    assert pytree.tree_map(lambda v: v + 1, Pair(1, 2)) == Pair(2, 3)
+    with pytest.raises(ValueError, match="already registered"):
+        pytree.register_dataclass(Pair)
+
+
+def test_prefix():
+    spec = pytree.tree_structure(((1, 2), 3))
+    assert pytree._broadcast_to_and_flatten((0, 1), spec) == [0, 0, 1]
+    assert pytree._broadcast_to_and_flatten((0, 1, 2), spec) is None
