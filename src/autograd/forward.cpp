@@ -231,8 +231,7 @@ class TangentCall {
   // ---- writing ----
 
   void drop_tangents() {
-    if (self_.defined() && self_tangent_.defined() && plan_.cuts_history) self_tangent_.zero_();
-    else if (!plan_.is_differentiable() && !plan_.definition->not_differentiable) refuse();
+    if (!plan_.is_differentiable() && !plan_.definition->not_differentiable) refuse();
   }
 
   /// The tangent of a view is a view of its base's tangent, and changes with it.

@@ -79,8 +79,9 @@ class Recording {
 
   /// Whether the result depends on a tensor that requires gradients in a way that has a derivative.
   bool any_differentiable() const {
-    if (plan_.definition->not_differentiable && !plan_.cuts_history) return false;
-    if (!plan_.is_differentiable()) return plan_.cuts_history ? requires_grad(frame_[0].tensor_impl()) : true;
+    // In place, such an operator leaves the history of what it writes as it was, as PyTorch does (logical_and_, eq_).
+    if (plan_.definition->not_differentiable) return false;
+    if (!plan_.is_differentiable()) return true;
     for (size_t i = 0; i < op_.argument_count(); ++i) {
       if (plan_.formula[i] < 0) continue;
       bool any = false;
@@ -91,7 +92,7 @@ class Recording {
   }
 
   void make_node() {
-    if (!plan_.is_differentiable() && !plan_.cuts_history) {
+    if (!plan_.is_differentiable()) {
       node_ = make_counted<NotImplementedNode>(op_);
       return add_all_edges();
     }

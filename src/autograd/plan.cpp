@@ -103,7 +103,6 @@ const Plan* make_plan(const Operator& op) {
   const auto& returns = op.schema().returns;
   plan->list_result = returns.size() == 1 && returns[0].type.is_tensor_list();
   plan->result_count = returns.size();
-  plan->cuts_history = op.is_inplace() && d.gradients.empty() && d.not_differentiable;
   return plan;
 }
 

@@ -12,7 +12,6 @@ struct Plan {
   std::vector<int> formula;       // for each argument, which formula gives its gradient; -1: none
   size_t result_count;            // tensors among the results; a list counts as one
   bool list_result;               // the only result is a list
-  bool cuts_history;              // writes its first argument without a gradient: what was there before no longer matters
   bool is_differentiable() const { return gradient_count > 0; }
 };
 

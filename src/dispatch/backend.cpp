@@ -64,13 +64,7 @@ struct Run {
           returns.size());
     for (size_t i = 0; i < specs.size(); ++i) outputs[i] = allocate(specs[i]);
     if (with_data) d.cpu(outputs, frame);
-    if (op.is_mutable()) bump_written(op, frame);
     for (size_t i = 0; i < specs.size(); ++i) frame[i] = Value(std::move(outputs[i]));
-  }
-
-  static void bump_written(const Operator& op, Value* frame) {
-    for (size_t i = 0; i < op.argument_count(); ++i)
-      if (op.schema().arguments[i].alias.write) frame[i].each_tensor([](TensorImpl* t) { t->bump_version(); });
   }
 
   void list_result(const Definition& d, SpecList& specs, Value* frame) const {

@@ -21,14 +21,11 @@ UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor
       check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
       check(dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
       SymIntArrayRef q = query.sym_sizes();
-      SymShape shape{q[0], q[1], q[2], value.sym_sizes()[3]};
-      // Laid out with the heads inside the positions, so that joining them afterwards is a view.
-      SymInt features = shape[3], row = features * shape[1];
-      SymShape strides{row * shape[2], features, row, 1};
+      check(value.sym_sizes()[3] == q[3], "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
       SymShape sums{q[0], q[1], q[2]};
       SymShape sum_strides{q[1] * q[2], 1, q[1]};
       DType wide = query.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
-      return {TensorSpec(shape, strides, query.dtype(), query.device()), TensorSpec(sums, sum_strides, wide, query.device())};
+      return {spec_like(query), TensorSpec(sums, sum_strides, wide, query.device())};
     })
     .cpu<2>([](const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal,
                const Tensor& mask, std::optional<double> scale) {

@@ -98,7 +98,7 @@ UMBRA_OPERATOR("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] 
                  bool transposed, Ints output_padding, SymInt groups, std::vector<bool> needs) {
                 std::optional<SymIntArrayRef> bias_sizes;
                 if (bias.defined()) bias_sizes = bias.sym_sizes();
-                return convolution_backward(grad, input, weight, bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs);
+                return convolution_backward(grad, input.conj(), weight.conj(), bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs);
               })
     .tags({"core"});
 

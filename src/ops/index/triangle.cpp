@@ -9,7 +9,7 @@ namespace {
 
 TensorSpec triangle_spec(const Tensor& self, SymInt) {
   check(self.dim() >= 2, "tril/triu: input tensor must have at least 2 dimensions");
-  return spec_like(self);
+  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 
 UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")

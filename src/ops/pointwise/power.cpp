@@ -88,7 +88,8 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-UMBRA_OPERATOR("square(Tensor self) -> Tensor").inplace().out().composite([](const Tensor& self) { return self.pow(2); });
+UMBRA_OPERATOR("square(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return self.pow(2); });
+UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return self.pow_(2); });
 
 UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
     .inplace()

@@ -159,7 +159,8 @@ UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite
 });
 
 UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor").composite([](const Tensor& self, SymIntArrayRef size) {
-  return ops::sum_to_size(self, size);
+  Tensor out = ops::sum_to_size(self, size);
+  return out.is_same(self) ? self.clone() : out;
 });
 
 }  // namespace

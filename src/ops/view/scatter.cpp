@@ -69,14 +69,16 @@ UMBRA_OPERATOR("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymIn
       part.copy_(src);
       return out;
     })
-    .gradient("self", {"grad", "size", "stride", "storage_offset"},
-              [](const Tensor& grad, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
-                Tensor dense = grad.contiguous();
-                return as_strided_scatter(dense, zeros_like(as_strided(dense, size, stride, offset)), size, stride, offset);
+    .gradient("self", {"grad", "self", "size", "stride", "storage_offset"},
+              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+                // In the memory layout that the forward's copy has, what was replaced gets nothing.
+                Tensor out = empty_like(self).copy_(grad);
+                as_strided(out, size, stride, offset).zero_();
+                return out;
               })
-    .gradient("src", {"grad", "size", "stride", "storage_offset"},
-              [](const Tensor& grad, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
-                return as_strided(grad.contiguous(), size, stride, offset).contiguous();
+    .gradient("src", {"grad", "self", "size", "stride", "storage_offset"},
+              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+                return as_strided(empty_like(self).copy_(grad), size, stride, offset).contiguous();
               })
     .linear();
 
