@@ -9,7 +9,7 @@ if(TARGET umbra_cli)
   install(TARGETS umbra_cli)
 endif()
 foreach(folder ${CMAKE_SOURCE_DIR}/include/ ${UMBRA_GENERATED}/include/)
-  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h")
+  install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 endforeach()
 
 # Nothing else to find: the public headers use the standard library only, and the rest is linked privately.
