@@ -242,7 +242,9 @@ class Function:
                  f'  static const Operator& op = get_operator("{self.schema.full_name()}");',
                  f"  Value frame[{n}] = {{{', '.join(self.boxed)}}};", "  op.call(frame);"]
         results = [unboxed(b, l, i) for i, (b, l) in enumerate(self.schema.returns)]
-        if len(results) == 1:
+        if any(kind == "const TensorOptions&" for kind, _, _ in self.parameters):
+            lines += [f"  Tensor result = {results[0]};", "  if (options.requires_grad) result.requires_grad_();", "  return result;"]
+        elif len(results) == 1:
             lines.append(f"  return {results[0]};")
         elif results:
             lines.append("  return {" + ", ".join(results) + "};")

@@ -46,7 +46,7 @@ class TangentCall {
       if (differentiable) arguments_[0] = Value(self_.clone());
     }
     run_operator(op_, keys, frame_);
-    if (!differentiable) return drop_tangents();
+    if (plan_.definition->not_differentiable) return;
     std::vector<Tensor> tangents = output_tangents();
     if (self_.defined()) return set_inplace_tangent(tangents.at(0));
     size_t next = 0;
@@ -230,14 +230,10 @@ class TangentCall {
 
   // ---- writing ----
 
-  void drop_tangents() {
-    if (!plan_.is_differentiable() && !plan_.definition->not_differentiable) refuse();
-  }
-
   /// The tangent of a view is a view of its base's tangent, and changes with it.
   void set_inplace_tangent(const Tensor& changed) {
+    if (self_tangent_.defined()) return void(changed.defined() ? self_tangent_.copy_(changed) : self_tangent_.zero_());
     if (!changed.defined()) return;
-    if (self_tangent_.defined()) return void(self_tangent_.copy_(changed));
     if (!self_.is_view()) return set_tangent(self_, changed, level_);
     Tensor base(self_.impl()->view_base());
     if (const Tensor* existing = tangent_at(base.impl(), level_)) {

@@ -59,13 +59,17 @@ void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
   check(tensor.sym_sizes() == tangent.sym_sizes(),
         "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
         "size ", to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()), ".");
+  // Views of a lazily conjugated or negated tensor look into its memory, and will do so with its tangent.
+  Tensor kept = tangent;
+  if (kept.is_conj() != tensor.is_conj()) kept = _conj(_conj(kept).clone());
+  if (kept.is_neg() != tensor.is_neg()) kept = _neg_view(_neg_view(kept).clone());
   std::vector<Tangent>& tangents = ensure_meta(tensor.impl()).rarely().tangents;
   for (Tangent& t : tangents)
     if (t.level == level) {
-      t.value = tangent;
+      t.value = std::move(kept);
       return;
     }
-  tangents.push_back({level, tangent});
+  tangents.push_back({level, std::move(kept)});
   levels().at(level - 1).emplace_back(tensor.pointer());
 }
 

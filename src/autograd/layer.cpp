@@ -79,7 +79,7 @@ class Recording {
 
   /// Whether the result depends on a tensor that requires gradients in a way that has a derivative.
   bool any_differentiable() const {
-    // In place, such an operator leaves the history of what it writes as it was, as PyTorch does (logical_and_, eq_).
+    // In place, such an operator leaves the history of what it writes as it was, as PyTorch does (logical_and_).
     if (plan_.definition->not_differentiable) return false;
     if (!plan_.is_differentiable()) return true;
     for (size_t i = 0; i < op_.argument_count(); ++i) {

@@ -24,6 +24,17 @@ OperatorBuilder& OperatorBuilder::inplace(const char* overload) {
   return *this;
 }
 
+namespace {
+// The parts of a composite may save their input for the backward pass; that must not be what is written over in the end.
+Tensor value_before_writing(const Tensor& self) {
+  static const Operator& clone = get_operator("aten::clone");
+  if (!is_grad_enabled() || !self.requires_grad()) return self;
+  Value frame[2] = {Value::borrow(self), Value()};
+  clone.call(frame);
+  return frame[0].take_tensor();
+}
+}  // namespace
+
 void OperatorBuilder::compose_inplace() {
   if (!op_->is_composite() || !op_->inplace()) return;
   auto& variant = const_cast<Operator&>(*op_->inplace());
@@ -31,6 +42,8 @@ void OperatorBuilder::compose_inplace() {
                                               static const Operator& copy = get_operator("aten::copy_");
                                               const auto& functional = *static_cast<const Operator*>(context);
                                               Frame inner(functional, frame);
+                                              Tensor before = value_before_writing(frame[0].tensor_ref());
+                                              inner[0] = Value::borrow(before);
                                               functional.call(inner.data());
                                               Value written[3] = {Value::borrow(frame[0]), std::move(inner[0]), Value(false)};
                                               copy.call(written);

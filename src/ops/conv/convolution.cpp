@@ -102,6 +102,31 @@ UMBRA_OPERATOR("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] 
               })
     .tags({"core"});
 
+// All three results are linear in the gradient of the output, and the first two also in the weight and in the input.
+std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_input, const Tensor& of_weight, const Tensor& of_bias,
+                                                               const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride,
+                                                               Ints padding, Ints dilation, bool transposed, Ints output_padding, SymInt groups,
+                                                               std::vector<bool> needs) {
+  auto convolve = [&](const Tensor& x, const Tensor& w) {
+    return convolution(x, w, {}, stride, padding, dilation, transposed, output_padding, groups);
+  };
+  auto backward = [&](const Tensor& x, const Tensor& w, std::vector<bool> mask) {
+    return convolution_backward(grad.conj(), x, w, std::nullopt, stride, padding, dilation, transposed, output_padding, groups, mask);
+  };
+  Tensor of_grad, in, weights;
+  auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum.add(part) : part; };
+  if (needs[0] && of_input.defined()) add(of_grad, convolve(of_input, weight.conj()));
+  if (needs[0] && of_weight.defined()) add(of_grad, convolve(input.conj(), of_weight));
+  if (needs[0] && of_bias.defined()) {
+    SymShape channels(static_cast<size_t>(grad.dim()), 1);
+    channels[1] = of_bias.sym_sizes()[0];
+    add(of_grad, of_bias.view(channels).expand(grad.sym_sizes()));
+  }
+  if (needs[1] && of_weight.defined()) in = std::get<0>(backward(input, of_weight, {true, false, false}));
+  if (needs[2] && of_input.defined()) weights = std::get<1>(backward(of_input, weight, {false, true, false}));
+  return {of_grad, in, weights};
+}
+
 UMBRA_OPERATOR("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef, SymIntArrayRef, SymIntArrayRef, bool,
              SymIntArrayRef, SymInt, Mask mask) {
@@ -118,6 +143,10 @@ UMBRA_OPERATOR("convolution_backward(Tensor grad_output, Tensor input, Tensor we
       kernels::convolution_backward(grad_input, grad_weight, grad_bias, grad, input, weight,
                                     kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed, output_padding, groups));
     })
+    .gradient("grad_output, input, weight",
+              {"grad0", "grad1", "grad2", "grad_output", "input", "weight", "stride", "padding", "dilation", "transposed", "output_padding",
+               "groups", "needs"},
+              convolution_double_backward)
     .tags({"core"});
 
 // ---- by rank ----

@@ -83,8 +83,7 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
     .elementwise()
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .linear();
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); });
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .inplace()

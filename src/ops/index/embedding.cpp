@@ -27,6 +27,7 @@ UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, 
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale) {
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
+    .linear()
     .tags({"core"});
 
 UMBRA_OPERATOR("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")

@@ -49,7 +49,8 @@ UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target
     .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss(grad, target, weight, reduction, ignore);
-              });
+              })
+    .linear();
 
 UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
+#include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -17,6 +18,22 @@ void check_channels(const Tensor& input, std::initializer_list<std::pair<const c
 
 DType statistics_dtype(const Tensor& input, const Tensor& weight) {
   return weight.defined() && is_reduced_floating(input.dtype()) ? weight.dtype() : input.dtype();
+}
+
+NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+                                  const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, const std::vector<bool>& needs) {
+  if (!wants_derivative({&grad, &input, &weight}))
+    return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+  SymShape channels(static_cast<size_t>(input.dim()), 1);
+  channels[1] = input.sym_sizes()[1];
+  std::vector<int64_t> others{0};
+  for (int64_t d = 2; d < input.dim(); ++d) others.push_back(d);
+  auto [center, scale] = training ? statistics(input, others, eps) : std::pair(mean.view(channels), var.add(eps).rsqrt().view(channels));
+  Tensor gain = weight.defined() ? weight.view(channels) : weight;
+  auto [of_input, of_weight, of_bias] =
+      norm_backward_by_parts(grad, input, gain, {center, scale, training ? others : std::vector<int64_t>(), others}, needs);
+  auto flat = [](const Tensor& t) { return t.defined() ? t.reshape({-1}) : t; };
+  return {of_input, flat(of_weight), flat(of_bias)};
 }
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
@@ -36,7 +53,7 @@ UMBRA_OPERATOR("_native_batch_norm_legit_functional(Tensor input, Tensor? weight
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
                  const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+                return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false, false, false});
 
@@ -53,7 +70,7 @@ UMBRA_OPERATOR("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? b
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
                  const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+                return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .tags({"core"});
@@ -70,7 +87,7 @@ UMBRA_OPERATOR("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, 
     .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "training", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean, const Tensor& save_invstd, bool training,
                  double eps, std::vector<bool> needs) {
-                return native_batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
+                return batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .tags({"core"});
@@ -86,7 +103,7 @@ UMBRA_OPERATOR("_native_batch_norm_legit_no_training(Tensor input, Tensor? weigh
     })
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, double eps, std::vector<bool> needs) {
-                return native_batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
+                return batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .tags({"core"});

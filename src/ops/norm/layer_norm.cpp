@@ -1,6 +1,7 @@
 // Layer normalisation.
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
+#include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -30,6 +31,14 @@ DType statistics_dtype(const Tensor& input, const Tensor& weight) {
   return weight.defined() && is_reduced_floating(input.dtype()) && weight.dtype() == DType::Float32 ? DType::Float32 : input.dtype();
 }
 
+NormGradients layer_norm_backward_by_parts(const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, double eps,
+                                           const std::vector<bool>& needs) {
+  std::vector<int64_t> leading, inner;
+  for (int64_t d = 0; d < input.dim(); ++d) (d + static_cast<int64_t>(normalized.size()) < input.dim() ? leading : inner).push_back(d);
+  auto [mean, rstd] = statistics(input, inner, eps);
+  return norm_backward_by_parts(grad, input, weight, {mean, rstd, inner, leading}, needs);
+}
+
 using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
 UMBRA_OPERATOR("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, Tensor, Tensor)")
@@ -44,9 +53,10 @@ UMBRA_OPERATOR("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tenso
                const Tensor& bias, double eps) {
       kernels::layer_norm(out, mean, rstd, input, weight, bias, static_cast<int64_t>(normalized.size()), eps);
     })
-    .gradient("input, weight, bias", {"grad", "input", "normalized_shape", "result1", "result2", "weight", "bias", "needs"},
+    .gradient("input, weight, bias", {"grad", "input", "normalized_shape", "result1", "result2", "weight", "bias", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, std::vector<SymInt> normalized, const Tensor& mean, const Tensor& rstd,
-                 const Tensor& weight, const Tensor& bias, std::vector<bool> needs) {
+                 const Tensor& weight, const Tensor& bias, double eps, std::vector<bool> needs) {
+                if (wants_derivative({&grad, &input, &weight})) return layer_norm_backward_by_parts(grad, input, normalized, weight, eps, needs);
                 return native_layer_norm_backward(grad, input, normalized, mean, rstd, weight, bias, needs);
               })
     .differentiable_outputs({true, false, false})

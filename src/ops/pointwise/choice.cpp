@@ -175,10 +175,13 @@ void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const
   else kernels::pointwise(functors::ClampMax{.high = *high}, out, {&self}, compute);
 }
 
-// Inside the bounds, themselves included, the gradient passes. Bounds are numbers or tensors.
-template <class Low, class High> Tensor inside(const Tensor& grad, const Tensor& self, const Low* low, const High* high) {
-  if (low && high) return where(self.ge(*low).logical_and(self.le(*high)), grad, 0);
-  return low ? where(self.ge(*low), grad, 0) : where(self.le(*high), grad, 0);
+// Inside the bounds the gradient passes. On a bound that is a number it does not; with a bound that is a tensor it is shared.
+Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bound& high) {
+  if (low && high) return where(self.gt(*low).logical_and(self.lt(*high)), grad, 0);
+  return low ? where(self.gt(*low), grad, 0) : where(self.lt(*high), grad, 0);
+}
+Tensor shared_on(const Tensor& grad, const Tensor& self, const Tensor& bound) {
+  return bound.defined() ? where(self.eq(bound), grad.div(2), grad) : grad;
 }
 
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
@@ -188,9 +191,7 @@ UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
     .cpu(clamp_kernel)
     .elementwise()
     .gradient("self", {"grad", "self", "min", "max"},
-              [](const Tensor& grad, const Tensor& self, const Bound& low, const Bound& high) {
-                return inside(grad, self, low ? &*low : nullptr, high ? &*high : nullptr);
-              })
+              inside)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
@@ -201,7 +202,7 @@ UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& low) { clamp_kernel(out, self, low, {}); })
     .elementwise()
     .gradient("self", {"grad", "self", "min"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& low) { return where(self.ge(low), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& low) { return where(self.gt(low), grad, 0); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -212,7 +213,7 @@ UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& high) { clamp_kernel(out, self, {}, high); })
     .elementwise()
     .gradient("self", {"grad", "self", "max"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& high) { return where(self.le(high), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& high) { return where(self.lt(high), grad, 0); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -249,17 +250,19 @@ UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) ->
     .elementwise()
     .gradient("self", {"grad", "self", "min", "max"},
               [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                return inside(grad, self, low.defined() ? &low : nullptr, high.defined() ? &high : nullptr);
+                Tensor passes = shared_on(shared_on(grad, self, low), self, high);
+                if (low.defined()) passes = passes.masked_fill(self.lt(low), 0);
+                return high.defined() ? passes.masked_fill(self.gt(high), 0) : passes;
               })
     .gradient("min", {"grad", "self", "min", "max"},
               [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                Tensor below = self.lt(low);
-                return where(high.defined() ? below.logical_and(low.lt(high)) : below, grad, 0);
+                Tensor below = self.le(low);
+                return where(high.defined() ? below.logical_and(low.lt(high)) : below, shared_on(grad, self, low), 0);
               })
     .gradient("max", {"grad", "self", "min", "max"},
               [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                Tensor above = self.gt(high);
-                return where(low.defined() ? above.logical_or(high.lt(low)) : above, grad, 0);
+                Tensor above = self.ge(high), shared = shared_on(grad, self, high);
+                return low.defined() ? where(high.lt(low), grad, where(above, shared, 0)) : where(above, shared, 0);
               })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
@@ -271,9 +274,13 @@ UMBRA_OPERATOR("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& low) { clamp_tensor_kernel(out, self, low, {}); })
     .elementwise()
     .gradient("self", {"grad", "self", "min"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low) { return where(self.ge(low), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& low) {
+                return shared_on(grad, self, low).masked_fill(self.lt(low), 0);
+              })
     .gradient("min", {"grad", "self", "min"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low) { return where(self.lt(low), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& low) {
+                return shared_on(grad, self, low).masked_fill(self.gt(low), 0);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -284,9 +291,13 @@ UMBRA_OPERATOR("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& high) { clamp_tensor_kernel(out, self, {}, high); })
     .elementwise()
     .gradient("self", {"grad", "self", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& high) { return where(self.le(high), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& high) {
+                return shared_on(grad, self, high).masked_fill(self.gt(high), 0);
+              })
     .gradient("max", {"grad", "self", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& high) { return where(self.gt(high), grad, 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& high) {
+                return shared_on(grad, self, high).masked_fill(self.lt(high), 0);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 

@@ -1,0 +1,31 @@
+// The backward passes of the normalisations, out of operators that have derivatives themselves. The fused backward operators have none;
+// these take their place where gradients of gradients, or tangents, are asked for.
+#pragma once
+
+#include <initializer_list>
+#include <tuple>
+#include <utility>
+#include <vector>
+
+#include "umbra/core/tensor.h"
+
+namespace umbra::ops {
+
+using NormGradients = std::tuple<Tensor, Tensor, Tensor>;  // of the input, the weight and the bias
+
+/// Whether what is computed from these tensors now is to be differentiated once more.
+bool wants_derivative(std::initializer_list<const Tensor*> tensors);
+
+/// Mean and inverse standard deviation over the dimensions, which stay with size 1.
+std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int64_t>& dims, double eps);
+
+struct Normalization {
+  Tensor mean, rstd;
+  std::vector<int64_t> normalized;  // what the statistics are taken over; empty: they do not depend on the input
+  std::vector<int64_t> shared;      // what the weight and the bias are the same for
+};
+/// `weight` broadcasts to the input, or is undefined.
+NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Normalization& n,
+                                     const std::vector<bool>& needs);
+
+}  // namespace umbra::ops
