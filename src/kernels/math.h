@@ -63,6 +63,11 @@ bool signbit(T a) {
   return std::signbit(a);
 }
 template <class T>
+  requires std::is_integral_v<T>
+bool signbit(T a) {
+  return a < T(0);
+}
+template <class T>
 T rsqrt(T a) {
   return T(1) / sqrt(a);
 }

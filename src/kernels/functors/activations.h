@@ -175,4 +175,58 @@ UMBRA_FUNCTOR_UNARY(Hardswish, "hardswish_cpu", Floating, x* minimum(maximum(x +
 UMBRA_FUNCTOR_BINARY(HardswishBackward, "hardswish_backward_cpu", Floating,
                      select(b < T(-3), T(0), select(b <= T(3), a*(b / T(3) + T(0.5)), a)));
 
+// log(sigmoid(x)) from exp(-|x|), which never overflows.
+UMBRA_FUNCTOR_UNARY(LogSigmoidBuffer, "log_sigmoid_cpu", Floating, exp(-abs(x)));
+UMBRA_FUNCTOR_UNARY(LogSigmoid, "log_sigmoid_cpu", Floating, minimum(x, T(0)) - log1p(exp(-abs(x))));
+struct LogSigmoidBackward : Ternary {
+  static constexpr const char* name = "log_sigmoid_backward_cpu";
+  using types = Floating;
+  template <class T> T operator()(T grad, T x, T buffer) const {
+    T part = buffer / (T(1) + buffer);
+    return grad * select(x < T(0), T(1) - part, part);
+  }
+};
+
+UMBRA_FUNCTOR_BINARY(Prelu, "prelu_cpu", Floating, select(a > T(0), a, b* a));
+struct PreluBackward : Ternary {
+  static constexpr const char* name = "prelu_backward_cpu";
+  using types = Floating;
+  template <class T> T operator()(T grad, T x, T weight) const { return select(x > T(0), grad, weight * grad); }
+};
+UMBRA_FUNCTOR_BINARY(PreluWeightBackward, "prelu_backward_cpu", Floating, select(b > T(0), T(0), b* a));
+
+struct Hardshrink : Unary {  // 0 within the bound
+  static constexpr const char* name = "hardshrink_cpu";
+  using types = Floating;
+  Scalar bound = 0.5;
+  template <class T> auto bind() const {
+    return [bound = constant<T>(bound)](auto x) {
+      using V = decltype(x);
+      return select((x >= V(-bound)) & (x <= V(bound)), V(0), x);
+    };
+  }
+};
+struct Softshrink : Unary {  // towards 0 by the bound
+  static constexpr const char* name = "softshrink_cpu";
+  using types = Floating;
+  Scalar bound = 0.5;
+  template <class T> auto bind() const {
+    return [bound = constant<T>(bound)](auto x) {
+      using V = decltype(x);
+      return select(x > V(bound), x - V(bound), select(x < V(-bound), x + V(bound), x * V(0)));
+    };
+  }
+};
+struct ShrinkBackward : Binary {
+  static constexpr const char* name = "shrink_backward_cpu";
+  using types = Floating;
+  Scalar bound = 0.5;
+  template <class T> auto bind() const {
+    return [bound = constant<T>(bound)](auto grad, auto x) {
+      using V = decltype(x);
+      return select((x >= V(-bound)) & (x <= V(bound)), V(0), grad);
+    };
+  }
+};
+
 }  // namespace umbra::functors

@@ -144,6 +144,59 @@ struct Sign : Unary {
   }
 };
 
+// The larger and the smaller, where NaN counts as nothing.
+struct Fmax : Binary {
+  static constexpr const char* name = "fmax_cpu";
+  using types = AllNoComplex;
+  template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, maximum(a, b))); }
+};
+struct Fmin : Binary {
+  static constexpr const char* name = "fmin_cpu";
+  using types = AllNoComplex;
+  template <class T> T operator()(T a, T b) const { return select(isnan(a), b, select(isnan(b), a, minimum(a, b))); }
+};
+
+UMBRA_FUNCTOR_BINARY(Copysign, "copysign_cpu", Floating, copysign(a, b));
+UMBRA_FUNCTOR_BINARY(Hypot, "hypot_cpu", Floating, hypot(a, b));
+
+struct Heaviside : Binary {  // 0 below 0, 1 above, b at 0
+  static constexpr const char* name = "heaviside_cpu";
+  using types = AllNoComplex;
+  template <class T> T operator()(T a, T b) const { return select(a == T(0), b, select(a > T(0), T(1), T(0))); }
+};
+
+struct Gcd : Binary {
+  static constexpr const char* name = "gcd_cpu";
+  using types = Integral;
+  template <class T> T operator()(T a, T b) const {
+    while (b != 0) {
+      T rest = truncated_remainder(a, b);
+      a = b;
+      b = rest;
+    }
+    return abs(a);
+  }
+};
+struct Lcm : Binary {
+  static constexpr const char* name = "lcm_cpu";
+  using types = Integral;
+  template <class T> T operator()(T a, T b) const {
+    T common = Gcd()(a, b);
+    return common == 0 ? T(0) : abs(multiply(truncated_quotient(a, common), b));
+  }
+};
+
+UMBRA_FUNCTOR_UNARY(SignBit, "signbit_cpu", AllNoComplex, signbit(x));
+
+struct Angle : Unary {  // of a complex number; of a real one, 0 or pi
+  static constexpr const char* name = "angle_cpu";
+  using types = FloatingComplex;
+  template <class T> auto operator()(T x) const {
+    if constexpr (is_complex<T>) return std::arg(x);
+    else return select(isnan(x), x, select(x < T(0), T(M_PI), T(0)));
+  }
+};
+
 struct Sgn : Unary {  // the sign; of a complex number, the number of length 1 in its direction
   static constexpr const char* name = "sgn_cpu";
   using types = All;

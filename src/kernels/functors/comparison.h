@@ -20,6 +20,8 @@ UMBRA_FUNCTOR_UNARY(LogicalNot, "logical_not_cpu", All, x == T(0));
 
 UMBRA_FUNCTOR_UNARY(IsNan, "isnan", All, isnan(x));
 UMBRA_FUNCTOR_UNARY(IsInf, "isinf", All, isinf(x));
+UMBRA_FUNCTOR_UNARY(IsPositiveInfinity, "isposinf_cpu", AllNoComplex, !!(isinf(x) & (x > T(0))));
+UMBRA_FUNCTOR_UNARY(IsNegativeInfinity, "isneginf_cpu", AllNoComplex, !!(isinf(x) & (x < T(0))));
 UMBRA_FUNCTOR_UNARY(IsFinite, "isfinite", All, isfinite(x));
 
 struct Where : Ternary {  // condition ? a : b

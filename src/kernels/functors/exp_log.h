@@ -17,4 +17,52 @@ UMBRA_FUNCTOR_UNARY(Rsqrt, "rsqrt_cpu", FloatingComplex, rsqrt(x));
 UMBRA_FUNCTOR_UNARY(Erf, "erf_vml_cpu", Floating, erf(x));
 UMBRA_FUNCTOR_UNARY(Erfc, "erfc_vml_cpu", Floating, erfc(x));
 
+struct Xlogy : Binary {  // a log(b), and 0 where a is, whatever b
+  static constexpr const char* name = "xlogy_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const { return select(isnan(b), b, select(a == T(0), T(0), a * log(b))); }
+};
+
+struct LogAddExp : Binary {
+  static constexpr const char* name = "logaddexp_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const {
+    return select(isinf(a) & (a == b), a, maximum(a, b) + log1p(exp(-abs(a - b))));
+  }
+};
+struct LogAddExp2 : Binary {
+  static constexpr const char* name = "logaddexp2_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const {
+    T tail = log1p(exp2(-abs(a - b))) * T(M_LOG2E);
+    return select(isinf(a) & (a == b), a, maximum(a, b) + tail);
+  }
+};
+
+struct Logit : Unary {  // log(x / (1 - x)); a margin keeps x away from both ends
+  static constexpr const char* name = "logit_cpu";
+  using types = Floating;
+  double margin = -1;  // negative: none
+  template <class T> auto bind() const {
+    return [low = static_cast<T>(margin), high = static_cast<T>(1 - margin), bounded = margin >= 0](auto x) {
+      using V = decltype(x);
+      V z = bounded ? select(x < V(low), V(low), select(x > V(high), V(high), x)) : x;
+      return log(z / (V(1) - z));
+    };
+  }
+};
+struct LogitBackward : Binary {
+  static constexpr const char* name = "logit_backward_cpu";
+  using types = Floating;
+  double margin = -1;
+  template <class T> auto bind() const {
+    T low = margin < 0 ? T(0) : static_cast<T>(margin), high = margin < 0 ? T(1) : static_cast<T>(1 - margin);
+    T outside = margin < 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);
+    return [low, high, outside](auto grad, auto x) {
+      using V = decltype(x);
+      return select((x < V(low)) | (x > V(high)), V(outside), grad / (x * (V(1) - x)));
+    };
+  }
+};
+
 }  // namespace umbra::functors

@@ -21,4 +21,13 @@ UMBRA_FUNCTOR_BINARY(Atan2, "atan2_cpu", Floating, atan2(a, b));
 
 UMBRA_FUNCTOR_BINARY(TanhBackward, "tanh_backward_cpu", FloatingComplex, multiply(a, conj(T(1) - multiply(b, b))));
 
+struct Sinc : Unary {  // sin(pi x) / (pi x)
+  static constexpr const char* name = "sinc_cpu";
+  using types = FloatingComplex;
+  template <class T> T operator()(T x) const {
+    T angle = x * T(M_PI);
+    return select(x == T(0), T(1), sin(angle) / angle);
+  }
+};
+
 }  // namespace umbra::functors

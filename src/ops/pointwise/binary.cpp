@@ -1,0 +1,215 @@
+// Further functions of two inputs: fmax, fmin, copysign, hypot, heaviside, gcd, lcm, xlogy, logaddexp, ldexp, float_power, isclose.
+#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/exp_log.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using namespace functors;
+
+// ---- the larger and the smaller, NaN left out ----
+
+template <class Functor> TensorSpec real_spec(const Tensor& self, const Tensor& other) {
+  std::string_view kernel = Functor::name;  // "fmax_cpu"
+  check<TypeError>(!self.is_complex() && !other.is_complex(), kernel.substr(0, kernel.find('_')), " not implemented for complex tensors.");
+  return pointwise_spec({&self, &other}, Promotion::Default);
+}
+Tensor chose_larger(const Tensor& self, const Tensor& other) { return self.ge(other).logical_or(other.isnan()); }
+Tensor chose_smaller(const Tensor& self, const Tensor& other) { return self.le(other).logical_or(other.isnan()); }
+
+UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<Fmax, 2>(Promotion::Default))
+    .meta(real_spec<Fmax>)
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.masked_fill(chose_larger(self, other).logical_not(), 0);
+              })
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.masked_fill(chose_larger(self, other), 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("fmin(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<Fmin, 2>(Promotion::Default))
+    .meta(real_spec<Fmin>)
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.masked_fill(chose_smaller(self, other).logical_not(), 0);
+              })
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.masked_fill(chose_smaller(self, other), 0); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// ---- signs and lengths ----
+
+Tensor copysign_self(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  return grad.mul(result.div(self).masked_fill(self.eq(0), 0));
+}
+
+UMBRA_OPERATOR("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Copysign, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "result"}, copysign_self)
+    .gradient("other", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("copysign.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Copysign, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "result"}, copysign_self)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+Tensor hypot_side(const Tensor& grad, const Tensor& side, const Tensor& result) { return grad.mul(side.div(result)); }
+
+UMBRA_OPERATOR("hypot(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Hypot, 2>(Promotion::Default))
+    .gradient("self", {"grad", "self", "result"}, hypot_side)
+    .gradient("other", {"grad", "other", "result"}, hypot_side)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Heaviside, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Tensor& values) {
+      check(!self.is_complex() && !values.is_complex(), "heaviside is not yet implemented for complex tensors.");
+      check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
+      return pointwise_spec({&self, &values}, Promotion::Default);
+    })
+    .not_differentiable()
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("gcd(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Gcd, 2>(Promotion::Default))
+    .not_differentiable()
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("lcm(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<Lcm, 2>(Promotion::Default))
+    .not_differentiable()
+    .tags({"pointwise"});
+
+// ---- logarithms ----
+
+UMBRA_OPERATOR("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out("OutTensor")
+    .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return xlogy(grad, other).masked_fill(self.eq(0).logical_and(other.le(0)), 0);
+              })
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self).div(other); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
+    .out("OutScalar_Self")
+    .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Scalar& self, const Tensor& other) { return grad.mul(self).div(other); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
+    .inplace()
+    .out("OutScalar_Other")
+    .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& other) {
+                Tensor slope = xlogy(grad, other);
+                return other.to_double() > 0 ? slope : slope.masked_fill(self.eq(0), 0);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// exp(self) as a part of the sum.
+Tensor natural_share(const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.div(other.sub(self).exp().add(1)); }
+Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.div(pow(2, other.sub(self)).add(1)); }
+
+UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<LogAddExp, 2>(Promotion::Default))
+    .gradient("self", {"grad", "self", "other"}, natural_share)
+    .gradient("other", {"grad", "other", "self"}, natural_share)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("logaddexp2(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<LogAddExp2, 2>(Promotion::Default))
+    .gradient("self", {"grad", "self", "other"}, binary_share)
+    .gradient("other", {"grad", "other", "self"}, binary_share)
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// ---- powers ----
+
+UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(pow(2.0, other)); })
+    .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
+    .gradient("other", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(M_LN2); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
+    .composite([](const Tensor& self, const Tensor& other) { return self.mul_(pow(2.0, other)); })
+    .tags({"pointwise"});
+
+DType widest(bool complex_numbers) { return complex_numbers ? DType::Complex128 : DType::Float64; }
+
+UMBRA_OPERATOR("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
+    .out()
+    .composite([](const Tensor& self, const Tensor& exponent) {
+      DType dtype = widest(self.is_complex() || exponent.is_complex());
+      return self.to(dtype).pow(exponent.to(dtype));
+    })
+    .tags({"pointwise"});
+UMBRA_OPERATOR("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
+    .out()
+    .composite([](const Tensor& self, const Scalar& exponent) {
+      return self.to(widest(self.is_complex() || exponent.is_complex())).pow(exponent);
+    })
+    .tags({"pointwise"});
+UMBRA_OPERATOR("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
+    .out()
+    .composite([](const Scalar& self, const Tensor& exponent) {
+      return pow(self, exponent.to(widest(self.is_complex() || exponent.is_complex())));
+    })
+    .tags({"pointwise"});
+
+// ---- closeness ----
+
+UMBRA_OPERATOR("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+      check(self.dtype() == other.dtype(), kernel_name(self.dtype()), " did not match ", kernel_name(other.dtype()));
+      check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+      check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+      Tensor close = self.eq(other);
+      bool fractional = self.is_floating_point() || self.is_complex();
+      if (equal_nan && fractional) close = close.logical_or(self.isnan().logical_and(other.isnan()));
+      if (rtol == 0 && atol == 0) return close;
+      Tensor a = fractional ? self : self.to(default_dtype()), b = fractional ? other : other.to(default_dtype());
+      Tensor allowed = b.mul(rtol).abs().add(atol), actual = a.sub(b).abs();
+      return close.logical_or(actual.isfinite().logical_and(actual.le(allowed)));
+    });
+
+}  // namespace
+}  // namespace umbra::ops

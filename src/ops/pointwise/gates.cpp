@@ -1,0 +1,205 @@
+// Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
+#include "kernels/functors/activations.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using namespace functors;
+
+// ---- celu, selu: special cases of elu ----
+
+double inverse(const Scalar& alpha) {
+  check(!alpha.equals(0), "ZeroDivisionError: alpha cannot be 0 for CELU");
+  return 1 / alpha.to_double();
+}
+
+UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
+    .inplace()
+    .out()
+    .all_backends([](const Tensor& self, const Scalar& alpha) { return elu(self, alpha, 1, inverse(alpha)); })
+    .gradient("self", {"grad", "alpha", "self"},
+              [](const Tensor& grad, const Scalar& alpha, const Tensor& self) {
+                return elu_backward(grad, alpha, 1, inverse(alpha), false, self);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
+
+UMBRA_OPERATOR("selu(Tensor self) -> Tensor")
+    .composite([](const Tensor& self) { return elu(self, kSeluAlpha, kSeluScale); })
+    .tags({"pointwise"});
+UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
+  return elu_(self, kSeluAlpha, kSeluScale);
+});
+
+// ---- log_sigmoid: exp(-|x|) is kept for the backward ----
+
+UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
+    .out("output", {"output", "buffer"})
+    .meta([](const Tensor& self) {
+      TensorSpec spec = spec_like(self), buffer = spec_like(self);
+      if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
+      return std::tuple(spec, buffer);
+    })
+    .cpu<2>([](const Tensor& output, const Tensor& buffer, const Tensor& self) {
+      kernels::pointwise(LogSigmoid{}, output, {&self});
+      kernels::pointwise(LogSigmoidBuffer{}, buffer, {&self});
+    })
+    .gradient("self", {"grad", "self", "buffer"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) { return log_sigmoid_backward(grad, self, buffer); })
+    .differentiable_outputs({true, false});
+
+UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor&) { return pointwise_spec({&grad, &self}, Promotion::Default); })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& buffer) {
+      kernels::pointwise(LogSigmoidBackward{}, out, {&grad, &self, &buffer});
+    })
+    .elementwise()
+    .gradient("grad_output", {"grad", "self", "buffer"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) { return log_sigmoid_backward(grad, self, buffer); })
+    .gradient("self", {"grad", "grad_output", "self"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
+                Tensor s = self.sigmoid();
+                return grad.mul(grad_output).mul(s.sub(1).mul(s));
+              });
+
+UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor").out().composite([](const Tensor& self) {
+  return std::get<0>(log_sigmoid_forward(self));
+});
+
+// ---- glu: the first half, gated by the second ----
+
+struct Halves {
+  Tensor first, gate;
+  Halves(const Tensor& self, int64_t dim) {
+    check(self.dim() > 0, "glu does not support 0-dimensional tensors");
+    int64_t at = wrap_dim(dim, self.dim());
+    SymInt size = self.sym_sizes()[at];
+    check(size % 2 == 0, "Halving dimension must be even, but dimension ", at, " is size ", size);
+    first = self.narrow(at, 0, size / 2);
+    gate = self.narrow(at, size / 2, size / 2);
+  }
+};
+
+UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
+    .out()
+    .all_backends([](const Tensor& self, int64_t dim) {
+      Halves halves(self, dim);
+      check<NotImplementedError>(is_floating(self.dtype()), "\"glu_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
+      return halves.first.mul(halves.gate.sigmoid());
+    })
+    .gradient("self", {"grad", "self", "dim"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim) { return glu_backward(grad, self, dim); });
+
+UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
+      Halves halves(self, dim);
+      Tensor s = halves.gate.sigmoid();
+      return cat({grad.mul(s), grad.mul(halves.first).mul(s).mul(s.rsub(1))}, dim);
+    })
+    .gradient("grad_output", {"grad", "self", "dim"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim) {
+                Halves halves(self, dim), grads(grad, dim);
+                Tensor s = halves.gate.sigmoid();
+                return grads.first.mul(s).add(grads.gate.mul(halves.first).mul(s).mul(s.rsub(1)));
+              })
+    .gradient("self", {"grad", "grad_output", "self", "dim"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, int64_t dim) {
+                Halves halves(self, dim), grads(grad, dim);
+                Tensor s = halves.gate.sigmoid(), slope = grad_output.mul(s).mul(s.rsub(1));
+                Tensor bend = grads.first.add(grads.gate.mul(halves.first).mul(s.mul(-2).add(1)));
+                return cat({grads.gate.mul(slope), bend.mul(slope)}, dim);
+              });
+
+// ---- prelu: leaky_relu with a slope for each channel ----
+
+UMBRA_OPERATOR("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
+    .use(pointwise<Prelu, 2>(Promotion::Default))
+    .gradient("self, weight", {"grad", "self", "weight"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& weight) { return _prelu_kernel_backward(grad, self, weight); });
+
+UMBRA_OPERATOR("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor& weight) {
+      TensorSpec spec = pointwise_spec({&self, &weight, &grad}, Promotion::Default);
+      return std::tuple(spec, spec);
+    })
+    .cpu<2>([](const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad, const Tensor& self, const Tensor& weight) {
+      kernels::pointwise(PreluBackward{}, grad_self, {&grad, &self, &weight});
+      kernels::pointwise(PreluWeightBackward{}, grad_weight, {&grad, &self});
+    })
+    .gradient("grad_output, self, weight", {"grad0", "grad1", "grad_output", "self", "weight"},
+              [](const Tensor& grad0, const Tensor& grad1, const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+                Tensor positive = self.gt(0), to_output, to_self, to_weight;
+                if (grad0.defined()) {
+                  to_output = where(positive, grad0, grad0.mul(weight));
+                  to_weight = where(positive, 0, grad0.mul(grad_output));
+                }
+                if (grad1.defined()) {
+                  Tensor part = where(positive, 0, grad1.mul(self));
+                  to_output = to_output.defined() ? to_output.add(part) : part;
+                  to_self = where(positive, 0, grad1.mul(grad_output));
+                }
+                return std::tuple(to_output, to_self, to_weight);
+              });
+
+UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const Tensor& self, const Tensor& weight) {
+  check(self.dtype() == weight.dtype(), "prelu: Type promoting not supported. Got ", kernel_name(self.dtype()), " and ",
+        kernel_name(weight.dtype()));
+  if (weight.sym_numel() != 1) {
+    check(self.dim() > 0, "Not allow zero-dim input tensor.");
+    SymInt channels = self.dim() > 1 ? self.sym_sizes()[1] : SymInt(1);
+    check(channels == weight.sym_numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
+          weight.sym_numel(), " and channel size = ", channels, ".");
+  }
+  check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  if (self.dim() == 0) return _prelu_kernel(self, weight.reshape({}));
+  SymShape shape(self.dim(), 1);
+  if (self.dim() > 1 && weight.dim() == 1) shape[1] = weight.sym_sizes()[0];
+  return _prelu_kernel(self, weight.reshape(shape));
+});
+
+// ---- shrinking ----
+
+UMBRA_OPERATOR("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+    .out()
+    .use(pointwise<Hardshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Hardshrink{.bound = bound}; }))
+    .gradient("self", {"grad", "self", "lambd"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return hardshrink_backward(grad, self, bound); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<ShrinkBackward, 2>(Promotion::Default, [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
+    .gradient("grad_out", {"grad", "self", "lambd"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return hardshrink_backward(grad, self, bound); })
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
+    .out()
+    .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
+    .meta([](const Tensor& self, const Scalar& bound) {
+      check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ", bound.to_double(), ".");
+      return pointwise_spec({&self}, Promotion::Default);
+    })
+    .gradient("self", {"grad", "self", "lambd"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return softshrink_backward(grad, self, bound); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<ShrinkBackward, 2>(Promotion::Default, [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
+    .gradient("grad_output", {"grad", "self", "lambd"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return softshrink_backward(grad, self, bound); })
+    .gradient("self", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise);
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,118 @@
+// Further functions of one input: angle, sinc, degrees and radians, logit, signbit, infinities.
+#include <cmath>
+
+#include "kernels/functors/arithmetic.h"
+#include "kernels/functors/comparison.h"
+#include "kernels/functors/exp_log.h"
+#include "kernels/functors/trigonometry.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
+    .out()
+    .meta([](const Tensor& self) {
+      DType dtype = is_integral(self.dtype(), true) ? default_dtype() : real_type(self.dtype());
+      return pointwise_spec({&self}, dtype);
+    })
+    .cpu([](const Tensor& out, const Tensor& self) {
+      kernels::pointwise(functors::Angle{}, out, {&self}, is_integral(self.dtype(), true) ? out.dtype() : self.dtype());
+    })
+    .elementwise()
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) {
+                if (!self.is_complex()) return zeros_like(grad);
+                // A quarter turn further, divided by the length twice.
+                Tensor length = self.abs(), turned = self.mul(std::complex<double>(0, 1)).div(length.mul(length));
+                return grad.mul(turned.masked_fill(length.eq(0), 0));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Sinc, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) {
+                Tensor x = self.mul(M_PI), area = self.mul(self).mul(M_PI);
+                Tensor slope = x.mul(x.cos()).sub(x.sin()).div(area).conj();
+                return grad.mul(slope.masked_fill(area.eq(0), 0));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .all_backends([](const Tensor& self) {
+      check(!self.is_complex(), "deg2rad is not supported for complex tensors.");
+      return self.mul(M_PI / 180);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
+    .linear()
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
+    .inplace()
+    .out()
+    .all_backends([](const Tensor& self) {
+      check(!self.is_complex(), "rad2deg is not supported for complex tensors.");
+      return self.mul(180 / M_PI);
+    })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
+    .linear()
+    .tags({"pointwise"});
+
+using Margin = std::optional<double>;
+
+UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
+    .inplace()
+    .out()
+    .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat, [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
+    .gradient("self", {"grad", "self", "eps"},
+              [](const Tensor& grad, const Tensor& self, Margin eps) { return logit_backward(grad, self, eps); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .use(pointwise<functors::LogitBackward, 2>(Promotion::Default,
+                                               [](Margin eps) { return functors::LogitBackward{.margin = eps.value_or(-1)}; }))
+    .gradient("grad_output", {"grad", "self", "eps"},
+              [](const Tensor& grad, const Tensor& self, Margin eps) { return logit_backward(grad, self, eps); })
+    .gradient("self", {"grad", "grad_output", "self", "eps"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, Margin eps) {
+                // The slope 1 / (x (1 - x)) has the slope (2 x - 1) / (x (1 - x))².
+                Tensor steep = self.mul(2).sub(1).div(self.mul(self.rsub(1)));
+                return logit_backward(grad.mul(grad_output).mul(steep), self, eps);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+/// A question about real numbers only.
+template <class Functor> void real_question(OperatorBuilder& builder) {
+  builder.use(pointwise<Functor, 1>(Promotion::ToBool))
+      .meta([](const Tensor& self) {
+        std::string_view kernel = Functor::name;  // "isposinf_cpu"
+        bool infinity = kernel.starts_with("is");
+        check(!self.is_complex(), kernel.substr(0, kernel.find('_')),
+              infinity ? " does not support complex inputs." : " is not implemented for complex tensors.");
+        return pointwise_spec({&self}, DType::Bool);
+      })
+      .not_differentiable()
+      .tags({"pointwise"});
+}
+
+UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor").out().use(real_question<functors::IsPositiveInfinity>);
+UMBRA_OPERATOR("isneginf(Tensor self) -> Tensor").out().use(real_question<functors::IsNegativeInfinity>);
+UMBRA_OPERATOR("signbit(Tensor self) -> Tensor").out().use(real_question<functors::SignBit>);
+
+UMBRA_OPERATOR("isreal(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  if (self.is_complex()) return imag(self).eq(0);
+  return ones_like(self, {.dtype = DType::Bool}, MemoryFormat::Preserve);
+});
+
+}  // namespace
+}  // namespace umbra::ops
