@@ -41,10 +41,14 @@ void OperatorBuilder::compose_inplace() {
   variant.mutable_definition().composite = {[](const void* context, Value* frame) {
                                               static const Operator& copy = get_operator("aten::copy_");
                                               const auto& functional = *static_cast<const Operator*>(context);
+                                              const Tensor& self = frame[0].tensor_ref();
                                               Frame inner(functional, frame);
                                               Tensor before = value_before_writing(frame[0].tensor_ref());
                                               inner[0] = Value::borrow(before);
                                               functional.call(inner.data());
+                                              DType result = inner[0].tensor_ref().dtype();
+                                              check(can_cast(result, self.dtype()), "result type ", kernel_name(result),
+                                                    " can't be cast to the desired output type ", kernel_name(self.dtype()));
                                               Value written[3] = {Value::borrow(frame[0]), std::move(inner[0]), Value(false)};
                                               copy.call(written);
                                               frame[0] = std::move(written[0]);

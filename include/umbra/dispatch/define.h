@@ -94,6 +94,12 @@ class OperatorBuilder {
   OperatorBuilder& reads_lazy_bits();
   OperatorBuilder& random();
   OperatorBuilder& tags(std::initializer_list<const char*> tags);
+  /// What differs in the in-place variant: a gradient of its own, say.
+  template <class F> OperatorBuilder& on_inplace(F&& f) {
+    OperatorBuilder variant(const_cast<Operator&>(*op_->inplace()));
+    f(variant);
+    return *this;
+  }
   /// A family's shared definition: `.use(pointwise<functors::Gelu>())`.
   template <class F> OperatorBuilder& use(F&& family) {
     family(*this);

@@ -23,11 +23,16 @@ struct Xlogy : Binary {  // a log(b), and 0 where a is, whatever b
   template <class T> T operator()(T a, T b) const { return select(isnan(b), b, select(a == T(0), T(0), a * log(b))); }
 };
 
-struct LogAddExp : Binary {
+struct LogAddExp : Binary {  // counted from the larger one (the one with the larger real part)
   static constexpr const char* name = "logaddexp_cpu";
-  using types = Floating;
+  using types = FloatingComplex;
   template <class T> T operator()(T a, T b) const {
-    return select(isinf(a) & (a == b), a, maximum(a, b) + log1p(exp(-abs(a - b))));
+    if constexpr (is_complex<T>) {
+      if (a.real() < b.real()) std::swap(a, b);
+      return std::isinf(a.real()) && a == b ? a : a + log1p(exp(b - a));
+    } else {
+      return select(isinf(a) & (a == b), a, maximum(a, b) + log1p(exp(-abs(a - b))));
+    }
   }
 };
 struct LogAddExp2 : Binary {

@@ -3,6 +3,7 @@
 
 #include "kernels/functors/arithmetic.h"
 #include "ops/pointwise/pointwise.h"
+#include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {
 namespace {
@@ -125,46 +126,41 @@ UMBRA_OPERATOR("gelu_backward(Tensor grad_output, Tensor self, *, str approximat
 
 // ---- silu, mish ----
 
+// Their backward operators have no gradients; where one may be asked for, the backward is written out instead.
+
 UMBRA_OPERATOR("silu(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<Silu, 1>(Promotion::Default))
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return silu_backward(grad, self); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) {
+                if (!is_grad_enabled()) return silu_backward(grad, self);
+                Tensor s = self.sigmoid();
+                return grad.mul(s).mul(self.mul(s.rsub(1)).add(1));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("silu_backward(Tensor grad_output, Tensor self) -> Tensor")
     .out("grad_input", {"grad_input"})
     .use(pointwise<SiluBackward, 2>(Promotion::Default))
-    .gradient("grad_output", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return silu_backward(grad, self); })
-    .gradient("self", {"grad", "grad_output", "self"},
-              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
-                // s (1 - s) (2 + x (1 - 2 s))
-                Tensor s = self.sigmoid(), curvature = s.mul(s.rsub(1)).mul(self.mul(s.mul(-2).add(1)).add(2));
-                return grad.mul(grad_output).mul(curvature);
-              })
-    .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("mish(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<Mish, 1>(Promotion::Default))
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return mish_backward(grad, self); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) {
+                if (!is_grad_enabled()) return mish_backward(grad, self);
+                Tensor s = self.sigmoid(), t = softplus(self).tanh();
+                return grad.mul(t.add(self.mul(s).mul(t.mul(t).rsub(1))));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .use(pointwise<MishBackward, 2>(Promotion::Default))
-    .gradient("grad_output", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return mish_backward(grad, self); })
-    .gradient("self", {"grad", "grad_output", "self"},
-              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
-                // With s = sigmoid(x), t = tanh(softplus(x)): (1 - t²) s (2 + x (1 - s - 2 s t)).
-                Tensor s = self.sigmoid(), t = softplus(self).tanh();
-                Tensor inner = self.mul(s.mul(t.mul(2).add(1)).rsub(1)).add(2);
-                return grad.mul(grad_output).mul(t.mul(t).rsub(1).mul(s).mul(inner));
-              })
-    .tangent(TangentRule::Pointwise);
+    .use(pointwise<MishBackward, 2>(Promotion::Default));
 
 // ---- leaky_relu, elu, softplus ----
 
@@ -263,8 +259,6 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
     .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
       check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
-      if (self.dtype() == DType::UInt8)
-        check(low.to_int() >= 0 && high.to_int() >= 0, "cannot do hardtanh on an unsigned type with negative limits");
       check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
       return pointwise_spec({&self}, Promotion::Default);
     })

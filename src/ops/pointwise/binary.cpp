@@ -67,7 +67,7 @@ UMBRA_OPERATOR("copysign.Scalar(Tensor self, Scalar other) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
-Tensor hypot_side(const Tensor& grad, const Tensor& side, const Tensor& result) { return grad.mul(side.div(result)); }
+Tensor hypot_side(const Tensor& grad, const Tensor& side, const Tensor& result) { return grad.mul(side).div(result); }
 
 UMBRA_OPERATOR("hypot(Tensor self, Tensor other) -> Tensor")
     .inplace()
@@ -83,11 +83,10 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
     .out()
     .use(pointwise<Heaviside, 2>(Promotion::Default))
     .meta([](const Tensor& self, const Tensor& values) {
-      check(!self.is_complex() && !values.is_complex(), "heaviside is not yet implemented for complex tensors.");
+      check<NotImplementedError>(!self.is_complex() && !values.is_complex(), "heaviside is not yet implemented for complex tensors.");
       check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
       return pointwise_spec({&self, &values}, Promotion::Default);
     })
-    .not_differentiable()
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("gcd(Tensor self, Tensor other) -> Tensor")
@@ -161,16 +160,21 @@ UMBRA_OPERATOR("logaddexp2(Tensor self, Tensor other) -> Tensor")
 
 // ---- powers ----
 
+// self * 2 ** other, in the type that the two have together.
+Tensor two_to(const Tensor& self, const Tensor& other) {
+  return pow(2.0, other.to(pointwise_types({&self, &other}, Promotion::IntToFloat).compute));
+}
+
 UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .out()
-    .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(pow(2.0, other)); })
+    .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(two_to(self, other)); })
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
     .gradient("other", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(M_LN2); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .composite([](const Tensor& self, const Tensor& other) { return self.mul_(pow(2.0, other)); })
+    .composite([](const Tensor& self, const Tensor& other) { return self.mul_(two_to(self, other)); })
     .tags({"pointwise"});
 
 DType widest(bool complex_numbers) { return complex_numbers ? DType::Complex128 : DType::Float64; }
@@ -193,6 +197,20 @@ UMBRA_OPERATOR("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .composite([](const Scalar& self, const Tensor& exponent) {
       return pow(self, exponent.to(widest(self.is_complex() || exponent.is_complex())));
     })
+    .tags({"pointwise"});
+
+template <class Exponent> Tensor float_power_in_place(const Tensor& self, const Exponent& exponent) {
+  DType wanted = widest(self.is_complex() || exponent.is_complex());
+  check(self.dtype() == wanted, "the base given to float_power_ has dtype ", kernel_name(self.dtype()),
+        " but the operation's result requires dtype ", kernel_name(wanted));
+  if constexpr (std::is_same_v<Exponent, Tensor>) return self.pow_(exponent.to(wanted));
+  else return self.pow_(exponent);
+}
+UMBRA_OPERATOR("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)")
+    .composite(float_power_in_place<Tensor>)
+    .tags({"pointwise"});
+UMBRA_OPERATOR("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)")
+    .composite(float_power_in_place<Scalar>)
     .tags({"pointwise"});
 
 // ---- closeness ----

@@ -1,6 +1,7 @@
 // Bit by bit: and, or, xor, not, shifts.
 #include "kernels/functors/bitwise.h"
 
+#include "ops/common/alias.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -36,6 +37,15 @@ UMBRA_OPERATOR("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> T
 UMBRA_OPERATOR("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("Tensor_out").use(bits<RightShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(bits<RightShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<RightShift>);
+
+UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor").out("Tensor_out").use(bits<LeftShift>);
+UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor").out().use(bits<LeftShift>);
+UMBRA_OPERATOR("__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_left_shift_.Tensor"});
+UMBRA_OPERATOR("__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"});
+UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").out("Tensor_out").use(bits<RightShift>);
+UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").out().use(bits<RightShift>);
+UMBRA_OPERATOR("__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_right_shift_.Tensor"});
+UMBRA_OPERATOR("__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").use(AliasOf{"bitwise_right_shift_.Tensor_Scalar"});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -175,13 +175,10 @@ void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const
   else kernels::pointwise(functors::ClampMax{.high = *high}, out, {&self}, compute);
 }
 
-// Inside the bounds the gradient passes. On a bound that is a number it does not; with a bound that is a tensor it is shared.
+// Only inside: numbers as bounds take no part of the gradient.
 Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bound& high) {
   if (low && high) return where(self.gt(*low).logical_and(self.lt(*high)), grad, 0);
   return low ? where(self.gt(*low), grad, 0) : where(self.lt(*high), grad, 0);
-}
-Tensor shared_on(const Tensor& grad, const Tensor& self, const Tensor& bound) {
-  return bound.defined() ? where(self.eq(bound), grad.div(2), grad) : grad;
 }
 
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
@@ -190,8 +187,7 @@ UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
     .meta(clamp_spec)
     .cpu(clamp_kernel)
     .elementwise()
-    .gradient("self", {"grad", "self", "min", "max"},
-              inside)
+    .gradient("self", {"grad", "self", "min", "max"}, inside)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
@@ -242,28 +238,33 @@ void clamp_tensor_kernel(const Tensor& out, const Tensor& self, const Tensor& lo
   else kernels::pointwise(functors::Minimum{}, out, clamped.ref(), compute);
 }
 
+// Where the tensor equals a bound they share the gradient; bounds in the wrong order give it all to the upper one.
+Tensor clamp_self(const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+  if (!high.defined()) return to_the_larger(grad, self, low);
+  if (!low.defined()) return to_the_smaller(grad, self, high);
+  Tensor at_bound = self.eq(low).logical_or(self.eq(high)).logical_and(low.lt(high));
+  return where(at_bound, grad.div(2), grad).masked_fill(self.lt(low).logical_or(self.gt(high)), 0);
+}
+Tensor clamp_low(const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+  if (!high.defined()) return to_the_larger(grad, low, self);
+  Tensor below = self.lt(low).logical_and(low.le(high)), at_bound = self.eq(low).logical_and(low.lt(high));
+  return where(at_bound, grad.div(2), where(below, grad, 0));
+}
+Tensor clamp_high(const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
+  if (!low.defined()) return to_the_smaller(grad, high, self);
+  Tensor above = self.gt(high).logical_and(low.le(high)), at_bound = self.eq(high).logical_and(low.lt(high));
+  return where(at_bound, grad.div(2), where(above.logical_or(high.lt(low)), grad, 0));
+}
+
 UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
     .inplace()
     .out("Tensor_out")
     .meta(clamp_tensor_spec)
     .cpu(clamp_tensor_kernel)
     .elementwise()
-    .gradient("self", {"grad", "self", "min", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                Tensor passes = shared_on(shared_on(grad, self, low), self, high);
-                if (low.defined()) passes = passes.masked_fill(self.lt(low), 0);
-                return high.defined() ? passes.masked_fill(self.gt(high), 0) : passes;
-              })
-    .gradient("min", {"grad", "self", "min", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                Tensor below = self.le(low);
-                return where(high.defined() ? below.logical_and(low.lt(high)) : below, shared_on(grad, self, low), 0);
-              })
-    .gradient("max", {"grad", "self", "min", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low, const Tensor& high) {
-                Tensor above = self.ge(high), shared = shared_on(grad, self, high);
-                return low.defined() ? where(high.lt(low), grad, where(above, shared, 0)) : where(above, shared, 0);
-              })
+    .gradient("self", {"grad", "self", "min", "max"}, clamp_self)
+    .gradient("min", {"grad", "self", "min", "max"}, clamp_low)
+    .gradient("max", {"grad", "self", "min", "max"}, clamp_high)
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
@@ -273,14 +274,8 @@ UMBRA_OPERATOR("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
     .meta([](const Tensor& self, const Tensor& low) { return clamp_tensor_spec(self, low, {}); })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& low) { clamp_tensor_kernel(out, self, low, {}); })
     .elementwise()
-    .gradient("self", {"grad", "self", "min"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low) {
-                return shared_on(grad, self, low).masked_fill(self.lt(low), 0);
-              })
-    .gradient("min", {"grad", "self", "min"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& low) {
-                return shared_on(grad, self, low).masked_fill(self.gt(low), 0);
-              })
+    .gradient("self", {"grad", "self", "min"}, to_the_larger)
+    .gradient("min", {"grad", "min", "self"}, to_the_larger)
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -290,14 +285,8 @@ UMBRA_OPERATOR("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
     .meta([](const Tensor& self, const Tensor& high) { return clamp_tensor_spec(self, {}, high); })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& high) { clamp_tensor_kernel(out, self, {}, high); })
     .elementwise()
-    .gradient("self", {"grad", "self", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& high) {
-                return shared_on(grad, self, high).masked_fill(self.gt(high), 0);
-              })
-    .gradient("max", {"grad", "self", "max"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& high) {
-                return shared_on(grad, self, high).masked_fill(self.lt(high), 0);
-              })
+    .gradient("self", {"grad", "self", "max"}, to_the_smaller)
+    .gradient("max", {"grad", "max", "self"}, to_the_smaller)
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 

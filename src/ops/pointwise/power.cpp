@@ -88,8 +88,8 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-UMBRA_OPERATOR("square(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return self.pow(2); });
-UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return self.pow_(2); });
+UMBRA_OPERATOR("square(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return self.pow(2); }).tags({"pointwise"});
+UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return self.pow_(2); }).tags({"pointwise"});
 
 UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
     .inplace()
@@ -104,6 +104,12 @@ UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.all_backends([](const Tensor& self) {
+        check(!self.is_complex(), "In-place abs is not supported for complex tensors.");
+        return abs_out(self, self);
+      });
+    })
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sgn()); })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});

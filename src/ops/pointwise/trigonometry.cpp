@@ -11,6 +11,14 @@ template <class Functor> void floating_function(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 1>(Promotion::IntToFloat)).tangent(TangentRule::Pointwise).tags({"core", "pointwise"});
 }
 
+/// What PyTorch does not differentiate in place is not differentiated here either.
+template <class Functor> void refuse_gradient(OperatorBuilder& builder) {
+  builder.gradient("self", {"grad"}, [](const Tensor&) -> Tensor {
+    std::string_view kernel = Functor::name;  // "acosh_cpu"
+    fail<NotImplementedError>("the derivative for 'inplace version of ", kernel.substr(0, kernel.find('_')), "' is not implemented.");
+  });
+}
+
 /// 1 / sqrt(sign * x² + shift)
 Tensor inverse_root(const Tensor& x, int sign, int shift) { return x.mul(x).mul(sign).add(shift).rsqrt(); }
 
@@ -89,6 +97,7 @@ UMBRA_OPERATOR("asinh(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Asinh>)
+    .on_inplace(refuse_gradient<functors::Asinh>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.mul(inverse_root(self, 1, 1).conj()); });
 
@@ -96,6 +105,7 @@ UMBRA_OPERATOR("acosh(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Acosh>)
+    .on_inplace(refuse_gradient<functors::Acosh>)
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) {
       // The root of a product is the product of the roots for positive numbers only.
       if (self.is_complex()) return grad.mul(self.add(1).rsqrt().mul(self.sub(1).rsqrt()).conj());
@@ -106,6 +116,7 @@ UMBRA_OPERATOR("atanh(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Atanh>)
+    .on_inplace(refuse_gradient<functors::Atanh>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.pow(2).rsub(1).conj()); });
 

@@ -6,6 +6,7 @@
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
 #include "ops/pointwise/pointwise.h"
+#include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {
 namespace {
@@ -47,7 +48,7 @@ UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     .inplace()
     .out()
     .all_backends([](const Tensor& self) {
-      check(!self.is_complex(), "deg2rad is not supported for complex tensors.");
+      check<NotImplementedError>(!self.is_complex(), "deg2rad is not supported for complex tensors.");
       return self.mul(M_PI / 180);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
@@ -58,7 +59,7 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .inplace()
     .out()
     .all_backends([](const Tensor& self) {
-      check(!self.is_complex(), "rad2deg is not supported for complex tensors.");
+      check<NotImplementedError>(!self.is_complex(), "rad2deg is not supported for complex tensors.");
       return self.mul(180 / M_PI);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
@@ -72,7 +73,13 @@ UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
     .out()
     .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat, [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
     .gradient("self", {"grad", "self", "eps"},
-              [](const Tensor& grad, const Tensor& self, Margin eps) { return logit_backward(grad, self, eps); })
+              [](const Tensor& grad, const Tensor& self, Margin eps) {
+                if (!is_grad_enabled()) return logit_backward(grad, self, eps);
+                // Written out, since logit_backward has no gradient.
+                Tensor slope = grad.div(self.mul(self.rsub(1)));
+                double low = eps.value_or(0), outside = eps ? 0 : NAN;
+                return where(self.ge(low).logical_and(self.le(1 - low)), slope, outside);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -80,15 +87,6 @@ UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None)
     .out("grad_input", {"grad_input"})
     .use(pointwise<functors::LogitBackward, 2>(Promotion::Default,
                                                [](Margin eps) { return functors::LogitBackward{.margin = eps.value_or(-1)}; }))
-    .gradient("grad_output", {"grad", "self", "eps"},
-              [](const Tensor& grad, const Tensor& self, Margin eps) { return logit_backward(grad, self, eps); })
-    .gradient("self", {"grad", "grad_output", "self", "eps"},
-              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, Margin eps) {
-                // The slope 1 / (x (1 - x)) has the slope (2 x - 1) / (x (1 - x))².
-                Tensor steep = self.mul(2).sub(1).div(self.mul(self.rsub(1)));
-                return logit_backward(grad.mul(grad_output).mul(steep), self, eps);
-              })
-    .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 /// A question about real numbers only.
@@ -96,9 +94,9 @@ template <class Functor> void real_question(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 1>(Promotion::ToBool))
       .meta([](const Tensor& self) {
         std::string_view kernel = Functor::name;  // "isposinf_cpu"
-        bool infinity = kernel.starts_with("is");
-        check(!self.is_complex(), kernel.substr(0, kernel.find('_')),
-              infinity ? " does not support complex inputs." : " is not implemented for complex tensors.");
+        kernel = kernel.substr(0, kernel.find('_'));
+        if (kernel.starts_with("is")) check<TypeError>(!self.is_complex(), kernel, " does not support complex inputs.");
+        check<NotImplementedError>(!self.is_complex(), kernel, " is not implemented for complex tensors.");
         return pointwise_spec({&self}, DType::Bool);
       })
       .not_differentiable()
