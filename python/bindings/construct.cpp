@@ -3,6 +3,7 @@
 
 #include "call.h"
 #include "tensor_type.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "values.h"
 
 NAMESPACE_BEGIN(NB_NAMESPACE)
@@ -187,7 +188,36 @@ PyObject* list_of(const Tensor& t, int64_t dim, const char* at) {
   return out.release().ptr();
 }
 
-Tensor make_tensor(nb::handle data, std::optional<DType> dtype, nb::handle device, bool requires_grad) {
+/// Without data to read: element by element through item(), which knows constants and makes symbols.
+PyObject* list_of_items(const Tensor& t) {
+  if (t.dim() == 0) return wrap(call_value<"aten::item">(t).to_scalar());
+  Value parts = call_value<"aten::unbind.int">(t);
+  TensorList tensors = parts.tensor_list();
+  nb::object out = owned(PyList_New(static_cast<Py_ssize_t>(tensors.size())));
+  for (size_t i = 0; i < tensors.size(); ++i)
+    PyList_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(list_of_items(tensors[i])));
+  return out.release().ptr();
+}
+
+/// Copies of Python's data are made below all layers: what a mode sees is the finished literal.
+class BelowLayers {
+ public:
+  BelowLayers() { dispatch_state() = {}; }
+
+ private:
+  SaveDispatchState saved_;
+};
+
+std::optional<DType> dtype_option(nb::handle object, const char* function) {
+  if (object.is_none()) return std::nullopt;
+  DType dtype = DType::Undefined;
+  if (!read_dtype(object.ptr(), dtype))
+    fail<TypeError>(function, "(): argument 'dtype' must be torch.dtype, not ", short_type_name(Py_TYPE(object.ptr())));
+  return dtype;
+}
+
+Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, bool requires_grad) {
+  std::optional<DType> dtype = dtype_option(dtype_object, "tensor");
   Tensor out;
   if (is_tensor(data.ptr())) {
     out = call<"aten::detach">(call<"aten::clone">(tensor_of(data.ptr())));
@@ -235,6 +265,7 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
 
 Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
   if (is_array(data)) {
+    BelowLayers scope;
     Tensor shared = tensor_from_buffer(data);
     return dtype && *dtype != shared.dtype() ? call<"aten::_to_copy">(shared, *dtype) : call<"aten::clone">(shared);
   }
@@ -247,7 +278,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 }
 
 PyObject* to_list(const Tensor& tensor) {
-  check(!tensor.is_fake(), "Cannot access data of a fake tensor");
+  if (tensor.is_fake()) return list_of_items(tensor);
   Tensor plain = tensor;
   if (plain.is_conj()) plain = call<"aten::resolve_conj">(plain);
   if (plain.is_neg()) plain = call<"aten::resolve_neg">(plain);
@@ -256,7 +287,7 @@ PyObject* to_list(const Tensor& tensor) {
 
 void bind_construct(nb::module_& m) {
   m.def("tensor",
-        [](nb::handle data, std::optional<DType> dtype, nb::handle device, bool requires_grad, bool) {
+        [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool) {
           return make_tensor(data, dtype, device, requires_grad);
         },
         nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),

@@ -3,7 +3,9 @@
 #include "misc.h"
 #include "operators.h"
 #include "tensor_type.h"
+#include "umbra/core/wrapped_number.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "values.h"
 
 namespace umbra::python {
 
@@ -50,6 +52,13 @@ nb::object types_of(const Handlers& handlers) {
 
 bool is_default(const SchemaArgument& argument, const Value& value) {
   return argument.default_value && argument.default_value->equals(value);
+}
+
+/// A number that was wrapped into a tensor for promotion is a number to Python.
+PyObject* wrap_argument(const Value& value) {
+  if (value.is_tensor() && value.tensor_ref().impl()->is_wrapped_number() && !value.tensor_ref().is_fake())
+    return wrap(wrapped_scalar(value.tensor_ref()));
+  return wrap(value);
 }
 
 /// The layer of DispatchKey::Python: the innermost mode first, then the classes of the arguments.
@@ -140,11 +149,11 @@ std::pair<nb::object, nb::object> wrap_arguments(const Operator& op, const Value
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].keyword_only && !is_default(arguments[i], frame[i])) positional = i + 1;
   nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(positional)));
-  for (size_t i = 0; i < positional; ++i) PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(frame[i])));
+  for (size_t i = 0; i < positional; ++i) PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap_argument(frame[i])));
   nb::object kwargs = owned(PyDict_New());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].keyword_only || is_default(arguments[i], frame[i])) continue;
-    nb::object value = nb::steal(checked(wrap(frame[i])));
+    nb::object value = nb::steal(checked(wrap_argument(frame[i])));
     checked(PyDict_SetItemString(kwargs.ptr(), arguments[i].name.c_str(), value.ptr()));
   }
   return {args, kwargs};

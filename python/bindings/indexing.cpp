@@ -81,8 +81,9 @@ bool is_whole(const Tensor& t, int64_t dim, const Slice& s) {
 }
 
 Tensor bool_index(const Tensor& like, bool value) {
-  int64_t count = value ? 1 : 0;
-  return call<"aten::zeros">(Value(std::vector<int64_t>{count}), DType::Int64, Value(), like.device());
+  std::vector<int64_t> sizes = {value ? 1 : 0};
+  Tensor index = call<"aten::empty.memory_format">(Value(sizes), DType::Int64, Layout::Strided, like.device());
+  return value ? call<"aten::fill_.Scalar">(index, 0.0) : index;
 }
 
 bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
@@ -135,7 +136,7 @@ class Applier {
       out_.result = call<"aten::unsqueeze">(out_.result, dim_);
       ++dim_;
     } else if (is_array_like(item)) {
-      tensor(tensor_from_data(item), position);
+      tensor(call<"aten::lift_fresh">(tensor_from_data(item)), position);
     } else if (PyFloat_Check(item)) {
       fail_kind(item);
     } else {
@@ -220,7 +221,7 @@ struct Assigned {
 Assigned read_assigned(const Tensor& self, PyObject* value) {
   if (is_tensor(value)) return {tensor_of(value), std::nullopt};
   Scalar number;
-  if (read_scalar(value, number)) return {{}, number};
+  if (read_scalar(value, number)) return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
   if (is_numpy_array(value)) return {tensor_from_data(value), std::nullopt};
   fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()), "Tensor");
 }

@@ -25,13 +25,13 @@ bool is_wider(const SchemaType& a, const SchemaType& b) {
 bool comes_after(const Matcher& a, const Matcher& b) {
   const auto &x = a.op().schema().arguments, &y = b.op().schema().arguments;
   bool wider = false;
-  for (size_t i = 0; i < std::min(x.size(), y.size()); ++i) {
-    if (x[i].keyword_only || y[i].keyword_only) break;
+  for (size_t i = 0; i < std::min(a.positional_count(), b.positional_count()); ++i) {
     if (x[i].type.base == y[i].type.base && x[i].type.list == y[i].type.list) continue;
     if (!is_wider(x[i].type, y[i].type)) return false;
     wider = true;
   }
-  return wider;
+  // The same and more parameters: arange(start, end, step) after arange(start, end).
+  return wider || a.positional_count() > b.positional_count();
 }
 
 std::string type_text(const SchemaType& type) {

@@ -88,6 +88,16 @@ void read_scalar(const Operator& op, FakeModeImpl& mode, Value* frame) {
   else fail<DataDependentOutputException>(op.name());
 }
 
+// A literal of the program (torch.tensor([1, 2])): fake from here on, and a small one still known.
+bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  static const Operator& lift = get_operator("aten::lift_fresh");
+  if (&op != &lift) return false;
+  const Tensor& literal = frame[0].tensor_ref();
+  bool small = literal.storage()->has_data() && literal.numel() <= kLargestConstant;
+  frame[0] = Value(small ? fake_with_constant(mode, literal) : mode.from_tensor(literal));
+  return true;
+}
+
 Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
@@ -108,6 +118,7 @@ void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { visit(found, t); });
   FakeModeImpl* mode = found.mode ? found.mode : static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
   check<AssertionError>(mode, "a fake tensor without a mode");
+  if (found.any_real && lift_literal(op, *mode, frame)) return;
   if (found.any_real) convert_real(op, *mode, frame);
   if (found.any_constant) {
     if (found.all_constant && fold_constants(op, *mode, frame)) return;
