@@ -14,7 +14,7 @@ namespace umbra::kernels {
 namespace {
 
 constexpr int kStripRows = 16;       // rows that are taken into the states of their columns at once
-constexpr int kBlockColumns = 128;   // columns whose states are kept at hand
+constexpr int kBlockColumns = 512;   // columns whose states are kept at hand
 constexpr int64_t kRun = 1024;       // elements of a row that are taken into a state at once
 constexpr int64_t kStateBytes = 48;  // an upper bound
 
