@@ -114,7 +114,7 @@ class CodePrinter {
     std::string out = "{";
     for (const auto& [key, value] : node.meta.custom) {
       std::string shown = python_repr(value), plain = python_str(value);
-      if (plain.size() > 40) shown = python_repr(Value(plain.substr(0, 40) + "..."));
+      if (plain.size() > 40) shown = python_repr(Value(concat(std::string_view(plain).substr(0, 40), "...")));
       out += (out.size() > 1 ? ", " : "") + python_repr(Value(key)) + ": " + shown;
     }
     return out + "}";
