@@ -12,22 +12,33 @@ using Base = SchemaType::Base;
 bool value_fits(Base base, const Value& value) {
   using Tag = Value::Tag;
   switch (base) {
-    case Base::Tensor: return value.is_tensor();
+    case Base::Tensor:
+      return value.is_tensor();
     case Base::Int:
-    case Base::SymInt: return value.is_int() || value.is_sym_int() || value.is_bool();
+    case Base::SymInt:
+      return value.is_int() || value.is_sym_int() || value.is_bool();
     case Base::Float:
     case Base::SymFloat:
     case Base::Scalar:
-    case Base::Complex: return value.is_scalar();
+    case Base::Complex:
+      return value.is_scalar();
     case Base::Bool:
-    case Base::SymBool: return value.is_bool() || value.tag() == Tag::SymBool || value.is_int();
-    case Base::String: return value.is_string();
-    case Base::Device: return value.tag() == Tag::Device || value.is_string();
-    case Base::DType: return value.tag() == Tag::DType;
-    case Base::Layout: return value.tag() == Tag::Layout;
-    case Base::MemoryFormat: return value.tag() == Tag::MemoryFormat;
-    case Base::Generator: return value.tag() == Tag::Generator || value.is_object();
-    default: return true;
+    case Base::SymBool:
+      return value.is_bool() || value.tag() == Tag::SymBool || value.is_int();
+    case Base::String:
+      return value.is_string();
+    case Base::Device:
+      return value.tag() == Tag::Device || value.is_string();
+    case Base::DType:
+      return value.tag() == Tag::DType;
+    case Base::Layout:
+      return value.tag() == Tag::Layout;
+    case Base::MemoryFormat:
+      return value.tag() == Tag::MemoryFormat;
+    case Base::Generator:
+      return value.tag() == Tag::Generator || value.is_object();
+    default:
+      return true;
   }
 }
 
@@ -40,7 +51,8 @@ bool fits(const SchemaType& type, const Argument& argument) {
   if (argument.is_none()) return type.optional || type.base == Base::Tensor || type.base == Base::Any;
   if (type.base == Base::Any) return true;
   if (!argument.is_sequence())
-    return argument.is_value() && (!type.list || type.list_size > 0 || type.base == Base::Any) && value_fits(type.base, argument.value());
+    return argument.is_value() && (!type.list || type.list_size > 0 || type.base == Base::Any) &&
+           value_fits(type.base, argument.value());
   if (!type.list) return false;
   SchemaType element = type;
   element.list = false;
@@ -51,7 +63,8 @@ bool fits(const SchemaType& type, const Argument& argument) {
 }
 
 /// Throws with the node's place in front; called only where something is wrong, since texts cost much more than checks.
-template <class... Pieces> [[noreturn]] void wrong_call(const Node& node, const Pieces&... pieces) {
+template <class... Pieces>
+[[noreturn]] void wrong_call(const Node& node, const Pieces&... pieces) {
   fail<TypeError>("Node '", node.name(), "' calls ", node.target().op()->name(), ": ", pieces..., "\n", node.text());
 }
 
@@ -81,9 +94,12 @@ void check_inputs(const Graph& graph, const Node& node, const std::vector<bool>&
   for (Node* input : node.inputs()) {
     const char* problem = nullptr;
     if (&input->graph() != &graph)
-      problem = "does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, make sure "
-                "to use ``arg_transform`` on node_copy() to remap values";
-    else if (input->is_erased()) problem = "was erased from the Graph, but is still used as an argument!";
+      problem =
+          "does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, "
+          "make sure "
+          "to use ``arg_transform`` on node_copy() to remap values";
+    else if (input->is_erased())
+      problem = "was erased from the Graph, but is still used as an argument!";
     else if (!defined[input->id()])
       problem = "was used before it has been defined! Please check that Nodes in the graph are topologically ordered";
     if (problem) fail("Argument '", input->name(), "' of Node '", node.name(), "' ", problem, "\n", to_string(graph));
@@ -103,8 +119,9 @@ void lint(const Graph& graph) {
     check(names.insert(node->name()).second, "Node redefined name ", node->name(), "!");
     bool names_something = node->op() != Op::CallFunction;
     if (names_something != (!node->target().op() && !node->target().function()))
-      fail<ValueError>("Node ", node->name(), " target ", node->target().text(),
-                       names_something ? " is a function but a str is expected" : " is a str but a Callable is expected");
+      fail<ValueError>(
+          "Node ", node->name(), " target ", node->target().text(),
+          names_something ? " is a function but a str is expected" : " is a str but a Callable is expected");
     check_call(*node);
     if (node->op() != Op::Output) continue;
     check(!output, "Node '", node->name(), "' is a second output");
@@ -123,7 +140,8 @@ void lint(const GraphModule& module) {
       fail("Node ", node->name(), " target ", path, " references nonexistent attribute ", path.substr(dot + 1), " of ",
            dot == std::string::npos ? "" : path.substr(0, dot));
     bool callable = attribute->is_object() && dynamic_cast<const Callable*>(attribute->object());
-    check(node->op() == Op::GetAttr || callable, "Node ", node->name(), " target ", path, " does not reference an nn.Module");
+    check(node->op() == Op::GetAttr || callable, "Node ", node->name(), " target ", path,
+          " does not reference an nn.Module");
   }
   for (const auto& [path, submodule] : module.submodules()) lint(*submodule);
 }

@@ -133,9 +133,11 @@ TEST(Lint, FindsUsesBeforeDefinitions) {
   Node* a = graph.call(op("neg"), {x});
   graph.output(a);
   a->move_before(x);
-  EXPECT_THAT(error_of([&] { lint(graph); }),
-              StartsWith("Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes in the graph are "
-                         "topologically ordered\ngraph():"));
+  EXPECT_THAT(
+      error_of([&] { lint(graph); }),
+      StartsWith(
+          "Argument 'x' of Node 'neg' was used before it has been defined! Please check that Nodes in the graph are "
+          "topologically ordered\ngraph():"));
   sort_topologically(graph);
   lint(graph);
   EXPECT_THAT(names(graph), ElementsAre("x", "neg", "output"));
@@ -152,7 +154,8 @@ TEST(Lint, ChecksCallsAgainstSchemas) {
   };
   EXPECT_THAT(message(op("neg"), {}), HasSubstr("Node 'neg' calls aten::neg: argument 'self' is missing"));
   EXPECT_THAT(message(op("neg"), {3}), HasSubstr("argument 'self' should be Tensor"));
-  EXPECT_THAT(message(op("view"), {Argument(), Argument::list({"a"})}), HasSubstr("argument 'size' should be SymInt[]"));
+  EXPECT_THAT(message(op("view"), {Argument(), Argument::list({"a"})}),
+              HasSubstr("argument 'size' should be SymInt[]"));
   EXPECT_THAT(message(op("neg"), {Argument(), 1}), HasSubstr("it takes 1 positional arguments but 2 were given"));
   EXPECT_THAT(message(op("neg"), {Argument()}, {{"alpha", 1}}), HasSubstr("it has no argument 'alpha'"));
   EXPECT_THAT(message(op("neg"), {Argument()}, {{"self", 1}}), HasSubstr("argument 'self' is given twice"));
