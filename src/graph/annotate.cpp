@@ -6,10 +6,12 @@ namespace umbra::fx {
 
 namespace {
 
-template <class... Types> struct TypeList {};
+template <class... Types>
+struct TypeList {};
 
 /// Throws an error of the dynamic type of `error`, if that is one of the list.
-template <class First, class... Rest> void throw_same(const Error& error, const std::string& message, TypeList<First, Rest...>) {
+template <class First, class... Rest>
+void throw_same(const Error& error, const std::string& message, TypeList<First, Rest...>) {
   if (typeid(error) == typeid(First)) throw First(message);
   if constexpr (sizeof...(Rest) > 0) throw_same(error, message, TypeList<Rest...>());
 }
@@ -22,10 +24,11 @@ void rethrow_annotated(const Node& node) {
   } catch (const Error& error) {
     std::string message = concat(error.what(), "\n\nWhile executing ", node.text());
     if (node.meta.source) message += "\nOriginal traceback:\n" + node.meta.source->text();
-    throw_same(error, message,
-               TypeList<Error, IndexError, ValueError, TypeError, KeyError, AttributeError, AssertionError, FileNotFoundError,
-                        NotImplementedError, OutOfMemoryError, DataDependentOutputException, DynamicOutputShapeException,
-                        UnsupportedOperatorException, GuardOnDataDependentSymNode, ConstraintViolationError, UserError>());
+    throw_same(
+        error, message,
+        TypeList<Error, IndexError, ValueError, TypeError, KeyError, AttributeError, AssertionError, FileNotFoundError,
+                 NotImplementedError, OutOfMemoryError, DataDependentOutputException, DynamicOutputShapeException,
+                 UnsupportedOperatorException, GuardOnDataDependentSymNode, ConstraintViolationError, UserError>());
     throw;
   }
 }

@@ -91,7 +91,8 @@ void Graph::erase_node(Node* node) {
   if (!node->users_.empty()) {
     std::string users;
     for (Node* user : node->users_) users += (users.empty() ? "" : ", ") + user->name() + ": None";
-    fail("Tried to erase Node ", node->name(), " but it still had ", node->users_.size(), " users in the graph: {", users, "}!");
+    fail("Tried to erase Node ", node->name(), " but it still had ", node->users_.size(), " users in the graph: {",
+         users, "}!");
   }
   check(node->graph_ == this, "Attempting to remove ", node->name(), " from wrong graph!");
   if (node->erased_) return;
@@ -118,8 +119,10 @@ Argument Graph::copy_nodes(const Graph& from, NodeMap& map) {
   Argument result;
   for (Node* node : from.nodes()) {
     if (map.contains(node)) continue;
-    if (node->op() == Op::Output) result = node->arg(0).map_nodes(mapped);
-    else map[node] = copy_node(*node, mapped);
+    if (node->op() == Op::Output)
+      result = node->arg(0).map_nodes(mapped);
+    else
+      map[node] = copy_node(*node, mapped);
   }
   for (const auto& object : from.kept_alive_) keep_alive(object);
   return result;

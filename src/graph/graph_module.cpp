@@ -25,14 +25,15 @@ void GraphModule::set_graph(IntrusivePtr<Graph> graph) {
 // ---- attributes ----
 
 void GraphModule::set(std::string_view path, Value value, AttributeKind kind) {
-  auto [slot, fresh] = index_.try_emplace(std::string(path), attributes_.size());
-  if (!fresh) {
+  auto found = index_.find(std::string(path));
+  if (found != index_.end()) {
     // In place: a plan that points to the value sees the new one.
-    attributes_[slot->second].value = std::move(value);
-    attributes_[slot->second].kind = kind;
+    found->second->value = std::move(value);
+    found->second->kind = kind;
     return;
   }
   attributes_.push_back({std::string(path), std::move(value), kind});
+  index_.emplace(path, std::prev(attributes_.end()));
   ++attribute_version_;
 }
 
@@ -43,23 +44,20 @@ void GraphModule::set_submodule(std::string_view path, IntrusivePtr<GraphModule>
 void GraphModule::remove(std::string_view path) {
   auto found = index_.find(std::string(path));
   if (found == index_.end()) fail<AttributeError>("the module has no attribute '", std::string(path), "'");
-  std::deque<Attribute> rest;
-  for (size_t i = 0; i < attributes_.size(); ++i)
-    if (i != found->second) rest.push_back(std::move(attributes_[i]));
-  attributes_ = std::move(rest);
-  index_.clear();
-  for (size_t i = 0; i < attributes_.size(); ++i) index_[attributes_[i].path] = i;
+  found->second->value = Value();
+  removed_.splice(removed_.end(), attributes_, found->second);
+  index_.erase(found);
   ++attribute_version_;
 }
 
 const Value* GraphModule::find(std::string_view path) const {
   auto found = index_.find(std::string(path));
-  if (found != index_.end()) return &attributes_[found->second].value;
+  if (found != index_.end()) return &found->second->value;
   // "block.weight" may be the attribute "weight" of the submodule "block".
   for (size_t dot = path.rfind('.'); dot != std::string_view::npos && dot > 0; dot = path.rfind('.', dot - 1)) {
     auto owner = index_.find(std::string(path.substr(0, dot)));
     if (owner == index_.end()) continue;
-    const Value& value = attributes_[owner->second].value;
+    const Value& value = owner->second->value;
     const auto* module = value.is_object() ? dynamic_cast<const GraphModule*>(value.object()) : nullptr;
     if (module) return module->find(path.substr(dot + 1));
   }
@@ -153,7 +151,8 @@ struct Outline {
   std::string text(const std::string& indent) const {
     if (children.empty()) return type + "()";
     std::string out = type + "(\n";
-    for (const auto& [name, outline] : children) out += indent + "  (" + name + "): " + outline->text(indent + "  ") + "\n";
+    for (const auto& [name, outline] : children)
+      out += indent + "  (" + name + "): " + outline->text(indent + "  ") + "\n";
     return out + indent + ")";
   }
 };
@@ -165,7 +164,8 @@ void add_modules(const GraphModule& module, Outline& outline) {
     size_t from = 0;
     for (size_t dot; (dot = attribute.path.find('.', from)) != std::string::npos; from = dot + 1)
       owner = &owner->child(attribute.path.substr(from, dot - from));
-    const auto* graph = attribute.value.is_object() ? dynamic_cast<const GraphModule*>(attribute.value.object()) : nullptr;
+    const auto* graph =
+        attribute.value.is_object() ? dynamic_cast<const GraphModule*>(attribute.value.object()) : nullptr;
     if (graph) add_modules(*graph, owner->child(attribute.path.substr(from)));
   }
 }

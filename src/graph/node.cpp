@@ -18,7 +18,8 @@ const std::string& Target::name() const {
 std::string Target::text() const {
   if (const Operator* op = this->op()) {
     const Schema& schema = op->schema();
-    return "torch.ops." + schema.space + "." + schema.name + "." + (schema.overload.empty() ? "default" : schema.overload);
+    return "torch.ops." + schema.space + "." + schema.name + "." +
+           (schema.overload.empty() ? "default" : schema.overload);
   }
   if (const Function* function = this->function()) return function->name;
   return name();
@@ -107,8 +108,10 @@ void Node::set_arg(size_t i, Argument value) {
 void Node::set_kwarg(std::string_view name, Argument value) {
   remove_uses();
   Argument* held = const_cast<Argument*>(kwarg(name));
-  if (held) *held = std::move(value);
-  else kwargs_.emplace_back(std::string(name), std::move(value));
+  if (held)
+    *held = std::move(value);
+  else
+    kwargs_.emplace_back(std::string(name), std::move(value));
   add_uses();
 }
 
@@ -169,7 +172,8 @@ void Node::move_after(Node* other) {
 bool Node::is_impure() const {
   if (op_ == Op::Placeholder || op_ == Op::Output || op_ == Op::CallModule) return true;
   if (const Operator* op = target_.op())
-    return op->is_mutable() || op->return_count() == 0 || op->definition().random || op->has_tag("nondeterministic_seeded");
+    return op->is_mutable() || op->return_count() == 0 || op->definition().random ||
+           op->has_tag("nondeterministic_seeded");
   if (const Function* function = target_.function()) return function->has_side_effects;
   return false;
 }

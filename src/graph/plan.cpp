@@ -20,10 +20,14 @@ Value list_value(const SchemaType* type, std::vector<Value> items) {
       if (type->element_optional) return Value(std::move(items));
       return collect(Tensor(), [](const Value& v) { return v.tensor(); });
     case Base::Int:
-    case Base::SymInt: return collect(SymInt(), [](const Value& v) { return v.to_sym_int(); });
-    case Base::Float: return collect(double(), [](const Value& v) { return v.to_double(); });
-    case Base::Bool: return collect(bool(), [](const Value& v) { return v.to_bool(); });
-    default: return Value(std::move(items));
+    case Base::SymInt:
+      return collect(SymInt(), [](const Value& v) { return v.to_sym_int(); });
+    case Base::Float:
+      return collect(double(), [](const Value& v) { return v.to_double(); });
+    case Base::Bool:
+      return collect(bool(), [](const Value& v) { return v.to_bool(); });
+    default:
+      return Value(std::move(items));
   }
 }
 
@@ -31,12 +35,17 @@ Value list_value(const SchemaType* type, std::vector<Value> items) {
 Value::Tag list_tag(const SchemaType& type) {
   using Base = SchemaType::Base;
   switch (type.base) {
-    case Base::Tensor: return type.element_optional ? Value::Tag::List : Value::Tag::TensorList;
+    case Base::Tensor:
+      return type.element_optional ? Value::Tag::List : Value::Tag::TensorList;
     case Base::Int:
-    case Base::SymInt: return Value::Tag::IntList;
-    case Base::Float: return Value::Tag::DoubleList;
-    case Base::Bool: return Value::Tag::BoolList;
-    default: return Value::Tag::List;
+    case Base::SymInt:
+      return Value::Tag::IntList;
+    case Base::Float:
+      return Value::Tag::DoubleList;
+    case Base::Bool:
+      return Value::Tag::BoolList;
+    default:
+      return Value::Tag::List;
   }
 }
 
@@ -44,7 +53,8 @@ bool fits(const SchemaType* type, const Value& value) {
   return !type || !type->list || value.is_none() || value.tag() == list_tag(*type);
 }
 
-/// A value in the form that the operator expects: a number where a list of fixed length is wanted stands for all its elements.
+/// A value in the form that the operator expects: a number where a list of fixed length is wanted stands for all its
+/// elements.
 Value fitted(const SchemaType* type, Value value) {
   if (fits(type, value)) return value;
   if (value.is_scalar() && type->list_size > 0)
@@ -83,15 +93,18 @@ Value Operand::load_owned(const Value* slots) const {
 
 Value Step::run(Value* arguments) const {
   switch (kind) {
-    case Kind::Attribute: return *attribute;
+    case Kind::Attribute:
+      return *attribute;
     case Kind::Module: {
       std::vector<Value> inputs(arguments, arguments + operands.size());
       return to_callable(*attribute).call(std::move(inputs));
     }
     case Kind::Function:
-      check<NotImplementedError>(static_cast<bool>(function->evaluate), "the function ", function->name, " has no definition to run");
+      check<NotImplementedError>(static_cast<bool>(function->evaluate), "the function ", function->name,
+                                 " has no definition to run");
       return function->evaluate(ArrayRef<Value>(arguments, operands.size()));
-    case Kind::Operator: break;
+    case Kind::Operator:
+      break;
   }
   op->call(arguments);
   size_t count = op->return_count();
@@ -123,7 +136,8 @@ void Plan::add_node(const GraphModule& module, Node* node) {
   } else if (node->op() == Op::Output) {
     const Argument& result = node->arg(0);
     returns_sequence_ = result.is_sequence();
-    if (!returns_sequence_) outputs_.push_back(operand(result, nullptr));
+    if (!returns_sequence_)
+      outputs_.push_back(operand(result, nullptr));
     else
       for (const Argument& element : result.elements()) outputs_.push_back(operand(element, nullptr));
   } else {
@@ -140,8 +154,8 @@ void Plan::add_call(const GraphModule& module, Node* node, Step& step) {
     step.kind = Step::Kind::Operator;
     step.op = op;
     const auto& parameters = op->schema().arguments;
-    check<TypeError>(node->args().size() <= parameters.size(), op->name(), "() takes ", parameters.size(), " arguments but ",
-                     node->args().size(), " were given");
+    check<TypeError>(node->args().size() <= parameters.size(), op->name(), "() takes ", parameters.size(),
+                     " arguments but ", node->args().size(), " were given");
     for (const auto& [key, value] : node->kwargs())
       check<TypeError>(op->schema().find(key) >= 0, op->name(), "() got an unexpected keyword argument '", key, "'");
     for (size_t i = 0; i < parameters.size(); ++i) {
@@ -159,7 +173,7 @@ void Plan::add_call(const GraphModule& module, Node* node, Step& step) {
   step.function = node->target().function();
   step.kind = step.function ? Step::Kind::Function : Step::Kind::Module;
   if (!step.function) step.attribute = &module.get(node->target().name());
-  check<TypeError>(node->kwargs().empty(), node->target().text(), " takes no keyword arguments in a graph");
+  if (!node->kwargs().empty()) fail<TypeError>(node->target().text(), " takes no keyword arguments in a graph");
   for (const Argument& argument : node->args()) step.operands.push_back(operand(argument, nullptr));
 }
 
@@ -199,15 +213,18 @@ void Plan::find_last_uses() {
 // ---- running ----
 
 std::vector<Value> Plan::take_inputs(std::vector<Value> inputs, const Hooks& hooks) const {
-  check<TypeError>(inputs.size() <= inputs_.size(), "forward() takes ", inputs_.size() + 1, " positional arguments but ",
-                   inputs.size() + 1, " were given");
+  check<TypeError>(inputs.size() <= inputs_.size(), "forward() takes ", inputs_.size() + 1,
+                   " positional arguments but ", inputs.size() + 1, " were given");
   std::vector<Value> slots(slot_count_);
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Node* node = inputs_[i];
     Value& slot = slots[slot_of_[node->id()]];
-    if (i < inputs.size()) slot = std::move(inputs[i]);
-    else if (!node->args().empty()) slot = constant_value(node->arg(0), nullptr);
-    else fail<TypeError>("forward() missing 1 required positional argument: '", node->target().name(), "'");
+    if (i < inputs.size())
+      slot = std::move(inputs[i]);
+    else if (!node->args().empty())
+      slot = constant_value(node->arg(0), nullptr);
+    else
+      fail<TypeError>("forward() missing 1 required positional argument: '", node->target().name(), "'");
     if (hooks.value) (*hooks.value)(*node, slot);
   }
   for (uint32_t slot : unused_inputs_) slots[slot] = Value();
@@ -215,8 +232,8 @@ std::vector<Value> Plan::take_inputs(std::vector<Value> inputs, const Hooks& hoo
 }
 
 void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks) {
-  // Results replace arguments from the front. An argument that stands where a result may be left is owned by the frame: an
-  // in-place operator gives back the very value it was called with, which must outlive its slot.
+  // Results replace arguments from the front. An argument that stands where a result may be left is owned by the frame:
+  // an in-place operator gives back the very value it was called with, which must outlive its slot.
   size_t owned = step.op ? step.op->return_count() : 0;
   Frame frame(step.op ? step.op->frame_size() : step.operands.size());
   for (size_t i = 0; i < step.operands.size(); ++i) {

@@ -15,8 +15,8 @@ struct Operand {
   Kind kind = Kind::Constant;
   uint32_t slot = 0;
   Value constant;
-  std::vector<Operand> items;         // of a list or tuple with nodes in it
-  const SchemaType* type = nullptr;   // what the operator expects; null: anything
+  std::vector<Operand> items;        // of a list or tuple with nodes in it
+  const SchemaType* type = nullptr;  // what the operator expects; null: anything
 
   /// The value, borrowed from the plan or the slots where possible.
   Value load(const Value* slots) const;
@@ -33,7 +33,7 @@ struct Step {
   const Function* function = nullptr;
   const Value* attribute = nullptr;  // the attribute, or the module to call
   std::vector<Operand> operands;
-  uint32_t slot = 0;                // where the result goes
+  uint32_t slot = 0;               // where the result goes
   std::vector<uint32_t> released;  // slots that nobody needs afterwards
 
   /// Calls with the arguments given; they are used up.

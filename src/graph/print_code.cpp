@@ -103,7 +103,8 @@ class CodePrinter {
       const SourceFrame& inner = frames.back();
       const Value* backward = node.meta.find("autograd_backward");
       if (backward && backward->to_bool()) text += "Backward of forward node: ";
-      text += "File: " + inner.file + ":" + std::to_string(inner.line) + " in " + inner.function + ", code: " + inner.code;
+      text +=
+          "File: " + inner.file + ":" + std::to_string(inner.line) + " in " + inner.function + ", code: " + inner.code;
     }
     if (text == last_origin_) return;
     last_origin_ = text;
@@ -114,7 +115,7 @@ class CodePrinter {
     std::string out = "{";
     for (const auto& [key, value] : node.meta.custom) {
       std::string shown = python_repr(value), plain = python_str(value);
-      if (plain.size() > 40) shown = python_repr(Value(plain.substr(0, 40) + "..."));
+      if (plain.size() > 40) shown = python_repr(Value(concat(std::string_view(plain).substr(0, 40), "...")));
       out += (out.size() > 1 ? ", " : "") + python_repr(Value(key)) + ": " + shown;
     }
     return out + "}";
@@ -123,12 +124,21 @@ class CodePrinter {
   void add_node(const Node& node) {
     std::string left = node.name() + annotation(node) + " = ";
     switch (node.op()) {
-      case Op::Placeholder: return add_placeholder(node);
-      case Op::Output: return void(body_ += result(node) + "\n");
-      case Op::GetAttr: body_ += left + attribute_path(node.target().name()); break;
-      case Op::CallModule: body_ += left + attribute_path(node.target().name()) + "(" + call_arguments(node) + ")"; break;
-      case Op::CallFunction: body_ += left + call(node); break;
-      case Op::Root: return;
+      case Op::Placeholder:
+        return add_placeholder(node);
+      case Op::Output:
+        return void(body_ += result(node) + "\n");
+      case Op::GetAttr:
+        body_ += left + attribute_path(node.target().name());
+        break;
+      case Op::CallModule:
+        body_ += left + attribute_path(node.target().name()) + "(" + call_arguments(node) + ")";
+        break;
+      case Op::CallFunction:
+        body_ += left + call(node);
+        break;
+      case Op::Root:
+        return;
     }
     add_releases(node);
   }
@@ -159,7 +169,8 @@ class CodePrinter {
 
   std::string result(const Node& node) const {
     std::string value = node.args().empty() ? "None" : python_repr(node.arg(0));
-    if (graph_.pytree && graph_.pytree->has_output_tree) return "return pytree.tree_unflatten(" + value + ", self._out_spec)";
+    if (graph_.pytree && graph_.pytree->has_output_tree)
+      return "return pytree.tree_unflatten(" + value + ", self._out_spec)";
     return "return " + value;
   }
 
@@ -184,7 +195,8 @@ class CodePrinter {
     out += "\n    " + joined(plain, ", ") + ", = fx_pytree.tree_flatten_spec(";
     if (!tree.keywords) return out + "[" + joined(tree.arguments, ", ") + "], self._in_spec)";
     size_t positional = tree.arguments.size() - std::min(tree.keywords->size(), tree.arguments.size());
-    std::vector<std::string> positionals(tree.arguments.begin(), tree.arguments.begin() + static_cast<ptrdiff_t>(positional));
+    std::vector<std::string> positionals(tree.arguments.begin(),
+                                         tree.arguments.begin() + static_cast<ptrdiff_t>(positional));
     std::vector<std::string> keywords;
     for (size_t i = positional; i < tree.arguments.size(); ++i)
       keywords.push_back("'" + (*tree.keywords)[i - positional] + "':" + tree.arguments[i]);
@@ -204,8 +216,10 @@ std::string indented(const std::string& text) {
   for (size_t from = 0; from <= text.size();) {
     size_t end = std::min(text.find('\n', from), text.size());
     std::string line = text.substr(from, end - from);
-    if (from == 0) out = line;
-    else out += line.find_first_not_of(' ') == std::string::npos ? "\n" : "\n    " + line;
+    if (from == 0)
+      out = line;
+    else
+      out += line.find_first_not_of(' ') == std::string::npos ? "\n" : "\n    " + line;
     from = end + 1;
   }
   return out;
@@ -215,7 +229,8 @@ std::string readable_class(const GraphModule& module, const std::string& name, c
   std::string code = python_code(module.graph(), options);
   code.erase(0, code.find_first_not_of('\n'));
   std::string children;
-  for (const auto& [child, submodule] : module.submodules()) children += "\n" + readable_class(*submodule, child, options);
+  for (const auto& [child, submodule] : module.submodules())
+    children += "\n" + readable_class(*submodule, child, options);
   return indented("class " + name + "(torch.nn.Module):\n" + code) + indented(children);
 }
 

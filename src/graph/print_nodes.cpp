@@ -7,7 +7,8 @@ namespace {
 
 std::string keywords_text(const KeywordArguments& kwargs) {
   std::string out = "{";
-  for (size_t i = 0; i < kwargs.size(); ++i) out += (i ? ", " : "") + kwargs[i].first + ": " + format_argument(kwargs[i].second);
+  for (size_t i = 0; i < kwargs.size(); ++i)
+    out += (i ? ", " : "") + kwargs[i].first + ": " + format_argument(kwargs[i].second);
   return out + "}";
 }
 

@@ -19,23 +19,29 @@ void check_count(Inputs inputs, size_t count) {
 }
 
 /// A function of two numbers: on floats where one is a float, else on integers.
-template <class Integers> Function::Evaluate arithmetic(SymOp op, Integers integers) {
+template <class Integers>
+Function::Evaluate arithmetic(SymOp op, Integers integers) {
   return [op, integers](Inputs in) -> Value {
     check_count(in, 2);
-    if (is_floating(in[0]) || is_floating(in[1])) return sym_float_binary(op, in[0].to_sym_float(), in[1].to_sym_float());
+    if (is_floating(in[0]) || is_floating(in[1]))
+      return sym_float_binary(op, in[0].to_sym_float(), in[1].to_sym_float());
     return integers(in[0].to_sym_int(), in[1].to_sym_int());
   };
 }
 
-template <class Integers> Function::Evaluate comparison(SymOp op, Integers integers) {
+template <class Integers>
+Function::Evaluate comparison(SymOp op, Integers integers) {
   return [op, integers](Inputs in) -> Value {
     check_count(in, 2);
-    if (is_floating(in[0]) || is_floating(in[1])) return sym_float_compare(op, in[0].to_sym_float(), in[1].to_sym_float());
+    if (is_floating(in[0]) || is_floating(in[1]))
+      return sym_float_compare(op, in[0].to_sym_float(), in[1].to_sym_float());
     return integers(in[0].to_sym_int(), in[1].to_sym_int());
   };
 }
 
-void check_divisor(SymInt b) { check<ValueError>(b.is_symbolic() || b.value() != 0, "integer division or modulo by zero"); }
+void check_divisor(SymInt b) {
+  check<ValueError>(b.is_symbolic() || b.value() != 0, "integer division or modulo by zero");
+}
 
 Value true_divide(Inputs in) {
   check_count(in, 2);
@@ -60,13 +66,17 @@ Value negative(Inputs in) {
 }
 
 /// Truth of booleans, bits of integers.
-template <class Bits, class Truth> Function::Evaluate bitwise(Bits bits, Truth truth) {
+template <class Bits, class Truth>
+Function::Evaluate bitwise(Bits bits, Truth truth) {
   return [bits, truth](Inputs in) -> Value {
     check_count(in, 2);
     if (is_boolean(in[0]) && is_boolean(in[1])) return truth(in[0].to_sym_bool(), in[1].to_sym_bool());
     return bits(in[0].to_int(), in[1].to_int());
   };
 }
+
+int64_t bits_and(int64_t a, int64_t b) { return a & b; }
+int64_t bits_or(int64_t a, int64_t b) { return a | b; }
 
 Value logical_not(Inputs in) {
   check_count(in, 1);
@@ -120,23 +130,30 @@ Value get_item(Inputs in) {
     return static_cast<size_t>(i < 0 ? i + n : i);
   };
   switch (in[0].tag()) {
-    case Value::Tag::List: return in[0].list()[index(in[0].list().size())];
-    case Value::Tag::TensorList: return Value(in[0].tensor_list()[index(in[0].tensor_list().size())]);
-    case Value::Tag::IntList: return Value(in[0].int_list()[index(in[0].int_list().size())]);
-    default: fail<TypeError>("getitem expects a list, got ", tag_name(in[0].tag()));
+    case Value::Tag::List:
+      return in[0].list()[index(in[0].list().size())];
+    case Value::Tag::TensorList:
+      return Value(in[0].tensor_list()[index(in[0].tensor_list().size())]);
+    case Value::Tag::IntList:
+      return Value(in[0].int_list()[index(in[0].int_list().size())]);
+    default:
+      fail<TypeError>("getitem expects a list, got ", tag_name(in[0].tag()));
   }
 }
 
-}  // namespace
-
-std::vector<Function> symbolic_functions() {
-  auto floor_divide = [](SymInt a, SymInt b) { check_divisor(b); return a / b; };
-  auto remainder = [](SymInt a, SymInt b) { check_divisor(b); return a % b; };
-  auto bits_and = [](int64_t a, int64_t b) { return a & b; };
-  auto bits_or = [](int64_t a, int64_t b) { return a | b; };
-  auto bits_xor = [](int64_t a, int64_t b) { return a ^ b; };
+/// Python's operators, which code writes as such.
+std::vector<Function> python_operators() {
+  auto floor_divide = [](SymInt a, SymInt b) {
+    check_divisor(b);
+    return a / b;
+  };
+  auto remainder = [](SymInt a, SymInt b) {
+    check_divisor(b);
+    return a % b;
+  };
   auto shift_left = [](SymInt a, SymInt b) { return a * sym_pow(2, b); };
   auto shift_right = [](SymInt a, SymInt b) { return a / sym_pow(2, b); };
+  auto bits_xor = [](int64_t a, int64_t b) { return a ^ b; };
   auto truth_xor = [](SymBool a, SymBool b) { return sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b)); };
   return {
       {"operator.getitem", "{}[{}]", get_item},
@@ -159,8 +176,22 @@ std::vector<Function> symbolic_functions() {
       {"operator.le", "{} <= {}", comparison(SymOp::Le, sym_le)},
       {"operator.ge", "{} >= {}", comparison(SymOp::Ge, sym_ge)},
       {"operator.neg", "-{}", negative},
-      {"operator.pos", "+{}", [](Inputs in) { check_count(in, 1); return in[0]; }},
+      {"operator.pos", "+{}",
+       [](Inputs in) {
+         check_count(in, 1);
+         return in[0];
+       }},
       {"operator.not_", "", logical_not},
+  };
+}
+
+/// Functions that code calls by name.
+std::vector<Function> named_functions() {
+  auto float_power = [](Inputs in) -> Value {
+    check_count(in, 2);
+    return sym_float_binary(SymOp::Pow, in[0].to_sym_float(), in[1].to_sym_float());
+  };
+  return {
       {"torch.sym_not", "", logical_not},
       {"torch.sym_and", "", bitwise(bits_and, sym_and)},
       {"torch.sym_or", "", bitwise(bits_or, sym_or)},
@@ -175,12 +206,17 @@ std::vector<Function> symbolic_functions() {
       {"math.ceil", "", rounding(SymOp::Ceil)},
       {"math.trunc", "", rounding(SymOp::Trunc)},
       {"math.sqrt", "", square_root},
-      {"math.pow", "", [](Inputs in) -> Value {
-         check_count(in, 2);
-         return sym_float_binary(SymOp::Pow, in[0].to_sym_float(), in[1].to_sym_float());
-       }},
+      {"math.pow", "", float_power},
       {"builtins.round", "", round_half_even},
   };
+}
+
+}  // namespace
+
+std::vector<Function> symbolic_functions() {
+  std::vector<Function> out = python_operators();
+  for (Function& f : named_functions()) out.push_back(std::move(f));
+  return out;
 }
 
 }  // namespace umbra::fx

@@ -20,7 +20,8 @@ using KeywordArguments = std::vector<std::pair<std::string, Argument>>;
 ///
 ///     Argument shape = Argument::list({size_node, -1});
 ///
-/// A list without nodes may also be a plain value (`Value(std::vector<int64_t>{2, 3})`): both mean, print and compare the same.
+/// A list without nodes may also be a plain value (`Value(std::vector<int64_t>{2, 3})`): both mean, print and compare
+/// the same.
 class Argument {
  public:
   enum class Kind : uint8_t { Value, Node, List, Tuple, Dict, Slice };
@@ -29,9 +30,10 @@ class Argument {
   Argument(Node* node) : kind_(Kind::Node), node_(node) {}
   Argument(umbra::Value value) : kind_(Kind::Value), value_(std::move(value)) {}
   template <class T>
-    requires(!std::is_same_v<std::decay_t<T>, Argument> && !std::is_pointer_v<std::decay_t<T>> &&
-             !std::is_same_v<std::decay_t<T>, umbra::Value> && std::is_constructible_v<umbra::Value, T>)
-  Argument(T&& value) : Argument(umbra::Value(std::forward<T>(value))) {}
+  requires(!std::is_same_v<std::decay_t<T>, Argument> && !std::is_pointer_v<std::decay_t<T>> &&
+           !std::is_same_v<std::decay_t<T>, umbra::Value> && std::is_constructible_v<umbra::Value, T>)
+      Argument(T&& value)
+      : Argument(umbra::Value(std::forward<T>(value))) {}
   Argument(const char* text) : Argument(umbra::Value(text)) {}
   static Argument list(Arguments items) { return Argument(Kind::List, std::move(items), {}); }
   static Argument tuple(Arguments items) { return Argument(Kind::Tuple, std::move(items), {}); }
@@ -63,13 +65,16 @@ class Argument {
   Arguments elements() const;
 
   /// Calls `visit` for each node inside, from left to right.
-  template <class F> void each_node(F&& visit) const {
-    if (kind_ == Kind::Node) visit(node_);
+  template <class F>
+  void each_node(F&& visit) const {
+    if (kind_ == Kind::Node)
+      visit(node_);
     else if (is_container())
       for (const Argument& item : container_->items) item.each_node(visit);
   }
   /// The same tree with every node replaced by what `change` gives for it.
-  template <class F> Argument map_nodes(F&& change) const {
+  template <class F>
+  Argument map_nodes(F&& change) const {
     if (kind_ == Kind::Node) return change(node_);
     if (kind_ == Kind::Value) return *this;
     Arguments items;

@@ -12,11 +12,12 @@ namespace umbra::fx {
 
 /// A named function; lives as long as the process, so a pointer to it is its identity.
 struct Function {
-  /// What it computes from its positional arguments; a tuple among them is a list. Empty: the graph cannot be run, only read.
+  /// What it computes from its positional arguments; a tuple among them is a list. Empty: the graph cannot be run, only
+  /// read.
   using Evaluate = std::function<Value(ArrayRef<Value> arguments)>;
 
-  std::string name;              // as graphs print it: "operator.add", "torch.sym_max", "torch.ops.higher_order.cond"
-  std::string format;            // how code writes it, "{} + {}"; empty: a call
+  std::string name;    // as graphs print it: "operator.add", "torch.sym_max", "torch.ops.higher_order.cond"
+  std::string format;  // how code writes it, "{} + {}"; empty: a call
   Evaluate evaluate;
   bool has_side_effects = false;  // stays in a graph though nobody uses its result
 

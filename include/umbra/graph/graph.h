@@ -1,5 +1,5 @@
-// A program as a list of nodes: what capture records, passes rewrite, and files hold. It has torch.fx's structure, names and
-// printed forms, hence the name of the namespace.
+// A program as a list of nodes: what capture records, passes rewrite, and files hold. It has torch.fx's structure,
+// names and printed forms, hence the name of the namespace.
 //
 //     auto graph = make_counted<fx::Graph>();
 //     fx::Node* x = graph->placeholder("x");
@@ -37,11 +37,12 @@ class Namespace {
   std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
 };
 
-/// How the code of a graph takes and gives nested lists and dicts, where its caller has them: the flat placeholders follow from the
-/// caller's arguments by a tree specification that the module keeps.
+/// How the code of a graph takes and gives nested lists and dicts, where its caller has them: the flat placeholders
+/// follow from the caller's arguments by a tree specification that the module keeps.
 struct PytreeSignature {
-  std::vector<std::string> arguments;          // the caller's parameters, keyword ones last
-  std::optional<std::vector<std::string>> keywords;  // names of the keyword ones; none: the tree is a list of arguments alone
+  std::vector<std::string> arguments;  // the caller's parameters, keyword ones last
+  std::optional<std::vector<std::string>>
+      keywords;  // names of the keyword ones; none: the tree is a list of arguments alone
   bool has_output_tree = true;
 };
 
@@ -55,7 +56,8 @@ class Graph final : public RefCounted {
 
   // ---- building; new nodes go to the insertion point, at first the end ----
   /// Adds a node. Its name follows from `name`, or as torch.fx names it from the target ("add_tensor").
-  Node* create_node(Op op, Target target, Arguments args = {}, KeywordArguments kwargs = {}, std::string_view name = {});
+  Node* create_node(Op op, Target target, Arguments args = {}, KeywordArguments kwargs = {},
+                    std::string_view name = {});
   Node* placeholder(std::string_view name);
   Node* placeholder(std::string_view name, Argument default_value);
   Node* get_attr(std::string_view path);
@@ -68,7 +70,9 @@ class Graph final : public RefCounted {
   /// Puts the insertion point elsewhere for a scope: `auto scope = graph.inserting_before(node);`.
   class InsertionScope {
    public:
-    InsertionScope(Graph& graph, Node* before) : graph_(&graph), saved_(graph.insert_before_) { graph.insert_before_ = before; }
+    InsertionScope(Graph& graph, Node* before) : graph_(&graph), saved_(graph.insert_before_) {
+      graph.insert_before_ = before;
+    }
     ~InsertionScope() { graph_->insert_before_ = saved_; }
     InsertionScope(const InsertionScope&) = delete;
 
@@ -84,7 +88,8 @@ class Graph final : public RefCounted {
   /// Takes a node out; an error while it has users.
   void erase_node(Node* node);
   /// Copies a node, of this or another graph, with its metadata; `map` says what stands here for each of its inputs.
-  template <class F> Node* copy_node(const Node& node, F&& map) {
+  template <class F>
+  Node* copy_node(const Node& node, F&& map) {
     return adopt(node, map_arguments(node.args(), map), map_keywords(node.kwargs(), map));
   }
   /// Copies all nodes of a graph but its output; gives the output's argument in terms of the copies.
@@ -93,7 +98,8 @@ class Graph final : public RefCounted {
   IntrusivePtr<Graph> copy(NodeMap* map = nullptr) const;
 
   // ---- reading ----
-  template <bool kForward> class Iterator {
+  template <bool kForward>
+  class Iterator {
    public:
     using value_type = Node*;
     using difference_type = std::ptrdiff_t;
@@ -116,7 +122,8 @@ class Graph final : public RefCounted {
    private:
     Node* node_ = nullptr;
   };
-  template <bool kForward> struct Range {
+  template <bool kForward>
+  struct Range {
     Node* root;
     Iterator<kForward> begin() const { return Iterator<kForward>(kForward ? root->next() : root->previous()); }
     Iterator<kForward> end() const { return Iterator<kForward>(root); }
@@ -149,19 +156,22 @@ class Graph final : public RefCounted {
   Node* allocate(Op op, Target target);
   Node* checked(Node* node) const;
   Node* adopt(const Node& node, Arguments args, KeywordArguments kwargs);
-  template <class F> static Arguments map_arguments(const Arguments& args, F&& map) {
+  template <class F>
+  static Arguments map_arguments(const Arguments& args, F&& map) {
     Arguments out;
     out.reserve(args.size());
     for (const Argument& a : args) out.push_back(a.map_nodes(map));
     return out;
   }
-  template <class F> static KeywordArguments map_keywords(const KeywordArguments& kwargs, F&& map) {
+  template <class F>
+  static KeywordArguments map_keywords(const KeywordArguments& kwargs, F&& map) {
     KeywordArguments out;
     out.reserve(kwargs.size());
     for (const auto& [key, value] : kwargs) out.emplace_back(key, value.map_nodes(map));
     return out;
   }
 
+  std::vector<IntrusivePtr<RefCounted>> kept_alive_;  // goes after the nodes, which refer to it
   // Nodes stand in blocks and are never moved nor given back before the graph goes, so that pointers to them stay good.
   struct Block;
   std::vector<std::unique_ptr<Block>> blocks_;
@@ -171,7 +181,6 @@ class Graph final : public RefCounted {
   size_t size_ = 0;
   uint64_t version_ = 0;
   Namespace names_;
-  std::vector<IntrusivePtr<RefCounted>> kept_alive_;
 };
 
 /// The graph as torch.fx prints it: "graph():\n    %x : [num_users=1] = placeholder[target=x]\n ...".

@@ -5,7 +5,7 @@
 //     std::vector<Value> results = module->run({x});
 #pragma once
 
-#include <deque>
+#include <list>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -58,7 +58,7 @@ class GraphModule final : public Callable {
   const Value& get(std::string_view path) const;
   Tensor tensor(std::string_view path) const { return get(path).tensor(); }
   GraphModule& submodule(std::string_view path) const;
-  const std::deque<Attribute>& attributes() const { return attributes_; }
+  const std::list<Attribute>& attributes() const { return attributes_; }
   /// The submodules that are graphs, in the order they were added.
   std::vector<std::pair<std::string, GraphModule*>> submodules() const;
   /// A path that no attribute has: "true_graph_0", "true_graph_1".
@@ -84,8 +84,10 @@ class GraphModule final : public Callable {
 
   IntrusivePtr<Graph> graph_;
   std::string class_name_;
-  std::deque<Attribute> attributes_;  // elements do not move: plans point to their values
-  std::unordered_map<std::string, size_t> index_;
+  // Elements do not move, and removed ones stay as empty shells: plans, also those of modules around this one, point to
+  // their values.
+  std::list<Attribute> attributes_, removed_;
+  std::unordered_map<std::string, std::list<Attribute>::iterator> index_;
   uint64_t attribute_version_ = 0;
   mutable std::mutex plan_mutex_;
   mutable std::shared_ptr<const Plan> plan_;

@@ -23,7 +23,8 @@ class NodeCall {
  public:
   NodeCall(const Step& step, Value* arguments, size_t count) : step_(step), arguments_(arguments), count_(count) {}
   Node& node() const;
-  /// What it is called with: for operators all arguments of the schema, defaults included. They may be changed; whoever keeps them copies.
+  /// What it is called with: for operators all arguments of the schema, defaults included. They may be changed; whoever
+  /// keeps them copies.
   Value* arguments() const { return arguments_; }
   size_t count() const { return count_; }
   /// Makes the call. Several results come as one list.
@@ -44,7 +45,8 @@ class Interpreter {
   /// Is shown the value of every node, inputs included, once it is there.
   void on_value(std::function<void(Node&, const Value&)> hook) { value_hook_ = std::move(hook); }
 
-  /// Runs the graph. An error of a node comes out as its own type, with the node and the user's source line added to its text.
+  /// Runs the graph. An error of a node comes out as its own type, with the node and the user's source line added to
+  /// its text.
   std::vector<Value> run(std::vector<Value> inputs);
 
  private:

@@ -40,7 +40,8 @@ class Target {
   std::string text() const;
 
  private:
-  template <class T> T get() const {
+  template <class T>
+  T get() const {
     const T* held = std::get_if<T>(&target_);
     return held ? *held : nullptr;
   }
@@ -102,7 +103,8 @@ class Node {
   std::vector<Node*> replace_all_uses_with(Node* other, const std::function<bool(Node*)>& wanted = {});
   void replace_input(Node* old_input, Node* new_input);
 
-  /// Must not be removed though nobody uses its value: inputs, outputs, writes to arguments, assertions, random numbers.
+  /// Must not be removed though nobody uses its value: inputs, outputs, writes to arguments, assertions, random
+  /// numbers.
   bool is_impure() const;
   /// "%add : [num_users=1] = call_function[target=torch.ops.aten.add.Tensor](args = (%x, %y), kwargs = {})"
   std::string text() const;

@@ -16,8 +16,8 @@ struct SourceFrame {
   std::string code;  // the text of the line, where it could be read
 };
 
-/// A place in the user's program. Capturing keeps what is cheap to take (return addresses, code objects with offsets); it becomes
-/// text only when someone reads it.
+/// A place in the user's program. Capturing keeps what is cheap to take (return addresses, code objects with offsets);
+/// it becomes text only when someone reads it.
 class SourceLocation : public RefCounted {
  public:
   /// The frames, outermost first.

@@ -19,7 +19,8 @@ std::vector<bool> needed_nodes(const Graph& graph, ArrayRef<Node*> inputs, const
   while (!pending.empty()) {
     Node* node = pending.back();
     pending.pop_back();
-    check(node->op() != Op::Placeholder, "the subgraph needs the input '", node->name(), "', which is not among its inputs");
+    check(node->op() != Op::Placeholder, "the subgraph needs the input '", node->name(),
+          "', which is not among its inputs");
     for (Node* input : node->inputs()) need(input);
   }
   return needed;
@@ -27,7 +28,8 @@ std::vector<bool> needed_nodes(const Graph& graph, ArrayRef<Node*> inputs, const
 
 }  // namespace
 
-IntrusivePtr<Graph> extract_subgraph(const Graph& graph, ArrayRef<Node*> inputs, const Arguments& outputs, NodeMap* map) {
+IntrusivePtr<Graph> extract_subgraph(const Graph& graph, ArrayRef<Node*> inputs, const Arguments& outputs,
+                                     NodeMap* map) {
   NodeMap own;
   NodeMap& nodes = map ? *map : own;
   std::vector<bool> needed = needed_nodes(graph, inputs, outputs);

@@ -6,7 +6,8 @@ namespace {
 
 enum class State : uint8_t { Waiting, Entered, Placed };
 
-/// Places what a node uses before it, then the node. An explicit stack: a long chain in reverse order would exhaust the program's.
+/// Places what a node uses before it, then the node. An explicit stack: a long chain in reverse order would exhaust the
+/// program's.
 void place(Node* start, std::vector<State>& states) {
   std::vector<std::pair<Node*, size_t>> stack = {{start, 0}};
   states[start->id()] = State::Entered;
@@ -19,7 +20,8 @@ void place(Node* start, std::vector<State>& states) {
       continue;
     }
     Node* input = node->inputs()[next++];
-    check(states[input->id()] != State::Entered, "nodes '", input->name(), "' and '", node->name(), "' use each other in a circle");
+    check(states[input->id()] != State::Entered, "nodes '", input->name(), "' and '", node->name(),
+          "' use each other in a circle");
     if (states[input->id()] == State::Placed) continue;
     states[input->id()] = State::Entered;
     stack.emplace_back(input, 0);

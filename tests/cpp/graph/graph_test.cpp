@@ -20,14 +20,46 @@ TEST(Namespace, NumbersNamesAsTorchFxDoes) {
   Namespace names;
   // Each pair as torch 2.15 answers it, in this order.
   const std::pair<const char*, const char*> kCases[] = {
-      {"sum", "sum_1"},     {"view", "view"},     {"_softmax", "_softmax"}, {"sum_1", "sum_2"},   {"sum_1", "sum_3"},
-      {"abs", "abs_1"},     {"t", "t"},           {"add_1", "add_1"},       {"add", "add"},       {"add_1", "add_2"},
-      {"add", "add_3"},     {"3d", "_3d"},        {"a-b", "a_b"},           {"in", "in_1"},       {"self", "self"},
-      {"_", "_"},           {"__", "__"},         {"x_01", "x_01"},         {"x_01", "x_2"},      {"Conv2d", "Conv2d"},
-      {"a.B", "a_B"},       {"copy_", "copy_"},   {"copy_", "copy__1"},     {"detach_", "detach_"}, {"sum_", "sum_"},
-      {"i_1_2", "i_1_2"},   {"i_1_2", "i_1_3"},   {"i_1", "i_1"},           {"int", "int_1"},     {"device", "device_1"},
-      {"torch", "torch_1"}, {"inf", "inf_1"},     {"max", "max_1"},         {"all", "all_1"},     {"any", "any_1"},
-      {"type", "type_1"},   {"__add__", "__add__"}, {"", "_unnamed"},       {"x_1", "x_1"},       {"x", "x"},
+      {"sum", "sum_1"},
+      {"view", "view"},
+      {"_softmax", "_softmax"},
+      {"sum_1", "sum_2"},
+      {"sum_1", "sum_3"},
+      {"abs", "abs_1"},
+      {"t", "t"},
+      {"add_1", "add_1"},
+      {"add", "add"},
+      {"add_1", "add_2"},
+      {"add", "add_3"},
+      {"3d", "_3d"},
+      {"a-b", "a_b"},
+      {"in", "in_1"},
+      {"self", "self"},
+      {"_", "_"},
+      {"__", "__"},
+      {"x_01", "x_01"},
+      {"x_01", "x_2"},
+      {"Conv2d", "Conv2d"},
+      {"a.B", "a_B"},
+      {"copy_", "copy_"},
+      {"copy_", "copy__1"},
+      {"detach_", "detach_"},
+      {"sum_", "sum_"},
+      {"i_1_2", "i_1_2"},
+      {"i_1_2", "i_1_3"},
+      {"i_1", "i_1"},
+      {"int", "int_1"},
+      {"device", "device_1"},
+      {"torch", "torch_1"},
+      {"inf", "inf_1"},
+      {"max", "max_1"},
+      {"all", "all_1"},
+      {"any", "any_1"},
+      {"type", "type_1"},
+      {"__add__", "__add__"},
+      {"", "_unnamed"},
+      {"x_1", "x_1"},
+      {"x", "x"},
   };
   for (auto [candidate, expected] : kCases) EXPECT_EQ(names.create(candidate), expected) << candidate;
 }
@@ -142,7 +174,9 @@ TEST(Argument, ListsOfValuesCompareByContent) {
 }
 
 TEST(Source, ReadsStackTraces) {
-  TextLocation location("  File \"a.py\", line 3, in main\n    run(model)\n  File \"b, line 2.py\", line 12, in forward\n    return x + 1\n");
+  TextLocation location(
+      "  File \"a.py\", line 3, in main\n    run(model)\n  File \"b, line 2.py\", line 12, in forward\n    return x + "
+      "1\n");
   auto frames = location.frames();
   ASSERT_EQ(frames.size(), 2u);
   EXPECT_EQ(frames[0].code, "run(model)");

@@ -95,9 +95,10 @@ TEST(Interpreter, HooksMayChangeArgumentsAndResults) {
 }
 
 TEST(Interpreter, CallsSubmodulesAndHigherOrderFunctions) {
-  static const Function& choose = define_function({.name = "test.choose", .format = {}, .evaluate = [](ArrayRef<Value> in) {
-    return to_callable(in[in[0].to_bool() ? 1 : 2]).call(in[3].list().vec());
-  }});
+  static const Function& choose =
+      define_function({.name = "test.choose", .format = {}, .evaluate = [](ArrayRef<Value> in) {
+                         return to_callable(in[in[0].to_bool() ? 1 : 2]).call(in[3].list().vec());
+                       }});
   auto branch = [](const char* name) {
     auto graph = make_counted<Graph>();
     Node* x = graph->placeholder("x");
@@ -107,7 +108,8 @@ TEST(Interpreter, CallsSubmodulesAndHigherOrderFunctions) {
   auto graph = make_counted<Graph>();
   Node* predicate = graph->placeholder("p");
   Node* x = graph->placeholder("x");
-  Node* chosen = graph->call(choose, {predicate, graph->get_attr("true_graph_0"), graph->get_attr("false_graph_0"), Argument::tuple({x})});
+  Node* chosen = graph->call(
+      choose, {predicate, graph->get_attr("true_graph_0"), graph->get_attr("false_graph_0"), Argument::tuple({x})});
   Node* item = graph->call(function("operator.getitem"), {chosen, 0});
   Node* called = graph->call_module("true_graph_0", {item});
   graph->output(graph->call(function("operator.getitem"), {called, 0}));
@@ -133,12 +135,14 @@ TEST(Interpreter, ErrorsNameTheNodeAndTheUsersLine) {
   auto graph = make_counted<Graph>();
   Node* x = graph->placeholder("x");
   Node* view = graph->call(op("view"), {x, Value(std::vector<int64_t>{7})});
-  view->meta.source = IntrusivePtr<SourceLocation>(make_counted<TextLocation>("  File \"a.py\", line 7, in forward\n    x.view(7)\n"));
+  view->meta.source =
+      IntrusivePtr<SourceLocation>(make_counted<TextLocation>("  File \"a.py\", line 7, in forward\n    x.view(7)\n"));
   graph->output(view);
   auto module = module_of(graph);
   std::string message = error_of([&] { module->run({tensor_of({1, 2}, {2})}); });
   EXPECT_THAT(message, HasSubstr("shape '[7]' is invalid for input of size 2"));
-  EXPECT_THAT(message, HasSubstr("While executing %view : [num_users=1] = call_function[target=torch.ops.aten.view.default]"));
+  EXPECT_THAT(message,
+              HasSubstr("While executing %view : [num_users=1] = call_function[target=torch.ops.aten.view.default]"));
   EXPECT_THAT(message, HasSubstr("line 7, in forward"));
 }
 
@@ -159,12 +163,17 @@ TEST(Interpreter, WrongCallsAreTypeErrors) {
   auto module = module_of(graph);
   EXPECT_EQ(module->run({1})[0].to_int(), 4);
   EXPECT_EQ(error_of<TypeError>([&] { module->run({}); }), "forward() missing 1 required positional argument: 'x'");
-  EXPECT_EQ(error_of<TypeError>([&] { module->run({1, 2, 3}); }), "forward() takes 3 positional arguments but 4 were given");
+  EXPECT_EQ(error_of<TypeError>([&] {
+              module->run({1, 2, 3});
+            }),
+            "forward() takes 3 positional arguments but 4 were given");
   Node* wrong = graph->call(op("neg"), {});
-  EXPECT_THAT(error_of<TypeError>([&] { module->run({1}); }), HasSubstr("aten::neg() is missing value for argument 'self'"));
+  EXPECT_THAT(error_of<TypeError>([&] { module->run({1}); }),
+              HasSubstr("aten::neg() is missing value for argument 'self'"));
   graph->erase_node(wrong);
   Node* unknown = graph->get_attr("nothing.there");
-  EXPECT_THAT(error_of<AttributeError>([&] { module->run({1}); }), HasSubstr("'GraphModule' object has no attribute 'nothing.there'"));
+  EXPECT_THAT(error_of<AttributeError>([&] { module->run({1}); }),
+              HasSubstr("'GraphModule' object has no attribute 'nothing.there'"));
   graph->erase_node(unknown);
   graph->call(function("test.undefined"), {});
   EXPECT_THAT(error_of<NotImplementedError>([&] { module->run({1}); }), HasSubstr("test.undefined has no definition"));
@@ -195,7 +204,10 @@ TEST(Functions, ArithmeticOnNumbers) {
   EXPECT_EQ(run("math.ceil", {2.1}), "3");
   EXPECT_EQ(run("builtins.round", {2.5}), "2");
   EXPECT_EQ(error_of<ValueError>([&] { run("operator.floordiv", {1, 0}); }), "integer division or modulo by zero");
-  EXPECT_EQ(error_of<IndexError>([&] { run("operator.getitem", {Value(std::vector<int64_t>{1}), 1}); }), "tuple index out of range");
+  EXPECT_EQ(error_of<IndexError>([&] {
+              run("operator.getitem", {Value(std::vector<int64_t>{1}), 1});
+            }),
+            "tuple index out of range");
 }
 
 }  // namespace

@@ -102,7 +102,8 @@ TEST(Print, SymbolicFunctions) {
   for (auto [name, expected] : kCases) graph.call(function(name), {a, b});
   std::string code = python_code(graph);
   for (auto [name, expected] : kCases) EXPECT_THAT(code, ::testing::HasSubstr(std::string("    ") + expected)) << name;
-  EXPECT_THAT(to_string(graph), ::testing::HasSubstr("%round_1 : [num_users=0] = call_function[target=builtins.round]"));
+  EXPECT_THAT(to_string(graph),
+              ::testing::HasSubstr("%round_1 : [num_users=0] = call_function[target=builtins.round]"));
 }
 
 TEST(Print, ValuesOfEveryKind) {
@@ -147,9 +148,12 @@ def forward(self, x, y = None, input):
     return (x, full, layers_0_weight, layers_1)
     )");
   EXPECT_THAT(to_string(graph), ::testing::HasSubstr("%y : [num_users=0] = placeholder[target=y](default=None)\n"));
+  EXPECT_THAT(
+      to_string(graph),
+      ::testing::HasSubstr("(args = ([2, 3], inf), kwargs = {dtype: torch.float32, device: cpu, pin_memory: False})"));
   EXPECT_THAT(to_string(graph),
-              ::testing::HasSubstr("(args = ([2, 3], inf), kwargs = {dtype: torch.float32, device: cpu, pin_memory: False})"));
-  EXPECT_THAT(to_string(graph), ::testing::HasSubstr("%layers_1 : [num_users=1] = call_module[target=layers.1](args = (%input_1,), kwargs = {})"));
+              ::testing::HasSubstr(
+                  "%layers_1 : [num_users=1] = call_module[target=layers.1](args = (%input_1,), kwargs = {})"));
 }
 
 TEST(Print, ReadableWithTypesSourcesAndSubgraphs) {
@@ -162,11 +166,13 @@ TEST(Print, ReadableWithTypesSourcesAndSubgraphs) {
   Node* total = graph->call(op("sum"), {conj});
   x->meta.val = conj->meta.val = tensor_of({1, 2}, {2, 1});
   total->meta.val = tensor_of({3}, {});
-  conj->meta.source = IntrusivePtr<SourceLocation>(make_counted<TextLocation>("File \"a.py\", line 7, in forward\n    x.conj()"));
+  conj->meta.source =
+      IntrusivePtr<SourceLocation>(make_counted<TextLocation>("File \"a.py\", line 7, in forward\n    x.conj()"));
   graph->output(Argument::tuple({total}));
   auto module = make_counted<GraphModule>(graph);
   module->set_submodule("true_graph_0", make_counted<GraphModule>(branch));
-  EXPECT_EQ(readable_code(*module, {.include_stride = true, .include_device = true}), R"(class GraphModule(torch.nn.Module):
+  EXPECT_EQ(readable_code(*module, {.include_stride = true, .include_device = true}),
+            R"(class GraphModule(torch.nn.Module):
     def forward(self, x: "f32[2, 1][1, 1]cpu"):
         # File: a.py:7 in forward, code: x.conj()
         conj: "f32[2, 1][1, 1]cpu" = torch.ops.aten.conj.default(x);  x = None
@@ -201,7 +207,8 @@ def forward(self, x, k):
     )");
   x->meta.val = tensor_of({1, 2}, {2});
   EXPECT_THAT(python_code(*graph, {.verbose = true}),
-              ::testing::HasSubstr("def forward(self, x, k):\n    x: \"f32[2]\";\n\n    x, k_z, = fx_pytree.tree_flatten_spec("));
+              ::testing::HasSubstr(
+                  "def forward(self, x, k):\n    x: \"f32[2]\";\n\n    x, k_z, = fx_pytree.tree_flatten_spec("));
 }
 
 TEST(Print, Module) {
