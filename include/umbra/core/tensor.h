@@ -220,7 +220,10 @@ class Tensor {
   void retain_grad() const;
 
   // ---- operators as methods ----
+  // The layers below ops/ call none, and are compiled without: a new operator leaves their objects as they are.
+#ifndef UMBRA_WITHOUT_OPERATORS
 #include "umbra/generated/methods.inc"
+#endif
 
   Tensor operator-() const;
 
