@@ -20,3 +20,6 @@
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
 #include "umbra/io/program.h"
+#include "umbra/nn/nn.h"
+#include "umbra/ops/operators.h"
+#include "umbra/optim/optim.h"

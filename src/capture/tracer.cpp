@@ -224,11 +224,16 @@ thread_local ModuleFrames g_modules;
 thread_local IntrusivePtr<fx::ModuleStack> g_given_modules;
 }  // namespace
 
-ModuleScope::ModuleScope(std::string path, std::string type) {
-  g_modules.frames.push_back({"L__self__" + std::string(path.empty() ? "" : "_") + path, std::move(path), std::move(type)});
+void enter_module(const std::string& path, std::string type) {
+  std::string key = "L__self__" + path;
+  Tracer* tracer = active_tracer(DispatchKey::PreProxy);
+  if (!tracer) tracer = active_tracer(DispatchKey::Proxy);
+  if (int earlier = tracer ? tracer->count_call(path) : 0) key += "@" + std::to_string(earlier);
+  g_modules.frames.push_back({std::move(key), path, std::move(type)});
   g_modules.stacks.push_back(make_counted<fx::ModuleStack>(g_modules.frames));
 }
-ModuleScope::~ModuleScope() {
+
+void leave_module() {
   g_modules.frames.pop_back();
   g_modules.stacks.pop_back();
 }

@@ -44,6 +44,8 @@ class Tracer final : public Mode {
   void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
   /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an attribute.
   std::function<fx::Node*(const Tensor& tensor)> on_constant;
+  /// Counts the calls of a module; PyTorch tells them apart by keys such as "L__self__layers.0@1".
+  int count_call(const std::string& module_path) { return module_calls_[module_path]++; }
   /// Operators that are recorded as what they are made of.
   DecompositionTable decompositions;
   /// Asked where a node comes from; the Python binding sets it. Empty: nodes get no location.
@@ -72,19 +74,16 @@ class Tracer final : public Mode {
   std::unordered_map<int64_t, SymbolSource> sources_;
   fx::Node* last_input_ = nullptr;
   fx::Node* last_size_ = nullptr;  // sym_size nodes stand after the inputs, in the order they were needed
+  std::unordered_map<std::string, int> module_calls_;
   int constants_ = 0;
 };
 
 /// The tracer that records at this layer now, or null.
 Tracer* active_tracer(DispatchKey key);
 
-/// The modules that are running, for the nodes' module paths: nn::Module enters one around forward.
-class ModuleScope {
- public:
-  ModuleScope(std::string path, std::string type);
-  ~ModuleScope();
-  ModuleScope(const ModuleScope&) = delete;
-};
+/// The modules that are running, for the nodes' module paths: nn::Module enters one around forward, and leaves it however that ends.
+void enter_module(const std::string& path, std::string type);
+void leave_module();
 /// The modules running now, outermost first; null outside all.
 IntrusivePtr<fx::ModuleStack> current_modules();
 /// Replaces the stack as a whole: for callers that keep their own (Python).
