@@ -5,6 +5,7 @@
 #include "fake.h"
 #include "functions.h"
 #include "generator.h"
+#include "graph.h"
 #include "misc.h"
 #include "operators.h"
 #include "properties.h"
@@ -41,4 +42,9 @@ NB_MODULE(_C, m) {
   bind_shape_env(m);
   bind_fake(m);
   bind_properties(m);
+  bind_graph(m);
+  bind_graph_module(m);
+  bind_capture(m);
+  bind_export(m);
+  bind_aot(m);
 }

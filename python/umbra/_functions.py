@@ -7,7 +7,7 @@ from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast, get_num_threads, promote_types, set_num_threads
 
 __all__ = [
-    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "get_default_device", "get_num_interop_threads",
+    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "cond", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_ite", "sym_sum",
@@ -280,3 +280,9 @@ def _check_tensor_all(cond, message=None):
 
 def _assert(condition, message):
     assert condition, message
+
+
+def cond(pred, true_fn, false_fn, operands=()):
+    """`true_fn(*operands)` where `pred` holds, else `false_fn(*operands)`. Captured, both become graphs."""
+    from umbra._higher_order_ops.cond import cond as run
+    return run(pred, true_fn, false_fn, operands)

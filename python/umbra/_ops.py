@@ -111,7 +111,10 @@ class _Ops(types.ModuleType):
     def __getattr__(self, name):
         if name.startswith("__"):
             raise AttributeError(name)
-        space = _OpNamespace(name)
+        if name == "higher_order":
+            from umbra._higher_order_ops import namespace as space
+        else:
+            space = _OpNamespace(name)
         setattr(self, name, space)
         return space
 

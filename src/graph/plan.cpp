@@ -50,13 +50,16 @@ Value::Tag list_tag(const SchemaType& type) {
 }
 
 bool fits(const SchemaType* type, const Value& value) {
-  return !type || !type->list || value.is_none() || value.tag() == list_tag(*type);
+  if (!type || value.is_none()) return true;
+  if (!type->list) return type->base != SchemaType::Base::Tensor || !value.is_scalar();
+  return value.tag() == list_tag(*type);
 }
 
-/// A value in the form that the operator expects: a number where a list of fixed length is wanted stands for all its
-/// elements.
+/// A value in the form that the operator expects: a number may stand for a tensor, and where a list of fixed length is wanted for all
+/// its elements.
 Value fitted(const SchemaType* type, Value value) {
   if (fits(type, value)) return value;
+  if (!type->list) return Value(wrapped_number(value.to_scalar()));
   if (value.is_scalar() && type->list_size > 0)
     return list_value(type, std::vector<Value>(static_cast<size_t>(type->list_size), value));
   Argument argument(value);
@@ -66,10 +69,15 @@ Value fitted(const SchemaType* type, Value value) {
   return list_value(type, std::move(items));
 }
 
+/// Lists and tuples are passed as lists, a dict as the list of its values: who knows its keys puts it together again.
+void check_container(const Argument& argument) {
+  check<TypeError>(argument.kind() != Argument::Kind::Slice, "a slice cannot be passed to an operator or function in a graph");
+}
+
 /// A tree without nodes as one value.
 Value constant_value(const Argument& argument, const SchemaType* type) {
   if (argument.is_value()) return fitted(type, argument.value());
-  check<TypeError>(argument.is_sequence(), "a dict or slice cannot be passed to an operator or function in a graph");
+  check_container(argument);
   std::vector<Value> items;
   for (const Argument& item : argument.items()) items.push_back(constant_value(item, nullptr));
   return list_value(type, std::move(items));
@@ -186,7 +194,7 @@ Operand Plan::operand(const Argument& argument, const SchemaType* type) const {
   } else if (!argument.has_nodes()) {
     result.constant = constant_value(argument, type);
   } else {
-    check<TypeError>(argument.is_sequence(), "a dict or slice cannot be passed to an operator or function in a graph");
+    check_container(argument);
     result.kind = Operand::Kind::Sequence;
     for (const Argument& item : argument.items()) result.items.push_back(operand(item, nullptr));
   }

@@ -1,4 +1,8 @@
 """Graphs of captured programs."""
 from umbra._modules import lazy_submodules
+from umbra.fx.node import Node, map_arg  # noqa: F401
+from umbra.fx.graph import Graph  # noqa: F401
+from umbra.fx.graph_module import GraphModule  # noqa: F401
+from umbra.fx.interpreter import Interpreter, Transformer  # noqa: F401
 
 __getattr__ = lazy_submodules(__name__)

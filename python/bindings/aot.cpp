@@ -1,0 +1,59 @@
+// Ahead-of-time autograd for Python: functions of lists of tensors, with compilers for the graphs written in Python.
+#include "umbra/aot/compile.h"
+
+#include "autograd.h"
+#include "capture.h"
+#include "tensor_type.h"
+
+namespace umbra::python {
+
+namespace {
+
+struct CompiledObject {
+  std::shared_ptr<aot::CompiledFunction> function;
+};
+
+/// `compiler(module) -> function of a list`; None interprets the graph.
+aot::GraphCompiler graph_compiler(nb::handle compiler) {
+  if (compiler.is_none()) return {};
+  return [compile = Callable(compiler)](const IntrusivePtr<fx::GraphModule>& module) {
+    nb::gil_scoped_acquire lock;
+    return value_function(nb::handle(compile.get())(GraphModuleObject{module}));
+  };
+}
+
+CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward, nb::handle decompositions) {
+  aot::CompileOptions options;
+  options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
+  options.forward_compiler = graph_compiler(forward);
+  options.backward_compiler = graph_compiler(backward);
+  options.decompositions = read_decompositions(decompositions);
+  return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
+}
+
+nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
+  nb::dict out;
+  auto put = [&](const char* name, const IntrusivePtr<fx::GraphModule>& module) {
+    out[name] = module ? nb::cast(GraphModuleObject{module}) : nb::none();
+  };
+  put("joint", graphs.joint.module);
+  put("forward", graphs.partition.forward);
+  put("backward", graphs.partition.backward);
+  out["forward_outputs"] = graphs.joint.forward_outputs();
+  out["saved"] = graphs.partition.saved;
+  out["saved_bytes"] = graphs.partition.saved_bytes;
+  out["info"] = to_string(graphs.info);
+  return out;
+}
+
+}  // namespace
+
+void bind_aot(nb::module_& m) {
+  nb::class_<CompiledObject>(m, "_CompiledFunction")
+      .def("__call__", [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
+      .def("graphs", [](const CompiledObject& c, const std::vector<Tensor>& inputs) { return wrap_graphs(c.function->graphs(inputs)); });
+  m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(), nb::arg("backward").none(),
+        nb::arg("decompositions").none());
+}
+
+}  // namespace umbra::python

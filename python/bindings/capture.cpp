@@ -1,0 +1,90 @@
+// make_fx and the modules that run while it records.
+#include "capture.h"
+
+#include "autograd.h"
+#include "dispatch_mode.h"
+#include "fake.h"
+#include "operators.h"
+#include "umbra/capture/functionalize.h"
+#include "umbra/capture/higher_order.h"
+
+namespace umbra::python {
+
+DecompositionTable read_decompositions(nb::handle table) {
+  DecompositionTable out;
+  if (table.is_none()) return out;
+  for (auto [key, value] : nb::borrow<nb::dict>(table)) {
+    const Operator* op = operator_of(key.ptr());
+    if (!op) continue;
+    out.set(*op, [op, function = Callable(value)](Value* frame) {
+      nb::gil_scoped_acquire lock;
+      auto [args, kwargs] = wrap_arguments(*op, frame);
+      store_results(*op, owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr())).ptr(), frame);
+    });
+  }
+  return out;
+}
+
+ValueFunction value_function(nb::handle callable) {
+  return [function = Callable(callable)](const std::vector<Value>& inputs) {
+    nb::gil_scoped_acquire lock;
+    return read_values(owned(PyObject_CallOneArg(function.get(), wrap_values(inputs).ptr())));
+  };
+}
+
+namespace {
+
+/// The results in the shape the traced function gave them: `pattern` has the position of each where it belongs.
+fx::Argument arrange(const fx::Arguments& results, nb::handle pattern) {
+  PyObject* object = pattern.ptr();
+  if (PyLong_Check(object)) return results.at(nb::cast<size_t>(pattern));
+  if (PyDict_Check(object)) {
+    fx::KeywordArguments entries;
+    for (auto [key, value] : nb::borrow<nb::dict>(pattern)) entries.emplace_back(str_of(key.ptr()), arrange(results, value));
+    return fx::Argument::dict(std::move(entries));
+  }
+  fx::Arguments items;
+  for (nb::handle item : nb::borrow<nb::sequence>(pattern)) items.push_back(arrange(results, item));
+  return PyTuple_Check(object) ? fx::Argument::tuple(std::move(items)) : fx::Argument::list(std::move(items));
+}
+
+TracingMode read_mode(const std::string& name) {
+  if (name == "real") return TracingMode::Real;
+  if (name == "fake") return TracingMode::Fake;
+  check<AssertionError>(name == "symbolic", "Unexpected tracing type: ", name);
+  return TracingMode::Symbolic;
+}
+
+GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<std::string> names, const std::string& mode, bool pre_dispatch,
+                          nb::handle decompositions, std::optional<FakeModeObject> fake, bool locations) {
+  CaptureOptions options;
+  options.mode = read_mode(mode);
+  options.pre_dispatch = pre_dispatch;
+  options.decompositions = read_decompositions(decompositions);
+  options.names = std::move(names);
+  if (fake) options.fake_mode = fake->mode;
+  if (locations) options.location = python_location;
+  return {make_fx(value_function(function), read_values(inputs), options)};
+}
+
+}  // namespace
+
+void bind_capture(nb::module_& m) {
+  m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"), nb::arg("pre_dispatch"),
+        nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
+  m.def("_arrange_output", [](GraphModuleObject& g, nb::handle pattern) {
+    fx::Node* output = g.module->graph().output_node();
+    output->set_args({arrange(g.module->graph().outputs(), pattern)});
+  });
+  m.def("_functionalize", [](nb::handle function, nb::handle inputs) {
+    return wrap_values(functionalize(value_function(function))(read_values(inputs)));
+  });
+  m.def("_cond", [](nb::handle predicate, nb::handle true_function, nb::handle false_function, nb::handle operands) {
+    return wrap_values(cond(read_any(predicate.ptr()), value_function(true_function), value_function(false_function), read_values(operands)));
+  });
+  m.def("_enter_module", [](const std::string& path, std::string type) { enter_module(path, std::move(type)); });
+  m.def("_leave_module", [] { leave_module(); });
+  m.def("_is_tracing", [] { return active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy); });
+}
+
+}  // namespace umbra::python

@@ -1,0 +1,150 @@
+// Exported programs: captured from a Python module, read from and written to files, run.
+#include "umbra/export/export.h"
+
+#include <nanobind/stl/map.h>
+#include <nanobind/stl/pair.h>
+#include <nanobind/stl/tuple.h>
+
+#include "autograd.h"
+#include "capture.h"
+#include "tensor_type.h"
+#include "umbra/export/unlift.h"
+#include "umbra/io/program.h"
+#include "umbra/io/safetensors.h"
+
+namespace umbra::python {
+
+namespace {
+
+/// A program behind a Python object.
+struct ProgramObject {
+  std::shared_ptr<ExportedProgram> program;
+};
+
+// ---- nested arguments: (kind, keys, type, children), or None for a leaf ----
+
+constexpr const char* kTreeKinds[] = {"leaf", "tuple", "list", "dict", "namedtuple"};
+
+TreeSpec read_tree(nb::handle description) {
+  if (description.is_none()) return TreeSpec::leaf();
+  nb::tuple fields = nb::borrow<nb::tuple>(description);
+  TreeSpec spec;
+  std::string kind = nb::cast<std::string>(fields[0]);
+  for (size_t i = 0; i < std::size(kTreeKinds); ++i)
+    if (kind == kTreeKinds[i]) spec.kind = static_cast<TreeSpec::Kind>(i);
+  spec.keys = nb::cast<std::vector<std::string>>(fields[1]);
+  spec.type = nb::cast<std::string>(fields[2]);
+  for (nb::handle child : nb::borrow<nb::sequence>(fields[3])) spec.children.push_back(read_tree(child));
+  return spec;
+}
+
+nb::object describe_tree(const TreeSpec& spec) {
+  if (spec.kind == TreeSpec::Kind::Leaf) return nb::none();
+  nb::list children;
+  for (const TreeSpec& child : spec.children) children.append(describe_tree(child));
+  return nb::make_tuple(kTreeKinds[static_cast<int>(spec.kind)], spec.keys, spec.type, children);
+}
+
+// ---- dimensions: (hint, name, min, max, scale, offset) ----
+
+Dim read_dim(nb::handle description) {
+  auto [hint, name, least, most, scale, offset] =
+      nb::cast<std::tuple<std::string, std::string, int64_t, std::optional<int64_t>, int64_t, int64_t>>(description);
+  if (hint == "auto") return Dim::automatic();
+  if (hint == "dynamic") return Dim::dynamic();
+  if (hint == "static") return Dim::fixed();
+  return scale * Dim(name, {least, most.value_or(sym::kInfinity)}) + offset;
+}
+
+DynamicShapes read_dynamic_shapes(nb::handle shapes) {
+  DynamicShapes out;
+  for (auto [path, dims] : nb::borrow<nb::dict>(shapes))
+    for (auto [position, dim] : nb::borrow<nb::dict>(dims))
+      out[nb::cast<std::string>(path)].emplace(nb::cast<int64_t>(position), read_dim(dim));
+  return out;
+}
+
+/// The module's forward as a function from trees to a tree; Python's has leaves in, (leaves, description of their tree) out.
+auto forward_function(nb::handle callable) {
+  return [function = Callable(callable)](const Tree& arguments, const Tree& keywords) {
+    std::vector<Value> leaves = flatten(arguments).first, named = flatten(keywords).first;
+    leaves.insert(leaves.end(), named.begin(), named.end());
+    nb::tuple result = nb::borrow<nb::tuple>(owned(PyObject_CallOneArg(function.get(), wrap_values(leaves).ptr())));
+    return unflatten(read_values(result[0]), read_tree(result[1]));
+  };
+}
+
+ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in_spec, const NamedTensors& parameters,
+                            const std::vector<std::tuple<std::string, Tensor, bool>>& buffers, const std::vector<std::string>& modules,
+                            nb::handle dynamic_shapes, std::vector<std::string> argument_names) {
+  ExportSource source;
+  source.forward = forward_function(forward);
+  source.parameters = parameters;
+  for (const auto& [name, tensor, persistent] : buffers) source.buffers.push_back({name, tensor, persistent});
+  for (const std::string& path : modules) source.modules.push_back({path});
+  Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
+  ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes), .argument_names = std::move(argument_names),
+                        .location = python_location};
+  return {std::make_shared<ExportedProgram>(export_program(source, inputs.children[0], inputs.children[1], options))};
+}
+
+nb::object wrap_value(const Value& value) { return nb::steal(checked(wrap(value))); }
+
+nb::list input_specs(const ProgramObject& p) {
+  constexpr const char* kNames[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "CONSTANT_INPUT"};
+  nb::list out;
+  for (const InputSpec& s : p.program->signature.inputs)
+    out.append(nb::make_tuple(kNames[static_cast<int>(s.kind)], s.name, s.target, s.persistent, wrap_value(s.value)));
+  return out;
+}
+nb::list output_specs(const ProgramObject& p) {
+  nb::list out;
+  for (const OutputSpec& s : p.program->signature.outputs) out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
+  return out;
+}
+nb::list range_constraints(const ProgramObject& p) {
+  nb::list out;
+  for (const RangeConstraint& r : p.program->ranges)
+    out.append(nb::make_tuple(r.expression, r.range.lower, r.range.upper >= sym::kInfinity ? nb::none() : nb::cast(r.range.upper)));
+  return out;
+}
+
+void bind_program(nb::module_& m) {
+  nb::class_<ProgramObject>(m, "_ExportedProgram")
+      .def_prop_ro("graph_module", [](const ProgramObject& p) { return GraphModuleObject{p.program->graph_module}; })
+      .def_prop_ro("inputs", &input_specs)
+      .def_prop_ro("outputs", &output_specs)
+      .def_prop_ro("state", [](const ProgramObject& p) { return p.program->state; })
+      .def_prop_ro("constants", [](const ProgramObject& p) { return p.program->constants; })
+      .def_prop_ro("ranges", &range_constraints)
+      .def_prop_ro("guards", [](const ProgramObject& p) { return p.program->guards; })
+      .def_prop_ro("in_spec", [](const ProgramObject& p) { return describe_tree(p.program->in_spec); })
+      .def_prop_ro("out_spec", [](const ProgramObject& p) { return describe_tree(p.program->out_spec); })
+      .def_prop_ro("argument_names", [](const ProgramObject& p) { return p.program->argument_names; })
+      .def_prop_ro("modules",
+                   [](const ProgramObject& p) {
+                     std::vector<std::string> out;
+                     for (const ModuleCall& c : p.program->module_calls) out.push_back(c.path);
+                     return out;
+                   })
+      .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
+      .def("check_inputs", [](const ProgramObject& p, nb::handle inputs) { check_inputs(*p.program, read_values(inputs)); })
+      .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
+      .def("save", [](const ProgramObject& p, const std::string& path) { save(*p.program, path); })
+      .def("__str__", [](const ProgramObject& p) { return to_string(*p.program); });
+}
+
+}  // namespace
+
+void bind_export(nb::module_& m) {
+  bind_program(m);
+  m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(), nb::arg("parameters"), nb::arg("buffers"),
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
+  m.def("_load_program", [](const std::string& path) { return ProgramObject{std::make_shared<ExportedProgram>(load(path))}; });
+  m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });
+  m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors, const std::vector<std::pair<std::string, std::string>>& metadata) {
+    io::save_safetensors(path, tensors, metadata);
+  });
+}
+
+}  // namespace umbra::python

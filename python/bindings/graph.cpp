@@ -1,0 +1,315 @@
+// fx.Graph and fx.Node: the C++ graph itself, each of its parts one Python object while anyone holds it.
+#include "graph.h"
+
+#include <nanobind/stl/pair.h>
+
+#include "operators.h"
+#include "umbra/graph/passes.h"
+#include "umbra/graph/print.h"
+
+namespace umbra::python {
+
+namespace {
+
+/// A pointer behind a Python object, findable from the pointer: `Handle<T>::find(t)` is the object that stands for it already.
+template <class T> class Handle {
+ public:
+  Handle(T* target, IntrusivePtr<fx::Graph> graph) : target_(target), graph_(std::move(graph)) { table()[target] = this; }
+  Handle(Handle&& other) noexcept : target_(std::exchange(other.target_, nullptr)), graph_(std::move(other.graph_)) {
+    if (target_) table()[target_] = this;
+  }
+  Handle(const Handle&) = delete;
+  ~Handle() {
+    if (!target_) return;
+    auto found = table().find(target_);
+    if (found != table().end() && found->second == this) table().erase(found);
+  }
+  T* get() const { return target_; }
+  T* operator->() const { return target_; }
+  static nb::object wrap(T* target, fx::Graph& graph) {
+    auto found = table().find(target);
+    if (found != table().end()) return nb::find(found->second);
+    return nb::cast(Handle(target, IntrusivePtr<fx::Graph>(&graph)));
+  }
+
+ private:
+  static std::unordered_map<const T*, Handle*>& table() {
+    static auto* objects = new std::unordered_map<const T*, Handle*>();
+    return *objects;
+  }
+  T* target_;
+  IntrusivePtr<fx::Graph> graph_;  // nodes live as long as their graph
+};
+using NodeHandle = Handle<fx::Node>;
+using GraphHandle = Handle<fx::Graph>;
+
+fx::Node* node_or_null(nb::handle object) { return object.is_none() ? nullptr : nb::cast<NodeHandle&>(object).get(); }
+
+// ---- targets ----
+
+nb::object targets() {
+  static PyObject* module = nb::module_::import_("umbra.fx._targets").release().ptr();
+  return nb::borrow(module);
+}
+
+/// What Python calls a function that graphs name: operator.getitem, umbra.sym_max.
+nb::object wrap_target(const fx::Target& target) {
+  if (const Operator* op = target.op()) return nb::steal(wrap(*op));
+  if (const fx::Function* function = target.function()) return targets().attr("resolve")(function->name);
+  return make_text(target.name());
+}
+
+Value call_python(const nb::object& function, ArrayRef<Value> arguments) {
+  nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(arguments.size())));
+  for (size_t i = 0; i < arguments.size(); ++i)
+    PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap(arguments[i])));
+  return read_any(owned(PyObject_CallObject(function.ptr(), args.ptr())).ptr());
+}
+
+fx::Target read_target(nb::handle object) {
+  if (PyUnicode_Check(object.ptr())) return fx::Target(std::string(text_of(object.ptr())));
+  if (const Operator* op = operator_of(object.ptr())) return fx::Target(*op);
+  std::string name = nb::cast<std::string>(targets().attr("name_of")(object));
+  const fx::Function* known = fx::find_function(name);
+  if (known && known->evaluate) return fx::Target(*known);
+  auto* held = new nb::object(nb::borrow(object));  // functions of graphs live as long as the process
+  return fx::Target(fx::define_function({.name = name, .format = {}, .evaluate = [held](ArrayRef<Value> arguments) {
+                                           nb::gil_scoped_acquire lock;
+                                           return call_python(*held, arguments);
+                                         }}));
+}
+
+fx::Op read_op(const std::string& name) {
+  for (fx::Op op : {fx::Op::Placeholder, fx::Op::GetAttr, fx::Op::CallFunction, fx::Op::CallModule, fx::Op::Output})
+    if (name == fx::to_string(op)) return op;
+  fail<ValueError>("unknown kind of node: ", name);
+}
+
+// ---- arguments ----
+
+fx::Arguments read_arguments(nb::handle sequence) {
+  fx::Arguments out;
+  for (nb::handle item : nb::borrow<nb::sequence>(sequence)) out.push_back(read_argument(item.ptr()));
+  return out;
+}
+fx::KeywordArguments read_keywords(nb::handle dict) {
+  fx::KeywordArguments out;
+  for (auto [key, value] : nb::borrow<nb::dict>(dict)) out.emplace_back(nb::cast<std::string>(key), read_argument(value.ptr()));
+  return out;
+}
+nb::object wrap_arguments(const fx::Arguments& arguments) {
+  nb::list items;
+  for (const fx::Argument& a : arguments) items.append(wrap(a));
+  return owned(PyList_AsTuple(items.ptr()));
+}
+nb::object wrap_keywords(const fx::KeywordArguments& keywords) {
+  nb::dict out;
+  for (const auto& [key, value] : keywords) out[make_text(key)] = wrap(value);
+  return out;
+}
+
+nb::list wrap_nodes(ArrayRef<fx::Node*> nodes) {
+  nb::list out;
+  for (fx::Node* node : nodes) out.append(wrap(node));
+  return out;
+}
+
+/// The live neighbour of a node, None past the ends.
+nb::object neighbour(fx::Node* node, bool forward) {
+  do node = forward ? node->next() : node->previous();
+  while (node->is_erased());
+  return node->op() == fx::Op::Root ? nb::none() : wrap(node);
+}
+
+// ---- metadata ----
+
+nb::object wrap_modules(const fx::ModuleStack& stack) {
+  nb::dict out;
+  for (const fx::ModuleFrame& frame : stack.frames()) out[make_text(frame.key)] = nb::make_tuple(frame.path, frame.type);
+  return out;
+}
+IntrusivePtr<fx::ModuleStack> read_modules(nb::handle dict) {
+  std::vector<fx::ModuleFrame> frames;
+  for (auto [key, value] : nb::borrow<nb::dict>(dict)) {
+    nb::tuple pair = nb::borrow<nb::tuple>(value);
+    nb::object type = pair[1];
+    frames.push_back({nb::cast<std::string>(key), str_of(nb::object(pair[0]).ptr()),
+                      PyUnicode_Check(type.ptr()) ? nb::cast<std::string>(type) : nb::cast<std::string>(type.attr("__qualname__"))});
+  }
+  return make_counted<fx::ModuleStack>(std::move(frames));
+}
+
+bool holds_value(const Value& value) { return !value.is_none(); }
+
+nb::object meta_get(const NodeHandle& node, const std::string& key) {
+  const fx::Meta& meta = node->meta;
+  if (key == "val" && holds_value(meta.val)) return nb::steal(wrap(meta.val));
+  if (key == "stack_trace" && meta.source) return make_text(meta.source->text());
+  if (key == "nn_module_stack" && meta.modules) return wrap_modules(*meta.modules);
+  if (const Value* value = meta.find(key)) return nb::steal(wrap(*value));
+  throw nb::key_error(key.c_str());
+}
+void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) {
+  fx::Meta& meta = node->meta;
+  if (key == "val") meta.val = read_any(value.ptr());
+  else if (key == "stack_trace") meta.source = value.is_none() ? nullptr : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
+  else if (key == "nn_module_stack") meta.modules = read_modules(value);
+  else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
+}
+void meta_delete(const NodeHandle& node, const std::string& key) {
+  fx::Meta& meta = node->meta;
+  if (key == "val") meta.val = Value();
+  else if (key == "stack_trace") meta.source = nullptr;
+  else if (key == "nn_module_stack") meta.modules = nullptr;
+  else if (std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; }) == 0) throw nb::key_error(key.c_str());
+}
+std::vector<std::string> meta_keys(const NodeHandle& node) {
+  std::vector<std::string> keys;
+  const fx::Meta& meta = node->meta;
+  if (meta.source) keys.push_back("stack_trace");
+  if (meta.modules) keys.push_back("nn_module_stack");
+  if (holds_value(meta.val)) keys.push_back("val");
+  for (const auto& [key, value] : meta.extra) keys.push_back(key);
+  return keys;
+}
+
+std::function<bool(const fx::Node&)> impurity(nb::handle callable) {
+  if (callable.is_none()) return {};
+  return [callable](const fx::Node& node) { return nb::cast<bool>(callable(wrap(const_cast<fx::Node*>(&node)))); };
+}
+
+void bind_node(nb::module_& m) {
+  nb::class_<NodeHandle>(m, "Node", nb::is_weak_referenceable())
+      .def_prop_ro("op", [](const NodeHandle& n) { return fx::to_string(n->op()); })
+      .def_prop_rw("name", [](const NodeHandle& n) { return n->name(); }, [](NodeHandle& n, const std::string& name) { n->set_name(name); })
+      .def_prop_rw("target", [](const NodeHandle& n) { return wrap_target(n->target()); },
+                   [](NodeHandle& n, nb::handle target) { n->set_target(read_target(target)); })
+      .def_prop_rw("args", [](const NodeHandle& n) { return wrap_arguments(n->args()); },
+                   [](NodeHandle& n, nb::handle args) { n->set_args(read_arguments(args)); })
+      .def_prop_rw("kwargs", [](const NodeHandle& n) { return wrap_keywords(n->kwargs()); },
+                   [](NodeHandle& n, nb::handle kwargs) { n->set_kwargs(read_keywords(kwargs)); })
+      .def_prop_ro("graph", [](const NodeHandle& n) { return wrap(n->graph()); })
+      .def_prop_ro("_users", [](const NodeHandle& n) { return wrap_nodes(n->users()); })
+      .def_prop_ro("all_input_nodes", [](const NodeHandle& n) { return wrap_nodes(n->inputs()); })
+      .def_prop_ro("_next", [](const NodeHandle& n) { return neighbour(n.get(), true); })
+      .def_prop_ro("_previous", [](const NodeHandle& n) { return neighbour(n.get(), false); })
+      .def_prop_ro("_erased", [](const NodeHandle& n) { return n->is_erased(); })
+      .def("is_impure", [](const NodeHandle& n, bool) { return n->is_impure(); }, nb::arg("impure_random") = true)
+      .def("format_node", [](const NodeHandle& n) { return n->text(); })
+      .def("replace_input_with", [](NodeHandle& n, const NodeHandle& from, const NodeHandle& to) { n->replace_input(from.get(), to.get()); },
+           nb::arg("old_input"), nb::arg("new_input"))
+      .def("_replace_all_uses_with",
+           [](NodeHandle& n, const NodeHandle& other, nb::handle wanted) {
+             std::function<bool(fx::Node*)> choose;
+             if (!wanted.is_none()) choose = [&](fx::Node* user) { return nb::cast<bool>(wanted(wrap(user))); };
+             return wrap_nodes(n->replace_all_uses_with(other.get(), choose));
+           }, nb::arg("other"), nb::arg("wanted").none())
+      .def("prepend", [](NodeHandle& n, NodeHandle& other) { other->move_before(n.get()); })
+      .def("append", [](NodeHandle& n, NodeHandle& other) { other->move_after(n.get()); })
+      .def("update_arg", [](NodeHandle& n, size_t i, nb::handle value) { n->set_arg(i, read_argument(value.ptr())); })
+      .def("update_kwarg", [](NodeHandle& n, const std::string& key, nb::handle value) { n->set_kwarg(key, read_argument(value.ptr())); })
+      .def("_meta_get", &meta_get)
+      .def("_meta_set", &meta_set, nb::arg("key"), nb::arg("value").none())
+      .def("_meta_delete", &meta_delete)
+      .def("_meta_keys", &meta_keys)
+      .def("_copy_meta", [](NodeHandle& n, const NodeHandle& from) { n->meta = from->meta; })
+      .def("__repr__", [](const NodeHandle& n) { return n->name(); });
+}
+
+}  // namespace
+
+nb::object wrap(fx::Graph& graph) { return GraphHandle::wrap(&graph, graph); }
+nb::object wrap(fx::Node* node) { return NodeHandle::wrap(node, node->graph()); }
+
+nb::object wrap(const fx::Argument& argument) {
+  using Kind = fx::Argument::Kind;
+  switch (argument.kind()) {
+    case Kind::Node: return wrap(argument.node());
+    case Kind::Value: return nb::steal(checked(wrap(argument.value())));
+    case Kind::Tuple: return wrap_arguments(argument.items());
+    case Kind::List: {
+      nb::list out;
+      for (const fx::Argument& a : argument.items()) out.append(wrap(a));
+      return out;
+    }
+    case Kind::Dict: {
+      nb::dict out;
+      for (size_t i = 0; i < argument.items().size(); ++i) out[make_text(argument.keys()[i])] = wrap(argument.items()[i]);
+      return out;
+    }
+    case Kind::Slice: {
+      nb::object start = wrap(argument.items()[0]), stop = wrap(argument.items()[1]), step = wrap(argument.items()[2]);
+      return owned(PySlice_New(start.ptr(), stop.ptr(), step.ptr()));
+    }
+  }
+  return nb::none();
+}
+
+fx::Argument read_argument(PyObject* object) {
+  NodeHandle* node;
+  if (nb::try_cast(nb::handle(object), node)) return node->get();
+  if (PyTuple_Check(object) || PyList_Check(object)) {
+    fx::Arguments items = read_arguments(nb::handle(object));
+    return PyTuple_Check(object) ? fx::Argument::tuple(std::move(items)) : fx::Argument::list(std::move(items));
+  }
+  if (PyDict_Check(object)) return fx::Argument::dict(read_keywords(nb::handle(object)));
+  if (PySlice_Check(object)) {
+    auto* slice = reinterpret_cast<PySliceObject*>(object);
+    return fx::Argument::slice(read_argument(slice->start), read_argument(slice->stop), read_argument(slice->step));
+  }
+  return read_any(object);
+}
+
+void bind_graph(nb::module_& m) {
+  bind_node(m);
+  nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
+      .def("__init__",
+           [](GraphHandle* self) {
+             auto graph = make_counted<fx::Graph>();
+             new (self) GraphHandle(graph.get(), graph);
+           })
+      .def("_create_node",
+           [](GraphHandle& g, const std::string& op, nb::handle target, nb::handle args, nb::handle kwargs, const std::string& name) {
+             return wrap(g->create_node(read_op(op), read_target(target), read_arguments(args), read_keywords(kwargs), name));
+           })
+      .def("_placeholder", [](GraphHandle& g, const std::string& name) { return wrap(g->placeholder(name)); })
+      .def("_placeholder_with_default",
+           [](GraphHandle& g, const std::string& name, nb::handle value) { return wrap(g->placeholder(name, read_argument(value.ptr()))); })
+      .def("_set_insertion_point", [](GraphHandle& g, nb::handle before) { g->set_insertion_point(node_or_null(before)); }, nb::arg("before").none())
+      .def("erase_node", [](GraphHandle& g, NodeHandle& node) { g->erase_node(node.get()); })
+      .def("_copy_node",
+           [](GraphHandle& g, const NodeHandle& node, nb::handle map) {
+             return wrap(g->copy_node(*node.get(), [&](fx::Node* n) { return read_argument(nb::object(map(wrap(n))).ptr()); }));
+           })
+      .def("_copy",
+           [](const GraphHandle& g) {
+             fx::NodeMap map;
+             IntrusivePtr<fx::Graph> copy = g->copy(&map);
+             nb::object out = wrap(*copy);
+             nb::dict nodes;
+             for (auto [from, to] : map) nodes[wrap(const_cast<fx::Node*>(from))] = wrap(to);
+             return nb::make_tuple(out, nodes);
+           })
+      .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
+      .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
+      .def("_count", [](const GraphHandle& g) { return g->size(); })
+      .def("_eliminate_dead_code",
+           [](GraphHandle& g, nb::handle is_impure) { return fx::eliminate_dead_code(*g.get(), impurity(is_impure)); }, nb::arg("is_impure").none())
+      .def("eliminate_common_subexpressions", [](GraphHandle& g) { return fx::eliminate_common_subexpressions(*g.get()); })
+      .def("_lint", [](const GraphHandle& g) { fx::lint(*g.get()); })
+      .def("_code", [](const GraphHandle& g, bool verbose) { return fx::python_code(*g.get(), {.verbose = verbose}); }, nb::arg("verbose") = false)
+      .def("_tabular", [](const GraphHandle& g) { return fx::tabular(*g.get()); })
+      .def("_set_pytree",
+           [](GraphHandle& g, std::vector<std::string> arguments, std::optional<std::vector<std::string>> keywords, bool has_output) {
+             g->pytree = fx::PytreeSignature{std::move(arguments), std::move(keywords), has_output};
+           }, nb::arg("arguments"), nb::arg("keywords").none(), nb::arg("has_output"))
+      .def_prop_ro("_has_pytree", [](const GraphHandle& g) { return g->pytree.has_value(); })
+      .def("_clear_pytree", [](GraphHandle& g) { g->pytree.reset(); })
+      .def("__str__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })
+      .def("__repr__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })
+      .def("_module", [](GraphHandle& g, const std::string& class_name) {
+        return GraphModuleObject{make_counted<fx::GraphModule>(IntrusivePtr<fx::Graph>(g.get()), class_name)};
+      });
+}
+
+}  // namespace umbra::python

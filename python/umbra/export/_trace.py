@@ -1,0 +1,105 @@
+"""Export of modules: one run on fake inputs, recorded."""
+import inspect
+
+from umbra import _C
+from umbra._dynamo.exc import user_error
+from umbra.export import _tree
+from umbra.export.dynamic_shapes import ShapesCollection, read_dynamic_shapes
+from umbra.export.exported_program import ExportedProgram
+from umbra.nn.modules import module as nn_module
+from umbra.utils import _pytree as pytree
+
+
+def _signature(mod):
+    return inspect.signature(mod.forward if isinstance(mod, nn_module.Module) else mod)
+
+
+def bind_arguments(mod, args, kwargs):
+    """The arguments by the names of forward's parameters, in order."""
+    return dict(_signature(mod).bind(*args, **kwargs).arguments)
+
+
+def _argument_names(mod, args):
+    """What graphs call the positional arguments."""
+    names = []
+    for parameter in _signature(mod).parameters.values():
+        if parameter.kind in (parameter.POSITIONAL_ONLY, parameter.POSITIONAL_OR_KEYWORD):
+            names.append(parameter.name)
+        elif parameter.kind is parameter.VAR_POSITIONAL:
+            names += [f"{parameter.name}_{i}" for i in range(len(args) - len(names))]
+    return names[:len(args)]
+
+
+def _paths_of_shapes(mod, args, kwargs, dynamic_shapes):
+    """Dynamic shapes by the paths that C++ knows the tensors by."""
+    if isinstance(dynamic_shapes, ShapesCollection):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+    arguments = bind_arguments(mod, args, kwargs)
+    shapes = read_dynamic_shapes(dynamic_shapes, arguments)
+    spread = {}
+    for parameter in _signature(mod).parameters.values():
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            for i in range(len(arguments.get(parameter.name, ()))):
+                spread[f"{parameter.name}[{i}]"] = f"{parameter.name}_{i}"
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            for key in arguments.get(parameter.name, {}):
+                spread[f"{parameter.name}[{key!r}]"] = key
+
+    def rename(path):
+        for prefix, name in spread.items():
+            if path.startswith(prefix):
+                return name + path[len(prefix):]
+        return path
+    return {rename(path): dims for path, dims in shapes.items()}
+
+
+class _Paths:
+    """While it lasts, calls of the module's parts are noted in the graph by their paths."""
+
+    def __init__(self, mod):
+        self.paths = {id(module): path for path, module in mod.named_modules()}
+
+    def __enter__(self):
+        nn_module._paths = self.paths
+
+    def __exit__(self, *exception):
+        nn_module._paths = None
+
+
+def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False,
+           **_):
+    """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
+    if not isinstance(mod, nn_module.Module):
+        raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
+    if not isinstance(args, tuple):
+        raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
+    kwargs = dict(kwargs or {})
+    shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
+    leaves, in_spec = pytree.tree_flatten((args, kwargs))
+    parameters = list(mod.named_parameters(remove_duplicate=False))
+    buffers = [(name, buffer, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)]
+    out_spec = None
+
+    def forward(flat):
+        nonlocal out_spec
+        given, named = pytree.tree_unflatten(flat, in_spec)
+        results, out_spec = pytree.tree_flatten(mod(*given, **named))
+        return results, _tree.describe(out_spec)
+
+    with _Paths(mod):
+        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers,
+                             [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args))
+    return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
+
+
+def _is_persistent(mod, path):
+    owner, _, name = path.rpartition(".")
+    return name not in mod.get_submodule(owner)._non_persistent_buffers_set
+
+
+def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, pre_dispatch=False, **_):
+    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes)
+
+
+def _export_for_training(mod, args, kwargs=None, dynamic_shapes=None, **_):
+    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes)

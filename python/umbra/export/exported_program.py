@@ -1,0 +1,198 @@
+"""ExportedProgram: a program captured whole, and the module it can be made into again."""
+import collections
+
+from umbra.export import _tree
+from umbra.export.graph_signature import read_signature
+from umbra.fx.graph_module import GraphModule
+from umbra.nn import Parameter
+from umbra.utils import _pytree as pytree
+
+
+class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
+    """The least and the most that a size may be."""
+    __slots__ = ()
+
+    def __repr__(self):
+        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+
+
+class Symbol(str):
+    """The name of a size: "s77"."""
+    name = property(str)
+
+    def __repr__(self):
+        return str(self)
+
+
+class ModuleCallEntry(collections.namedtuple("ModuleCallEntry", "fqn signature")):
+    __slots__ = ()
+
+
+class CallSpec(collections.namedtuple("CallSpec", "in_spec out_spec")):
+    __slots__ = ()
+
+
+class ExportedModule(GraphModule):
+    """A program as a module: inputs are checked, weights are attributes, what it writes is written."""
+
+    @classmethod
+    def _of(cls, program):
+        self = cls._wrap(program._program.unlift())
+        object.__setattr__(self, "_program", program)
+        names = program._argument_names()
+        in_spec = program.call_spec.in_spec
+        keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
+        self.graph._set_pytree(names, keywords, True)
+        self._in_spec, self._out_spec = in_spec, program.call_spec.out_spec
+        return self
+
+    def forward(self, *args, **kwargs):
+        program = self._program
+        leaves = program._flatten_inputs(args, kwargs)
+        program._program.check_inputs(leaves)
+        self._update_handle()
+        return pytree.tree_unflatten(self._handle.run(leaves), program.call_spec.out_spec)
+
+    def train(self, mode=True):
+        raise NotImplementedError("Calling train() is not supported yet.")
+
+    def eval(self):
+        raise NotImplementedError("Calling eval() is not supported yet.")
+
+    def __deepcopy__(self, memo):
+        result = super().__deepcopy__(memo)
+        object.__setattr__(result, "_program", self._program)
+        result.graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
+        return result
+
+
+class ExportedProgram:
+    """A graph, what its inputs and outputs mean, its weights, and the ranges of its sizes."""
+
+    def __init__(self, program, example_inputs=None, in_spec=None, out_spec=None, state=None):
+        self._program = program
+        self._example_inputs = example_inputs
+        self.call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
+        self._graph_module = GraphModule._wrap(program.graph_module)
+        self._state = state
+
+    # ---- parts ----
+
+    @property
+    def graph_module(self):
+        return self._graph_module
+
+    @property
+    def graph(self):
+        return self._graph_module.graph
+
+    @property
+    def graph_signature(self):
+        return read_signature(self._program, {node.name: node.meta.get("val") for node in self.graph.nodes})
+
+    @property
+    def state_dict(self):
+        if self._state is None:
+            kinds = {target: kind for kind, _, target, _, _ in self._program.inputs}
+            self._state = collections.OrderedDict(
+                (name, tensor if kinds.get(name) != "PARAMETER" or isinstance(tensor, Parameter)
+                 else Parameter(tensor.detach(), requires_grad=tensor.requires_grad)) for name, tensor in self._program.state)
+        return self._state
+
+    @property
+    def constants(self):
+        return dict(self._program.constants)
+
+    tensor_constants = constants
+
+    @property
+    def range_constraints(self):
+        return {Symbol(expression): ValueRanges(lower, upper) for expression, lower, upper in self._program.ranges}
+
+    @property
+    def example_inputs(self):
+        return self._example_inputs
+
+    @property
+    def dialect(self):
+        return self._program.dialect
+
+    @property
+    def module_call_graph(self):
+        return [ModuleCallEntry(path, None) for path in self._program.modules]
+
+    @property
+    def verifiers(self):
+        return []
+
+    def parameters(self):
+        for _, parameter in self.named_parameters():
+            yield parameter
+
+    def named_parameters(self):
+        for name in self.graph_signature.parameters:
+            yield name, self.state_dict[name]
+
+    def buffers(self):
+        for _, buffer in self.named_buffers():
+            yield buffer
+
+    def named_buffers(self):
+        state, constants = self.state_dict, self.constants
+        for name in self.graph_signature.buffers:
+            yield name, state[name] if name in state else constants[name]
+
+    # ---- use ----
+
+    def _argument_names(self):
+        names = self._program.argument_names
+        positional = self.call_spec.in_spec.children_specs[0].num_children if self.call_spec.in_spec.num_children == 2 else 0
+        keywords = list(self.call_spec.in_spec.children_specs[1].context) if self.call_spec.in_spec.num_children == 2 else []
+        names = list(names[:positional]) + [f"arg{i}" for i in range(len(names), positional)]
+        return names + keywords
+
+    def _flatten_inputs(self, args, kwargs):
+        """The leaves of a call's arguments, keyword ones in the order of the program."""
+        in_spec = self.call_spec.in_spec
+        if in_spec.num_children == 2:
+            order = list(in_spec.children_specs[1].context)
+            positional = in_spec.children_specs[0].num_children
+            names = self._argument_names()
+            if len(args) < positional:  # positional arguments that were given by name
+                by_name = names[len(args):positional]
+                if all(name in kwargs for name in by_name):
+                    kwargs = dict(kwargs)
+                    args = (*args, *(kwargs.pop(name) for name in by_name))
+            elif len(args) > positional:  # keyword arguments that were given by position
+                kwargs = {**dict(zip(order, args[positional:])), **kwargs}
+                args = args[:positional]
+            if set(order) == set(kwargs):
+                kwargs = {name: kwargs[name] for name in order}
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if spec != in_spec:
+            try:
+                return in_spec.flatten_up_to((args, kwargs))
+            except ValueError:
+                raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: "
+                                 f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when "
+                                 "tracing.") from None
+        return leaves
+
+    def module(self, check_guards=True):
+        """The program as a module to call, train and look into."""
+        return ExportedModule._of(self)
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
+
+    def __str__(self):
+        return str(self._program)
+
+    def __repr__(self):
+        return str(self)
+
+    def __deepcopy__(self, memo):
+        return self
+
+    def validate(self):
+        self.graph.lint()

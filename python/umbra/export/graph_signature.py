@@ -1,0 +1,162 @@
+"""What each input and output of an exported graph is to the program's caller."""
+import dataclasses
+from enum import Enum, auto
+from typing import Any, List, Optional, Union
+
+
+@dataclasses.dataclass
+class TensorArgument:
+    name: str
+
+
+@dataclasses.dataclass
+class SymIntArgument:
+    name: str
+
+
+@dataclasses.dataclass
+class ConstantArgument:
+    name: str
+    value: Any
+
+
+ArgumentSpec = Union[TensorArgument, SymIntArgument, ConstantArgument]
+
+
+class InputKind(Enum):
+    USER_INPUT = auto()
+    PARAMETER = auto()
+    BUFFER = auto()
+    CONSTANT_TENSOR = auto()
+    CUSTOM_OBJ = auto()
+    TOKEN = auto()
+
+
+@dataclasses.dataclass
+class InputSpec:
+    kind: InputKind
+    arg: ArgumentSpec
+    target: Optional[str]
+    persistent: Optional[bool] = None
+
+
+class OutputKind(Enum):
+    USER_OUTPUT = auto()
+    LOSS_OUTPUT = auto()
+    BUFFER_MUTATION = auto()
+    PARAMETER_MUTATION = auto()
+    GRADIENT_TO_PARAMETER = auto()
+    GRADIENT_TO_USER_INPUT = auto()
+    USER_INPUT_MUTATION = auto()
+    TOKEN = auto()
+
+
+@dataclasses.dataclass
+class OutputSpec:
+    kind: OutputKind
+    arg: ArgumentSpec
+    target: Optional[str]
+
+
+@dataclasses.dataclass
+class ExportBackwardSignature:
+    gradients_to_parameters: dict
+    gradients_to_user_inputs: dict
+    loss_output: str
+
+
+@dataclasses.dataclass
+class ExportGraphSignature:
+    input_specs: List[InputSpec]
+    output_specs: List[OutputSpec]
+
+    def _inputs(self, kind):
+        return [spec for spec in self.input_specs if spec.kind is kind]
+
+    def _outputs(self, kind):
+        return [spec for spec in self.output_specs if spec.kind is kind]
+
+    @property
+    def parameters(self):
+        return tuple(spec.target for spec in self._inputs(InputKind.PARAMETER))
+
+    @property
+    def buffers(self):
+        return tuple(spec.target for spec in self._inputs(InputKind.BUFFER))
+
+    @property
+    def non_persistent_buffers(self):
+        return tuple(spec.target for spec in self._inputs(InputKind.BUFFER) if not spec.persistent)
+
+    @property
+    def lifted_tensor_constants(self):
+        return tuple(spec.target for spec in self._inputs(InputKind.CONSTANT_TENSOR))
+
+    @property
+    def user_inputs(self):
+        return tuple(spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg.name for spec in self._inputs(InputKind.USER_INPUT))
+
+    @property
+    def user_outputs(self):
+        return tuple(spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg.name
+                     for spec in self.output_specs if spec.kind in (OutputKind.USER_OUTPUT, OutputKind.LOSS_OUTPUT))
+
+    @property
+    def inputs_to_parameters(self):
+        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.PARAMETER)}
+
+    @property
+    def inputs_to_buffers(self):
+        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.BUFFER)}
+
+    @property
+    def inputs_to_lifted_tensor_constants(self):
+        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.CONSTANT_TENSOR)}
+
+    @property
+    def buffers_to_mutate(self):
+        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.BUFFER_MUTATION)}
+
+    @property
+    def user_inputs_to_mutate(self):
+        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.USER_INPUT_MUTATION)}
+
+    @property
+    def backward_signature(self):
+        losses = self._outputs(OutputKind.LOSS_OUTPUT)
+        if not losses:
+            return None
+        return ExportBackwardSignature({s.arg.name: s.target for s in self._outputs(OutputKind.GRADIENT_TO_PARAMETER)},
+                                       {s.arg.name: s.target for s in self._outputs(OutputKind.GRADIENT_TO_USER_INPUT)}, losses[0].arg.name)
+
+    def __str__(self):
+        def text(spec):
+            name = spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg.name
+            line = f"{name}: {spec.kind.name}"
+            if spec.target is not None:
+                line += f" target={spec.target!r}"
+            if getattr(spec, "persistent", None) is not None:
+                line += f" persistent={spec.persistent}"
+            return line
+        return "\n".join(["", "# inputs", *map(text, self.input_specs), "", "# outputs", *map(text, self.output_specs), ""])
+
+
+def _argument(name, value, node_value):
+    from umbra._C import SymInt
+    if not name:
+        return ConstantArgument("", value)
+    return SymIntArgument(name) if isinstance(node_value, SymInt) else TensorArgument(name)
+
+
+def read_signature(program, values):
+    """The signature of a C++ program; `values` has what each node stands for."""
+    inputs = []
+    for kind, name, target, persistent, value in program.inputs:
+        if kind == "CONSTANT_INPUT":
+            inputs.append(InputSpec(InputKind.USER_INPUT, ConstantArgument(name, value), None))
+        else:
+            inputs.append(InputSpec(InputKind[kind], _argument(name, value, values.get(name)), target or None,
+                                    persistent if kind == "BUFFER" else None))
+    outputs = [OutputSpec(OutputKind[kind], _argument(name, value, values.get(name)), target or None)
+               for kind, name, target, value in program.outputs]
+    return ExportGraphSignature(inputs, outputs)

@@ -1,0 +1,86 @@
+"""make_fx: runs a function and records the operators it calls."""
+import functools
+import inspect
+
+from umbra import _C
+from umbra._C import SymBool, SymFloat, SymInt
+from umbra.fx.graph_module import GraphModule
+from umbra.utils import _pytree as pytree
+
+
+def is_sym_node(node):
+    assert hasattr(node, "meta"), "All nodes traced with proxy_tensor should have meta"
+    return "val" in node.meta and isinstance(node.meta["val"], (SymInt, SymFloat, SymBool))
+
+
+def _argument_names(function, count):
+    """The names of the function's parameters; arg0, arg1, ... where it takes any number of them."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARARGS:
+        return [f"arg{i}" for i in range(count)]
+    names = list(code.co_varnames[:code.co_argcount])
+    if inspect.ismethod(function):
+        names = names[1:]
+    return names[:count] if len(names) >= count else [f"arg{i}" for i in range(count)]
+
+
+def _is_flat(args):
+    return all(pytree.tree_structure(arg).is_leaf() for arg in args)
+
+
+def _capture(function, args, options):
+    leaves, in_spec = pytree.tree_flatten(tuple(args))
+    names = []
+    for name, arg in zip(_argument_names(function, len(args)), args):
+        names += [f"{name}_{i + 1}" for i in range(len(pytree.tree_leaves(arg)))]
+    out_spec = None
+
+    def run(flat):
+        nonlocal out_spec
+        results, out_spec = pytree.tree_flatten(function(*pytree.tree_unflatten(flat, in_spec)))
+        return results
+
+    handle = _C._make_fx(run, leaves, names, **options)
+    flat = _is_flat(args)
+    if flat:
+        _C._arrange_output(handle, _pattern(out_spec))
+    else:
+        handle.graph._set_pytree([name + "_1" for name in _argument_names(function, len(args))], None, True)
+    module = GraphModule._wrap(handle)
+    if not flat:
+        object.__setattr__(module, "_specs", (in_spec, out_spec))
+        module._in_spec, module._out_spec = in_spec, out_spec
+    return module
+
+
+def _pattern(spec):
+    """The output's nest with the position of each leaf in its place; nodes of other classes become lists."""
+    counter = iter(range(spec.num_leaves))
+
+    def build(part):
+        if part.is_leaf():
+            return next(counter)
+        children = [build(child) for child in part.children_specs]
+        if part.type in (dict,) or "Dict" in part.type.__name__ or "dict" in part.type.__name__:
+            keys = part.context[1] if isinstance(part.context, (list, tuple)) and len(part.context) == 2 and isinstance(part.context[1], list) \
+                else part.context
+            return dict(zip(keys, children))
+        return children if part.type is list else tuple(children)
+    return build(spec)
+
+
+def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
+            _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, **_):
+    """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
+
+    `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
+    """
+    if tracing_mode not in ("real", "fake", "symbolic"):
+        raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
+
+    @functools.wraps(f) if hasattr(f, "__name__") else lambda g: g
+    def wrapped(*args):
+        options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": None,
+                   "locations": record_stack_traces}
+        return _capture(f, args, options)
+    return wrapped

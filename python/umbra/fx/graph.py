@@ -1,0 +1,120 @@
+"""Graph: a program as a list of nodes."""
+from umbra._C import Graph
+from umbra.fx import node as _node  # noqa: F401  (completes Node)
+from umbra.fx.node import map_arg  # noqa: F401
+
+
+class _NodeList:
+    """The nodes in order. Nodes may be added and erased while it is walked."""
+
+    def __init__(self, graph, forward=True):
+        self.graph, self.forward = graph, forward
+
+    def __len__(self):
+        return self.graph._count()
+
+    def __iter__(self):
+        node = self.graph._first if self.forward else self.graph._last
+        while node is not None:
+            if not node._erased:
+                yield node
+            node = node._next if self.forward else node._previous
+
+    def __reversed__(self):
+        return iter(_NodeList(self.graph, not self.forward))
+
+
+class _InsertionPoint:
+    """Takes effect at once; as a context manager it puts the insertion point back to the end."""
+
+    def __init__(self, graph, before):
+        self.graph = graph
+        graph._set_insertion_point(before)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.graph._set_insertion_point(None)
+
+
+class PythonCode:
+    def __init__(self, src):
+        self.src = src
+        self.globals = {}
+
+
+def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+    return self._create_node(op, target, args or (), kwargs or {}, name or "")
+
+
+def placeholder(self, name, type_expr=None, default_value=...):
+    return self._placeholder(name) if default_value is ... else self._placeholder_with_default(name, default_value)
+
+
+def get_attr(self, qualified_name, type_expr=None):
+    return self._create_node("get_attr", qualified_name, (), {}, "")
+
+
+def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
+    return self._create_node("call_function", the_function, args or (), kwargs or {}, name or "")
+
+
+def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
+    return self._create_node("call_module", module_name, args or (), kwargs or {}, "")
+
+
+def output(self, result, type_expr=None):
+    return self._create_node("output", "output", (result,), {}, "output")
+
+
+def node_copy(self, node, arg_transform=lambda x: x):
+    """Copies a node of this or another graph; `arg_transform` says what stands here for its inputs."""
+    return self._copy_node(node, arg_transform)
+
+
+def graph_copy(self, g, val_map, return_output_node=False):
+    """Copies all nodes of `g` here but its output, which is returned in terms of the copies."""
+    for node in g.nodes:
+        if node in val_map:
+            continue
+        if node.op == "output":
+            result = map_arg(node.args[0], lambda n: val_map[n])
+            return (result, node) if return_output_node else result
+        val_map[node] = self.node_copy(node, lambda n: val_map[n])
+
+
+def find_nodes(self, *, op, target=None, sort=True):
+    return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+
+
+def lint(self):
+    self._lint()
+    owner = getattr(self, "owning_module", None)
+    if owner is None:
+        return
+    for node in self.nodes:
+        if node.op in ("get_attr", "call_module"):
+            value = owner
+            for part in node.target.split("."):
+                if not hasattr(value, part):
+                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {node.target}")
+                value = getattr(value, part)
+
+
+def _deepcopy(self, memo=None):
+    copy, _ = self._copy()
+    return copy
+
+
+Graph.nodes = property(_NodeList)
+Graph.owning_module = None
+Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, self._first if n is None else n)
+Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, None if n is None else n._next)
+Graph.eliminate_dead_code = lambda self, is_impure_node=None: self._eliminate_dead_code(is_impure_node)
+Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
+Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose))
+Graph.print_tabular = lambda self: print(self._tabular())
+Graph.__deepcopy__ = _deepcopy
+for _function in (create_node, placeholder, get_attr, call_function, call_module, output, node_copy, graph_copy, find_nodes, lint):
+    setattr(Graph, _function.__name__, _function)

@@ -1,0 +1,240 @@
+"""GraphModule: a graph with the tensors and subgraphs it refers to, as a module that can be called."""
+import copy
+import inspect
+
+from umbra import _C
+from umbra._C import Tensor
+from umbra.fx.graph import PythonCode
+from umbra.nn import Module, Parameter
+from umbra.utils import _pytree as pytree
+
+
+def _kind(owner, name, value):
+    if isinstance(value, Module):
+        return "module"
+    if isinstance(value, Parameter):
+        return "parameter"
+    if isinstance(value, Tensor):
+        return "buffer" if isinstance(owner, Module) and name in owner._buffers else "constant"
+    return "object"
+
+
+def _get_path(root, path):
+    """The owner of the last part of a dotted path, and its value; (owner, None) where there is none."""
+    owner, value = None, root
+    for part in path.split("."):
+        owner, value = value, getattr(value, part, None)
+        if value is None:
+            break
+    return owner, value
+
+
+def _set_path(root, path, kind, value):
+    *holders, name = path.split(".")
+    for part in holders:
+        if not isinstance(getattr(root, part, None), Module):
+            root.add_module(part, Module())
+        root = getattr(root, part)
+    if kind == "parameter":
+        root.register_parameter(name, value if isinstance(value, Parameter) else _as_parameter(value))
+    elif kind == "buffer" and isinstance(value, Tensor):
+        root.register_buffer(name, value)
+    else:
+        setattr(root, name, value)
+
+
+def _as_parameter(tensor):
+    if isinstance(tensor, Parameter):
+        return tensor
+    if not (tensor.is_floating_point() or tensor.is_complex()):
+        return Parameter(tensor, requires_grad=False)
+    return Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
+
+
+class GraphModule(Module):
+    """Runs a graph. Its attributes are those that the graph's `get_attr` nodes name."""
+
+    def __init__(self, root, graph, class_name="GraphModule"):
+        super().__init__()
+        self._class_name = class_name
+        if hasattr(root, "training"):
+            self.training = root.training
+        self._attach(graph)
+        for node in graph.nodes:
+            if node.op not in ("get_attr", "call_module"):
+                continue
+            path = node.target
+            if isinstance(root, dict):
+                if path not in root:
+                    raise RuntimeError(f"Node {node} referenced target {path} but that target was not provided in `root`!")
+                value = root[path]
+                owner = None
+            else:
+                owner, value = _get_path(root, path)
+            if value is not None and _get_path(self, path)[1] is None:
+                _set_path(self, path, _kind(owner, path.rpartition(".")[2], value), value)
+
+    @classmethod
+    def _wrap(cls, handle):
+        """The Python object of a C++ graph module, with its attributes."""
+        self = cls.__new__(cls)
+        Module.__init__(self)
+        self._class_name = handle.class_name
+        self._attach(handle.graph, handle)
+        for path, kind, value in handle.attributes():
+            if isinstance(value, _C._GraphModule):
+                value = GraphModule._wrap(value)
+            _set_path(self, path, kind, value)
+            if kind == "parameter" and _get_path(self, path)[1] is not value:
+                handle.set(path, _get_path(self, path)[1], kind)
+        return self
+
+    def _attach(self, graph, handle=None):
+        object.__setattr__(self, "_handle", handle or graph._module(self._class_name))
+        object.__setattr__(self, "_graph", graph)
+        object.__setattr__(self, "_specs", (None, None))
+        graph.owning_module = self
+
+    @property
+    def graph(self):
+        return self._graph
+
+    @graph.setter
+    def graph(self, graph):
+        specs = self._specs
+        self._attach(graph)
+        object.__setattr__(self, "_specs", specs)
+
+    @property
+    def code(self):
+        return self._handle.code()
+
+    def _get_name(self):
+        return self._class_name
+
+    def recompile(self):
+        return PythonCode(self.code)
+
+    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, **_):
+        self._update_handle()
+        text = self._handle.readable(include_stride, include_device)
+        if print_output:
+            print(text)
+        return text
+
+    def __str__(self):
+        return super().__str__() + "\n\n" + self.code.strip("\n") + "\n\n# To see more debug info, please use `graph_module.print_readable()`"
+
+    def __repr__(self):
+        return super().__repr__()
+
+    # ---- running ----
+
+    def _update_handle(self):
+        """Tells the C++ module of attributes that were set since."""
+        handle = self._handle
+        done = set()
+        for node in self._graph.nodes:
+            if node.op not in ("get_attr", "call_module") or node.target in done:
+                continue
+            path = node.target
+            done.add(path)
+            owner, value = _get_path(self, path)
+            if isinstance(value, Tensor):
+                if not handle.holds_tensor(path, value):
+                    handle.set(path, value, _kind(owner, path.rpartition(".")[2], value))
+            elif isinstance(value, GraphModule):
+                value._update_handle()
+                handle.set(path, value._handle, "module")
+            elif value is not None:
+                handle.set(path, value, _kind(owner, "", value))
+
+    def _parameters_of_forward(self):
+        return [node for node in self._graph.nodes if node.op == "placeholder"]
+
+    def _bind(self, args, kwargs):
+        """Positional arguments in the placeholders' order."""
+        inputs = list(args)
+        names = [node.target for node in self._parameters_of_forward()]
+        for node in self._parameters_of_forward()[len(inputs):]:
+            if node.target in kwargs:
+                inputs.append(kwargs[node.target])
+            elif node.args:
+                inputs.append(node.args[0])
+        unknown = [name for name in kwargs if name not in names]
+        if unknown:
+            raise TypeError(f"forward() got an unexpected keyword argument '{unknown[0]}'")
+        if len(inputs) != len(names):
+            raise TypeError(f"forward() takes {len(names) + 1} positional arguments but {len(inputs) + 1} were given")
+        return inputs
+
+    def forward(self, *args, **kwargs):
+        in_spec, out_spec = self._specs
+        if in_spec is not None:
+            leaves, spec = pytree.tree_flatten(args)
+            if spec != in_spec:
+                raise ValueError(f"the arguments have the structure {spec}, the graph was made for {in_spec}")
+            inputs = leaves
+        else:
+            inputs = self._bind(args, kwargs)
+        self._update_handle()
+        results = self._handle.run(inputs)
+        if out_spec is not None:
+            return pytree.tree_unflatten(results, out_spec)
+        return _arrange(self._graph, results)
+
+    @property
+    def __signature__(self):
+        return inspect.Signature([inspect.Parameter(node.target, inspect.Parameter.POSITIONAL_OR_KEYWORD)
+                                  for node in self._parameters_of_forward() if node.target.isidentifier()])
+
+    # ---- copies ----
+
+    def __deepcopy__(self, memo):
+        result = type(self).__new__(type(self))
+        memo[id(self)] = result
+        Module.__init__(result)
+        result._class_name = self._class_name
+        result._attach(copy.deepcopy(self._graph, memo))
+        object.__setattr__(result, "_specs", self._specs)
+        skipped = ("_handle", "_graph", "_specs")
+        for key, value in self.__dict__.items():
+            if key not in skipped:
+                result.__dict__[key] = copy.deepcopy(value, memo)
+        return result
+
+    def __copy__(self):
+        return GraphModule(self, self._graph, self._class_name)
+
+    def add_submodule(self, target, module):
+        _set_path(self, target, "module", module)
+        return True
+
+    def delete_submodule(self, target):
+        owner, name = self.get_submodule(target.rpartition(".")[0]), target.rpartition(".")[2]
+        if name not in owner._modules:
+            return False
+        del owner._modules[name]
+        return True
+
+
+def _arrange(graph, results):
+    """Flat results in the shape of the graph's output."""
+    output = graph.output_node()
+    if output is None:
+        return None
+    shape = output.args[0] if output.args else None
+    if isinstance(shape, (tuple, list)) and len(results) == len(shape):
+        nested = [_rebuild(part, result) for part, result in zip(shape, results)]
+        return tuple(nested) if isinstance(shape, tuple) else nested
+    return _rebuild(shape, results[0]) if results else None
+
+
+def _rebuild(shape, value):
+    if isinstance(shape, tuple) and isinstance(value, (list, tuple)):
+        return tuple(_rebuild(s, v) for s, v in zip(shape, value))
+    if isinstance(shape, list) and isinstance(value, (list, tuple)):
+        return [_rebuild(s, v) for s, v in zip(shape, value)]
+    if isinstance(shape, dict) and isinstance(value, (list, tuple)):
+        return {key: _rebuild(s, v) for (key, s), v in zip(shape.items(), value)}
+    return value

@@ -1,0 +1,89 @@
+"""Node: one input, attribute, call or output of a graph."""
+import collections.abc
+
+from umbra._C import Node
+
+
+class _Meta(collections.abc.MutableMapping):
+    """What is known about a node: `val`, `stack_trace`, `nn_module_stack` and what passes put there."""
+    __slots__ = ("_node",)
+
+    def __init__(self, node):
+        self._node = node
+
+    def __getitem__(self, key):
+        return self._node._meta_get(key)
+
+    def __setitem__(self, key, value):
+        self._node._meta_set(key, value)
+
+    def __delitem__(self, key):
+        self._node._meta_delete(key)
+
+    def __iter__(self):
+        return iter(self._node._meta_keys())
+
+    def __len__(self):
+        return len(self._node._meta_keys())
+
+    def __contains__(self, key):
+        return key in self._node._meta_keys()
+
+    def copy(self):
+        return dict(self)
+
+    def __repr__(self):
+        return repr(dict(self))
+
+
+def _set_meta(self, meta):
+    if isinstance(meta, _Meta):
+        self._copy_meta(meta._node)
+        return
+    for key in self._meta_keys():
+        if key not in meta:
+            self._meta_delete(key)
+    for key, value in meta.items():
+        self._meta_set(key, value)
+
+
+def _replace_all_uses_with(self, replace_with, delete_user_cb=None, *, propagate_meta=False):
+    """Every user takes `replace_with` instead; gives the users changed."""
+    if propagate_meta:
+        replace_with.meta = self.meta
+    return self._replace_all_uses_with(replace_with, delete_user_cb)
+
+
+def _insert_arg(self, index, value):
+    args = list(self.args)
+    args.insert(index, value)
+    self.args = tuple(args)
+
+
+def map_arg(value, function):
+    """The same nest with every node replaced by what `function` makes of it."""
+    return map_aggregate(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)
+
+
+def map_aggregate(value, function):
+    if isinstance(value, tuple):
+        items = [map_aggregate(item, function) for item in value]
+        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
+    if isinstance(value, list):
+        return [map_aggregate(item, function) for item in value]
+    if isinstance(value, dict):
+        return {key: map_aggregate(item, function) for key, item in value.items()}
+    if isinstance(value, slice):
+        return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
+    return function(value)
+
+
+Node.meta = property(_Meta, _set_meta)
+Node.users = property(lambda self: dict.fromkeys(self._users))
+Node.next = property(lambda self: self._next)
+Node.prev = property(lambda self: self._previous)
+Node.type = None
+Node.stack_trace = property(lambda self: self.meta.get("stack_trace"))
+Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
+Node.replace_all_uses_with = _replace_all_uses_with
+Node.insert_arg = _insert_arg

@@ -1,0 +1,187 @@
+"""Functions of neural networks. Most are operators of the library under their own names."""
+import umbra
+from umbra import _C
+
+_OPERATORS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
+adaptive_avg_pool2d adaptive_avg_pool3d linear bilinear relu_ celu celu_ selu selu_ gelu logsigmoid hardshrink softshrink tanhshrink
+pixel_shuffle pixel_unshuffle channel_shuffle native_channel_shuffle one_hot pairwise_distance pdist cosine_similarity
+scaled_dot_product_attention pad unfold fold col2im im2col prelu hardtanh_ elu_ leaky_relu_ rrelu_ threshold_""".split()
+
+
+def __getattr__(name):
+    """Operators that the build has under torch.nn.functional's names."""
+    if name in _OPERATORS and _C._overload_names("aten::" + name):
+        function = _C._find_function("aten::" + name, 1)
+        globals()[name] = function
+        return function
+    raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
+
+
+def _activation(name):
+    def apply(input, *args, inplace=False):
+        return getattr(umbra, name + "_" if inplace else name)(input, *args)
+    apply.__name__ = apply.__qualname__ = name
+    return apply
+
+
+relu, silu, mish, relu6, hardswish, hardsigmoid = map(_activation, ("relu", "silu", "mish", "relu6", "hardswish", "hardsigmoid"))
+
+
+def elu(input, alpha=1.0, inplace=False):
+    return umbra.elu_(input, alpha) if inplace else umbra.elu(input, alpha)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    return umbra.leaky_relu_(input, negative_slope) if inplace else umbra.leaky_relu(input, negative_slope)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return umbra.hardtanh_(input, min_val, max_val) if inplace else umbra.hardtanh(input, min_val, max_val)
+
+
+def threshold(input, threshold, value, inplace=False):
+    return umbra.threshold_(input, threshold, value) if inplace else umbra.threshold(input, threshold, value)
+
+
+def softplus(input, beta=1.0, threshold=20.0):
+    return umbra.softplus(input, beta, threshold)
+
+
+def tanh(input):
+    return input.tanh()
+
+
+def sigmoid(input):
+    return input.sigmoid()
+
+
+def softsign(input):
+    return input / (input.abs() + 1)
+
+
+def glu(input, dim=-1):
+    return umbra.glu(input, dim)
+
+
+def _softmax_dim(dim, rank):
+    return dim if dim is not None else 0 if rank in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return umbra.softmax(input, _softmax_dim(dim, input.dim()), dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return umbra.log_softmax(input, _softmax_dim(dim, input.dim()), dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    return softmax(-input, dim, dtype=dtype)
+
+
+def _check_probability(p):
+    if p < 0.0 or p > 1.0:
+        raise ValueError(f"dropout probability has to be between 0 and 1, but got {p}")
+
+
+def dropout(input, p=0.5, training=True, inplace=False):
+    _check_probability(p)
+    return umbra.dropout_(input, p, training) if inplace else umbra.dropout(input, p, training)
+
+
+def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    if padding_idx is None:
+        padding_idx = -1
+    elif padding_idx < 0:
+        padding_idx += weight.size(0)
+    return umbra.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
+
+
+def layer_norm(input, normalized_shape, weight=None, bias=None, eps=1e-5):
+    return umbra.layer_norm(input, normalized_shape, weight, bias, eps, True)
+
+
+def group_norm(input, num_groups, weight=None, bias=None, eps=1e-5):
+    return umbra.group_norm(input, num_groups, weight, bias, eps, True)
+
+
+def rms_norm(input, normalized_shape, weight=None, eps=None):
+    return umbra.rms_norm(input, normalized_shape, weight, eps)
+
+
+def batch_norm(input, running_mean, running_var, weight=None, bias=None, training=False, momentum=0.1, eps=1e-5):
+    if training:
+        count = input.numel() // input.size(1) if input.dim() > 1 else 0
+        if count == 1:
+            raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
+    return umbra.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+
+
+def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
+    return input / umbra.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+
+
+def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    operator = umbra.ops.aten.max_pool2d_with_indices if return_indices else umbra.max_pool2d
+    return operator(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
+
+
+def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
+    operator = umbra.ops.aten.max_pool1d_with_indices if return_indices else umbra.max_pool1d
+    return operator(input, kernel_size, [] if stride is None else stride, padding, dilation, ceil_mode)
+
+
+def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    spatial = input.dim() - 2
+    scales = None if scale_factor is None else list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial
+    sizes = None if size is None else list(size) if isinstance(size, (list, tuple)) else [size] * spatial
+    name = {"nearest": f"upsample_nearest{spatial}d", "bilinear": "upsample_bilinear2d", "bicubic": "upsample_bicubic2d",
+            "linear": "upsample_linear1d", "trilinear": "upsample_trilinear3d"}[mode]
+    operator = getattr(umbra.ops.aten, name).vec
+    return operator(input, sizes, scales) if mode == "nearest" else operator(input, sizes, bool(align_corners), scales)
+
+
+# ---- losses ----
+
+def _reduction(name):
+    if name not in ("none", "mean", "sum"):
+        raise ValueError(f"{name} is not a valid value for reduction")
+    return ("none", "mean", "sum").index(name)
+
+
+def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
+    return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
+
+
+def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
+    return umbra.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
+
+
+def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    return umbra.mse_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
+    return umbra.l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
+
+
+def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
+    return umbra.smooth_l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), beta)
+
+
+def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
+    return umbra.huber_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), delta)
+
+
+def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
+    return umbra.binary_cross_entropy(input, target, weight, _reduction(reduction))
+
+
+def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
+    return umbra.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction))
+
+
+def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
+    if reduction == "batchmean":
+        return umbra.kl_div(input, target, 2, log_target=log_target) / input.size(0)
+    return umbra.kl_div(input, target, _reduction(reduction), log_target=log_target)

@@ -1,0 +1,65 @@
+"""Batch normalisation with running statistics."""
+import umbra
+from umbra.nn import functional as F
+from umbra.nn.modules.module import Module
+from umbra.nn.parameter import Parameter
+
+
+class _BatchNorm(Module):
+    _version = 2
+    _ranks = ()
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+        super().__init__()
+        self.num_features, self.eps, self.momentum = num_features, eps, momentum
+        self.affine, self.track_running_stats = affine, track_running_stats
+        for name, start in (("weight", umbra.ones), ("bias", umbra.zeros)):
+            self.register_parameter(name, Parameter(start(num_features, device=device, dtype=dtype)) if affine else None)
+        for name, start in (("running_mean", umbra.zeros), ("running_var", umbra.ones)):
+            self.register_buffer(name, start(num_features, device=device, dtype=dtype) if track_running_stats else None)
+        self.register_buffer("num_batches_tracked", umbra.tensor(0, dtype=umbra.long, device=device) if track_running_stats else None)
+
+    def reset_running_stats(self):
+        if self.track_running_stats:
+            self.running_mean.zero_()
+            self.running_var.fill_(1)
+            self.num_batches_tracked.zero_()
+
+    def reset_parameters(self):
+        self.reset_running_stats()
+        if self.affine:
+            with umbra.no_grad():
+                self.weight.fill_(1)
+                self.bias.zero_()
+
+    def _check_input_dim(self, input):
+        if input.dim() not in self._ranks:
+            raise ValueError(f"expected {'D or '.join(str(r) for r in self._ranks)}D input (got {input.dim()}D input)")
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        factor = 0.0 if self.momentum is None else self.momentum
+        if self.training and self.track_running_stats and self.num_batches_tracked is not None:
+            self.num_batches_tracked.add_(1)
+            if self.momentum is None:
+                factor = 1.0 / float(self.num_batches_tracked)
+        from_batch = self.training or (self.running_mean is None and self.running_var is None)
+        use_running = not self.training or self.track_running_stats
+        return F.batch_norm(input, self.running_mean if use_running else None, self.running_var if use_running else None, self.weight,
+                            self.bias, from_batch, factor, self.eps)
+
+    def extra_repr(self):
+        return (f"{self.num_features}, eps={self.eps}, momentum={self.momentum}, affine={self.affine}, "
+                f"track_running_stats={self.track_running_stats}")
+
+
+class BatchNorm1d(_BatchNorm):
+    _ranks = (2, 3)
+
+
+class BatchNorm2d(_BatchNorm):
+    _ranks = (4,)
+
+
+class BatchNorm3d(_BatchNorm):
+    _ranks = (5,)

@@ -1,0 +1,132 @@
+"""Convolutions."""
+import math
+
+import umbra
+from umbra.nn import functional as F
+from umbra.nn import init
+from umbra.nn.modules.module import Module
+from umbra.nn.parameter import Parameter
+
+
+def _spread(value, count):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value,) * count
+
+
+class _ConvNd(Module):
+    _dimensions = 0
+    transposed = False
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
+                 device=None, dtype=None, *, output_padding=0):
+        super().__init__()
+        n = self._dimensions
+        if groups <= 0:
+            raise ValueError("groups must be a positive integer")
+        if in_channels % groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        if out_channels % groups != 0:
+            raise ValueError("out_channels must be divisible by groups")
+        if isinstance(padding, str) and padding not in ("same", "valid"):
+            raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
+        if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
+            raise ValueError(f"padding_mode must be one of {{'zeros', 'reflect', 'replicate', 'circular'}}, but got padding_mode='{padding_mode}'")
+        self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
+        self.kernel_size, self.stride, self.dilation = _spread(kernel_size, n), _spread(stride, n), _spread(dilation, n)
+        self.padding = padding if isinstance(padding, str) else _spread(padding, n)
+        self.output_padding = _spread(output_padding, n)
+        channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
+        self.weight = Parameter(umbra.empty((*channels, *self.kernel_size), device=device, dtype=dtype))
+        if bias:
+            self.bias = Parameter(umbra.empty(out_channels, device=device, dtype=dtype))
+        else:
+            self.register_parameter("bias", None)
+        self.reset_parameters()
+
+    def reset_parameters(self):
+        init.kaiming_uniform_(self.weight, a=math.sqrt(5))
+        if self.bias is not None:
+            fan_in, _ = init._calculate_fan_in_and_fan_out(self.weight)
+            if fan_in != 0:
+                bound = 1 / math.sqrt(fan_in)
+                init.uniform_(self.bias, -bound, bound)
+
+    def extra_repr(self):
+        n = self._dimensions
+        out = f"{self.in_channels}, {self.out_channels}, kernel_size={self.kernel_size}, stride={self.stride}"
+        if self.padding != (0,) * n:
+            out += f", padding={self.padding}"
+        if self.dilation != (1,) * n:
+            out += f", dilation={self.dilation}"
+        if self.output_padding != (0,) * n:
+            out += f", output_padding={self.output_padding}"
+        if self.groups != 1:
+            out += f", groups={self.groups}"
+        if self.bias is None:
+            out += ", bias=False"
+        if self.padding_mode != "zeros":
+            out += f", padding_mode={self.padding_mode}"
+        return out
+
+    def _convolve(self, operator, input):
+        if self.padding_mode == "zeros":
+            return operator(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
+        around = [p for p in reversed(self.padding) for _ in (0, 1)]
+        return operator(F.pad(input, around, mode=self.padding_mode), self.weight, self.bias, self.stride, (0,) * self._dimensions,
+                        self.dilation, self.groups)
+
+
+class Conv1d(_ConvNd):
+    _dimensions = 1
+
+    def forward(self, input):
+        return self._convolve(F.conv1d, input)
+
+
+class Conv2d(_ConvNd):
+    _dimensions = 2
+
+    def forward(self, input):
+        return self._convolve(F.conv2d, input)
+
+
+class Conv3d(_ConvNd):
+    _dimensions = 3
+
+    def forward(self, input):
+        return self._convolve(F.conv3d, input)
+
+
+class _ConvTransposeNd(_ConvNd):
+    transposed = True
+
+    def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1,
+                 padding_mode="zeros", device=None, dtype=None):
+        if padding_mode != "zeros":
+            raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
+                         output_padding=output_padding)
+
+    def _output_padding(self, input, output_size):
+        if output_size is None:
+            return self.output_padding
+        out = []
+        for i, wanted in enumerate(output_size[-self._dimensions:]):
+            least = (input.size(i - self._dimensions) - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+            out.append(wanted - least)
+        return out
+
+    def forward(self, input, output_size=None):
+        operator = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dimensions - 1]
+        return operator(input, self.weight, self.bias, self.stride, self.padding, self._output_padding(input, output_size), self.groups, self.dilation)
+
+
+class ConvTranspose1d(_ConvTransposeNd):
+    _dimensions = 1
+
+
+class ConvTranspose2d(_ConvTransposeNd):
+    _dimensions = 2
+
+
+class ConvTranspose3d(_ConvTransposeNd):
+    _dimensions = 3

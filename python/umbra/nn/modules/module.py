@@ -1,0 +1,598 @@
+"""Module: parameters, buffers and submodules under names, and a forward function."""
+import collections
+import itertools
+from typing import NamedTuple
+
+from umbra import _C
+from umbra._C import Tensor
+from umbra.nn.parameter import Buffer, Parameter
+
+# While a program is exported: the path of each module in it, for the nodes that are recorded.
+_paths = None
+
+_global_forward_hooks = collections.OrderedDict()
+_global_forward_pre_hooks = collections.OrderedDict()
+
+
+class _IncompatibleKeys(NamedTuple):
+    missing_keys: list
+    unexpected_keys: list
+
+    def __repr__(self):
+        if not self.missing_keys and not self.unexpected_keys:
+            return "<All keys matched successfully>"
+        return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
+
+
+class RemovableHandle:
+    """Takes a hook away again."""
+    _ids = itertools.count()
+
+    def __init__(self, hooks):
+        self.hooks, self.id = hooks, next(self._ids)
+
+    def remove(self):
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+def _add_hook(hooks, hook, prepend=False):
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
+def register_module_forward_hook(hook, **_):
+    return _add_hook(_global_forward_hooks, hook)
+
+
+def register_module_forward_pre_hook(hook):
+    return _add_hook(_global_forward_pre_hooks, hook)
+
+
+def _indent(text, spaces):
+    first, *rest = text.split("\n")
+    return "\n".join([first] + [" " * spaces + line for line in rest])
+
+
+def type_path(module):
+    """The class of a module as graphs name it: torch.nn.modules.linear.Linear."""
+    cls = type(module)
+    name = f"{cls.__module__}.{cls.__qualname__}"
+    return "torch" + name.removeprefix("umbra") if name.startswith("umbra.") else name
+
+
+class Module:
+    """Base of everything with weights. Tensors of class Parameter and modules that are set as attributes are registered."""
+    dump_patches = False
+    _version = 1
+    training: bool
+    call_super_init = False
+
+    def __init__(self, *args, **kwargs):
+        if not self.call_super_init and (args or kwargs):
+            unexpected = f"unexpected keyword argument '{next(iter(kwargs))}'" if kwargs else f"1 positional argument but {len(args) + 1} were given"
+            verb = "got an" if kwargs else "takes"
+            raise TypeError(f"{type(self).__name__}.__init__() {verb} {unexpected}")
+        set_plain = super().__setattr__
+        set_plain("training", True)
+        set_plain("_parameters", {})
+        set_plain("_buffers", {})
+        set_plain("_non_persistent_buffers_set", set())
+        set_plain("_modules", {})
+        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
+                     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
+            set_plain(name, collections.OrderedDict())
+        set_plain("_hooks_with_kwargs", set())
+        set_plain("_always_called_hooks", set())
+        if self.call_super_init:
+            super().__init__(*args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    # ---- attributes ----
+
+    def __getattr__(self, name):
+        values = self.__dict__
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if kind in values and name in values[kind]:
+                return values[kind][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def _forget(self, name, *kinds):
+        for kind in kinds:
+            if kind == "_non_persistent_buffers_set":
+                self.__dict__[kind].discard(name)
+            elif kind == "__dict__":
+                self.__dict__.pop(name, None)
+            else:
+                self.__dict__[kind].pop(name, None)
+
+    def __setattr__(self, name, value):
+        values = self.__dict__
+        parameters, modules, buffers = values.get("_parameters"), values.get("_modules"), values.get("_buffers")
+        if isinstance(value, Parameter):
+            if parameters is None:
+                raise AttributeError("cannot assign parameters before Module.__init__() call")
+            self._forget(name, "__dict__", "_buffers", "_modules", "_non_persistent_buffers_set")
+            self.register_parameter(name, value)
+        elif parameters is not None and name in parameters:
+            if value is not None:
+                raise TypeError(f"cannot assign '{_type_name(value)}' as parameter '{name}' (torch.nn.Parameter or None expected)")
+            self.register_parameter(name, value)
+        elif isinstance(value, Module):
+            if modules is None:
+                raise AttributeError("cannot assign module before Module.__init__() call")
+            self._forget(name, "__dict__", "_parameters", "_buffers", "_non_persistent_buffers_set")
+            modules[name] = value
+        elif modules is not None and name in modules:
+            if value is not None:
+                raise TypeError(f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)")
+            modules[name] = value
+        elif buffers is not None and isinstance(value, Tensor) and getattr(value, "_is_buffer", False) and name not in buffers:
+            self._forget(name, "__dict__", "_parameters", "_modules")
+            self.register_buffer(name, value, value.persistent)
+        elif buffers is not None and name in buffers:
+            if value is not None and not isinstance(value, Tensor):
+                raise TypeError(f"cannot assign '{_type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
+            buffers[name] = value
+        else:
+            super().__setattr__(name, value)
+
+    def __delattr__(self, name):
+        for kind in ("_parameters", "_buffers", "_modules"):
+            if name in self.__dict__[kind]:
+                del self.__dict__[kind][name]
+                self._non_persistent_buffers_set.discard(name)
+                return
+        super().__delattr__(name)
+
+    def __dir__(self):
+        names = set(dir(type(self))) | set(self.__dict__) | set(self._parameters) | set(self._modules) | set(self._buffers)
+        return sorted(name for name in names if not name[0].isdigit())
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def _check_name(self, name, kind):
+        if not isinstance(name, str):
+            raise TypeError(f"{kind} name should be a string. Got {_type_name(name)}")
+        if "." in name:
+            raise KeyError(f'{kind} name can\'t contain ".", got: {name}' if kind == "module" else f'{kind} name can\'t contain "."')
+        if name == "":
+            raise KeyError(f'{kind} name can\'t be empty string ""')
+
+    def register_parameter(self, name, param):
+        if "_parameters" not in self.__dict__:
+            raise AttributeError("cannot assign parameter before Module.__init__() call")
+        self._check_name(name, "parameter")
+        if hasattr(self, name) and name not in self._parameters:
+            raise KeyError(f"attribute '{name}' already exists")
+        if param is not None and not isinstance(param, Parameter):
+            raise TypeError(f"cannot assign '{_type_name(param)}' object to parameter '{name}' (torch.nn.Parameter or None required)")
+        if param is not None and param.grad_fn is not None:
+            raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
+                             f"express '{name}' as a function of another Tensor, compute the value in the forward() method.")
+        self._parameters[name] = param
+
+    def register_buffer(self, name, tensor, persistent=True):
+        if "_buffers" not in self.__dict__:
+            raise AttributeError("cannot assign buffer before Module.__init__() call")
+        self._check_name(name, "buffer")
+        if hasattr(self, name) and name not in self._buffers:
+            raise KeyError(f"attribute '{name}' already exists")
+        if tensor is not None and not isinstance(tensor, Tensor):
+            raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
+        self._buffers[name] = tensor
+        if persistent:
+            self._non_persistent_buffers_set.discard(name)
+        else:
+            self._non_persistent_buffers_set.add(name)
+
+    def add_module(self, name, module):
+        if not isinstance(module, Module) and module is not None:
+            raise TypeError(f"{_type_name(module)} is not a Module subclass")
+        self._check_name(name, "module")
+        if hasattr(self, name) and name not in self._modules:
+            raise KeyError(f"attribute '{name}' already exists")
+        self._modules[name] = module
+
+    register_module = add_module
+
+    def get_submodule(self, target):
+        module = self
+        for part in target.split(".") if target else ():
+            if not hasattr(module, part):
+                raise AttributeError(f"{module._get_name()} has no attribute `{part}`")
+            module = getattr(module, part)
+            if not isinstance(module, Module):
+                raise AttributeError(f"`{part}` is not an nn.Module")
+        return module
+
+    def _get_tensor(self, target, kind, holder):
+        path, _, name = target.rpartition(".")
+        module = self.get_submodule(path)
+        if not hasattr(module, name):
+            raise AttributeError(f"{module._get_name()} has no attribute `{name}`")
+        if name not in getattr(module, holder):
+            raise AttributeError(f"`{name}` is not {kind}")
+        return getattr(module, name)
+
+    def get_parameter(self, target):
+        return self._get_tensor(target, "an nn.Parameter", "_parameters")
+
+    def get_buffer(self, target):
+        return self._get_tensor(target, "a buffer", "_buffers")
+
+    # ---- calls and hooks ----
+
+    def __call__(self, *args, **kwargs):
+        if _paths is not None:
+            path = _paths.get(id(self))
+            if path is not None:
+                _C._enter_module(path, type_path(self))
+                try:
+                    return self._call_with_hooks(args, kwargs)
+                finally:
+                    _C._leave_module()
+        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or _global_forward_hooks
+                or _global_forward_pre_hooks):
+            return self.forward(*args, **kwargs)
+        return self._call_with_hooks(args, kwargs)
+
+    _call_impl = __call__
+
+    def _call_with_hooks(self, args, kwargs):
+        for key, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
+            if key in self._hooks_with_kwargs:
+                result = hook(self, args, kwargs)
+                if result is not None:
+                    args, kwargs = result
+            else:
+                result = hook(self, args)
+                if result is not None:
+                    args = result if isinstance(result, tuple) else (result,)
+        watch = None
+        if self._backward_hooks or self._backward_pre_hooks:
+            from umbra.utils.hooks import BackwardHook
+            watch = BackwardHook(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
+            args = watch.setup_input_hook(args)
+        output = self.forward(*args, **kwargs)
+        for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
+            result = hook(self, args, kwargs, output) if key in self._hooks_with_kwargs else hook(self, args, output)
+            if result is not None:
+                output = result
+        return watch.setup_output_hook(output) if watch else output
+
+    def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        handle = _add_hook(self._forward_pre_hooks, hook, prepend)
+        if with_kwargs:
+            self._hooks_with_kwargs.add(handle.id)
+        return handle
+
+    def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        handle = _add_hook(self._forward_hooks, hook, prepend)
+        if with_kwargs:
+            self._hooks_with_kwargs.add(handle.id)
+        return handle
+
+    def register_full_backward_hook(self, hook, prepend=False):
+        return _add_hook(self._backward_hooks, hook, prepend)
+
+    def register_full_backward_pre_hook(self, hook, prepend=False):
+        return _add_hook(self._backward_pre_hooks, hook, prepend)
+
+    # ---- walking ----
+
+    def _named_members(self, get, prefix="", recurse=True, remove_duplicate=True):
+        seen = set()
+        modules = self.named_modules(prefix=prefix, remove_duplicate=remove_duplicate) if recurse else [(prefix, self)]
+        for path, module in modules:
+            for name, value in get(module):
+                if value is None or (remove_duplicate and id(value) in seen):
+                    continue
+                seen.add(id(value))
+                yield path + ("." if path else "") + name, value
+
+    def parameters(self, recurse=True):
+        for _, parameter in self.named_parameters(recurse=recurse):
+            yield parameter
+
+    def named_parameters(self, prefix="", recurse=True, remove_duplicate=True):
+        yield from self._named_members(lambda m: m._parameters.items(), prefix, recurse, remove_duplicate)
+
+    def buffers(self, recurse=True):
+        for _, buffer in self.named_buffers(recurse=recurse):
+            yield buffer
+
+    def named_buffers(self, prefix="", recurse=True, remove_duplicate=True):
+        yield from self._named_members(lambda m: m._buffers.items(), prefix, recurse, remove_duplicate)
+
+    def children(self):
+        for _, module in self.named_children():
+            yield module
+
+    def named_children(self):
+        seen = set()
+        for name, module in self._modules.items():
+            if module is not None and id(module) not in seen:
+                seen.add(id(module))
+                yield name, module
+
+    def modules(self):
+        for _, module in self.named_modules():
+            yield module
+
+    def named_modules(self, memo=None, prefix="", remove_duplicate=True):
+        memo = set() if memo is None else memo
+        if self in memo:
+            return
+        if remove_duplicate:
+            memo.add(self)
+        yield prefix, self
+        for name, module in self._modules.items():
+            if module is not None:
+                yield from module.named_modules(memo, prefix + ("." if prefix else "") + name, remove_duplicate)
+
+    # ---- modes and conversions ----
+
+    def train(self, mode=True):
+        if not isinstance(mode, bool):
+            raise ValueError("training mode is expected to be boolean")
+        self.training = mode
+        for module in self.children():
+            module.train(mode)
+        return self
+
+    def eval(self):
+        return self.train(False)
+
+    def requires_grad_(self, requires_grad=True):
+        for parameter in self.parameters():
+            parameter.requires_grad_(requires_grad)
+        return self
+
+    def zero_grad(self, set_to_none=True):
+        for parameter in self.parameters():
+            if parameter.grad is not None:
+                if set_to_none:
+                    parameter.grad = None
+                else:
+                    parameter.grad = parameter.grad.detach().zero_()
+
+    def apply(self, fn):
+        for module in self.children():
+            module.apply(fn)
+        fn(self)
+        return self
+
+    def _apply(self, fn, recurse=True):
+        """Replaces every tensor by what `fn` makes of it; parameters stay the same objects."""
+        import umbra
+        if recurse:
+            for module in self.children():
+                module._apply(fn)
+        for parameter in self._parameters.values():
+            if parameter is None:
+                continue
+            with umbra.no_grad():
+                changed = fn(parameter)
+            if changed is not parameter:
+                parameter.data = changed.detach()
+            if parameter.grad is not None:
+                with umbra.no_grad():
+                    parameter.grad = fn(parameter.grad).requires_grad_(parameter.grad.requires_grad)
+        for name, buffer in self._buffers.items():
+            if buffer is not None:
+                self._buffers[name] = fn(buffer)
+        return self
+
+    def to(self, *args, **kwargs):
+        import umbra
+        device, dtype = kwargs.get("device"), kwargs.get("dtype")
+        memory_format = kwargs.get("memory_format")
+        for value in args:
+            if isinstance(value, umbra.dtype):
+                dtype = value
+            elif isinstance(value, Tensor):
+                device, dtype = value.device, value.dtype
+            elif isinstance(value, (str, umbra.device, int)) and not isinstance(value, bool):
+                device = value
+        if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
+            raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
+
+        def convert(tensor):
+            target = dtype if dtype is not None and (tensor.is_floating_point() or tensor.is_complex()) else tensor.dtype
+            if memory_format is not None and tensor.dim() in (4, 5):
+                return tensor.to(device or tensor.device, target, memory_format=memory_format)
+            return tensor.to(device or tensor.device, target)
+        return self._apply(convert)
+
+    def _cast(self, dtype):
+        return self._apply(lambda t: t.to(dtype) if t.is_floating_point() else t)
+
+    def float(self):
+        import umbra
+        return self._cast(umbra.float32)
+
+    def double(self):
+        import umbra
+        return self._cast(umbra.float64)
+
+    def half(self):
+        import umbra
+        return self._cast(umbra.float16)
+
+    def bfloat16(self):
+        import umbra
+        return self._cast(umbra.bfloat16)
+
+    def type(self, dst_type):
+        return self._apply(lambda t: t.to(dst_type))
+
+    def cpu(self):
+        return self._apply(lambda t: t.cpu())
+
+    def cuda(self, device=None):
+        return self._apply(lambda t: t.to("cuda" if device is None else device))
+
+    def share_memory(self):
+        return self
+
+    # ---- state ----
+
+    def get_extra_state(self):
+        raise RuntimeError("Reached a code path in Module.get_extra_state() that should never be called.")
+
+    def set_extra_state(self, state):
+        raise RuntimeError("Reached a code path in Module.set_extra_state() that should never be called.")
+
+    def _has_extra_state(self):
+        return type(self).get_extra_state is not Module.get_extra_state
+
+    def _save_to_state_dict(self, destination, prefix, keep_vars):
+        for name, parameter in self._parameters.items():
+            if parameter is not None:
+                destination[prefix + name] = parameter if keep_vars else parameter.detach()
+        for name, buffer in self._buffers.items():
+            if buffer is not None and name not in self._non_persistent_buffers_set:
+                destination[prefix + name] = buffer if keep_vars else buffer.detach()
+        if self._has_extra_state():
+            destination[prefix + "_extra_state"] = self.get_extra_state()
+
+    def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
+        if args:
+            destination, prefix, keep_vars = (*args, *(destination, prefix, keep_vars)[len(args):])
+        if destination is None:
+            destination = collections.OrderedDict()
+            destination._metadata = collections.OrderedDict()
+        metadata = {"version": self._version}
+        if hasattr(destination, "_metadata"):
+            destination._metadata[prefix[:-1]] = metadata
+        for hook in self._state_dict_pre_hooks.values():
+            hook(self, prefix, keep_vars)
+        self._save_to_state_dict(destination, prefix, keep_vars)
+        for name, module in self._modules.items():
+            if module is not None:
+                module.state_dict(destination=destination, prefix=prefix + name + ".", keep_vars=keep_vars)
+        for hook in self._state_dict_hooks.values():
+            result = hook(self, destination, prefix, metadata)
+            if result is not None:
+                destination = result
+        return destination
+
+    def register_state_dict_post_hook(self, hook):
+        return _add_hook(self._state_dict_hooks, hook)
+
+    _register_state_dict_hook = register_state_dict_post_hook
+
+    def register_state_dict_pre_hook(self, hook):
+        return _add_hook(self._state_dict_pre_hooks, hook)
+
+    def register_load_state_dict_pre_hook(self, hook):
+        return _add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
+
+    def _register_load_state_dict_pre_hook(self, hook, with_module=False):
+        return _add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+
+    def register_load_state_dict_post_hook(self, hook):
+        return _add_hook(self._load_state_dict_post_hooks, hook)
+
+    def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
+        import umbra
+        for hook in self._load_state_dict_pre_hooks.values():
+            hook(state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs)
+        own = {name: p for name, p in self._parameters.items() if p is not None}
+        own.update((name, b) for name, b in self._buffers.items() if b is not None and name not in self._non_persistent_buffers_set)
+        assign = local_metadata.get("assign_to_params_buffers", False)
+        for name, value in own.items():
+            key = prefix + name
+            if key not in state_dict:
+                if strict:
+                    missing_keys.append(key)
+                continue
+            given = state_dict[key]
+            if not isinstance(given, Tensor):
+                error_msgs.append(f'While copying the parameter named "{key}", expected torch.Tensor or Tensor-like object from checkpoint '
+                                  f"but received {type(given)}")
+                continue
+            if given.shape != value.shape:
+                error_msgs.append(f"size mismatch for {key}: copying a param with shape {given.shape} from checkpoint, the shape in current "
+                                  f"model is {value.shape}.")
+                continue
+            if assign:
+                if isinstance(value, Parameter) and not isinstance(given, Parameter):
+                    given = Parameter(given, requires_grad=value.requires_grad)
+                setattr(self, name, given)
+                continue
+            with umbra.no_grad():
+                value.copy_(given)
+        if self._has_extra_state():
+            if prefix + "_extra_state" in state_dict:
+                self.set_extra_state(state_dict[prefix + "_extra_state"])
+            elif strict:
+                missing_keys.append(prefix + "_extra_state")
+        if strict:
+            for key in state_dict:
+                if not key.startswith(prefix) or key == prefix + "_extra_state":
+                    continue
+                first, *rest = key[len(prefix):].split(".", 1)
+                if (rest and first not in self._modules) or (not rest and first not in own):
+                    unexpected_keys.append(key)
+
+    def load_state_dict(self, state_dict, strict=True, assign=False):
+        if not isinstance(state_dict, collections.abc.Mapping):
+            raise TypeError(f"Expected state_dict to be dict-like, got {type(state_dict)}.")
+        missing, unexpected, errors = [], [], []
+        metadata = getattr(state_dict, "_metadata", None)
+        state_dict = collections.OrderedDict(state_dict)
+
+        def load(module, prefix=""):
+            local = dict(metadata.get(prefix[:-1], {})) if metadata else {}
+            local["assign_to_params_buffers"] = assign
+            module._load_from_state_dict(state_dict, prefix, local, True, missing, unexpected, errors)
+            for name, child in module._modules.items():
+                if child is not None:
+                    load(child, prefix + name + ".")
+            for hook in module._load_state_dict_post_hooks.values():
+                hook(module, _IncompatibleKeys(missing, unexpected))
+        load(self)
+        if strict:
+            if unexpected:
+                errors.insert(0, "Unexpected key(s) in state_dict: " + ", ".join(f'"{key}"' for key in unexpected) + ". ")
+            if missing:
+                errors.insert(0, "Missing key(s) in state_dict: " + ", ".join(f'"{key}"' for key in missing) + ". ")
+        if errors:
+            raise RuntimeError(f"Error(s) in loading state_dict for {type(self).__name__}:\n\t" + "\n\t".join(errors))
+        return _IncompatibleKeys(missing, unexpected)
+
+    # ---- text ----
+
+    def _get_name(self):
+        return type(self).__name__
+
+    def extra_repr(self):
+        return ""
+
+    def __repr__(self):
+        extra = self.extra_repr()
+        lines = extra.split("\n") if extra else []
+        children = [f"({name}): " + _indent(repr(module), 2) for name, module in self._modules.items()]
+        if len(lines) == 1 and not children:
+            return f"{self._get_name()}({lines[0]})"
+        parts = lines + children
+        return f"{self._get_name()}(" + ("\n  " + "\n  ".join(parts) + "\n" if parts else "") + ")"
+
+
+def _type_name(value):
+    cls = type(value)
+    name = f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__name__
+    return "torch" + name.removeprefix("umbra") if name.startswith("umbra.") else {"Tensor": "torch.FloatTensor"}.get(cls.__name__, name)

@@ -1,0 +1,54 @@
+"""Adam, and AdamW, whose weight decay leaves the moments alone."""
+import umbra
+from umbra.optim.optimizer import Optimizer
+
+
+class Adam(Optimizer):
+    _decoupled = False
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, amsgrad=False, *, foreach=None, maximize=False,
+                 capturable=False, differentiable=False, fused=None, decoupled_weight_decay=False):
+        if lr < 0.0:
+            raise ValueError(f"Invalid learning rate: {lr}")
+        if eps < 0.0:
+            raise ValueError(f"Invalid epsilon value: {eps}")
+        for i, beta in enumerate(betas):
+            if not 0.0 <= beta < 1.0:
+                raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+        if weight_decay < 0.0:
+            raise ValueError(f"Invalid weight_decay value: {weight_decay}")
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "amsgrad": amsgrad, "maximize": maximize,
+                                  "foreach": foreach, "capturable": capturable, "differentiable": differentiable, "fused": fused,
+                                  "decoupled_weight_decay": decoupled_weight_decay or self._decoupled})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["exp_avg"] = umbra.zeros_like(parameter)
+            state["exp_avg_sq"] = umbra.zeros_like(parameter)
+            if group["amsgrad"]:
+                state["max_exp_avg_sq"] = umbra.zeros_like(parameter)
+        if group["maximize"]:
+            gradient = -gradient
+        beta1, beta2 = group["betas"]
+        lr, decay = group["lr"], group["weight_decay"]
+        if decay != 0 and group["decoupled_weight_decay"]:
+            parameter.mul_(1 - lr * decay)
+        elif decay != 0:
+            gradient = gradient.add(parameter, alpha=decay)
+        state["step"] += 1
+        step = state["step"].item()
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        squares = state["exp_avg_sq"]
+        if group["amsgrad"]:
+            squares = state["max_exp_avg_sq"].copy_(umbra.maximum(state["max_exp_avg_sq"], squares))
+        denominator = (squares.sqrt() / (1 - beta2 ** step) ** 0.5).add_(group["eps"])
+        parameter.addcdiv_(state["exp_avg"], denominator, value=-lr / (1 - beta1 ** step))
+
+
+class AdamW(Adam):
+    _decoupled = True
+
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, **options):
+        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, **options)

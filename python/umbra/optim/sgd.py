@@ -1,0 +1,28 @@
+"""Gradient descent, with momentum."""
+from umbra.optim.optimizer import Optimizer
+
+
+class SGD(Optimizer):
+    def __init__(self, params, lr=1e-3, momentum=0, dampening=0, weight_decay=0, nesterov=False, *, maximize=False, foreach=None,
+                 differentiable=False, fused=None):
+        for name, value in (("learning rate", lr), ("momentum value", momentum), ("weight_decay value", weight_decay)):
+            if value < 0.0:
+                raise ValueError(f"Invalid {name}: {value}")
+        if nesterov and (momentum <= 0 or dampening != 0):
+            raise ValueError("Nesterov momentum requires a momentum and zero dampening")
+        super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
+                                  "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused})
+
+    def _update(self, parameter, gradient, group, state):
+        if group["maximize"]:
+            gradient = -gradient
+        if group["weight_decay"] != 0:
+            gradient = gradient.add(parameter, alpha=group["weight_decay"])
+        if group["momentum"] != 0:
+            buffer = state.get("momentum_buffer")
+            if buffer is None:
+                buffer = state["momentum_buffer"] = gradient.detach().clone()
+            else:
+                buffer.mul_(group["momentum"]).add_(gradient, alpha=1 - group["dampening"])
+            gradient = gradient.add(buffer, alpha=group["momentum"]) if group["nesterov"] else buffer
+        parameter.add_(gradient, alpha=-group["lr"])

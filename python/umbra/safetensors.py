@@ -1,0 +1,14 @@
+"""safetensors files: named tensors behind a JSON header. Nothing in such a file can run."""
+import os
+
+from umbra import _C
+
+
+def load_file(filename, device="cpu"):
+    """{name: tensor}; the file is mapped, and what is never touched is never read."""
+    return dict(_C._load_safetensors(os.fspath(filename)))
+
+
+def save_file(tensors, filename, metadata=None):
+    """Writes {name: tensor} atomically."""
+    _C._save_safetensors(os.fspath(filename), list(tensors.items()), list((metadata or {}).items()))

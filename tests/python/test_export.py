@@ -1,0 +1,104 @@
+"""Export from Python: programs, signatures, dynamic sizes, files."""
+import io
+
+import pytest
+
+import umbra
+from umbra.export import Dim, export, load, save
+
+
+class Net(umbra.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up = umbra.nn.Linear(4, 8)
+        self.down = umbra.nn.Linear(8, 2)
+        self.register_buffer("scale", umbra.full((2,), 0.5))
+
+    def forward(self, x):
+        return self.down(umbra.relu(self.up(x))) * self.scale
+
+
+@pytest.fixture
+def program():
+    umbra.manual_seed(0)
+    net = Net()
+    return net, export(net, (umbra.randn(3, 4),), dynamic_shapes={"x": {0: Dim("batch", max=64)}})
+
+
+def test_signature_and_names(program):
+    _, exported = program
+    signature = exported.graph_signature
+    assert signature.parameters == ("up.weight", "up.bias", "down.weight", "down.bias")
+    assert signature.inputs_to_parameters["p_up_weight"] == "up.weight"
+    assert signature.buffers == ("scale",) and signature.user_inputs == ("x",)
+    assert list(exported.state_dict) == ["up.weight", "up.bias", "down.weight", "down.bias", "scale"]
+
+
+def test_runs_at_other_batches_and_checks_inputs(program):
+    net, exported = program
+    module = exported.module()
+    for batch in (2, 7):
+        x = umbra.randn(batch, 4)
+        assert umbra.allclose(module(x), net(x))
+    with pytest.raises((AssertionError, RuntimeError)):
+        module(umbra.randn(65, 4))
+    with pytest.raises((AssertionError, RuntimeError)):
+        module(umbra.randn(2, 5))
+
+
+def test_gradients_flow_through_the_module(program):
+    net, exported = program
+    module = exported.module()
+    module(umbra.ones(2, 4)).sum().backward()
+    net(umbra.ones(2, 4)).sum().backward()
+    assert module.up.weight.grad is not None
+    assert umbra.allclose(module.up.weight.grad, net.up.weight.grad)
+
+
+def test_files(program, tmp_path):
+    net, exported = program
+    save(exported, tmp_path / "net.pt2")
+    memory = io.BytesIO()
+    save(exported, memory)
+    memory.seek(0)
+    x = umbra.randn(5, 4)
+    for source in (str(tmp_path / "net.pt2"), memory):
+        loaded = load(source).module()
+        assert umbra.allclose(loaded(x), net(x))
+        assert umbra.equal(loaded.up.weight, net.up.weight)
+
+
+def test_nested_inputs_keywords_and_constants():
+    class Nested(umbra.nn.Module):
+        def forward(self, parts, *, factor, flag=True):
+            return {"out": parts["a"] * factor + parts["b"][0] + umbra.tensor([1.0])} if flag else None
+    a, b = umbra.randn(3), umbra.randn(3)
+    exported = export(Nested(), ({"a": a, "b": [b]},), {"factor": 2.0, "flag": True})
+    out = exported.module()({"a": a, "b": [b]}, factor=2.0, flag=True)
+    assert umbra.allclose(out["out"], a * 2 + b + 1)
+    assert len(exported.constants) == 1
+
+
+def test_wrong_arguments():
+    with pytest.raises(ValueError, match="instance of `torch.nn.Module`"):
+        export(lambda x: x, (umbra.ones(1),))
+    with pytest.raises(Exception, match="tuple of example positional inputs"):
+        export(Net(), [umbra.randn(3, 4)])
+    with pytest.raises(AssertionError, match="inconsistent min"):
+        Dim("d", min=5, max=3)
+
+
+def test_buffers_are_written():
+    class Counter(umbra.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", umbra.zeros(1))
+
+        def forward(self, x):
+            self.count.add_(1)
+            return x + self.count
+    counter = Counter()
+    exported = export(counter, (umbra.zeros(1),))
+    assert counter.count.item() == 0
+    module = exported.module()
+    assert [module(umbra.zeros(1)).item() for _ in range(2)] == [1.0, 2.0]
