@@ -1,0 +1,13 @@
+"""Errors of capture, under the names that users of torch know."""
+from umbra._C import TorchDynamoException, Unsupported, UserError  # noqa: F401
+
+
+class UserErrorType:
+    """Kinds of user errors; kept for code that raises them."""
+    DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"
+    ANTI_PATTERN = "anti_pattern"
+    STANDARD_LIBRARY = "standard_library"
+    CONSTRAINT_VIOLATION = "constraint_violation"
+    DYNAMIC_DIM = "dynamic_dim"
+    INVALID_INPUT = "invalid_input"
+    INVALID_OUTPUT = "invalid_output"
