@@ -101,7 +101,7 @@ class Schema:
 
 PLAIN = {"int": "int64_t", "SymInt": "SymInt", "float": "double", "bool": "bool", "ScalarType": "DType", "Device": "Device",
          "Layout": "Layout", "MemoryFormat": "MemoryFormat", "SymFloat": "SymFloat", "SymBool": "SymBool"}
-LISTS = {"Tensor": "TensorList", "int": "IntArrayRef", "SymInt": "SymIntArrayRef", "float": "ArrayRef<double>",
+LISTS = {"Tensor": "ArrayRef<Tensor>", "int": "IntArrayRef", "SymInt": "SymIntArrayRef", "float": "ArrayRef<double>",
          "bool": "std::vector<bool>", "Scalar": "ArrayRef<Scalar>"}
 
 
@@ -222,6 +222,18 @@ class Function:
             elif seen_required:
                 self.parameters[i] = (kind, name, None)
 
+    def required(self):
+        """The types of the shortest call."""
+        return tuple(kind for kind, _, default in self.parameters if default is None)
+
+    def require_one_more(self):
+        """Takes the first default away; false where there is none."""
+        for i, (kind, name, default) in enumerate(self.parameters):
+            if default is not None:
+                self.parameters[i] = (kind, name, None)
+                return True
+        return False
+
     def declaration(self, skip=0, defaults=True):
         out = []
         for kind, name, default in self.parameters[skip:]:
@@ -301,6 +313,12 @@ def main():
         seen[f.key()] = f
         functions.append(f)
     functions.sort(key=lambda f: (f.name, f.schema.overload))
+    # Where two overloads could be called with the same arguments, the one with more parameters gives up a default.
+    calls = set()
+    for f in sorted(functions, key=lambda f: (f.name, len(f.parameters), f.schema.overload)):
+        while (f.name, f.required()) in calls and f.require_one_more():
+            pass
+        calls.add((f.name, f.required()))
     note = "// Written by tools/generate_operators.py from the operators' schemas.\n"
     head = note + ("#pragma once\n\n#include <cmath>\n#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n\n"
                    '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace umbra {\n\n')

@@ -13,9 +13,9 @@ namespace {
 // Where a Python number may stand for a Tensor: these have no overload with a Scalar in Python.
 bool takes_numbers_as_tensors(std::string_view name) {
   static const std::unordered_set<std::string_view> names = {
-      "add",         "add_",      "sub",       "sub_",         "subtract",    "subtract_",     "mul",   "mul_",
-      "multiply",    "multiply_", "div",       "div_",         "divide",      "divide_",       "copy_", "copy",
-      "true_divide", "to",        "_to_copy",  "true_divide_", "floor_divide", "floor_divide_", "_conj"};
+      "add",         "add_",      "sub",      "sub_",         "subtract",     "subtract_",     "mul",   "mul_",
+      "multiply",    "multiply_", "div",      "div_",         "divide",       "divide_",       "copy_", "copy",
+      "true_divide", "to",        "_to_copy", "true_divide_", "floor_divide", "floor_divide_", "_conj"};
   return names.contains(name);
 }
 
@@ -39,7 +39,8 @@ bool is_int_list(const SchemaType& type) {
 
 /// zeros, zeros_like, new_zeros: not conversions, which have the same options.
 bool is_factory(const Schema& schema) {
-  return schema.find("layout") >= 0 && schema.find("pin_memory") >= 0 && schema.name != "to" && schema.name != "_to_copy";
+  return schema.find("layout") >= 0 && schema.find("pin_memory") >= 0 && schema.name != "to" &&
+         schema.name != "_to_copy";
 }
 
 }  // namespace
@@ -83,56 +84,69 @@ bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* fra
   return true;
 }
 
-bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, Mismatch& why) const {
-  using Reason = Mismatch::Reason;
-  auto no = [&](Reason reason, size_t parameter, PyObject* object) {
-    why = {reason, parameter, object};
-    return false;
-  };
-  size_t limit = reading == Reading::Operator ? parameters_.size() : positional_;
-  size_t given = call.positional;
+bool Matcher::read_positional(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, size_t& given,
+                              Mismatch& why) const {
   size_t first_list = reading == Reading::Method ? 1 : 0;
+  given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
                    !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
-  if (spelt_out) {
-    if (first_list == 1 && !read_value(call.values[0], parameters_[0].type, frame[0], scratch, false))
-      return no(Reason::WrongType, 0, call.values[0]);
-    if (!read_spelt_out(call, first_list, frame, scratch)) return no(Reason::WrongType, first_list, call.values[first_list]);
-    given = first_list + 1;
-  } else {
-    if (given > limit) return no(Reason::TooMany, given, nullptr);
-    for (size_t i = 0; i < given; ++i)
-      if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
-        return no(Reason::WrongType, i, call.values[i]);
+  if (!spelt_out && given > (reading == Reading::Operator ? parameters_.size() : positional_))
+    return why.set(Mismatch::Reason::TooMany, given, nullptr);
+  size_t plain = spelt_out ? first_list : given;
+  for (size_t i = 0; i < plain; ++i)
+    if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
+      return why.set(Mismatch::Reason::WrongType, i, call.values[i]);
+  if (!spelt_out) return true;
+  given = first_list + 1;
+  return read_spelt_out(call, first_list, frame, scratch) ||
+         why.set(Mismatch::Reason::WrongType, first_list, call.values[first_list]);
+}
+
+/// Keywords that are no parameters of the schema but belong to Python's functions: requires_grad, out=(a, b), out=None.
+bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
+                                 Mismatch& why) const {
+  std::string_view name = text_of(keyword);
+  if (value == Py_None && (name == "out" || name == "names" || name == "generator")) return true;
+  if (name == "requires_grad" && pin_memory_ >= 0) return true;
+  if (name != "out" || !op_.has_out() || !PyTuple_Check(value))
+    return why.set(Mismatch::Reason::UnknownKeyword, 0, keyword);
+  size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));
+  for (size_t i = base; i < parameters_.size(); ++i) {
+    PyObject* item = PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
+    if (!read_value(item, parameters_[i].type, frame[i], scratch, false))
+      return why.set(Mismatch::Reason::WrongType, i, item);
+    filled |= uint64_t{1} << i;
   }
-  uint64_t filled = given == 64 ? ~uint64_t{0} : (uint64_t{1} << given) - 1;
+  return true;
+}
+
+bool Matcher::read_keywords(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch,
+                            uint64_t& filled, Mismatch& why) const {
   for (size_t k = 0; k < call.keyword_count(); ++k) {
     PyObject* value = call.keyword_value(k);
     int index = find(call.keyword(k), reading);
     if (index < 0) {
-      std::string_view name = text_of(call.keyword(k));
-      if (reading == Reading::Operator) return no(Reason::UnknownKeyword, 0, call.keyword(k));
-      if (value == Py_None && (name == "out" || name == "names" || name == "generator")) continue;
-      if (name == "requires_grad" && pin_memory_ >= 0) continue;
-      if (name == "out" && op_.has_out() && PyTuple_Check(value)) {
-        size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));
-        for (size_t i = base; i < parameters_.size(); ++i) {
-          PyObject* item = PyTuple_GET_ITEM(value, static_cast<Py_ssize_t>(i - base));
-          if (!read_value(item, parameters_[i].type, frame[i], scratch, false)) return no(Reason::WrongType, i, item);
-          filled |= uint64_t{1} << i;
-        }
-        continue;
-      }
-      return no(Reason::UnknownKeyword, 0, call.keyword(k));
+      if (reading == Reading::Operator) return why.set(Mismatch::Reason::UnknownKeyword, 0, call.keyword(k));
+      if (!read_extra_keyword(call.keyword(k), value, frame, scratch, filled, why)) return false;
+      continue;
     }
     size_t i = static_cast<size_t>(index);
-    if (filled >> i & 1) return no(Reason::Duplicate, i, call.keyword(k));
-    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_)) return no(Reason::WrongType, i, value);
+    if (filled >> i & 1) return why.set(Mismatch::Reason::Duplicate, i, call.keyword(k));
+    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
+      return why.set(Mismatch::Reason::WrongType, i, value);
     filled |= uint64_t{1} << i;
   }
+  return true;
+}
+
+bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, Mismatch& why) const {
+  size_t given = 0;
+  if (!read_positional(call, reading, frame, scratch, given, why)) return false;
+  uint64_t filled = given == 64 ? ~uint64_t{0} : (uint64_t{1} << given) - 1;
+  if (call.keywords && !read_keywords(call, reading, frame, scratch, filled, why)) return false;
   for (size_t i = given; i < parameters_.size(); ++i) {
     if (filled >> i & 1) continue;
-    if (!parameters_[i].default_value) return no(Reason::Missing, i, nullptr);
+    if (!parameters_[i].default_value) return why.set(Mismatch::Reason::Missing, i, nullptr);
     frame[i] = Value::borrow(*parameters_[i].default_value);
   }
   return true;

@@ -46,6 +46,12 @@ struct Mismatch {
   enum class Reason : uint8_t { None, TooMany, UnknownKeyword, Duplicate, Missing, WrongType } reason = Reason::None;
   size_t parameter = 0;
   PyObject* object = nullptr;  // the value or the keyword, borrowed
+
+  /// Says why, and false.
+  bool set(Reason r, size_t p, PyObject* o) {
+    *this = {r, p, o};
+    return false;
+  }
 };
 
 class Matcher {
@@ -58,7 +64,9 @@ class Matcher {
   /// Fills the frame. False, and why, where the arguments are not this overload's.
   bool read(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, Mismatch& why) const;
   /// Whether the only positional parameter (besides self) is a list of ints, which may then be spelt out: x.view(2, 3).
-  bool takes_spelt_out_ints(Reading reading) const { return reading == Reading::Method ? method_ints_ : function_ints_; }
+  bool takes_spelt_out_ints(Reading reading) const {
+    return reading == Reading::Method ? method_ints_ : function_ints_;
+  }
   size_t positional_count() const { return positional_; }
   bool numbers_as_tensors() const { return numbers_as_tensors_; }
   /// A function that makes a tensor says where, even when its caller does not: the CPU, and memory that is not pinned.
@@ -74,6 +82,12 @@ class Matcher {
   };
   int find(PyObject* keyword, Reading reading) const;
   bool read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const;
+  bool read_positional(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, size_t& given,
+                       Mismatch& why) const;
+  bool read_keywords(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, uint64_t& filled,
+                     Mismatch& why) const;
+  bool read_extra_keyword(PyObject* keyword, PyObject* value, Value* frame, Scratch& scratch, uint64_t& filled,
+                          Mismatch& why) const;
 
   const Operator& op_;
   std::vector<Parameter> parameters_;

@@ -1,6 +1,5 @@
 #include "autograd.h"
 
-
 #include "arguments.h"
 #include "tensor_type.h"
 #include "umbra/autograd/forward.h"
@@ -12,10 +11,12 @@ namespace {
 
 using autograd::BackwardOptions;
 
-template <class F> PyObject* property(PyObject* self, F&& body) {
+template <class F>
+PyObject* property(PyObject* self, F&& body) {
   return guarded([&] { return body(tensor_of(self)); });
 }
-template <class F> int assignment(PyObject* self, F&& body) {
+template <class F>
+int assignment(PyObject* self, F&& body) {
   return guarded_int([&] {
     body(tensor_of(self));
     return 0;
@@ -40,7 +41,8 @@ int set_grad(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
     if (!value || value == Py_None) return t.set_grad({});
     if (!is_tensor(value))
-      fail<TypeError>("assigned grad expected to be a Tensor or None but got grad of type ", short_type_name(Py_TYPE(value)));
+      fail<TypeError>("assigned grad expected to be a Tensor or None but got grad of type ",
+                      short_type_name(Py_TYPE(value)));
     const Tensor& grad = tensor_of(value);
     check(grad.impl() != t.impl(), "can't assign Variable as its own grad");
     check(grad.dtype() == t.dtype(), "assigned grad has data of a different type");
@@ -60,7 +62,8 @@ PyObject* get_data(PyObject* self, void*) {
 int set_data(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
     if (!value || !is_tensor(value))
-      fail<TypeError>("Variable data has to be a tensor, but got ", value ? short_type_name(Py_TYPE(value)) : "nothing");
+      fail<TypeError>("Variable data has to be a tensor, but got ",
+                      value ? short_type_name(Py_TYPE(value)) : "nothing");
     autograd::set_data(t, tensor_of(value));
   });
 }
@@ -109,8 +112,8 @@ nb::object wrap_tensors(const std::vector<Tensor>& tensors) {
 }
 
 void bind_passes(nb::module_& m) {
-  m.def("_autograd_grad", [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph, bool create_graph,
-                             bool allow_unused) {
+  m.def("_autograd_grad", [](nb::handle outputs, nb::handle inputs, nb::handle grad_outputs, bool retain_graph,
+                             bool create_graph, bool allow_unused) {
     std::vector<Tensor> from = tensors_of(outputs), to = tensors_of(inputs), weights = tensors_of(grad_outputs), result;
     {
       nb::gil_scoped_release unlocked;
@@ -118,11 +121,12 @@ void bind_passes(nb::module_& m) {
     }
     return wrap_tensors(result);
   });
-  m.def("_autograd_backward", [](nb::handle outputs, nb::handle grad_outputs, bool retain_graph, bool create_graph, nb::handle inputs) {
-    std::vector<Tensor> from = tensors_of(outputs), weights = tensors_of(grad_outputs), to = tensors_of(inputs);
-    nb::gil_scoped_release unlocked;
-    autograd::backward(from, weights, {retain_graph, create_graph}, to);
-  });
+  m.def("_autograd_backward",
+        [](nb::handle outputs, nb::handle grad_outputs, bool retain_graph, bool create_graph, nb::handle inputs) {
+          std::vector<Tensor> from = tensors_of(outputs), weights = tensors_of(grad_outputs), to = tensors_of(inputs);
+          nb::gil_scoped_release unlocked;
+          autograd::backward(from, weights, {retain_graph, create_graph}, to);
+        });
   m.def("_requires_grad_", [](const Tensor& t, bool value) { Tensor(t).requires_grad_(value); });
   m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {
@@ -147,20 +151,20 @@ void bind_modes(nb::module_& m) {
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {
-    autograd::push_saved_tensor_hooks({
-        [function = Callable(pack)](const Tensor& t) {
-          nb::gil_scoped_acquire lock;
-          nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
-          return Value::object(make_counted<PythonObject>(packed.ptr()));
-        },
-        [function = Callable(unpack)](const Value& v) {
-          nb::gil_scoped_acquire lock;
-          nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
-          return expect_tensor(tensor.ptr(), "saved_tensors_hooks");
-        }});
+    autograd::push_saved_tensor_hooks({[function = Callable(pack)](const Tensor& t) {
+                                         nb::gil_scoped_acquire lock;
+                                         nb::object packed = nb::handle(function.get())(nb::steal(wrap(t)));
+                                         return Value::object(make_counted<PythonObject>(packed.ptr()));
+                                       },
+                                       [function = Callable(unpack)](const Value& v) {
+                                         nb::gil_scoped_acquire lock;
+                                         nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
+                                         return expect_tensor(tensor.ptr(), "saved_tensors_hooks");
+                                       }});
   });
   m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);
-  m.def("_disable_saved_tensor_hooks", [](std::optional<std::string> message) { autograd::disable_saved_tensor_hooks(std::move(message)); });
+  m.def("_disable_saved_tensor_hooks",
+        [](std::optional<std::string> message) { autograd::disable_saved_tensor_hooks(std::move(message)); });
   m.def("_saved_tensor_hooks_disabled", &autograd::saved_tensor_hooks_disabled);
 }
 
@@ -168,10 +172,13 @@ void bind_forward_mode(nb::module_& m) {
   m.def("_enter_dual_level", &autograd::enter_dual_level);
   m.def("_exit_dual_level", &autograd::exit_dual_level, nb::arg("level") = -1);
   m.def("_make_dual", &autograd::make_dual, nb::arg("primal"), nb::arg("tangent"), nb::arg("level") = -1);
-  m.def("_unpack_dual", [](const Tensor& t, int level) {
-    autograd::Dual dual = autograd::unpack_dual(t, level);
-    return nb::make_tuple(nb::steal(wrap(dual.primal)), nb::steal(wrap(dual.tangent)));
-  }, nb::arg("tensor"), nb::arg("level") = -1);
+  m.def(
+      "_unpack_dual",
+      [](const Tensor& t, int level) {
+        autograd::Dual dual = autograd::unpack_dual(t, level);
+        return nb::make_tuple(nb::steal(wrap(dual.primal)), nb::steal(wrap(dual.tangent)));
+      },
+      nb::arg("tensor"), nb::arg("level") = -1);
 }
 
 }  // namespace

@@ -48,9 +48,8 @@ nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward,
   if (!jvp.is_none()) tangents = with_lists(jvp);
   auto node = make_counted<FunctionNode>(name, with_lists(backward), std::move(tangents));
   nb::object state = nb::cast(FunctionState{WeakPtr<FunctionNode>(node)});
-  std::vector<Tensor> outputs = autograd::apply_function(node, tensors_of(inputs), [&](FunctionContext&) {
-    return tensors_of(forward(state));
-  });
+  std::vector<Tensor> outputs =
+      autograd::apply_function(node, tensors_of(inputs), [&](FunctionContext&) { return tensors_of(forward(state)); });
   return list_of(outputs);
 }
 
@@ -60,17 +59,22 @@ void bind_autograd_function(nb::module_& m) {
   m.def("_apply_function", &apply, nb::arg("name"), nb::arg("inputs"), nb::arg("forward"), nb::arg("backward"),
         nb::arg("jvp").none());
   nb::class_<FunctionState>(m, "_FunctionState")
-      .def("save_for_backward", [](FunctionState& s, nb::handle tensors) { s.alive()->context().save_for_backward(tensors_of(tensors)); })
+      .def("save_for_backward",
+           [](FunctionState& s, nb::handle tensors) { s.alive()->context().save_for_backward(tensors_of(tensors)); })
       .def("saved_tensors",
            [](FunctionState& s) {
              nb::object saved = list_of(s.alive()->context().saved_tensors());
              return owned(PyList_AsTuple(saved.ptr()));
            })
       .def("tensors_to_save", [](FunctionState& s) { return list_of(s.alive()->context().tensors_to_save()); })
-      .def("mark_dirty", [](FunctionState& s, nb::handle tensors) { s.alive()->context().mark_dirty(tensors_of(tensors)); })
+      .def("mark_dirty",
+           [](FunctionState& s, nb::handle tensors) { s.alive()->context().mark_dirty(tensors_of(tensors)); })
       .def("mark_non_differentiable",
-           [](FunctionState& s, nb::handle tensors) { s.alive()->context().mark_non_differentiable(tensors_of(tensors)); })
-      .def("set_materialize_grads", [](FunctionState& s, bool value) { s.alive()->context().set_materialize_grads(value); })
+           [](FunctionState& s, nb::handle tensors) {
+             s.alive()->context().mark_non_differentiable(tensors_of(tensors));
+           })
+      .def("set_materialize_grads",
+           [](FunctionState& s, bool value) { s.alive()->context().set_materialize_grads(value); })
       .def("needs_input_grad", [](FunctionState& s, size_t i) { return s.alive()->context().needs_input_grad(i); });
 }
 

@@ -1,6 +1,5 @@
 #include "construct.h"
 
-
 #include "call.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -32,30 +31,50 @@ namespace umbra::python {
 namespace {
 
 /// Calls `body` with a value of the element type.
-template <class F> decltype(auto) with_type(DType dtype, F&& body) {
+template <class F>
+decltype(auto) with_type(DType dtype, F&& body) {
   switch (dtype) {
-    case DType::UInt8: return body(uint8_t{});
-    case DType::Int8: return body(int8_t{});
-    case DType::Int16: return body(int16_t{});
-    case DType::Int32: return body(int32_t{});
-    case DType::Int64: return body(int64_t{});
-    case DType::UInt16: return body(uint16_t{});
-    case DType::UInt32: return body(uint32_t{});
-    case DType::UInt64: return body(uint64_t{});
-    case DType::Float16: return body(Half{});
-    case DType::BFloat16: return body(BFloat16{});
-    case DType::Float32: return body(float{});
-    case DType::Float64: return body(double{});
-    case DType::Complex64: return body(std::complex<float>{});
-    case DType::Complex128: return body(std::complex<double>{});
-    case DType::Bool: return body(bool{});
-    case DType::Float8E4M3: return body(Float8E4M3{});
-    case DType::Float8E5M2: return body(Float8E5M2{});
-    default: fail("elements of dtype ", dtype, " cannot be read or written one by one");
+    case DType::UInt8:
+      return body(uint8_t{});
+    case DType::Int8:
+      return body(int8_t{});
+    case DType::Int16:
+      return body(int16_t{});
+    case DType::Int32:
+      return body(int32_t{});
+    case DType::Int64:
+      return body(int64_t{});
+    case DType::UInt16:
+      return body(uint16_t{});
+    case DType::UInt32:
+      return body(uint32_t{});
+    case DType::UInt64:
+      return body(uint64_t{});
+    case DType::Float16:
+      return body(Half{});
+    case DType::BFloat16:
+      return body(BFloat16{});
+    case DType::Float32:
+      return body(float{});
+    case DType::Float64:
+      return body(double{});
+    case DType::Complex64:
+      return body(std::complex<float>{});
+    case DType::Complex128:
+      return body(std::complex<double>{});
+    case DType::Bool:
+      return body(bool{});
+    case DType::Float8E4M3:
+      return body(Float8E4M3{});
+    case DType::Float8E5M2:
+      return body(Float8E5M2{});
+    default:
+      fail("elements of dtype ", dtype, " cannot be read or written one by one");
   }
 }
 
-template <class T> constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
+template <class T>
+constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::is_same_v<T, std::complex<double>>;
 
 bool is_nested(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 bool is_array(PyObject* object) { return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !is_tensor(object); }
@@ -76,7 +95,8 @@ class Survey {
       check<ValueError>(depth == 0, "too many dimensions 'str'");
       fail<TypeError>("new(): invalid data type 'str'");
     }
-    if (is_nested(object) || (is_tensor(object) && tensor_of(object).dim() > 0) || is_array(object) || PyRange_Check(object))
+    if (is_nested(object) || (is_tensor(object) && tensor_of(object).dim() > 0) || is_array(object) ||
+        PyRange_Check(object))
       return sequence(object, depth);
     check<TypeError>(depth == sizes_.size() || !closed_, "not a sequence");
     closed_ = true;
@@ -93,8 +113,8 @@ class Survey {
       check<TypeError>(!closed_, "not a sequence");
       sizes_.push_back(length);
     } else {
-      check<ValueError>(sizes_[depth] == length, "expected sequence of length ", sizes_[depth], " at dim ", depth, " (got ",
-                        length, ")");
+      check<ValueError>(sizes_[depth] == length, "expected sequence of length ", sizes_[depth], " at dim ", depth,
+                        " (got ", length, ")");
     }
     if (length == 0) closed_ = true;
     for (Py_ssize_t i = 0; i < length; ++i) visit(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1);
@@ -108,11 +128,16 @@ class Survey {
       t = *own;
     } else {
       Scalar number;
-      if (PyLong_Check(object)) t = PyBool_Check(object) ? DType::Bool : DType::Int64;
-      else if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
-      else if (number.is_complex()) t = complex_type(default_dtype());
-      else if (number.is_floating()) t = default_dtype();
-      else t = number.dtype();
+      if (PyLong_Check(object))
+        t = PyBool_Check(object) ? DType::Bool : DType::Int64;
+      else if (!read_scalar(object, number))
+        fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
+      else if (number.is_complex())
+        t = complex_type(default_dtype());
+      else if (number.is_floating())
+        t = default_dtype();
+      else
+        t = number.dtype();
     }
     dtype_ = found_ ? promote_types(dtype_, t) : t;
     found_ = true;
@@ -242,11 +267,16 @@ Scalar load_scalar(const void* from, DType dtype) {
     using T = decltype(kind);
     T v;
     std::memcpy(&v, from, sizeof(T));
-    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
-    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
-    else if constexpr (is_complex_type<T>) return Scalar(std::complex<double>(v));
-    else if constexpr (std::is_same_v<T, double>) return Scalar(v);
-    else return Scalar(static_cast<double>(static_cast<float>(v)));
+    if constexpr (std::is_same_v<T, bool>)
+      return Scalar(v);
+    else if constexpr (std::is_integral_v<T>)
+      return Scalar(static_cast<int64_t>(v));
+    else if constexpr (is_complex_type<T>)
+      return Scalar(std::complex<double>(v));
+    else if constexpr (std::is_same_v<T, double>)
+      return Scalar(v);
+    else
+      return Scalar(static_cast<double>(static_cast<float>(v)));
   });
 }
 
@@ -254,11 +284,16 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
   with_type(dtype, [&](auto kind) {
     using T = decltype(kind);
     T v;
-    if constexpr (std::is_same_v<T, bool>) v = value.to_bool();
-    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
-    else if constexpr (is_complex_type<T>) v = T(value.to_complex());
-    else if constexpr (std::is_same_v<T, double>) v = value.to_double();
-    else v = T(static_cast<float>(value.to_double()));
+    if constexpr (std::is_same_v<T, bool>)
+      v = value.to_bool();
+    else if constexpr (std::is_integral_v<T>)
+      v = static_cast<T>(value.to_int());
+    else if constexpr (is_complex_type<T>)
+      v = T(value.to_complex());
+    else if constexpr (std::is_same_v<T, double>)
+      v = value.to_double();
+    else
+      v = T(static_cast<float>(value.to_double()));
     std::memcpy(to, &v, sizeof(T));
   });
 }
@@ -286,12 +321,13 @@ PyObject* to_list(const Tensor& tensor) {
 }
 
 void bind_construct(nb::module_& m) {
-  m.def("tensor",
-        [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool) {
-          return make_tensor(data, dtype, device, requires_grad);
-        },
-        nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
-        nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
+  m.def(
+      "tensor",
+      [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool) {
+        return make_tensor(data, dtype, device, requires_grad);
+      },
+      nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
 }
 
 }  // namespace umbra::python

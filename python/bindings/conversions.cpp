@@ -18,7 +18,8 @@ struct Request {
 };
 
 bool read_flag(PyObject* object, const char* name) {
-  check<TypeError>(PyBool_Check(object), "to(): argument '", name, "' must be bool, not ", short_type_name(Py_TYPE(object)));
+  check<TypeError>(PyBool_Check(object), "to(): argument '", name, "' must be bool, not ",
+                   short_type_name(Py_TYPE(object)));
   return object == Py_True;
 }
 
@@ -41,11 +42,12 @@ bool read_target(PyObject* object, Request& out) {
 }
 
 [[noreturn]] void fail_target(PyObject* object) {
-  fail<TypeError>("to() received an invalid combination of arguments - got (", short_type_name(Py_TYPE(object)),
-                  "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
-                  "bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = "
-                  "False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = "
-                  "False, bool copy = False, *, torch.memory_format memory_format = None)\n");
+  fail<TypeError>(
+      "to() received an invalid combination of arguments - got (", short_type_name(Py_TYPE(object)),
+      "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
+      "bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = "
+      "False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = "
+      "False, bool copy = False, *, torch.memory_format memory_format = None)\n");
 }
 
 Request read_request(PyObject* args, PyObject* kwargs) {
@@ -53,18 +55,23 @@ Request read_request(PyObject* args, PyObject* kwargs) {
   Py_ssize_t flags = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* item = PyTuple_GET_ITEM(args, i);
-    if (PyBool_Check(item)) (flags++ == 0 ? out.non_blocking : out.copy) = item == Py_True;
-    else if (!read_target(item, out)) fail_target(item);
+    if (PyBool_Check(item))
+      (flags++ == 0 ? out.non_blocking : out.copy) = item == Py_True;
+    else if (!read_target(item, out))
+      fail_target(item);
   }
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
     std::string_view name = text_of(key);
-    if (name == "non_blocking") out.non_blocking = read_flag(value, "non_blocking");
-    else if (name == "copy") out.copy = read_flag(value, "copy");
+    if (name == "non_blocking")
+      out.non_blocking = read_flag(value, "non_blocking");
+    else if (name == "copy")
+      out.copy = read_flag(value, "copy");
     else if (name == "memory_format") {
       if (value == Py_None) continue;
-      check<TypeError>(Py_TYPE(value) == g_memory_format_type, "to(): argument 'memory_format' must be torch.memory_format, not ",
+      check<TypeError>(Py_TYPE(value) == g_memory_format_type,
+                       "to(): argument 'memory_format' must be torch.memory_format, not ",
                        short_type_name(Py_TYPE(value)));
       out.format = Value(static_cast<MemoryFormat>(constant_of(value)));
     } else if (name == "dtype" || name == "device" || name == "tensor" || name == "other") {
@@ -80,7 +87,8 @@ Tensor convert(const Tensor& self, const Request& r) {
   if (r.device && r.dtype) return call<"aten::to.device">(self, *r.device, *r.dtype, r.non_blocking, r.copy, r.format);
   if (r.dtype) return call<"aten::to.dtype">(self, *r.dtype, r.non_blocking, r.copy, r.format);
   if (r.device)
-    return call<"aten::to.dtype_layout">(self, self.dtype(), Layout::Strided, *r.device, Value(), r.non_blocking, r.copy, r.format);
+    return call<"aten::to.dtype_layout">(self, self.dtype(), Layout::Strided, *r.device, Value(), r.non_blocking,
+                                         r.copy, r.format);
   if (r.copy || !r.format.is_none())
     return call<"aten::to.dtype_layout">(self, Value(), Value(), Value(), Value(), r.non_blocking, r.copy, r.format);
   return self;
@@ -90,7 +98,8 @@ PyObject* to(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return wrap(convert(tensor_of(self), read_request(args, kwargs))); });
 }
 
-template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
+template <DType kDType>
+PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
   return guarded([&] { return wrap(call<"aten::to.dtype">(tensor_of(self), kDType)); });
 }
 PyObject* to_cpu(PyObject* self, PyObject*, PyObject*) {
@@ -100,7 +109,8 @@ PyObject* to_cuda(PyObject* self, PyObject* args, PyObject*) {
   return guarded([&] {
     Device device(DeviceType::CUDA);
     if (PyTuple_GET_SIZE(args) > 0 && PyTuple_GET_ITEM(args, 0) != Py_None)
-      check<TypeError>(read_device(PyTuple_GET_ITEM(args, 0), device), "cuda(): argument 'device' must be torch.device");
+      check<TypeError>(read_device(PyTuple_GET_ITEM(args, 0), device),
+                       "cuda(): argument 'device' must be torch.device");
     return wrap(convert(tensor_of(self), {.device = device}));
   });
 }
@@ -139,8 +149,10 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <class F> PyMethodDef method(const char* name, F* function) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_VARARGS | METH_KEYWORDS, nullptr};
+template <class F>
+PyMethodDef method(const char* name, F* function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_VARARGS | METH_KEYWORDS,
+          nullptr};
 }
 
 }  // namespace

@@ -28,7 +28,8 @@ PyObject* construct(PyTypeObject*, PyObject* args, PyObject* kwargs) {
     if (!read_device(kind, device))
       fail<TypeError>("device(): argument 'type' (position 1) must be str, not ", short_type_name(Py_TYPE(kind)));
     if (index && index != Py_None) {
-      check(device.index < 0, "type (string) must not include an index because index was passed explicitly: ", to_string(device));
+      check(device.index < 0,
+            "type (string) must not include an index because index was passed explicitly: ", to_string(device));
       long number = PyLong_AsLong(index);
       if (number == -1 && PyErr_Occurred()) throw nb::python_error();
       check(number >= 0 && number < 128, "Device index must not be negative");
@@ -117,10 +118,13 @@ bool read_device(PyObject* object, Device& out) {
 }
 
 void bind_device(nb::module_& m) {
-  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)}, {Py_tp_repr, reinterpret_cast<void*>(repr)},
-                         {Py_tp_str, reinterpret_cast<void*>(str)},       {Py_tp_hash, reinterpret_cast<void*>(hash)},
+  PyType_Slot slots[] = {{Py_tp_new, reinterpret_cast<void*>(construct)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_str, reinterpret_cast<void*>(str)},
+                         {Py_tp_hash, reinterpret_cast<void*>(hash)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
-                         {Py_tp_getset, g_properties},                    {Py_tp_methods, g_methods},
+                         {Py_tp_getset, g_properties},
+                         {Py_tp_methods, g_methods},
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.device", sizeof(PyDevice), 0, Py_TPFLAGS_DEFAULT, slots};
   g_device_type = add_type(m.ptr(), spec);

@@ -38,7 +38,8 @@ struct Handlers {
     PyTypeObject* type = Py_TYPE(object);
     for (PyObject* other : objects)
       if (Py_TYPE(other) == type) return;
-    auto at = std::find_if(objects.begin(), objects.end(), [&](PyObject* o) { return PyType_IsSubtype(type, Py_TYPE(o)); });
+    auto at =
+        std::find_if(objects.begin(), objects.end(), [&](PyObject* o) { return PyType_IsSubtype(type, Py_TYPE(o)); });
     objects.insert(at, object);
   }
 };
@@ -46,7 +47,8 @@ struct Handlers {
 nb::object types_of(const Handlers& handlers) {
   nb::object types = owned(PyTuple_New(static_cast<Py_ssize_t>(handlers.objects.size())));
   for (size_t i = 0; i < handlers.objects.size(); ++i)
-    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i), Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(handlers.objects[i]))));
+    PyTuple_SET_ITEM(types.ptr(), static_cast<Py_ssize_t>(i),
+                     Py_NewRef(reinterpret_cast<PyObject*>(Py_TYPE(handlers.objects[i]))));
   return types;
 }
 
@@ -84,7 +86,8 @@ void python_layer(const Operator& op, DispatchKeySet, Value* frame) {
     if (result.ptr() != Py_NotImplemented) return store_results(op, result.ptr(), frame);
   }
   fail<TypeError>("Multiple dispatch failed for 'torch.ops.", op.schema().space, ".", op.schema().name,
-                  "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ", repr_of(types.ptr()));
+                  "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ",
+                  repr_of(types.ptr()));
 }
 const RegisterLayer kPython(DispatchKey::Python, python_layer);
 
@@ -149,7 +152,8 @@ std::pair<nb::object, nb::object> wrap_arguments(const Operator& op, const Value
   for (size_t i = 0; i < arguments.size(); ++i)
     if (!arguments[i].keyword_only && !is_default(arguments[i], frame[i])) positional = i + 1;
   nb::object args = owned(PyTuple_New(static_cast<Py_ssize_t>(positional)));
-  for (size_t i = 0; i < positional; ++i) PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap_argument(frame[i])));
+  for (size_t i = 0; i < positional; ++i)
+    PyTuple_SET_ITEM(args.ptr(), static_cast<Py_ssize_t>(i), checked(wrap_argument(frame[i])));
   nb::object kwargs = owned(PyDict_New());
   for (size_t i = 0; i < arguments.size(); ++i) {
     if (!arguments[i].keyword_only || is_default(arguments[i], frame[i])) continue;
@@ -170,11 +174,12 @@ void store_results(const Operator& op, PyObject* result, Value* frame) {
     return;
   }
   nb::object sequence = owned(PySequence_Fast(result, "an operator with several results must return a tuple"));
-  check<TypeError>(PySequence_Fast_GET_SIZE(sequence.ptr()) == static_cast<Py_ssize_t>(returns.size()), op.name(), " returns ",
-                   returns.size(), " values, got ", PySequence_Fast_GET_SIZE(sequence.ptr()));
+  check<TypeError>(PySequence_Fast_GET_SIZE(sequence.ptr()) == static_cast<Py_ssize_t>(returns.size()), op.name(),
+                   " returns ", returns.size(), " values, got ", PySequence_Fast_GET_SIZE(sequence.ptr()));
   std::vector<Value> values;
   for (size_t i = 0; i < returns.size(); ++i)
-    values.push_back(read_result(PySequence_Fast_GET_ITEM(sequence.ptr(), static_cast<Py_ssize_t>(i)), returns[i].type));
+    values.push_back(
+        read_result(PySequence_Fast_GET_ITEM(sequence.ptr(), static_cast<Py_ssize_t>(i)), returns[i].type));
   for (size_t i = 0; i < values.size(); ++i) frame[i] = std::move(values[i]);
 }
 
@@ -198,7 +203,10 @@ void bind_dispatch(nb::module_& m) {
       .def(nb::init<>())
       .def("__enter__", &DisableDispatch::enter)
       .def("__exit__", &DisableDispatch::leave);
-  nb::class_<NoModes>(m, "_NoModes").def(nb::init<>()).def("__enter__", &NoModes::enter).def("__exit__", &NoModes::leave);
+  nb::class_<NoModes>(m, "_NoModes")
+      .def(nb::init<>())
+      .def("__enter__", &NoModes::enter)
+      .def("__exit__", &NoModes::leave);
 }
 
 }  // namespace umbra::python

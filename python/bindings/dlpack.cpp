@@ -39,12 +39,12 @@ enum Code : uint8_t { kInt = 0, kUInt = 1, kFloat = 2, kBFloat = 4, kComplex = 5
 DLDataType type_code(DType t) {
   auto bits = static_cast<uint8_t>(8 * item_size(t));
   check<TypeError>(t != DType::Float8E4M3 && t != DType::Float8E5M2, "float8 types are not supported by dlpack");
-  Code code = t == DType::Bool                             ? kBool
-              : t == DType::BFloat16                       ? kBFloat
-              : is_complex(t)                              ? kComplex
-              : is_floating(t)                             ? kFloat
-              : t >= DType::Int8 && t <= DType::Int64      ? kInt
-                                                           : kUInt;
+  Code code = t == DType::Bool                        ? kBool
+              : t == DType::BFloat16                  ? kBFloat
+              : is_complex(t)                         ? kComplex
+              : is_floating(t)                        ? kFloat
+              : t >= DType::Int8 && t <= DType::Int64 ? kInt
+                                                      : kUInt;
   return {code, bits, 1};
 }
 
@@ -79,9 +79,15 @@ nb::object to_dlpack(const Tensor& t) {
   check(!t.is_conj(), "Can't export tensors with the conjugate bit set");
   check(!t.is_fake() && t.device().type == DeviceType::CPU, "Cannot export tensors on ", t.device(), " without memory");
   auto* out = new Exported{{}, t, t.sizes().vec(), t.strides().vec()};
-  out->managed = {{t.raw_data(), {kCpu, 0}, static_cast<int32_t>(t.dim()), type_code(t.dtype()), out->sizes.data(),
-                   out->strides.data(), 0},
-                  out, release_exported};
+  out->managed = {{t.raw_data(),
+                   {kCpu, 0},
+                   static_cast<int32_t>(t.dim()),
+                   type_code(t.dtype()),
+                   out->sizes.data(),
+                   out->strides.data(),
+                   0},
+                  out,
+                  release_exported};
   return owned(PyCapsule_New(&out->managed, kName, release_capsule));
 }
 
@@ -89,14 +95,18 @@ Tensor from_capsule(PyObject* capsule) {
   auto* managed = static_cast<DLManagedTensor*>(PyCapsule_GetPointer(capsule, kName));
   if (!managed) {
     PyErr_Clear();
-    fail("from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might have already "
-         "constructed a tensor from it once.");
+    fail(
+        "from_dlpack received an invalid capsule. Note that DLTensor capsules can be consumed only once, so you might "
+        "have already "
+        "constructed a tensor from it once.");
   }
   const DLTensor& t = managed->tensor;
   check(t.device.type == kCpu, "Unsupported device type ", t.device.type);
   std::vector<int64_t> sizes(t.shape, t.shape + t.ndim), strides;
-  if (t.strides) strides.assign(t.strides, t.strides + t.ndim);
-  else strides = guard_ints(contiguous_strides(as_sym(sizes)));
+  if (t.strides)
+    strides.assign(t.strides, t.strides + t.ndim);
+  else
+    strides = guard_ints(contiguous_strides(as_sym(sizes)));
   DType dtype = dtype_of(t.dtype);
   checked(PyCapsule_SetName(capsule, kUsed));
   return from_memory(static_cast<char*>(t.data) + t.byte_offset, sizes, strides, dtype, [managed] {

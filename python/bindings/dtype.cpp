@@ -21,12 +21,14 @@ PyObject* g_memory_formats[4];
 
 DType dtype_of(PyObject* self) { return static_cast<DType>(constant_of(self)); }
 
-template <class T> PyObject* repr(PyObject* self) {
+template <class T>
+PyObject* repr(PyObject* self) {
   return guarded([&] { return make_text(to_string(static_cast<T>(constant_of(self)))).release().ptr(); });
 }
 
 // Pickled by name: what torch.float32 is in its module.
-template <class T> PyObject* reduce(PyObject* self, PyObject*) {
+template <class T>
+PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] { return make_text(to_string(static_cast<T>(constant_of(self))).substr(6)).release().ptr(); });
 }
 
@@ -34,7 +36,8 @@ PyObject* is_floating_point(PyObject* self, void*) { return PyBool_FromLong(is_f
 PyObject* is_complex_dtype(PyObject* self, void*) { return PyBool_FromLong(is_complex(dtype_of(self))); }
 PyObject* is_signed(PyObject* self, void*) {
   DType t = dtype_of(self);
-  bool is_unsigned = t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
+  bool is_unsigned =
+      t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
   return PyBool_FromLong(!is_unsigned);
 }
 PyObject* item_size_of(PyObject* self, void*) { return PyLong_FromLongLong(item_size(dtype_of(self))); }
@@ -54,12 +57,14 @@ PyMethodDef g_dtype_methods[] = {
     {"__reduce__", reduce<DType>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
-template <class T> PyMethodDef g_constant_methods[] = {
+template <class T>
+PyMethodDef g_constant_methods[] = {
     {"__reduce__", reduce<T>, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
-PyTypeObject* make_type(PyObject* module, const char* name, reprfunc repr, PyMethodDef* methods, PyGetSetDef* properties) {
+PyTypeObject* make_type(PyObject* module, const char* name, reprfunc repr, PyMethodDef* methods,
+                        PyGetSetDef* properties) {
   PyType_Slot slots[] = {{Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_tp_methods, methods},
                          {properties ? Py_tp_getset : 0, properties},
@@ -68,7 +73,8 @@ PyTypeObject* make_type(PyObject* module, const char* name, reprfunc repr, PyMet
   return add_type(module, spec);
 }
 
-template <class T> PyObject* make_constant(nb::module_& m, PyTypeObject* type, T value) {
+template <class T>
+PyObject* make_constant(nb::module_& m, PyTypeObject* type, T value) {
   auto* self = PyObject_New(PyConstant, type);
   if (!self) throw nb::python_error();
   self->value = static_cast<int>(value);
@@ -86,15 +92,19 @@ struct FloatLimits {
 FloatLimits float_limits(DType t) {
   switch (real_type(t)) {
     case DType::Float64:
-      return {std::numeric_limits<double>::epsilon(), std::numeric_limits<double>::max(), std::numeric_limits<double>::min(),
-              1e-15};
-    case DType::Float16: return {std::ldexp(1, -10), 65504, std::ldexp(1, -14), 1e-3};
-    case DType::BFloat16: return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
-    case DType::Float8E4M3: return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
-    case DType::Float8E5M2: return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
+      return {std::numeric_limits<double>::epsilon(), std::numeric_limits<double>::max(),
+              std::numeric_limits<double>::min(), 1e-15};
+    case DType::Float16:
+      return {std::ldexp(1, -10), 65504, std::ldexp(1, -14), 1e-3};
+    case DType::BFloat16:
+      return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
+    case DType::Float8E4M3:
+      return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
+    case DType::Float8E5M2:
+      return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
     default:
-      return {std::numeric_limits<float>::epsilon(), std::numeric_limits<float>::max(), std::numeric_limits<float>::min(),
-              1e-6};
+      return {std::numeric_limits<float>::epsilon(), std::numeric_limits<float>::max(),
+              std::numeric_limits<float>::min(), 1e-6};
   }
 }
 
@@ -118,19 +128,23 @@ struct IInfo {
 DType dtype_argument(nb::handle object, const char* what) {
   DType t;
   if (!read_dtype(object.ptr(), t))
-    fail<TypeError>(what, "(): argument 'type' (position 1) must be torch.dtype, not ", short_type_name(Py_TYPE(object.ptr())));
+    fail<TypeError>(what, "(): argument 'type' (position 1) must be torch.dtype, not ",
+                    short_type_name(Py_TYPE(object.ptr())));
   return t;
 }
 
 void bind_limits(nb::module_& m) {
   nb::class_<FInfo>(m, "finfo")
-      .def("__init__",
-           [](FInfo* self, nb::object type) {
-             DType t = type.is_none() ? default_dtype() : dtype_argument(type, "finfo");
-             check<TypeError>(is_floating(t) || is_complex(t), "torch.finfo() requires a floating point input type. Use "
-                              "torch.iinfo to handle 'torch.finfo'");
-             new (self) FInfo{t, float_limits(t)};
-           }, nb::arg("type").none() = nb::none())
+      .def(
+          "__init__",
+          [](FInfo* self, nb::object type) {
+            DType t = type.is_none() ? default_dtype() : dtype_argument(type, "finfo");
+            check<TypeError>(is_floating(t) || is_complex(t),
+                             "torch.finfo() requires a floating point input type. Use "
+                             "torch.iinfo to handle 'torch.finfo'");
+            new (self) FInfo{t, float_limits(t)};
+          },
+          nb::arg("type").none() = nb::none())
       .def_prop_ro("bits", [](const FInfo& f) { return 8 * item_size(real_type(f.dtype)); })
       .def_prop_ro("eps", [](const FInfo& f) { return f.limits.eps; })
       .def_prop_ro("max", [](const FInfo& f) { return f.limits.max; })
@@ -140,18 +154,22 @@ void bind_limits(nb::module_& m) {
       .def_prop_ro("resolution", [](const FInfo& f) { return f.limits.resolution; })
       .def_prop_ro("dtype", [](const FInfo& f) { return name(f.dtype); })
       .def("__repr__", [](const FInfo& f) {
-        return fmt::format("finfo(resolution={:g}, min={:g}, max={:g}, eps={:g}, smallest_normal={:g}, tiny={:g}, dtype={})",
-                           f.limits.resolution, -f.limits.max, f.limits.max, f.limits.eps, f.limits.smallest_normal,
-                           f.limits.smallest_normal, name(f.dtype));
+        return fmt::format(
+            "finfo(resolution={:g}, min={:g}, max={:g}, eps={:g}, smallest_normal={:g}, tiny={:g}, dtype={})",
+            f.limits.resolution, -f.limits.max, f.limits.max, f.limits.eps, f.limits.smallest_normal,
+            f.limits.smallest_normal, name(f.dtype));
       });
   nb::class_<IInfo>(m, "iinfo")
-      .def("__init__",
-           [](IInfo* self, nb::object type) {
-             DType t = dtype_argument(type, "iinfo");
-             check<TypeError>(is_integral(t, false), "torch.iinfo() requires an integer input type. Use torch.finfo to handle '",
-                              to_string(t), "'");
-             new (self) IInfo{t};
-           }, nb::arg("type"))
+      .def(
+          "__init__",
+          [](IInfo* self, nb::object type) {
+            DType t = dtype_argument(type, "iinfo");
+            check<TypeError>(is_integral(t, false),
+                             "torch.iinfo() requires an integer input type. Use torch.finfo to handle '", to_string(t),
+                             "'");
+            new (self) IInfo{t};
+          },
+          nb::arg("type"))
       .def_prop_ro("bits", &IInfo::bits)
       .def_prop_ro("min", &IInfo::min)
       .def_prop_ro("max", &IInfo::max)
@@ -174,11 +192,16 @@ bool read_dtype(PyObject* object, DType& out) {
     return true;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(object);
-  if (type == &PyFloat_Type) out = DType::Float64;
-  else if (type == &PyLong_Type) out = DType::Int64;
-  else if (type == &PyBool_Type) out = DType::Bool;
-  else if (type == &PyComplex_Type) out = DType::Complex128;
-  else return false;
+  if (type == &PyFloat_Type)
+    out = DType::Float64;
+  else if (type == &PyLong_Type)
+    out = DType::Int64;
+  else if (type == &PyBool_Type)
+    out = DType::Bool;
+  else if (type == &PyComplex_Type)
+    out = DType::Complex128;
+  else
+    return false;
   return true;
 }
 
@@ -189,7 +212,8 @@ void bind_dtype(nb::module_& m) {
       make_type(m.ptr(), "umbra.memory_format", repr<MemoryFormat>, g_constant_methods<MemoryFormat>, nullptr);
   for (int i = 0; i < kDTypeCount; ++i) g_dtypes[i] = make_constant(m, g_dtype_type, static_cast<DType>(i));
   for (int i = 0; i < 3; ++i) g_layouts[i] = make_constant(m, g_layout_type, static_cast<Layout>(i));
-  for (int i = 0; i < 4; ++i) g_memory_formats[i] = make_constant(m, g_memory_format_type, static_cast<MemoryFormat>(i));
+  for (int i = 0; i < 4; ++i)
+    g_memory_formats[i] = make_constant(m, g_memory_format_type, static_cast<MemoryFormat>(i));
   bind_limits(m);
   m.def("get_default_dtype", [] { return nb::steal(wrap(default_dtype())); });
   m.def("set_default_dtype", [](nb::object dtype) {

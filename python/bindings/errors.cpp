@@ -15,7 +15,8 @@ PyObject* g_guard_on_data;
 PyObject* g_constraint_violation;
 PyObject* g_user_error;
 
-template <class E> bool raise_as(const Error& error, PyObject* type) {
+template <class E>
+bool raise_as(const Error& error, PyObject* type) {
   if (!dynamic_cast<const E*>(&error)) return false;
   PyErr_SetString(type, error.what());
   return true;
@@ -25,9 +26,11 @@ void raise_error(const Error& e) {
   raise_as<IndexError>(e, PyExc_IndexError) || raise_as<ValueError>(e, PyExc_ValueError) ||
       raise_as<TypeError>(e, PyExc_TypeError) || raise_as<KeyError>(e, PyExc_KeyError) ||
       raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<AssertionError>(e, PyExc_AssertionError) ||
-      raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) || raise_as<NotImplementedError>(e, PyExc_NotImplementedError) ||
-      raise_as<OutOfMemoryError>(e, g_out_of_memory) || raise_as<DataDependentOutputException>(e, g_data_dependent) ||
-      raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) || raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
+      raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
+      raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OutOfMemoryError>(e, g_out_of_memory) ||
+      raise_as<DataDependentOutputException>(e, g_data_dependent) ||
+      raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) ||
+      raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
       raise_as<GuardOnDataDependentSymNode>(e, g_guard_on_data) ||
       raise_as<ConstraintViolationError>(e, g_constraint_violation) || raise_as<UserError>(e, g_user_error) ||
       (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
@@ -64,14 +67,19 @@ void bind_errors(nb::module_& m) {
   PyObject* module = m.ptr();
   nb::object memory_bases = owned(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
   g_out_of_memory = add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
-  g_data_dependent = add_exception(module, "umbra._subclasses.fake_tensor.DataDependentOutputException", PyExc_RuntimeError);
-  g_dynamic_shape = add_exception(module, "umbra._subclasses.fake_tensor.DynamicOutputShapeException", PyExc_RuntimeError);
-  g_unsupported = add_exception(module, "umbra._subclasses.fake_tensor.UnsupportedOperatorException", PyExc_RuntimeError);
+  g_data_dependent =
+      add_exception(module, "umbra._subclasses.fake_tensor.DataDependentOutputException", PyExc_RuntimeError);
+  g_dynamic_shape =
+      add_exception(module, "umbra._subclasses.fake_tensor.DynamicOutputShapeException", PyExc_RuntimeError);
+  g_unsupported =
+      add_exception(module, "umbra._subclasses.fake_tensor.UnsupportedOperatorException", PyExc_RuntimeError);
   g_guard_on_data =
       add_exception(module, "umbra.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode", PyExc_RuntimeError);
   g_constraint_violation =
       add_exception(module, "umbra.fx.experimental.symbolic_shapes.ConstraintViolationError", PyExc_RuntimeError);
-  g_user_error = add_exception(module, "umbra._dynamo.exc.UserError", PyExc_RuntimeError);
+  PyObject* dynamo = add_exception(module, "umbra._dynamo.exc.TorchDynamoException", PyExc_RuntimeError);
+  g_user_error = add_exception(module, "umbra._dynamo.exc.UserError",
+                               add_exception(module, "umbra._dynamo.exc.Unsupported", dynamo));
   nb::register_exception_translator([](const std::exception_ptr& pointer, void*) {
     try {
       std::rethrow_exception(pointer);

@@ -44,7 +44,8 @@ void load(Overloads& o) {
   for (const Operator* op : ops) {
     if (o.reading != Reading::Operator && is_hidden(*op)) continue;
     const auto& arguments = op->schema().arguments;
-    if (o.reading == Reading::Method && (op->has_out() || arguments.empty() || !arguments[0].type.is_tensor())) continue;
+    if (o.reading == Reading::Method && (op->has_out() || arguments.empty() || !arguments[0].type.is_tensor()))
+      continue;
     bool is_out = o.reading != Reading::Operator && op->has_out();
     (is_out ? o.out : o.plain).push_back(&Matcher::of(*op));
   }
@@ -177,8 +178,8 @@ PyObject* reduce(PyObject* self, PyObject*) {
 }
 
 PyGetSetDef g_properties[] = {
-    {"__name__", get_name, nullptr, nullptr, nullptr},       {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
-    {"__doc__", get_doc, nullptr, nullptr, nullptr},         {"__module__", get_module, nullptr, nullptr, nullptr},
+    {"__name__", get_name, nullptr, nullptr, nullptr}, {"__qualname__", get_qualname, nullptr, nullptr, nullptr},
+    {"__doc__", get_doc, nullptr, nullptr, nullptr},   {"__module__", get_module, nullptr, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef g_methods[] = {
@@ -200,7 +201,8 @@ PyTypeObject* make_type(nb::module_& m, const char* name, unsigned long flags, d
                          {get ? Py_tp_descr_get : 0, reinterpret_cast<void*>(get)},
                          {0, nullptr}};
   PyType_Spec spec = {name, sizeof(PyFunction), 0,
-                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_DISALLOW_INSTANTIATION | flags),
+                      static_cast<unsigned>(Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL |
+                                            Py_TPFLAGS_DISALLOW_INSTANTIATION | flags),
                       slots};
   return add_type(m.ptr(), spec);
 }
@@ -212,7 +214,8 @@ PyObject* make_function(const std::string& operator_name, Reading reading) {
   auto* self = PyObject_New(PyFunction, type);
   if (!self) throw nb::python_error();
   self->vectorcall = vectorcall;
-  self->overloads = new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, nullptr};
+  self->overloads =
+      new Overloads{operator_name, operator_name.substr(operator_name.find("::") + 2), reading, {}, {}, 0, nullptr};
   self->overloads->self = reinterpret_cast<PyObject*>(self);
   return reinterpret_cast<PyObject*>(self);
 }

@@ -5,10 +5,10 @@
 
 namespace umbra::python {
 
-/// A callable over all overloads of an operator's name. `umbra.add`, `Tensor.add` and `ops.aten.add` are each one of these.
+/// A callable over all overloads of an operator's name. `umbra.add`, `Tensor.add` and `ops.aten.add` are each one of
+/// these.
 struct PyFunction {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   struct Overloads* overloads;
 };
 

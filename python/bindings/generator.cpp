@@ -52,7 +52,8 @@ Tensor to_bytes(const std::string& text) {
   return out;
 }
 std::string from_bytes(const Tensor& state) {
-  check<TypeError>(state.defined() && state.dtype() == DType::UInt8 && state.is_contiguous(), "RNG state must be a torch.ByteTensor");
+  check<TypeError>(state.defined() && state.dtype() == DType::UInt8 && state.is_contiguous(),
+                   "RNG state must be a torch.ByteTensor");
   return {state.data<char>(), static_cast<size_t>(state.numel())};
 }
 
@@ -81,8 +82,9 @@ PyObject* wrap_generator(GeneratorPointer generator) {
 
 void bind_generator(nb::module_& m) {
   nb::class_<GeneratorObject>(m, "Generator")
-      .def("__init__", [](GeneratorObject* self, nb::handle) { new (self) GeneratorObject{make_counted<Generator>()}; },
-           nb::arg("device") = "cpu")
+      .def(
+          "__init__", [](GeneratorObject* self, nb::handle) { new (self) GeneratorObject{make_counted<Generator>()}; },
+          nb::arg("device") = "cpu")
       .def("manual_seed",
            [](nb::object self, nb::handle seed) {
              nb::cast<GeneratorObject&>(self).pointer->set_seed(seed_of(seed));

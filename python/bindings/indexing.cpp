@@ -32,8 +32,9 @@ struct Prepared {
 };
 
 [[noreturn]] void fail_kind(PyObject* object) {
-  fail<IndexError>("only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
-                   short_type_name(Py_TYPE(object)), ")");
+  fail<IndexError>(
+      "only integers, slices (`:`), ellipsis (`...`), None and long or byte Variables are valid indices (got ",
+      short_type_name(Py_TYPE(object)), ")");
 }
 
 SymInt slice_bound(PyObject* object, SymInt none) {
@@ -60,7 +61,8 @@ Slice read_slice(PyObject* object) {
 }
 
 Tensor select(const Tensor& t, int64_t dim, SymInt index, int64_t shown_dim) {
-  check<IndexError>(t.dim() > 0, "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
+  check<IndexError>(t.dim() > 0,
+                    "invalid index of a 0-dim tensor. Use `tensor.item()` in Python or `tensor.item<T>()` in C++ to "
                     "convert a 0-dim tensor to a number");
   SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
   if (!size.is_symbolic() && !index.is_symbolic()) {
@@ -109,7 +111,9 @@ int64_t dimensions_of(PyObject* item) {
 /// Applies the items of an index one after the other.
 class Applier {
  public:
-  Applier(const Tensor& self, bool skip_whole_slices) : self_(self), skip_whole_(skip_whole_slices) { out_.result = self; }
+  Applier(const Tensor& self, bool skip_whole_slices) : self_(self), skip_whole_(skip_whole_slices) {
+    out_.result = self;
+  }
 
   Prepared apply(PyObject* const* items, size_t count) {
     int64_t specified = 0;
@@ -170,7 +174,9 @@ class Applier {
   bool skip_whole_;
 };
 
-Value index_list(const std::vector<Tensor>& indices) { return Value(std::vector<Value>(indices.begin(), indices.end())); }
+Value index_list(const std::vector<Tensor>& indices) {
+  return Value(std::vector<Value>(indices.begin(), indices.end()));
+}
 
 /// The items of an index: those of a tuple, or the one that is given.
 struct Items {
@@ -223,7 +229,8 @@ Assigned read_assigned(const Tensor& self, PyObject* value) {
   Scalar number;
   if (read_scalar(value, number)) return {{}, number.kind() == Scalar::Kind::Bool ? Scalar(number.to_int()) : number};
   if (is_numpy_array(value)) return {tensor_from_data(value), std::nullopt};
-  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()), "Tensor");
+  fail<TypeError>("can't assign a ", short_type_name(Py_TYPE(value)), " to a torch.", kernel_name(self.dtype()),
+                  "Tensor");
 }
 
 bool has_operator(const char* name) { return find_operator(name) != nullptr; }
@@ -235,7 +242,8 @@ void assign_indexed(const Prepared& prepared, const Assigned& value) {
     if (prepared.indices[i].defined()) ++used, dim = i;
   if (value.number && used == 1) {
     const Tensor& index = prepared.indices[dim];
-    if (index.dtype() == DType::Bool && index.sym_sizes() == target.sym_sizes() && has_operator("aten::masked_fill_.Scalar"))
+    if (index.dtype() == DType::Bool && index.sym_sizes() == target.sym_sizes() &&
+        has_operator("aten::masked_fill_.Scalar"))
       return void(call<"aten::masked_fill_.Scalar">(target, index, *value.number));
     if (index.dtype() == DType::Int64 && index.dim() == 1 && has_operator("aten::index_fill_.int_Scalar"))
       return void(call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, *value.number));
@@ -248,8 +256,10 @@ void assign_indexed(const Prepared& prepared, const Assigned& value) {
 void set(const Tensor& self, PyObject* index, PyObject* object) {
   Assigned value = read_assigned(self, object);
   auto store = [&](const Tensor& to) {
-    if (value.number) call<"aten::fill_.Scalar">(to, *value.number);
-    else copy_to(to, value.tensor);
+    if (value.number)
+      call<"aten::fill_.Scalar">(to, *value.number);
+    else
+      copy_to(to, value.tensor);
   };
   if (index == Py_False) return;
   if (index == Py_True) return store(call<"aten::unsqueeze">(self, int64_t{0}));
@@ -297,7 +307,8 @@ int contains(PyObject* self, PyObject* element) {
   return guarded_int([&]() -> int {
     Scalar number;
     if (!is_tensor(element) && !read_scalar(element, number))
-      fail("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ", repr_of(reinterpret_cast<PyObject*>(Py_TYPE(element))), ".");
+      fail("Tensor.__contains__ only supports Tensor or scalar, but you passed in a ",
+           repr_of(reinterpret_cast<PyObject*>(Py_TYPE(element))), ".");
     nb::object equal = owned(PyObject_RichCompare(self, element, Py_EQ));
     return call_value<"aten::item">(call<"aten::any">(tensor_of(equal.ptr()))).to_bool();
   });

@@ -13,9 +13,10 @@ namespace {
 DType dtype_of_format(const char* format, Py_ssize_t item) {
   std::string_view f = format ? format : "B";
   if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
-  check<TypeError>(f.empty() || (f[0] != '>' && f[0] != '!'),
-                   "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
-                   "currently not supported.");
+  check<TypeError>(
+      f.empty() || (f[0] != '>' && f[0] != '!'),
+      "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
+      "currently not supported.");
   if (f == "?") return DType::Bool;
   if (f == "e") return DType::Float16;
   if (f == "f") return DType::Float32;
@@ -25,9 +26,12 @@ DType dtype_of_format(const char* format, Py_ssize_t item) {
   bool is_signed = f.size() == 1 && std::string_view("bhilq").find(f[0]) != std::string_view::npos;
   bool is_unsigned = f.size() == 1 && std::string_view("BHILQc").find(f[0]) != std::string_view::npos;
   if (is_signed) return item == 1 ? DType::Int8 : item == 2 ? DType::Int16 : item == 4 ? DType::Int32 : DType::Int64;
-  if (is_unsigned) return item == 1 ? DType::UInt8 : item == 2 ? DType::UInt16 : item == 4 ? DType::UInt32 : DType::UInt64;
-  fail<TypeError>("can't convert an array of format '", std::string(f), "'. The only supported types are: float64, float32, "
-                  "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
+  if (is_unsigned)
+    return item == 1 ? DType::UInt8 : item == 2 ? DType::UInt16 : item == 4 ? DType::UInt32 : DType::UInt64;
+  fail<TypeError>(
+      "can't convert an array of format '", std::string(f),
+      "'. The only supported types are: float64, float32, "
+      "float16, complex64, complex128, int64, int32, int16, int8, uint64, uint32, uint16, uint8, and bool.");
 }
 
 /// A buffer of Python's, held until the memory is no longer used; let go under the interpreter lock.
@@ -62,14 +66,18 @@ const char* numpy_name(DType t) {
 Tensor frombuffer(nb::handle object, DType dtype, int64_t count, int64_t offset) {
   auto held = hold(object.ptr());
   int64_t item = item_size(dtype), length = held->view.len;
-  check<ValueError>(length > 0 && count != 0, "both buffer length (", length, ") and count (", count, ") must not be 0");
-  check<ValueError>(offset >= 0 && offset < length, "offset (", offset, " bytes) must be non-negative and no greater than "
-                    "buffer length (", length, " bytes) minus 1");
-  check<ValueError>(count > 0 || (length - offset) % item == 0, "buffer length (", length - offset, " bytes) after offset (",
-                    offset, " bytes) must be a multiple of element size (", item, ")");
+  check<ValueError>(length > 0 && count != 0, "both buffer length (", length, ") and count (", count,
+                    ") must not be 0");
+  check<ValueError>(offset >= 0 && offset < length, "offset (", offset,
+                    " bytes) must be non-negative and no greater than "
+                    "buffer length (",
+                    length, " bytes) minus 1");
+  check<ValueError>(count > 0 || (length - offset) % item == 0, "buffer length (", length - offset,
+                    " bytes) after offset (", offset, " bytes) must be a multiple of element size (", item, ")");
   int64_t elements = count < 0 ? (length - offset) / item : count;
-  check<ValueError>(offset + elements * item <= length, "requested buffer length (", elements, " * ", item, " bytes) after offset (",
-                    offset, " bytes) must not be greater than actual buffer length (", length, " bytes)");
+  check<ValueError>(offset + elements * item <= length, "requested buffer length (", elements, " * ", item,
+                    " bytes) after offset (", offset, " bytes) must not be greater than actual buffer length (", length,
+                    " bytes)");
   return from_memory(static_cast<char*>(held->view.buf) + offset, {elements}, {int64_t{1}}, dtype, [held] {});
 }
 
@@ -81,10 +89,12 @@ Tensor tensor_from_buffer(PyObject* object) {
   DType dtype = dtype_of_format(view.format, view.itemsize);
   std::vector<int64_t> sizes(view.shape, view.shape + view.ndim), strides;
   for (int i = 0; i < view.ndim; ++i) {
-    check<ValueError>(view.strides[i] >= 0, "At least one of the strides is negative: tensors with negative strides are not "
+    check<ValueError>(view.strides[i] >= 0,
+                      "At least one of the strides is negative: tensors with negative strides are not "
                       "currently supported. (You can probably work around this by making a copy of your array with "
                       "array.copy().)");
-    check<ValueError>(view.strides[i] % view.itemsize == 0, "given numpy array strides not a multiple of the element byte size. "
+    check<ValueError>(view.strides[i] % view.itemsize == 0,
+                      "given numpy array strides not a multiple of the element byte size. "
                       "Copy the numpy array to reallocate the memory.");
     strides.push_back(view.strides[i] / view.itemsize);
   }
@@ -93,11 +103,14 @@ Tensor tensor_from_buffer(PyObject* object) {
 
 PyObject* to_numpy(const Tensor& t) {
   check(!t.is_fake(), ".numpy() is not supported for tensor subclasses.");
-  check<TypeError>(t.device().type == DeviceType::CPU, "can't convert ", t.device(), " device type tensor to numpy. Use "
+  check<TypeError>(t.device().type == DeviceType::CPU, "can't convert ", t.device(),
+                   " device type tensor to numpy. Use "
                    "Tensor.cpu() to copy the tensor to host memory first.");
   check(!t.requires_grad(), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
-  check(!t.is_conj(), "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.");
-  check(!t.is_neg(), "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.");
+  check(!t.is_conj(),
+        "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.");
+  check(!t.is_neg(),
+        "Can't call numpy() on Tensor that has negative bit set. Use tensor.resolve_neg().numpy() instead.");
   int64_t item = t.item_size();
   nb::list strides;
   for (int64_t s : t.strides()) strides.append(s * item);
@@ -106,7 +119,8 @@ PyObject* to_numpy(const Tensor& t) {
   nb::object shape = owned(wrap_tuple(t.sym_sizes()));
   if (t.numel() == 0) return ndarray(shape, dtype).release().ptr();
   return ndarray(shape, dtype, nb::steal(storage_buffer(t.storage())), t.storage_offset() * item, nb::tuple(strides))
-      .release().ptr();
+      .release()
+      .ptr();
 }
 
 void bind_interop(nb::module_& m) {

@@ -1,5 +1,7 @@
 // Operators that users define in Python, and the kernels that they give them.
 
+#include "umbra/dispatch/library.h"
+
 #include <unordered_map>
 
 #include "autograd.h"
@@ -7,7 +9,6 @@
 #include "misc.h"
 #include "operators.h"
 #include "umbra/dispatch/dispatcher.h"
-#include "umbra/dispatch/library.h"
 
 namespace umbra::python {
 
@@ -56,11 +57,12 @@ struct BelowAutograd {
 }  // namespace
 
 void bind_library(nb::module_& m) {
-  m.def("_define_operator", [](const std::string& space, const std::string& schema, const std::vector<std::string>& tags) {
-    Operator& op = Library(space).define(schema);
-    op.mutable_definition().tags = tags;
-    return nb::steal(wrap(op));
-  });
+  m.def("_define_operator",
+        [](const std::string& space, const std::string& schema, const std::vector<std::string>& tags) {
+          Operator& op = Library(space).define(schema);
+          op.mutable_definition().tags = tags;
+          return nb::steal(wrap(op));
+        });
   m.def("_implement", [](const std::string& name, nb::handle function) {
     Operator& op = find(name);
     Library(op.schema().space).implement_generic(op.name(), generic(op, function));
@@ -81,7 +83,8 @@ void bind_library(nb::module_& m) {
   m.def("_has_implementation", [](const std::string& name, const std::string& kind) {
     const Definition& d = find(name).definition();
     if (kind == "fake") return static_cast<bool>(d.fake) || static_cast<bool>(d.meta) || static_cast<bool>(d.composite);
-    return static_cast<bool>(d.real) || static_cast<bool>(d.cpu) || static_cast<bool>(d.composite) || static_cast<bool>(d.view);
+    return static_cast<bool>(d.real) || static_cast<bool>(d.cpu) || static_cast<bool>(d.composite) ||
+           static_cast<bool>(d.view);
   });
   nb::class_<BelowAutograd>(m, "_BelowAutograd")
       .def(nb::init<>())

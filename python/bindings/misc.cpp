@@ -1,6 +1,5 @@
 #include "misc.h"
 
-
 #include <cmath>
 #include <numbers>
 #include <set>
@@ -22,8 +21,8 @@ std::vector<std::string> function_names() {
   return {names.begin(), names.end()};
 }
 
-void set_print_options(std::optional<int> precision, std::optional<int64_t> threshold, std::optional<int64_t> edge_items,
-                       std::optional<int64_t> line_width, nb::object sci_mode) {
+void set_print_options(std::optional<int> precision, std::optional<int64_t> threshold,
+                       std::optional<int64_t> edge_items, std::optional<int64_t> line_width, nb::object sci_mode) {
   PrintOptions& options = print_options();
   if (precision) options.precision = *precision;
   if (threshold) options.threshold = *threshold;

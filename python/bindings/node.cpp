@@ -1,10 +1,9 @@
 // grad_fn objects: nodes of the backward graph, each of a class with the node's name.
-#include "autograd.h"
-
 #include <structmember.h>
 
 #include <unordered_map>
 
+#include "autograd.h"
 #include "autograd/accumulate.h"
 #include "tensor_type.h"
 
@@ -16,8 +15,7 @@ using autograd::Gradients;
 using autograd::Node;
 
 struct PyNode {
-  PyObject_HEAD
-  Node* node;
+  PyObject_HEAD Node* node;
   PyObject* weak_references;
   PyObject* attributes;
 };
@@ -48,12 +46,16 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   return PyBool_FromLong((cast(a)->node == cast(b)->node) == (op == Py_EQ));
 }
 Py_hash_t hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(cast(self)->node) >> 4); }
-PyObject* repr(PyObject* self) { return PyUnicode_FromFormat("<%s object at %p>", node(self).name().c_str(), cast(self)->node); }
+PyObject* repr(PyObject* self) {
+  return PyUnicode_FromFormat("<%s object at %p>", node(self).name().c_str(), cast(self)->node);
+}
 
 PyObject* name(PyObject* self, PyObject*) {
   return guarded([&] { return make_text(node(self).name()).release().ptr(); });
 }
-PyObject* sequence_number(PyObject* self, PyObject*) { return PyLong_FromUnsignedLongLong(node(self).sequence_number()); }
+PyObject* sequence_number(PyObject* self, PyObject*) {
+  return PyLong_FromUnsignedLongLong(node(self).sequence_number());
+}
 
 PyObject* next_functions(PyObject* self, void*) {
   return guarded([&] {
@@ -61,7 +63,8 @@ PyObject* next_functions(PyObject* self, void*) {
     nb::object out = owned(PyTuple_New(static_cast<Py_ssize_t>(edges.size())));
     for (size_t i = 0; i < edges.size(); ++i) {
       nb::object next = nb::steal(wrap_node(edges[i].node));
-      PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i), checked(Py_BuildValue("(OI)", next.ptr(), edges[i].input)));
+      PyTuple_SET_ITEM(out.ptr(), static_cast<Py_ssize_t>(i),
+                       checked(Py_BuildValue("(OI)", next.ptr(), edges[i].input)));
     }
     return out.release().ptr();
   });
@@ -77,7 +80,8 @@ PyObject* metadata(PyObject* self, void*) {
   return guarded([&] {
     nb::object attributes = owned(PyObject_GenericGetDict(self, nullptr));
     nb::object name = make_text("_metadata");
-    if (PyDict_Contains(attributes.ptr(), name.ptr()) != 1) checked(PyDict_SetItem(attributes.ptr(), name.ptr(), owned(PyDict_New()).ptr()));
+    if (PyDict_Contains(attributes.ptr(), name.ptr()) != 1)
+      checked(PyDict_SetItem(attributes.ptr(), name.ptr(), owned(PyDict_New()).ptr()));
     return Py_NewRef(PyDict_GetItem(attributes.ptr(), name.ptr()));
   });
 }
@@ -94,7 +98,8 @@ Gradients gradients_of(nb::handle result) {
   Gradients out;
   if (result.is_none()) return out;
   if (is_tensor(result.ptr())) return {tensor_of(result.ptr())};
-  for (nb::handle item : nb::borrow<nb::sequence>(result)) out.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "hook"));
+  for (nb::handle item : nb::borrow<nb::sequence>(result))
+    out.push_back(item.is_none() ? Tensor() : expect_tensor(item.ptr(), "hook"));
   return out;
 }
 
@@ -109,10 +114,11 @@ struct NodeHook {
 
 PyObject* register_hook(PyObject* self, PyObject* function) {
   return guarded([&] {
-    autograd::HookId id = node(self).add_post_hook([f = Callable(function)](const Gradients& given, const Gradients& incoming) {
-      nb::gil_scoped_acquire lock;
-      return gradients_of(nb::handle(f.get())(tuple_of(given), tuple_of(incoming)));
-    });
+    autograd::HookId id =
+        node(self).add_post_hook([f = Callable(function)](const Gradients& given, const Gradients& incoming) {
+          nb::gil_scoped_acquire lock;
+          return gradients_of(nb::handle(f.get())(tuple_of(given), tuple_of(incoming)));
+        });
     return nb::cast(NodeHook{WeakPtr<Node>(IntrusivePtr<Node>(&node(self))), id}).release().ptr();
   });
 }
@@ -152,7 +158,8 @@ PyTypeObject* class_of(const std::string& name) {
   PyTypeObject*& type = classes[name];
   if (type) return type;
   auto* kept = new std::string("umbra.autograd.graph." + name);  // the type refers to it
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)}, {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {0, nullptr}};
   PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
   nb::object bases = owned(PyTuple_Pack(1, g_base_type));
@@ -179,13 +186,18 @@ IntrusivePtr<Node> node_of_object(PyObject* object) {
 }
 
 void bind_nodes(nb::module_& m) {
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)}, {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                         {Py_tp_repr, reinterpret_cast<void*>(repr)},          {Py_tp_hash, reinterpret_cast<void*>(hash)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)}, {Py_tp_getset, g_properties},
-                         {Py_tp_methods, g_methods},                           {Py_tp_members, g_members},
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                         {Py_tp_repr, reinterpret_cast<void*>(repr)},
+                         {Py_tp_hash, reinterpret_cast<void*>(hash)},
+                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+                         {Py_tp_getset, g_properties},
+                         {Py_tp_methods, g_methods},
+                         {Py_tp_members, g_members},
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.autograd.graph.Node", sizeof(PyNode), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
+                      slots};
   g_base_type = add_type(m.ptr(), spec);
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove);
 }

@@ -2,7 +2,6 @@
 
 #include <structmember.h>
 
-
 #include <unordered_map>
 
 #include "signatures.h"
@@ -12,8 +11,7 @@ namespace umbra::python {
 namespace {
 
 struct PyOperator {
-  PyObject_HEAD
-  vectorcallfunc vectorcall;
+  PyObject_HEAD vectorcallfunc vectorcall;
   const Operator* op;
   PyObject* weak_references;
   PyObject* attributes;
@@ -36,21 +34,24 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
   });
 }
 
-std::string overload_name(const Operator& op) { return op.schema().overload.empty() ? "default" : op.schema().overload; }
+std::string overload_name(const Operator& op) {
+  return op.schema().overload.empty() ? "default" : op.schema().overload;
+}
 
 // ---- attributes ----
 
-template <class F> PyObject* text_property(PyObject* self, F&& text) {
+template <class F>
+PyObject* text_property(PyObject* self, F&& text) {
   return guarded([&] { return make_text(text(*cast(self)->op)).release().ptr(); });
 }
 PyObject* repr(PyObject* self) {
-  return text_property(self, [](const Operator& op) {
-    return op.schema().space + "." + op.schema().name + "." + overload_name(op);
-  });
+  return text_property(
+      self, [](const Operator& op) { return op.schema().space + "." + op.schema().name + "." + overload_name(op); });
 }
 PyObject* detailed_repr(PyObject* self) {
   return text_property(self, [](const Operator& op) {
-    return "<OpOverload(op='" + op.schema().space + "." + op.schema().name + "', overload='" + overload_name(op) + "')>";
+    return "<OpOverload(op='" + op.schema().space + "." + op.schema().name + "', overload='" + overload_name(op) +
+           "')>";
   });
 }
 PyObject* get_overload_name(PyObject* self, void*) { return text_property(self, overload_name); }
@@ -64,9 +65,8 @@ PyObject* get_name(PyObject* self, void*) {
   return text_property(self, [](const Operator& op) { return op.schema().name + "." + overload_name(op); });
 }
 PyObject* get_qualname(PyObject* self, void*) {
-  return text_property(self, [](const Operator& op) {
-    return op.schema().space + "::" + op.schema().name + "." + overload_name(op);
-  });
+  return text_property(
+      self, [](const Operator& op) { return op.schema().space + "::" + op.schema().name + "." + overload_name(op); });
 }
 PyObject* get_module(PyObject* self, void*) {
   return text_property(self, [](const Operator& op) { return "torch._ops." + op.schema().space; });
@@ -158,9 +158,9 @@ void bind_operators(nb::module_& m) {
                          {Py_tp_methods, g_methods},
                          {Py_tp_members, g_members},
                          {0, nullptr}};
-  PyType_Spec spec = {"umbra._ops.OpOverload", sizeof(PyOperator), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
+  PyType_Spec spec = {
+      "umbra._ops.OpOverload", sizeof(PyOperator), 0,
+      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_VECTORCALL | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_type = add_type(m.ptr(), spec);
   m.def("_get_overload", [](const std::string& name) { return nb::steal(wrap(get_operator(name))); });
   m.def("_find_overload", [](const std::string& name) {

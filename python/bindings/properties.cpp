@@ -15,7 +15,8 @@ namespace umbra::python {
 
 namespace {
 
-template <class F> PyObject* property(PyObject* self, F&& body) {
+template <class F>
+PyObject* property(PyObject* self, F&& body) {
   return guarded([&] { return body(tensor_of(self)); });
 }
 
@@ -46,7 +47,8 @@ PyObject* get_names(PyObject* self, void*) {
     return names;
   });
 }
-template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
+template <DeviceType kType>
+PyObject* is_on(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self).device().type == kType);
 }
 PyObject* always_false(PyObject*, void*) { return Py_NewRef(Py_False); }
@@ -61,7 +63,9 @@ PyObject* get_imag(PyObject* self, void*) {
     return wrap(call<"aten::imag">(t));
   });
 }
-Tensor adjoint(const Tensor& t, Tensor transposed) { return t.is_complex() ? call<"aten::conj">(transposed) : transposed; }
+Tensor adjoint(const Tensor& t, Tensor transposed) {
+  return t.is_complex() ? call<"aten::conj">(transposed) : transposed;
+}
 PyObject* get_T(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(call<"aten::numpy_T">(t)); });
 }
@@ -70,7 +74,8 @@ PyObject* get_mT(PyObject* self, void*) {
 }
 PyObject* get_H(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
-    check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(), "-D tensor.");
+    check(t.dim() == 0 || t.dim() == 2, "tensor.H is only supported on matrices (2-D tensors). Got ", t.dim(),
+          "-D tensor.");
     return wrap(adjoint(t, t.dim() == 0 ? t : call<"aten::transpose.int">(t, int64_t{0}, int64_t{1})));
   });
 }
@@ -84,7 +89,8 @@ PyGetSetDef get(const char* name, getter function) { return {name, function, nul
 
 /// size(), size(dim), size(dim=1): a whole list, or one of its entries.
 template <class All, class One>
-PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywords, const char* name, All&& all, One&& one) {
+PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywords, const char* name, All&& all,
+                        One&& one) {
   Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
   if (given == 0 || args[0] == Py_None) return all();
   SymInt dim;
@@ -95,14 +101,16 @@ PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywo
 }
 PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
-    return list_or_entry(args, count, keywords, "size", [&] { return wrap_size(t.sym_sizes()); },
-                         [&](int64_t d) { return t.sym_size(d); });
+    return list_or_entry(
+        args, count, keywords, "size", [&] { return wrap_size(t.sym_sizes()); },
+        [&](int64_t d) { return t.sym_size(d); });
   });
 }
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
-    return list_or_entry(args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
-                         [&](int64_t d) { return t.sym_stride(d); });
+    return list_or_entry(
+        args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
+        [&](int64_t d) { return t.sym_stride(d); });
   });
 }
 PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
@@ -116,8 +124,10 @@ PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(t
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     if (t.storage() && !t.storage()->has_data() && t.is_meta()) return PyLong_FromLong(0);
-    check(t.storage() && t.storage()->has_data(), "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
-          "using torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. To fix this, please wrap "
+    check(t.storage() && t.storage()->has_data(),
+          "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
+          "using torch.compile/export/fx, it is likely that we are erroneously tracing into a custom kernel. To fix "
+          "this, please wrap "
           "the custom kernel into an opaque custom op.");
     return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
   });
@@ -127,14 +137,17 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
     Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
     MemoryFormat format = MemoryFormat::Contiguous;
     if (given > 0) {
-      check<TypeError>(Py_TYPE(args[0]) == g_memory_format_type, "is_contiguous(): argument 'memory_format' must be "
-                       "torch.memory_format, not ", short_type_name(Py_TYPE(args[0])));
+      check<TypeError>(Py_TYPE(args[0]) == g_memory_format_type,
+                       "is_contiguous(): argument 'memory_format' must be "
+                       "torch.memory_format, not ",
+                       short_type_name(Py_TYPE(args[0])));
       format = static_cast<MemoryFormat>(constant_of(args[0]));
     }
     return PyBool_FromLong(t.is_contiguous(format));
   });
 }
-template <class F> PyObject* flag(PyObject* self, F&& body) {
+template <class F>
+PyObject* flag(PyObject* self, F&& body) {
   return property(self, [&](const Tensor& t) { return PyBool_FromLong(body(t)); });
 }
 PyObject* is_floating_point(PyObject* self, PyObject*) {
@@ -188,21 +201,43 @@ PyObject* repr(PyObject* self) {
   });
 }
 
-template <class F> PyMethodDef plain(const char* name, F* function) { return {name, function, METH_NOARGS, nullptr}; }
-template <class F> PyMethodDef fast(const char* name, F* function) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS, nullptr};
+template <class F>
+PyMethodDef plain(const char* name, F* function) {
+  return {name, function, METH_NOARGS, nullptr};
+}
+template <class F>
+PyMethodDef fast(const char* name, F* function) {
+  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
+          nullptr};
 }
 
 std::vector<PyMethodDef> own_methods() {
   std::vector<PyMethodDef> methods = {
-      fast("size", size), fast("stride", stride), plain("dim", dim), plain("ndimension", dim), plain("numel", numel),
-      plain("nelement", numel), plain("storage_offset", storage_offset), plain("element_size", element_size),
-      plain("data_ptr", data_ptr), fast("is_contiguous", is_contiguous), plain("is_floating_point", is_floating_point),
-      plain("is_complex", is_complex_tensor), plain("is_conj", is_conj), plain("is_neg", is_neg),
-      plain("is_inference", is_inference), plain("_is_view", is_view), plain("is_non_overlapping_and_dense", is_dense),
-      plain("get_device", get_device_index), plain("is_pinned", no), plain("is_shared", no), plain("_is_zerotensor", no),
-      plain("item", item), plain("tolist", tolist),
-      {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy)), METH_VARARGS | METH_KEYWORDS, nullptr},
+      fast("size", size),
+      fast("stride", stride),
+      plain("dim", dim),
+      plain("ndimension", dim),
+      plain("numel", numel),
+      plain("nelement", numel),
+      plain("storage_offset", storage_offset),
+      plain("element_size", element_size),
+      plain("data_ptr", data_ptr),
+      fast("is_contiguous", is_contiguous),
+      plain("is_floating_point", is_floating_point),
+      plain("is_complex", is_complex_tensor),
+      plain("is_conj", is_conj),
+      plain("is_neg", is_neg),
+      plain("is_inference", is_inference),
+      plain("_is_view", is_view),
+      plain("is_non_overlapping_and_dense", is_dense),
+      plain("get_device", get_device_index),
+      plain("is_pinned", no),
+      plain("is_shared", no),
+      plain("_is_zerotensor", no),
+      plain("item", item),
+      plain("tolist", tolist),
+      {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy)), METH_VARARGS | METH_KEYWORDS,
+       nullptr},
   };
   add_conversion_methods(methods);
   methods.push_back({nullptr, nullptr, 0, nullptr});
@@ -211,16 +246,35 @@ std::vector<PyMethodDef> own_methods() {
 
 std::vector<PyGetSetDef> own_properties() {
   std::vector<PyGetSetDef> properties = {
-          get("dtype", get_dtype), get("device", get_device), get("layout", get_layout), get("shape", get_shape),
-          get("ndim", get_ndim), get("itemsize", get_item_size), get("nbytes", get_nbytes), get("_version", get_version),
-          get("_cdata", get_cdata), get("_base", get_base), get("names", get_names), get("real", get_real),
-          get("imag", get_imag), get("T", get_T), get("mT", get_mT), get("H", get_H), get("mH", get_mH),
-          get("is_cpu", is_on<DeviceType::CPU>), get("is_cuda", is_on<DeviceType::CUDA>),
-          get("is_meta", is_on<DeviceType::Meta>), get("is_mps", is_on<DeviceType::MPS>),
-          get("is_xpu", is_on<DeviceType::XPU>), get("is_sparse", always_false), get("is_sparse_csr", always_false),
-          get("is_mkldnn", always_false), get("is_quantized", always_false), get("is_nested", always_false),
-          get("name", always_none),
-          {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}};
+      get("dtype", get_dtype),
+      get("device", get_device),
+      get("layout", get_layout),
+      get("shape", get_shape),
+      get("ndim", get_ndim),
+      get("itemsize", get_item_size),
+      get("nbytes", get_nbytes),
+      get("_version", get_version),
+      get("_cdata", get_cdata),
+      get("_base", get_base),
+      get("names", get_names),
+      get("real", get_real),
+      get("imag", get_imag),
+      get("T", get_T),
+      get("mT", get_mT),
+      get("H", get_H),
+      get("mH", get_mH),
+      get("is_cpu", is_on<DeviceType::CPU>),
+      get("is_cuda", is_on<DeviceType::CUDA>),
+      get("is_meta", is_on<DeviceType::Meta>),
+      get("is_mps", is_on<DeviceType::MPS>),
+      get("is_xpu", is_on<DeviceType::XPU>),
+      get("is_sparse", always_false),
+      get("is_sparse_csr", always_false),
+      get("is_mkldnn", always_false),
+      get("is_quantized", always_false),
+      get("is_nested", always_false),
+      get("name", always_none),
+      {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}};
   add_autograd_properties(properties);
   properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
   return properties;

@@ -1,4 +1,5 @@
-// What every binding file needs of CPython: owned references, the interpreter lock, and the way from C++ exceptions to Python's.
+// What every binding file needs of CPython: owned references, the interpreter lock, and the way from C++ exceptions to
+// Python's.
 #pragma once
 
 #include <nanobind/nanobind.h>
@@ -20,7 +21,8 @@ namespace nb = nanobind;
 void raise_current();
 
 /// Runs the body of a C function for Python: what it throws becomes a Python exception.
-template <class F> PyObject* guarded(F&& body) noexcept {
+template <class F>
+PyObject* guarded(F&& body) noexcept {
   try {
     return body();
   } catch (...) {
@@ -28,7 +30,8 @@ template <class F> PyObject* guarded(F&& body) noexcept {
     return nullptr;
   }
 }
-template <class F> int guarded_int(F&& body) noexcept {
+template <class F>
+int guarded_int(F&& body) noexcept {
   try {
     return body();
   } catch (...) {

@@ -1,4 +1,5 @@
-// What functions return: tensors as they are, lists as tuples, several named results as an object of torch.return_types.
+// What functions return: tensors as they are, lists as tuples, several named results as an object of
+// torch.return_types.
 #include <unordered_map>
 
 #include "signatures.h"

@@ -16,14 +16,17 @@ nb::object wrap_int(SymInt value) { return nb::steal(wrap(value)); }
 
 SymInt expect_int(nb::handle object) {
   SymInt value;
-  if (!read_int(object.ptr(), value)) fail<TypeError>("expected an int or a SymInt, not ", short_type_name(Py_TYPE(object.ptr())));
+  if (!read_int(object.ptr(), value))
+    fail<TypeError>("expected an int or a SymInt, not ", short_type_name(Py_TYPE(object.ptr())));
   return value;
 }
 
 sym::SymbolOptions symbol_options(const std::string& policy, const std::string& dim, std::optional<int64_t> least,
                                   std::optional<int64_t> most, bool size) {
   sym::SymbolOptions options;
-  options.policy = policy == "static" ? sym::Policy::Static : policy == "dynamic" ? sym::Policy::Dynamic : sym::Policy::Duck;
+  options.policy = policy == "static"    ? sym::Policy::Static
+                   : policy == "dynamic" ? sym::Policy::Dynamic
+                                         : sym::Policy::Duck;
   options.dim = dim;
   options.size = size;
   if (least || most) {
@@ -39,21 +42,27 @@ sym::SymbolOptions symbol_options(const std::string& policy, const std::string& 
 
 void bind_shape_env(nb::module_& m) {
   nb::class_<ShapeEnvObject>(m, "_ShapeEnv")
-      .def("__init__",
-           [](ShapeEnvObject* self, bool duck_shape, bool specialize_zero_one) {
-             sym::ShapeEnvOptions options{.duck_shape = duck_shape, .specialize_zero_one = specialize_zero_one};
-             new (self) ShapeEnvObject{make_counted<ShapeEnv>(options)};
-           }, nb::arg("duck_shape") = true, nb::arg("specialize_zero_one") = true)
+      .def(
+          "__init__",
+          [](ShapeEnvObject* self, bool duck_shape, bool specialize_zero_one) {
+            sym::ShapeEnvOptions options{.duck_shape = duck_shape, .specialize_zero_one = specialize_zero_one};
+            new (self) ShapeEnvObject{make_counted<ShapeEnv>(options)};
+          },
+          nb::arg("duck_shape") = true, nb::arg("specialize_zero_one") = true)
       .def_prop_ro("_cdata", [](const ShapeEnvObject& e) { return reinterpret_cast<uintptr_t>(e.env.get()); })
-      .def("create_symbol",
-           [](const ShapeEnvObject& e, int64_t hint, const std::string& source, const std::string& policy, const std::string& dim,
-              std::optional<int64_t> least, std::optional<int64_t> most, bool size) {
-             return wrap_int(e.env->create_symbol(hint, source, symbol_options(policy, dim, least, most, size)));
-           }, nb::arg("hint"), nb::arg("source"), nb::arg("policy") = "duck", nb::arg("dim") = "", nb::arg("least") = nb::none(),
-           nb::arg("most") = nb::none(), nb::arg("size") = true)
+      .def(
+          "create_symbol",
+          [](const ShapeEnvObject& e, int64_t hint, const std::string& source, const std::string& policy,
+             const std::string& dim, std::optional<int64_t> least, std::optional<int64_t> most, bool size) {
+            return wrap_int(e.env->create_symbol(hint, source, symbol_options(policy, dim, least, most, size)));
+          },
+          nb::arg("hint"), nb::arg("source"), nb::arg("policy") = "duck", nb::arg("dim") = "",
+          nb::arg("least") = nb::none(), nb::arg("most") = nb::none(), nb::arg("size") = true)
       .def("create_unbacked_symint", [](const ShapeEnvObject& e) { return wrap_int(e.env->create_unbacked()); })
-      .def("create_unbacked_symfloat", [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_float())); })
-      .def("create_unbacked_symbool", [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_bool())); })
+      .def("create_unbacked_symfloat",
+           [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_float())); })
+      .def("create_unbacked_symbool",
+           [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_bool())); })
       .def("guards",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
@@ -64,7 +73,8 @@ void bind_shape_env(nb::module_& m) {
       .def("runtime_asserts",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
-             for (const sym::RuntimeAssert& a : e.env->runtime_asserts()) out.emplace_back(a.condition->to_string(), a.message);
+             for (const sym::RuntimeAssert& a : e.env->runtime_asserts())
+               out.emplace_back(a.condition->to_string(), a.message);
              return out;
            })
       .def("symbols",
@@ -86,7 +96,8 @@ void bind_shape_env(nb::module_& m) {
              sym::Range range = e.env->bound_range(expect_int(value));
              return nb::make_tuple(range.lower, range.upper);
            })
-      .def("simplify", [](const ShapeEnvObject& e, nb::handle value) { return wrap_int(e.env->simplify(expect_int(value))); })
+      .def("simplify",
+           [](const ShapeEnvObject& e, nb::handle value) { return wrap_int(e.env->simplify(expect_int(value))); })
       .def("constrain_range",
            [](const ShapeEnvObject& e, nb::handle value, int64_t least, int64_t most) {
              SymInt symbol = expect_int(value);

@@ -43,22 +43,35 @@ std::string type_text(const SchemaType& type) {
     return "tuple of Scalars";
   }
   switch (type.base) {
-    case Base::Tensor: return "Tensor";
+    case Base::Tensor:
+      return "Tensor";
     case Base::Int:
-    case Base::SymInt: return "int";
+    case Base::SymInt:
+      return "int";
     case Base::Float:
-    case Base::SymFloat: return "float";
+    case Base::SymFloat:
+      return "float";
     case Base::Bool:
-    case Base::SymBool: return "bool";
-    case Base::Scalar: return "Number";
-    case Base::Complex: return "complex";
-    case Base::String: return "str";
-    case Base::Device: return "torch.device";
-    case Base::DType: return "torch.dtype";
-    case Base::Layout: return "torch.layout";
-    case Base::MemoryFormat: return "torch.memory_format";
-    case Base::Generator: return "torch.Generator";
-    default: return "object";
+    case Base::SymBool:
+      return "bool";
+    case Base::Scalar:
+      return "Number";
+    case Base::Complex:
+      return "complex";
+    case Base::String:
+      return "str";
+    case Base::Device:
+      return "torch.device";
+    case Base::DType:
+      return "torch.dtype";
+    case Base::Layout:
+      return "torch.layout";
+    case Base::MemoryFormat:
+      return "torch.memory_format";
+    case Base::Generator:
+      return "torch.Generator";
+    default:
+      return "object";
   }
 }
 
@@ -82,12 +95,13 @@ std::string given_text(const CallArguments& call, Reading reading) {
   for (size_t i = reading == Reading::Method ? 1 : 0; i < call.positional; ++i)
     out += (out.empty() ? "" : ", ") + argument_type(call.values[i]);
   for (size_t k = 0; k < call.keyword_count(); ++k)
-    out += (out.empty() ? "" : ", ") + std::string(text_of(call.keyword(k))) + "=" + argument_type(call.keyword_value(k));
+    out +=
+        (out.empty() ? "" : ", ") + std::string(text_of(call.keyword(k))) + "=" + argument_type(call.keyword_value(k));
   return "(" + out + ")";
 }
 
-[[noreturn]] void fail_single(const std::string& name, Reading reading, const Matcher& matcher, const CallArguments& call,
-                              const Mismatch& why) {
+[[noreturn]] void fail_single(const std::string& name, Reading reading, const Matcher& matcher,
+                              const CallArguments& call, const Mismatch& why) {
   size_t skipped = reading == Reading::Method ? 1 : 0;
   switch (why.reason) {
     case Mismatch::Reason::TooMany: {
@@ -98,7 +112,8 @@ std::string given_text(const CallArguments& call, Reading reading) {
     case Mismatch::Reason::UnknownKeyword:
       fail<TypeError>(name, "() got an unexpected keyword argument '", std::string(text_of(why.object)), "'");
     case Mismatch::Reason::Duplicate:
-      fail<TypeError>(name, "() got multiple values for argument '", matcher.parameter_name(why.parameter, reading), "'");
+      fail<TypeError>(name, "() got multiple values for argument '", matcher.parameter_name(why.parameter, reading),
+                      "'");
     case Mismatch::Reason::Missing: {
       std::string missing;
       size_t count = 0;
@@ -109,7 +124,8 @@ std::string given_text(const CallArguments& call, Reading reading) {
       }
       fail<TypeError>(name, "() missing ", count, " required positional arguments: ", missing);
     }
-    default: break;
+    default:
+      break;
   }
   const SchemaArgument& a = matcher.op().schema().arguments[why.parameter];
   std::string position = why.parameter < call.positional ? concat(" (position ", why.parameter + 1 - skipped, ")") : "";
@@ -130,7 +146,8 @@ void sort_overloads(std::vector<const Matcher*>& overloads) {
       if (done[i]) continue;
       bool ready = true;
       for (size_t j = 0; j < overloads.size(); ++j)
-        if (!done[j] && j != i && comes_after(*overloads[i], *overloads[j]) && !comes_after(*overloads[j], *overloads[i]))
+        if (!done[j] && j != i && comes_after(*overloads[i], *overloads[j]) &&
+            !comes_after(*overloads[j], *overloads[i]))
           ready = false;
       if (!ready) continue;
       sorted.push_back(overloads[i]);
@@ -192,10 +209,14 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
 std::string jit_type_text(const SchemaType& type) {
   std::string base;
   switch (type.base) {
-    case Base::Scalar: base = "number"; break;
+    case Base::Scalar:
+      base = "number";
+      break;
     case Base::DType:
     case Base::Layout:
-    case Base::MemoryFormat: base = "int"; break;
+    case Base::MemoryFormat:
+      base = "int";
+      break;
     default: {
       SchemaType plain = type;
       plain.list = plain.optional = plain.element_optional = false;
@@ -214,17 +235,19 @@ std::string schema_message(const Operator& op, const CallArguments& call, const 
   std::string declaration = " Declaration: " + to_string(schema);
   switch (why.reason) {
     case Mismatch::Reason::TooMany:
-      return concat(name, "() expected at most ", schema.arguments.size(), " argument(s) but received ", call.positional,
-                    " argument(s).", declaration);
+      return concat(name, "() expected at most ", schema.arguments.size(), " argument(s) but received ",
+                    call.positional, " argument(s).", declaration);
     case Mismatch::Reason::UnknownKeyword:
-      return concat("Unknown keyword argument '", std::string(text_of(why.object)), "' for operator '", name, "'. Schema: ",
-                    to_string(schema));
+      return concat("Unknown keyword argument '", std::string(text_of(why.object)), "' for operator '", name,
+                    "'. Schema: ", to_string(schema));
     case Mismatch::Reason::Duplicate:
       return concat("Argument '", schema.arguments[why.parameter].name,
                     "' specified both as positional and keyword argument. Schema: ", to_string(schema));
     case Mismatch::Reason::Missing:
-      return concat(name, "() is missing value for argument '", schema.arguments[why.parameter].name, "'.", declaration);
-    default: break;
+      return concat(name, "() is missing value for argument '", schema.arguments[why.parameter].name, "'.",
+                    declaration);
+    default:
+      break;
   }
   const SchemaArgument& a = schema.arguments[why.parameter];
   std::string message = concat(name, "() Expected a value of type '", jit_type_text(a.type), "' for argument '", a.name,
@@ -236,7 +259,9 @@ std::string schema_message(const Operator& op, const CallArguments& call, const 
 
 }  // namespace
 
-void fail_schema(const Operator& op, const CallArguments& call, const Mismatch& why) { fail(schema_message(op, call, why)); }
+void fail_schema(const Operator& op, const CallArguments& call, const Mismatch& why) {
+  fail(schema_message(op, call, why));
+}
 
 void fail_no_schema(const std::string& name, const std::vector<const Matcher*>& overloads, const CallArguments& call) {
   check(!overloads.empty(), "no operator named '", name, "'");

@@ -1,4 +1,5 @@
-// The signatures of functions as users see them: the order in which overloads are tried, and the messages when none fits.
+// The signatures of functions as users see them: the order in which overloads are tried, and the messages when none
+// fits.
 #pragma once
 
 #include "arguments.h"
@@ -19,7 +20,8 @@ std::string jit_type_text(const SchemaType& type);
                                     const std::vector<const Matcher*>& out, const CallArguments& call);
 /// RuntimeError in the words of PyTorch's operators.
 [[noreturn]] void fail_schema(const Operator& op, const CallArguments& call, const Mismatch& why);
-[[noreturn]] void fail_no_schema(const std::string& name, const std::vector<const Matcher*>& overloads, const CallArguments& call);
+[[noreturn]] void fail_no_schema(const std::string& name, const std::vector<const Matcher*>& overloads,
+                                 const CallArguments& call);
 
 /// Results of a function: lists of tensors are tuples, several named results a torch.return_types object.
 PyObject* wrap_function_results(const Operator& op, Value* frame);

@@ -25,7 +25,8 @@ PyObject* construct(PyTypeObject* type, PyObject* args, PyObject* kwargs) {
       if (PyLong_CheckExact(item) || is_sym_int(item)) continue;
       SymInt value;
       if (!read_int(item, value))
-        fail<TypeError>("torch.Size() takes an iterable of 'int' (item ", i, " is '", short_type_name(Py_TYPE(item)), "')");
+        fail<TypeError>("torch.Size() takes an iterable of 'int' (item ", i, " is '", short_type_name(Py_TYPE(item)),
+                        "')");
       PyTuple_SET_ITEM(self, i, wrap(value));
       Py_DECREF(item);
     }
@@ -89,7 +90,8 @@ PyMethodDef g_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-template <class F> PyObject* make_tuple(PyTypeObject* type, SymIntArrayRef values, F&& convert) {
+template <class F>
+PyObject* make_tuple(PyTypeObject* type, SymIntArrayRef values, F&& convert) {
   PyObject* tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), convert(values[i]));
   return tuple;

@@ -11,8 +11,7 @@ namespace {
 // ---- the buffer of a storage ----
 
 struct PyStorageBuffer {
-  PyObject_HEAD
-  StorageImpl* storage;
+  PyObject_HEAD StorageImpl* storage;
 };
 PyTypeObject* g_buffer_type;
 
@@ -44,7 +43,8 @@ std::string describe(const StorageObject& s) {
   } else {
     out = "...\n";
   }
-  return out + concat("[torch.storage.UntypedStorage(device=", s.storage->device(), ") of size ", s.storage->bytes(), "]");
+  return out +
+         concat("[torch.storage.UntypedStorage(device=", s.storage->device(), ") of size ", s.storage->bytes(), "]");
 }
 
 }  // namespace
@@ -66,19 +66,23 @@ void bind_storage(nb::module_& m) {
   g_buffer_type = add_type(m.ptr(), spec);
 
   nb::class_<StorageObject>(m, "UntypedStorage")
-      .def("__init__", [](StorageObject* self, int64_t bytes) { new (self) StorageObject{StorageImpl::allocate(bytes)}; },
-           nb::arg("size") = 0)
+      .def(
+          "__init__",
+          [](StorageObject* self, int64_t bytes) { new (self) StorageObject{StorageImpl::allocate(bytes)}; },
+          nb::arg("size") = 0)
       .def("data_ptr", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage->data()); })
       .def("nbytes", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("__len__", &bytes_of)
       .def("element_size", [](const StorageObject&) { return 1; })
       .def("resizable", [](const StorageObject& s) { return s.storage->resizable(); })
-      .def("resize_",
-           [](StorageObject& s, int64_t bytes) -> StorageObject& {
-             s.storage->resize(bytes);
-             return s;
-           }, nb::rv_policy::none)
+      .def(
+          "resize_",
+          [](StorageObject& s, int64_t bytes) -> StorageObject& {
+            s.storage->resize(bytes);
+            return s;
+          },
+          nb::rv_policy::none)
       .def_prop_ro("device", [](const StorageObject& s) { return s.storage->device(); })
       .def_prop_ro("_cdata", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
       .def("__eq__", [](const StorageObject& a, const StorageObject& b) { return a.storage == b.storage; })

@@ -1,8 +1,8 @@
 // The Tensor type: how its objects are made, found again and let go.
 //
-// An object holds its impl. When the last Python reference goes while C++ still holds the impl, a plain object simply dies (the
-// next one cannot be told from it). One with attributes, weak references or a class of the user's is kept: the impl becomes
-// its owner, until Python sees the tensor again or the impl dies.
+// An object holds its impl. When the last Python reference goes while C++ still holds the impl, a plain object simply
+// dies (the next one cannot be told from it). One with attributes, weak references or a class of the user's is kept:
+// the impl becomes its owner, until Python sees the tensor again or the impl dies.
 #include "tensor_type.h"
 
 #include <structmember.h>
@@ -140,7 +140,8 @@ PyMemberDef g_members[] = {
 
 PyTypeObject* make_type(PyObject* module, const char* name, std::vector<PyType_Slot> slots, PyTypeObject* base) {
   slots.push_back({0, nullptr});
-  PyType_Spec spec = {name, sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC, slots.data()};
+  PyType_Spec spec = {name, sizeof(PyTensor), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC,
+                      slots.data()};
   return add_type(module, spec, base);
 }
 
@@ -189,11 +190,13 @@ void bind_tensor_type(nb::module_& m) {
   };
   add_tensor_slots(slots);
   g_tensor_type = make_type(m.ptr(), "umbra.Tensor", std::move(slots), nullptr);
-  g_fake_tensor_type = make_type(m.ptr(), "umbra._subclasses.fake_tensor.FakeTensor", {
-      {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-      {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-      {Py_tp_clear, reinterpret_cast<void*>(clear)},
-  }, g_tensor_type);
+  g_fake_tensor_type = make_type(m.ptr(), "umbra._subclasses.fake_tensor.FakeTensor",
+                                 {
+                                     {Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
+                                     {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
+                                     {Py_tp_clear, reinterpret_cast<void*>(clear)},
+                                 },
+                                 g_tensor_type);
   m.attr("TensorBase") = nb::handle(reinterpret_cast<PyObject*>(g_tensor_type));
 }
 

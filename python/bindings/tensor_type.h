@@ -6,10 +6,10 @@
 
 namespace umbra::python {
 
-/// A Python tensor. It holds its TensorImpl; the impl knows the object, so that one tensor is one object while it lives.
+/// A Python tensor. It holds its TensorImpl; the impl knows the object, so that one tensor is one object while it
+/// lives.
 struct PyTensor {
-  PyObject_HEAD
-  TensorImpl* impl;
+  PyObject_HEAD TensorImpl* impl;
   PyObject* weak_references;
   PyObject* attributes;
 };
@@ -44,7 +44,8 @@ void bind_tensor_type(nb::module_& m);
 NAMESPACE_BEGIN(NB_NAMESPACE)
 NAMESPACE_BEGIN(detail)
 /// Lets functions bound by nanobind take and return tensors. None is an undefined tensor.
-template <> struct type_caster<umbra::Tensor> {
+template <>
+struct type_caster<umbra::Tensor> {
   NB_TYPE_CASTER(umbra::Tensor, const_name("Tensor"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
     if (source.is_none()) return true;

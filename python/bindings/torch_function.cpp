@@ -37,7 +37,8 @@ nb::object handler_of(PyTypeObject* type) {
 /// The classes among the arguments that have a handler; a subclass stands before its base.
 void collect(PyObject* object, std::vector<PyTypeObject*>& types) {
   if (PyTuple_Check(object) || PyList_Check(object)) {
-    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i) collect(PySequence_Fast_GET_ITEM(object, i), types);
+    for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(object); ++i)
+      collect(PySequence_Fast_GET_ITEM(object, i), types);
     return;
   }
   PyTypeObject* type = Py_TYPE(object);
@@ -102,20 +103,22 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
     *result = answer.release().ptr();
     return true;
   }
-  fail<TypeError>("no implementation found for '", str_of(function), "' on types that implement __torch_function__: ",
-                  repr_of(types.ptr()));
+  fail<TypeError>("no implementation found for '", str_of(function),
+                  "' on types that implement __torch_function__: ", repr_of(types.ptr()));
 }
 
 namespace {
 
 /// `with _C.DisableTorchFunctionSubclass():`
-template <bool State::* kFlag> struct Disable {
+template <bool State::*kFlag>
+struct Disable {
   bool before = false;
   void enter() { before = std::exchange(state().*kFlag, true); }
   void leave(nb::args) { state().*kFlag = before; }
 };
 
-template <bool State::* kFlag> void bind_disable(nb::module_& m, const char* name) {
+template <bool State::*kFlag>
+void bind_disable(nb::module_& m, const char* name) {
   using Class = Disable<kFlag>;
   nb::class_<Class>(m, name).def(nb::init<>()).def("__enter__", &Class::enter).def("__exit__", &Class::leave);
 }

@@ -8,7 +8,8 @@ namespace umbra::python {
 /// Whether this thread has function modes entered (and not switched off).
 bool torch_function_modes_active();
 
-/// Offers a call to the innermost mode and to the arguments' classes. False where nobody wants it. `result` is a new reference.
+/// Offers a call to the innermost mode and to the arguments' classes. False where nobody wants it. `result` is a new
+/// reference.
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result);
 
 void bind_torch_function(nb::module_& m);

@@ -12,8 +12,7 @@ namespace umbra::python {
 
 // ---- dtype, layout, memory_format: one object for each value, kept for the life of the process ----
 struct PyConstant {
-  PyObject_HEAD
-  int value;
+  PyObject_HEAD int value;
 };
 extern PyTypeObject* g_dtype_type;
 extern PyTypeObject* g_layout_type;
@@ -28,8 +27,7 @@ bool read_dtype(PyObject* object, DType& out);
 
 // ---- device ----
 struct PyDevice {
-  PyObject_HEAD
-  Device value;
+  PyObject_HEAD Device value;
 };
 extern PyTypeObject* g_device_type;
 PyObject* wrap(Device value);
@@ -38,8 +36,7 @@ bool read_device(PyObject* object, Device& out);
 
 // ---- symbolic numbers ----
 struct PySym {
-  PyObject_HEAD
-  const SymNode* node;
+  PyObject_HEAD const SymNode* node;
   RefCounted* owner;  // the ShapeEnv, kept alive
 };
 extern PyTypeObject* g_sym_int_type;
@@ -54,9 +51,12 @@ PyObject* wrap(const SymFloat& value);
 PyObject* wrap(const SymBool& value);
 PyObject* wrap_symbol(SymInt value);
 /// An int, or a SymInt.
-inline PyObject* wrap(SymInt value) { return value.is_symbolic() ? wrap_symbol(value) : PyLong_FromLongLong(value.value()); }
+inline PyObject* wrap(SymInt value) {
+  return value.is_symbolic() ? wrap_symbol(value) : PyLong_FromLongLong(value.value());
+}
 PyObject* wrap(const Scalar& value);
-/// An integer of any kind (int, SymInt, numpy's, a tensor with one integer); false where it is none. No float, no bool tensor.
+/// An integer of any kind (int, SymInt, numpy's, a tensor with one integer); false where it is none. No float, no bool
+/// tensor.
 bool read_int(PyObject* object, SymInt& out);
 /// A number of any kind; false where it is none.
 bool read_scalar(PyObject* object, Scalar& out);

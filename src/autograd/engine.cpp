@@ -1,4 +1,5 @@
-// The backward pass: nodes run on the calling thread, latest first, each once all gradients that flow into it are there.
+// The backward pass: nodes run on the calling thread, latest first, each once all gradients that flow into it are
+// there.
 #include <algorithm>
 #include <unordered_map>
 
@@ -12,16 +13,21 @@ namespace umbra::autograd {
 // Gradients come out of formulas in whatever shape broadcasting gave; here they take that of the input they belong to.
 Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const InputMetadata& expected) {
   SymIntArrayRef sizes = expected.sizes, have = gradient.sym_sizes();
-  bool same = sizes.size() == have.size() && std::equal(sizes.begin(), sizes.end(), have.begin(), [](SymInt a, SymInt b) { return a.same(b); });
+  bool same = sizes.size() == have.size() &&
+              std::equal(sizes.begin(), sizes.end(), have.begin(), [](SymInt a, SymInt b) { return a.same(b); });
   if (!same && !(sizes == have)) {
     size_t leading = have.size() - std::min(have.size(), sizes.size());
     bool expandable = sizes.size() <= have.size();
     std::vector<int64_t> summed;
     for (size_t d = 0; expandable && d < have.size(); ++d) {
-      if (d < leading) summed.push_back(static_cast<int64_t>(d));
-      else if (sizes[d - leading] == have[d]) continue;
-      else if (sizes[d - leading] == 1) summed.push_back(static_cast<int64_t>(d));
-      else expandable = false;
+      if (d < leading)
+        summed.push_back(static_cast<int64_t>(d));
+      else if (sizes[d - leading] == have[d])
+        continue;
+      else if (sizes[d - leading] == 1)
+        summed.push_back(static_cast<int64_t>(d));
+      else
+        expandable = false;
     }
     if (!expandable)
       fail("Function ", node.name(), " returned an invalid gradient at index ", index, " - got ", to_string(have),
@@ -39,9 +45,11 @@ namespace {
 /// The sum of gradients that meet at an input. In place where nobody else can see the difference.
 Tensor accumulate(Tensor sum, const Tensor& gradient) {
   TensorImpl* impl = sum.impl();
-  bool plain = !is_grad_enabled() && dispatch_state().include.empty() && impl->keys() == DispatchKeySet(DispatchKey::CPU);
+  bool plain =
+      !is_grad_enabled() && dispatch_state().include.empty() && impl->keys() == DispatchKeySet(DispatchKey::CPU);
   bool alone = impl->use_count() == 1 && sum.storage()->use_count() == 1 && !meta_of(impl);
-  if (plain && alone && sum.dtype() == gradient.dtype() && sum.sym_sizes() == gradient.sym_sizes() && sum.is_non_overlapping_and_dense())
+  if (plain && alone && sum.dtype() == gradient.dtype() && sum.sym_sizes() == gradient.sym_sizes() &&
+      sum.is_non_overlapping_and_dense())
     return sum.add_(gradient);
   return sum.add(gradient);
 }
@@ -66,9 +74,9 @@ class Pass {
     size_t result;
   };
   struct State {
-    int dependencies = 0;     // nodes that have still to run before this one
-    bool needed = true;       // on a way to an input
-    bool runs = true;         // leads further than to a capture here
+    int dependencies = 0;  // nodes that have still to run before this one
+    bool needed = true;    // on a way to an input
+    bool runs = true;      // leads further than to a capture here
     Gradients incoming;
     std::vector<Capture> captures;
   };
@@ -221,14 +229,17 @@ Gradients make_root_gradients(TensorList outputs, TensorList given) {
     const Tensor& output = outputs[i];
     Tensor gradient = i < given.size() ? given[i] : Tensor();
     if (gradient.defined()) {
-      check(gradient.sym_sizes() == output.sym_sizes(), "Mismatch in shape: grad_output[", i, "] has a shape of torch.Size(",
-            to_string(gradient.sym_sizes()), ") and output[", i, "] has a shape of torch.Size(", to_string(output.sym_sizes()), ").");
+      check(gradient.sym_sizes() == output.sym_sizes(), "Mismatch in shape: grad_output[", i,
+            "] has a shape of torch.Size(", to_string(gradient.sym_sizes()), ") and output[", i,
+            "] has a shape of torch.Size(", to_string(output.sym_sizes()), ").");
       check(gradient.is_complex() == output.is_complex(),
-            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: grad_output[", i,
-            "] has a dtype of ", gradient.dtype(), " and output[", i, "] has a dtype of ", output.dtype(), ".");
+            "For complex Tensors, both grad_output and output are required to have the same dtype. Mismatch in dtype: "
+            "grad_output[",
+            i, "] has a dtype of ", gradient.dtype(), " and output[", i, "] has a dtype of ", output.dtype(), ".");
     } else if (output.requires_grad()) {
       check(output.sym_numel() == 1, "grad can be implicitly created only for scalar outputs");
-      check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ", output.dtype());
+      check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ",
+            output.dtype());
       gradient = ones_like(output);
     }
     gradients.push_back(std::move(gradient));
@@ -248,7 +259,8 @@ std::vector<Edge> root_edges(TensorList outputs) {
 
 void check_counts(TensorList outputs, TensorList gradients) {
   check(!outputs.empty(), "grad requires non-empty outputs.");
-  check(gradients.empty() || gradients.size() == outputs.size(), "got ", outputs.size(), " tensors and ", gradients.size(), " gradients");
+  check(gradients.empty() || gradients.size() == outputs.size(), "got ", outputs.size(), " tensors and ",
+        gradients.size(), " gradients");
 }
 
 }  // namespace
@@ -263,12 +275,13 @@ bool Node::needs(size_t edge) const {
 
 const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
 
-std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
-                                  BackwardOptions options) {
+std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
+                                  const std::vector<Edge>& inputs, BackwardOptions options) {
   return Pass(options, &inputs).run(roots, std::move(root_gradients));
 }
 
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options, bool allow_unused) {
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options,
+                         bool allow_unused) {
   check_counts(outputs, grad_outputs);
   options.retain_graph |= options.create_graph;
   Gradients gradients = make_root_gradients(outputs, grad_outputs);

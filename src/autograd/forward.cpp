@@ -1,6 +1,7 @@
-// How tangents pass through an operator. Linear operators are applied to the tangents; pointwise ones use their gradient formula, whose
-// Jacobian is its own transpose. For all others the formula is transposed: it is linear in the gradient, and differentiating it with
-// respect to the gradient, weighted by the tangents, gives the derivative along them.
+// How tangents pass through an operator. Linear operators are applied to the tangents; pointwise ones use their
+// gradient formula, whose Jacobian is its own transpose. For all others the formula is transposed: it is linear in the
+// gradient, and differentiating it with respect to the gradient, weighted by the tangents, gives the derivative along
+// them.
 #include "autograd/forward_state.h"
 #include "autograd/layer.h"
 #include "autograd/meta.h"
@@ -35,8 +36,9 @@ class TangentCall {
 
   void run(DispatchKeySet keys) {
     if (op_.has_out())
-      fail(op_.schema().name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                              "requires grad.");
+      fail(op_.schema().name,
+           "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+           "requires grad.");
     ShowLevels lower(level_ - 1);
     bool differentiable = plan_.is_differentiable() && !plan_.definition->not_differentiable;
     if (op_.is_inplace()) {
@@ -52,7 +54,8 @@ class TangentCall {
     size_t next = 0;
     each_output([&](const Tensor& output) {
       Tensor& t = tangents.at(next++);
-      if (t.defined() && output.defined() && is_differentiable(output.dtype())) set_tangent(output, on_its_own(t), level_);
+      if (t.defined() && output.defined() && is_differentiable(output.dtype()))
+        set_tangent(output, on_its_own(t), level_);
     });
   }
 
@@ -60,7 +63,9 @@ class TangentCall {
   Tensor tangent(const Tensor& t) const {
     if (!t.defined()) return {};
     // A copy made of an argument that is written stands for it.
-    if (self_.defined() && arguments_[0].is_tensor() && t.is_same(arguments_[0].tensor_ref()) && self_tangent_.defined()) return self_tangent_;
+    if (self_.defined() && arguments_[0].is_tensor() && t.is_same(arguments_[0].tensor_ref()) &&
+        self_tangent_.defined())
+      return self_tangent_;
     const Tensor* found = tangent_at(t.impl(), level_);
     return found ? *found : Tensor();
   }
@@ -77,7 +82,8 @@ class TangentCall {
     return shared ? result.clone() : result;
   }
 
-  template <class F> void each_output(F&& visit) const {
+  template <class F>
+  void each_output(F&& visit) const {
     if (plan_.list_result) {
       for (const Tensor& t : frame_[0].tensor_list()) visit(t);
       return;
@@ -124,14 +130,16 @@ class TangentCall {
     functional_.call(frame.data());
     if (plan_.list_result) return frame[0].tensor_list().vec();
     std::vector<Tensor> out;
-    for (size_t i = 0; i < functional_.return_count(); ++i) out.push_back(frame[i].is_tensor() ? frame[i].take_tensor() : Tensor());
+    for (size_t i = 0; i < functional_.return_count(); ++i)
+      out.push_back(frame[i].is_tensor() ? frame[i].take_tensor() : Tensor());
     return out;
   }
 
   // ---- by gradient formulas ----
 
   /// A node that gives the gradients of the chosen ones (`wanted(tensor, edge)`) among the arguments.
-  template <class F> IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
+  template <class F>
+  IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
     auto node = make_counted<OperatorNode>(op_, plan_);
     uint64_t needed = 0;
     size_t edge = 0;
@@ -153,7 +161,8 @@ class TangentCall {
     node->set_needed(needed);
     node->save_arguments(arguments_.data());
     node->save_results(frame_, false);
-    each_output([&](const Tensor& output) { node->add_input(output.defined() ? InputMetadata(output) : InputMetadata()); });
+    each_output(
+        [&](const Tensor& output) { node->add_input(output.defined() ? InputMetadata(output) : InputMetadata()); });
     return node;
   }
 
@@ -219,10 +228,12 @@ class TangentCall {
   }
 
   /// The tensors among the arguments that have a formula, in the order of the node's edges.
-  template <class F> void each_input(F&& visit) const {
+  template <class F>
+  void each_input(F&& visit) const {
     for (size_t i = 0; i < op_.argument_count(); ++i) {
       if (plan_.formula[i] < 0) continue;
-      if (!op_.schema().arguments[i].type.list) visit(arguments_[i].tensor_ref());
+      if (!op_.schema().arguments[i].type.list)
+        visit(arguments_[i].tensor_ref());
       else if (!arguments_[i].is_none())
         for (const Tensor& t : arguments_[i].tensor_list()) visit(t);
     }

@@ -57,8 +57,11 @@ int highest_level(TensorList tensors) {
 
 void set_tangent(const Tensor& tensor, const Tensor& tangent, int level) {
   check(tensor.sym_sizes() == tangent.sym_sizes(),
-        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
-        "size ", to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()), ".");
+        "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+        "supported. Tensor is of "
+        "size ",
+        to_string(tensor.sym_sizes()), " while the given forward gradient is of size ", to_string(tangent.sym_sizes()),
+        ".");
   // Views of a lazily conjugated or negated tensor look into its memory, and will do so with its tangent.
   Tensor kept = tangent;
   if (kept.is_conj() != tensor.is_conj()) kept = _conj(_conj(kept).clone());
@@ -83,20 +86,23 @@ void exit_dual_level(int level) {
   auto& stack = levels();
   check(!stack.empty(), "Trying to exit a forward AD level but no level exists.");
   int count = static_cast<int>(stack.size());
-  check(level < 0 || level == count - 1, "Trying to exit a forward AD level that was not the last one that was created.");
+  check(level < 0 || level == count - 1,
+        "Trying to exit a forward AD level that was not the last one that was created.");
   std::vector<WeakPtr<TensorImpl>> tensors = std::move(stack.back());
   stack.pop_back();
   g_visible = std::min(g_visible, count - 1);
   for (const WeakPtr<TensorImpl>& weak : tensors)
     if (IntrusivePtr<TensorImpl> t = weak.lock())
-      std::erase_if(meta_of(t.get())->rarely().tangents, [&](const Tangent& tangent) { return tangent.level >= count; });
+      std::erase_if(meta_of(t.get())->rarely().tangents,
+                    [&](const Tangent& tangent) { return tangent.level >= count; });
 }
 
 DualLevel::DualLevel() : level_(enter_dual_level()) {}
 DualLevel::~DualLevel() { exit_dual_level(level_); }
 
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level) {
-  check(!levels().empty(), "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
+  check(!levels().empty(),
+        "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
   if (!is_differentiable(primal.dtype()))
     fail<ValueError>("Expected primal to be floating point or complex, but got: ", primal.dtype());
   if (!is_differentiable(tangent.dtype()))

@@ -41,7 +41,8 @@ Gradients FunctionNode::apply(Gradients incoming) {
   Gradients given = backward_(context_, std::move(incoming));
   size_t count = given.size();
   while (given.size() > expected && !given.back().defined()) given.pop_back();  // more than asked for, but nothing
-  check(given.size() == expected, "function ", name_, " returned an incorrect number of gradients (expected ", expected, ", got ", count, ")");
+  check(given.size() == expected, "function ", name_, " returned an incorrect number of gradients (expected ", expected,
+        ", got ", count, ")");
   for (size_t i = 0; i < given.size(); ++i)
     if (!next_edges()[i]) given[i] = Tensor();
   return given;
@@ -69,7 +70,8 @@ bool contains(TensorList tensors, const Tensor& t) {
 /// One call of a custom function, step by step.
 class FunctionCall {
  public:
-  FunctionCall(const IntrusivePtr<FunctionNode>& node, TensorList inputs) : node_(node), context_(node->context()), inputs_(inputs) {}
+  FunctionCall(const IntrusivePtr<FunctionNode>& node, TensorList inputs)
+      : node_(node), context_(node->context()), inputs_(inputs) {}
 
   std::vector<Tensor> run(const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
     connect();
@@ -121,8 +123,10 @@ class FunctionCall {
       node_->add_input({});
       return result;
     }
-    if (is_view_of_input(result)) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
-    else result.impl()->set_view_base(nullptr);
+    if (is_view_of_input(result))
+      result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
+    else
+      result.impl()->set_view_base(nullptr);
     set_history(result, node_);
     return result;
   }
@@ -145,7 +149,8 @@ class FunctionCall {
     int level = highest_level(inputs_);
     if (level == 0) return;
     if (!node_->jvp())
-      fail<NotImplementedError>("You must implement the jvp function for custom autograd.Function to use it with forward mode AD.");
+      fail<NotImplementedError>(
+          "You must implement the jvp function for custom autograd.Function to use it with forward mode AD.");
     std::vector<Tensor> tangents;
     for (const Tensor& t : inputs_) {
       const Tensor* tangent = t.defined() ? tangent_at(t.impl(), level) : nullptr;
@@ -153,7 +158,8 @@ class FunctionCall {
     }
     ShowLevels lower(level - 1);
     std::vector<Tensor> found = node_->jvp()(context_, std::move(tangents));
-    check(found.size() == results.size(), "jvp of ", node_->name(), " returned ", found.size(), " tangents for ", results.size(), " outputs");
+    check(found.size() == results.size(), "jvp of ", node_->name(), " returned ", found.size(), " tangents for ",
+          results.size(), " outputs");
     for (size_t i = 0; i < results.size(); ++i)
       if (found[i].defined() && results[i].defined()) set_tangent(results[i], found[i], level);
   }

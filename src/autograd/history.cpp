@@ -19,7 +19,8 @@ AutogradMeta& ensure_meta(TensorImpl* t) {
 
 Tensor share_data(const Tensor& tensor) {
   // These layers know tensors by identity, so a new one must come about before their eyes.
-  constexpr DispatchKeySet observers = DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize | DispatchKey::Python;
+  constexpr DispatchKeySet observers =
+      DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize | DispatchKey::Python;
   const DispatchState& state = dispatch_state();
   if (!(((tensor.keys() | state.include) - state.exclude) & observers).empty()) {
     ExcludeKeys guard(DispatchKey::Autograd);
@@ -144,7 +145,8 @@ bool Tensor::is_leaf() const { return !autograd::grad_fn(*this); }
 Tensor& Tensor::requires_grad_(bool value) {
   bool leaf = is_leaf();
   check(leaf || value,
-        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+        "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+        "subgraph that doesn't "
         "require differentiation use var_no_grad = var.detach().");
   check(!value || is_differentiable(dtype()), "only Tensors of floating point dtype can require gradients");
   check(!value || !impl()->is_inference() || is_inference_mode_enabled(),
@@ -162,12 +164,15 @@ Tensor Tensor::grad() const {
 void Tensor::set_grad(const Tensor& gradient) const {
   if (gradient.defined()) {
     check(!gradient.is_same(*this), "can't assign Variable as its own grad");
-    check(gradient.dtype() == dtype(), "attempting to assign a gradient with dtype '", gradient.dtype(), "' to a tensor with dtype '", dtype(),
+    check(gradient.dtype() == dtype(), "attempting to assign a gradient with dtype '", gradient.dtype(),
+          "' to a tensor with dtype '", dtype(),
           "'. Please ensure that the gradient and the tensor have the same dtype");
     check(gradient.device() == device(), "attempting to assign a gradient with device '", gradient.device(),
-          "' to a tensor with device '", device(), "'. Please ensure that the gradient and the tensor are on the same device");
-    check(gradient.sym_sizes() == sym_sizes(), "attempting to assign a gradient of size '", to_string(gradient.sym_sizes()),
-          "' to a tensor of size '", to_string(sym_sizes()), "'. Please ensure that the gradient and the tensor are the same size");
+          "' to a tensor with device '", device(),
+          "'. Please ensure that the gradient and the tensor are on the same device");
+    check(gradient.sym_sizes() == sym_sizes(), "attempting to assign a gradient of size '",
+          to_string(gradient.sym_sizes()), "' to a tensor of size '", to_string(sym_sizes()),
+          "'. Please ensure that the gradient and the tensor are the same size");
   } else if (!impl()->autograd_meta()) {
     return;
   }
@@ -176,7 +181,8 @@ void Tensor::set_grad(const Tensor& gradient) const {
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
   TensorList gradients = gradient.defined() ? TensorList(&gradient, 1) : TensorList();
-  autograd::backward({this, 1}, gradients, {.retain_graph = retain_graph || create_graph, .create_graph = create_graph});
+  autograd::backward({this, 1}, gradients,
+                     {.retain_graph = retain_graph || create_graph, .create_graph = create_graph});
 }
 
 void Tensor::retain_grad() const {

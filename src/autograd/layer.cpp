@@ -1,5 +1,5 @@
-// Every operator's way through autograd. Most calls have nothing to record and go straight on; the others get a node that keeps what
-// the gradient formulas of the operator name.
+// Every operator's way through autograd. Most calls have nothing to record and go straight on; the others get a node
+// that keeps what the gradient formulas of the operator name.
 #include "autograd/layer.h"
 
 #include "autograd/forward_state.h"
@@ -34,7 +34,8 @@ void refuse_inference_mutation(const Operator& op, const Value* frame) {
     if (!op.schema().arguments[i].alias.write) continue;
     frame[i].each_tensor([](const TensorImpl* t) {
       check(!t->is_inference(),
-            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before "
+            "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a "
+            "normal tensor before "
             "doing inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.");
     });
   }
@@ -73,8 +74,9 @@ class Recording {
   }
 
   void refuse_out() const {
-    fail(op_.schema().name, "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
-                            "requires grad.");
+    fail(op_.schema().name,
+         "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+         "requires grad.");
   }
 
   /// Whether the result depends on a tensor that requires gradients in a way that has a derivative.
@@ -112,6 +114,7 @@ class Recording {
   /// One edge for each tensor of each argument with a formula; which formulas are needed follows.
   uint64_t add_edges() {
     uint64_t needed = 0;
+    node_->reserve_edges(plan_.edge_count);
     for (size_t i = 0; i < op_.argument_count(); ++i) {
       int formula = plan_.formula[i];
       if (formula < 0) continue;
@@ -133,7 +136,8 @@ class Recording {
 
   void add_all_edges() {
     for (size_t i = 0; i < op_.argument_count(); ++i)
-      frame_[i].each_tensor([&](TensorImpl* t) { node_->add_edge(gradient_edge(Tensor(IntrusivePtr<TensorImpl>(t)))); });
+      frame_[i].each_tensor(
+          [&](TensorImpl* t) { node_->add_edge(gradient_edge(Tensor(IntrusivePtr<TensorImpl>(t)))); });
   }
 
   void set_inplace_history(const Tensor& self) {
@@ -150,8 +154,10 @@ class Recording {
     }
     const std::vector<bool>& marks = plan_.definition->differentiable_outputs;
     for (size_t i = 0; i < op_.return_count(); ++i) {
-      if (!frame_[i].is_tensor()) node_->add_input({});
-      else set_one(frame_[i].tensor_ref(), marks.empty() || marks[i]);
+      if (!frame_[i].is_tensor())
+        node_->add_input({});
+      else
+        set_one(frame_[i].tensor_ref(), marks.empty() || marks[i]);
     }
   }
 

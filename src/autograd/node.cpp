@@ -89,7 +89,9 @@ bool Node::remove_hook(HookId id) {
   return hooks_ && (hooks_->tensor.remove(id) || hooks_->pre.remove(id) || hooks_->post.remove(id));
 }
 
-void Node::retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor) { hooks().retained.emplace_back(input, std::move(tensor)); }
+void Node::retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor) {
+  hooks().retained.emplace_back(input, std::move(tensor));
+}
 
 void Node::stop_retaining(const TensorImpl* tensor) {
   if (hooks_) std::erase_if(hooks_->retained, [&](const auto& r) { return r.second.identity() == tensor; });

@@ -9,7 +9,15 @@ using Kind = GradientSource::Kind;
 
 namespace {
 
-bool is_tensor_argument(const Operator& op, int i) { return op.schema().arguments[i].type.base == SchemaType::Base::Tensor; }
+/// A tensor that is saved already, because another formula names it too, and in which slot.
+struct Kept {
+  int index;
+  size_t slot;
+};
+
+bool is_tensor_argument(const Operator& op, int i) {
+  return op.schema().arguments[i].type.base == SchemaType::Base::Tensor;
+}
 
 bool holds_tensors(const Operator& op, const GradientSource& s) {
   return s.kind == Kind::Result || (s.kind == Kind::Argument && is_tensor_argument(op, s.index));
@@ -17,7 +25,8 @@ bool holds_tensors(const Operator& op, const GradientSource& s) {
 
 }  // namespace
 
-template <class F> void OperatorNode::each_needed(F&& visit) const {
+template <class F>
+void OperatorNode::each_needed(F&& visit) const {
   size_t slot = 0;
   const std::vector<Gradient>& gradients = plan_.definition->gradients;
   for (size_t f = 0; f < plan_.gradient_count; ++f) {
@@ -61,26 +70,39 @@ void OperatorNode::save_arguments(const Value* frame) {
   size_t count = 0;
   each_needed([&](const Gradient& g, size_t) { count += g.sources.size(); });
   values_.resize(count);
-  std::vector<std::pair<int, size_t>> kept;  // arguments whose tensors are saved already, and in which slot
+  SmallVector<Kept, 4> kept;
   auto save_once = [&](int argument, size_t slot) {
-    for (auto& [other, place] : kept)
-      if (other == argument) return values_[place];
-    kept.emplace_back(argument, slot);
+    for (const Kept& k : kept)
+      if (k.index == argument) return values_[k.slot];
+    kept.push_back({argument, slot});
     return save(frame[argument], false);
   };
   each_needed([&](const Gradient& g, size_t slot) {
     for (const GradientSource& s : g.sources) {
       Value& value = values_[slot];
       switch (s.kind) {
-        case Kind::Argument: value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index]; break;
-        case Kind::Sizes: value = Value(frame[s.index].tensor_ref().sym_sizes().vec()); break;
-        case Kind::Strides: value = Value(frame[s.index].tensor_ref().sym_strides().vec()); break;
-        case Kind::Offset: value = Value(frame[s.index].tensor_ref().sym_storage_offset()); break;
-        case Kind::DTypeOf: value = Value(frame[s.index].tensor_ref().dtype()); break;
-        case Kind::DeviceOf: value = Value(frame[s.index].tensor_ref().device()); break;
+        case Kind::Argument:
+          value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index];
+          break;
+        case Kind::Sizes:
+          value = Value(frame[s.index].tensor_ref().sym_sizes().vec());
+          break;
+        case Kind::Strides:
+          value = Value(frame[s.index].tensor_ref().sym_strides().vec());
+          break;
+        case Kind::Offset:
+          value = Value(frame[s.index].tensor_ref().sym_storage_offset());
+          break;
+        case Kind::DTypeOf:
+          value = Value(frame[s.index].tensor_ref().dtype());
+          break;
+        case Kind::DeviceOf:
+          value = Value(frame[s.index].tensor_ref().device());
+          break;
         case Kind::Grad:
         case Kind::Result:
-        case Kind::NeedsInput: break;
+        case Kind::NeedsInput:
+          break;
       }
       ++slot;
     }
@@ -88,13 +110,13 @@ void OperatorNode::save_arguments(const Value* frame) {
 }
 
 void OperatorNode::save_results(const Value* frame, bool own) {
-  std::vector<std::pair<int, size_t>> kept;
+  SmallVector<Kept, 4> kept;
   each_needed([&](const Gradient& g, size_t slot) {
     for (const GradientSource& s : g.sources) {
       if (s.kind == Kind::Result) {
-        auto found = std::find_if(kept.begin(), kept.end(), [&](auto& k) { return k.first == s.index; });
-        values_[slot] = found != kept.end() ? values_[found->second] : save(frame[s.index], own);
-        kept.emplace_back(s.index, slot);
+        auto found = std::find_if(kept.begin(), kept.end(), [&](const Kept& k) { return k.index == s.index; });
+        values_[slot] = found != kept.end() ? values_[found->slot] : save(frame[s.index], own);
+        kept.push_back({s.index, slot});
       }
       ++slot;
     }
@@ -157,7 +179,8 @@ Value OperatorNode::restore(const Value& saved) const {
   return Value();
 }
 
-// Outputs that took no part have no gradient. Formulas over a list of gradients get zeros there, so that they need not care.
+// Outputs that took no part have no gradient. Formulas over a list of gradients get zeros there, so that they need not
+// care.
 Value OperatorNode::incoming_value(const Gradients& incoming, int index) const {
   if (!plan_.list_result) return Value::borrow(incoming[index]);
   std::vector<Tensor> gradients = incoming;
@@ -168,7 +191,8 @@ Value OperatorNode::incoming_value(const Gradients& incoming, int index) const {
   return gradients;
 }
 
-Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t slot, const Gradients& incoming) const {
+Value OperatorNode::source_value(const Gradient& gradient, size_t source, size_t slot,
+                                 const Gradients& incoming) const {
   const GradientSource& s = gradient.sources[source];
   if (s.kind == Kind::Grad) return incoming_value(incoming, s.index);
   if (s.kind == Kind::NeedsInput) {
@@ -191,7 +215,8 @@ void OperatorNode::run(const Gradient& gradient, size_t first_slot, const Gradie
     }
     if (frame[i].is_none()) continue;
     TensorList list = frame[i].tensor_list();
-    check(list.size() == range.count, name(), ": the gradient of a list of ", range.count, " tensors has ", list.size());
+    check(list.size() == range.count, name(), ": the gradient of a list of ", range.count, " tensors has ",
+          list.size());
     for (size_t k = 0; k < range.count; ++k)
       if (needs(range.first + k)) out[range.first + k] = list[k];
   }

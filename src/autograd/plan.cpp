@@ -8,8 +8,8 @@ namespace umbra::autograd {
 
 namespace {
 
-/// Overloads of a name in the order in which PyTorch numbers their nodes ("" is the unnamed one). Names that are not here have one
-/// differentiable overload, or number them in the order of definition.
+/// Overloads of a name in the order in which PyTorch numbers their nodes ("" is the unnamed one). Names that are not
+/// here have one differentiable overload, or number them in the order of definition.
 struct OverloadOrder {
   std::string_view name;
   std::array<std::string_view, 4> overloads;
@@ -102,7 +102,7 @@ const Plan* make_plan(const Operator& op) {
     for (int argument : d.gradients[f].inputs) plan->formula[argument] = static_cast<int>(f);
   const auto& returns = op.schema().returns;
   plan->list_result = returns.size() == 1 && returns[0].type.is_tensor_list();
-  plan->result_count = returns.size();
+  plan->edge_count = plan->formula.size() - std::count(plan->formula.begin(), plan->formula.end(), -1);
   return plan;
 }
 

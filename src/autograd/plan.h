@@ -6,19 +6,21 @@
 namespace umbra::autograd {
 
 struct Plan {
-  const Definition* definition;   // with the gradients: the operator's own, or for a variant those of its functional operator
-  size_t gradient_count;          // formulas there were when the plan was made; users may add some later
-  std::string name;               // "MulBackward0"
-  std::vector<int> formula;       // for each argument, which formula gives its gradient; -1: none
-  size_t result_count;            // tensors among the results; a list counts as one
-  bool list_result;               // the only result is a list
+  const Definition*
+      definition;         // with the gradients: the operator's own, or for a variant those of its functional operator
+  size_t gradient_count;  // formulas there were when the plan was made; users may add some later
+  std::string name;       // "MulBackward0"
+  std::vector<int> formula;  // for each argument, which formula gives its gradient; -1: none
+  size_t edge_count;         // arguments with a formula; a list counts as one
+  bool list_result;          // the only result is a list
   bool is_differentiable() const { return gradient_count > 0; }
 };
 
 /// The operator's plan; made when first asked for, and kept.
 const Plan& plan_for(const Operator& op);
 
-/// PyTorch's name for the node of an operator: the functional name in camel case, "Backward", and a number that tells overloads apart.
+/// PyTorch's name for the node of an operator: the functional name in camel case, "Backward", and a number that tells
+/// overloads apart.
 std::string node_name(const Operator& op);
 
 }  // namespace umbra::autograd

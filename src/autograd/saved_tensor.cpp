@@ -19,8 +19,10 @@ HookStack& hook_stack() {
 constinit thread_local bool g_has_hooks = false;
 
 constexpr const char* kReleased =
-    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been freed). "
-    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify retain_graph=True if you "
+    "Trying to backward through the graph a second time (or directly access saved tensors after they have already been "
+    "freed). "
+    "Saved intermediate values of the graph are freed when you call .backward() or autograd.grad(). Specify "
+    "retain_graph=True if you "
     "need to backward through the graph a second time or if you need to access saved tensors after calling backward.";
 
 }  // namespace
@@ -41,8 +43,10 @@ struct SavedTensor::Packed {
 SavedTensor::SavedTensor(const Tensor& tensor, bool is_output) : defined_(tensor.defined()) {
   if (!defined_) return;
   check(!tensor.impl()->is_inference(),
-        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in computation tracked by "
-        "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use `torch.no_grad()` "
+        "Inference tensors cannot be saved for backward. Please do not use Tensors created in inference mode in "
+        "computation tracked by "
+        "autograd. To work around this, you can make a clone to get a normal tensor and use it in autograd, or use "
+        "`torch.no_grad()` "
         "instead of `torch.inference_mode()`.");
   version_ = tensor.version();
   requires_grad_ = autograd::requires_grad(tensor.impl());
@@ -79,8 +83,8 @@ void SavedTensor::check_version(const IntrusivePtr<Node>& owner) const {
   if (node) history = concat(", which is output ", number, " of ", forward_name(*node), ",");
   const char* kind = data_.device().type == DeviceType::CUDA ? "torch.cuda." : "torch.";
   fail("one of the variables needed for gradient computation has been modified by an inplace operation: [", kind,
-       kernel_name(data_.dtype()), "Tensor ", to_string(data_.sym_sizes()), "]", history, " is at version ", data_.version(),
-       "; expected version ", version_,
+       kernel_name(data_.dtype()), "Tensor ", to_string(data_.sym_sizes()), "]", history, " is at version ",
+       data_.version(), "; expected version ", version_,
        " instead. Hint: enable anomaly detection to find the operation that failed to compute its gradient, with "
        "torch.autograd.set_detect_anomaly(True, check_nan=False).");
 }
@@ -90,7 +94,8 @@ Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
   if (!defined_) return {};
   if (packed_) {
     Tensor data = packed_->hooks.unpack(packed_->value);
-    check<TypeError>(data.defined(), "Output of saved tensor unpack_hook expected to be a Tensor but got result of another type");
+    check<TypeError>(data.defined(),
+                     "Output of saved tensor unpack_hook expected to be a Tensor but got result of another type");
     return is_grad_enabled() && requires_grad_ ? with_history(share_data(data), owner) : data;
   }
   check_version(owner);

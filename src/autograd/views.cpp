@@ -1,5 +1,5 @@
-// Views and in-place changes. A change of a view is a change of its base: the base's history becomes "what it was, with this part
-// replaced", and every other view of it finds its own history anew from there.
+// Views and in-place changes. A change of a view is a change of its base: the base's history becomes "what it was, with
+// this part replaced", and every other view of it finds its own history anew from there.
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "umbra/generated/functions.h"
@@ -16,10 +16,16 @@ struct Geometry {
   bool conj, neg;
 
   explicit Geometry(const Tensor& t)
-      : sizes(t.sym_sizes()), strides(t.sym_strides()), offset(t.sym_storage_offset()), dtype(t.dtype()), conj(t.is_conj()), neg(t.is_neg()) {}
+      : sizes(t.sym_sizes()),
+        strides(t.sym_strides()),
+        offset(t.sym_storage_offset()),
+        dtype(t.dtype()),
+        conj(t.is_conj()),
+        neg(t.is_neg()) {}
 };
 
-/// Takes the view of a tensor that `view` was of `base`. The tensor has the base's sizes and strides, maybe another offset.
+/// Takes the view of a tensor that `view` was of `base`. The tensor has the base's sizes and strides, maybe another
+/// offset.
 Tensor replay_view(const Tensor& on, const Geometry& base, const Geometry& view) {
   Tensor t = on;
   if (view.conj != base.conj && is_complex(base.dtype)) t = _conj(t);
@@ -67,8 +73,10 @@ class CopySlices final : public Node {
     Tensor part = replay_view(result, base_, view_);
     out = change_->apply({part.clone()});
     if (!needs(0)) return out;
-    if (out[0].defined()) part.copy_(out[0]);
-    else part.zero_();
+    if (out[0].defined())
+      part.copy_(out[0]);
+    else
+      part.zero_();
     out[0] = result;
     return out;
   }
@@ -100,7 +108,8 @@ IntrusivePtr<Node> strided_node(Edge base_edge, const Geometry& base, const Tens
   return node;
 }
 
-/// The node that leads from a view to its base; `base_tensor` is only used where strides alone do not say what the view is.
+/// The node that leads from a view to its base; `base_tensor` is only used where strides alone do not say what the view
+/// is.
 IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const Geometry& base, const Tensor& view) {
   if (base.dtype == view.dtype() && base.conj == view.is_conj() && base.neg == view.is_neg())
     return strided_node(std::move(base_edge), base, view);
@@ -109,26 +118,37 @@ IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const
 }
 
 [[noreturn]] void refuse_view(const Tensor& view, bool indirect) {
-  const char* happened = indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
+  const char* happened =
+      indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
   ViewKind kind = view.impl()->view_kind();
   const AutogradMeta* meta = meta_of(view.impl());
   std::string text;
   if (meta && meta->grad_fn)
-    text = concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn), " is a view and ", happened, ". ");
+    text =
+        concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn), " is a view and ", happened, ". ");
   else if (kind == ViewKind::Inference)
     text = concat("A view was created in inference mode and ", happened, " in normal mode. ");
   else
     text = concat("A view was created in no_grad mode and ", happened, " with grad mode enabled. ");
   if (kind == ViewKind::MultiOutput)
-    fail(text, "This view is the output of a function that returns multiple views. Such functions do not allow the output views to be "
+    fail(text,
+         "This view is the output of a function that returns multiple views. Such functions do not allow the output "
+         "views to be "
          "modified inplace. You should replace the inplace operation by an out-of-place one.");
   if (kind == ViewKind::CustomFunction)
-    fail(text, "This view was created inside a custom Function (or because an input was returned as-is) and the autograd logic to handle "
-         "view+inplace would override the custom backward associated with the custom Function, leading to incorrect gradients. This "
+    fail(text,
+         "This view was created inside a custom Function (or because an input was returned as-is) and the autograd "
+         "logic to handle "
+         "view+inplace would override the custom backward associated with the custom Function, leading to incorrect "
+         "gradients. This "
          "behavior is forbidden. You can fix this by cloning the output of the custom Function.");
   const char* mode = kind == ViewKind::Inference ? "inference_mode" : "no_grad";
-  fail(text, "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving both the view "
-       "and the inplace either both inside the ", mode, " block (if you don't want the inplace to be tracked) or both outside (if you want "
+  fail(text,
+       "Given that this use case is ambiguous and error-prone, it is forbidden. You can clarify your code by moving "
+       "both the view "
+       "and the inplace either both inside the ",
+       mode,
+       " block (if you don't want the inplace to be tracked) or both outside (if you want "
        "the inplace to be tracked).");
 }
 
@@ -167,7 +187,8 @@ void check_inplace(const Tensor& tensor) {
   if (impl->view_base()) {
     if (impl->view_kind() != ViewKind::Plain) refuse_view(tensor, false);
     const AutogradMeta* base = meta_of(impl->view_base().get());
-    check(!base || !base->requires_grad, "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    check(!base || !base->requires_grad,
+          "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
   const AutogradMeta* meta = meta_of(impl);
   check(!meta || !meta->requires_grad, "a leaf Variable that requires grad is being used in an in-place operation.");

@@ -15,7 +15,8 @@ struct Element {
   std::string exact;  // of integers and bools
 };
 
-template <class T> T load(const void* at) {
+template <class T>
+T load(const void* at) {
   T v;
   std::memcpy(&v, at, sizeof(T));
   return v;
@@ -23,34 +24,56 @@ template <class T> T load(const void* at) {
 
 Element read_element(const void* at, DType dtype) {
   switch (dtype) {
-    case DType::Bool: return {0, 0, load<uint8_t>(at) ? "True" : "False"};
-    case DType::UInt8: return {0, 0, std::to_string(load<uint8_t>(at))};
-    case DType::Int8: return {0, 0, std::to_string(load<int8_t>(at))};
-    case DType::Int16: return {0, 0, std::to_string(load<int16_t>(at))};
-    case DType::Int32: return {0, 0, std::to_string(load<int32_t>(at))};
-    case DType::Int64: return {0, 0, std::to_string(load<int64_t>(at))};
-    case DType::UInt16: return {0, 0, std::to_string(load<uint16_t>(at))};
-    case DType::UInt32: return {0, 0, std::to_string(load<uint32_t>(at))};
-    case DType::UInt64: return {0, 0, std::to_string(load<uint64_t>(at))};
-    case DType::Float16: return {static_cast<float>(load<Half>(at)), 0, {}};
-    case DType::BFloat16: return {static_cast<float>(load<BFloat16>(at)), 0, {}};
-    case DType::Float8E4M3: return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
-    case DType::Float8E5M2: return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
-    case DType::Float32: return {load<float>(at), 0, {}};
-    case DType::Float64: return {load<double>(at), 0, {}};
-    case DType::Complex64: return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
-    case DType::Complex128: return {load<double>(at), load<double>(static_cast<const double*>(at) + 1), {}};
+    case DType::Bool:
+      return {0, 0, load<uint8_t>(at) ? "True" : "False"};
+    case DType::UInt8:
+      return {0, 0, std::to_string(load<uint8_t>(at))};
+    case DType::Int8:
+      return {0, 0, std::to_string(load<int8_t>(at))};
+    case DType::Int16:
+      return {0, 0, std::to_string(load<int16_t>(at))};
+    case DType::Int32:
+      return {0, 0, std::to_string(load<int32_t>(at))};
+    case DType::Int64:
+      return {0, 0, std::to_string(load<int64_t>(at))};
+    case DType::UInt16:
+      return {0, 0, std::to_string(load<uint16_t>(at))};
+    case DType::UInt32:
+      return {0, 0, std::to_string(load<uint32_t>(at))};
+    case DType::UInt64:
+      return {0, 0, std::to_string(load<uint64_t>(at))};
+    case DType::Float16:
+      return {static_cast<float>(load<Half>(at)), 0, {}};
+    case DType::BFloat16:
+      return {static_cast<float>(load<BFloat16>(at)), 0, {}};
+    case DType::Float8E4M3:
+      return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
+    case DType::Float8E5M2:
+      return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
+    case DType::Float32:
+      return {load<float>(at), 0, {}};
+    case DType::Float64:
+      return {load<double>(at), 0, {}};
+    case DType::Complex64:
+      return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
+    case DType::Complex128:
+      return {load<double>(at), load<double>(static_cast<const double*>(at) + 1), {}};
     case DType::Complex32: {
       auto* parts = static_cast<const Half*>(at);
       return {static_cast<float>(parts[0]), static_cast<float>(parts[1]), {}};
     }
-    case DType::Undefined: break;
+    case DType::Undefined:
+      break;
   }
   return {};
 }
 
-std::string fixed(double v, int precision) { return fmt::format("{:.{}f}", std::isnan(v) ? std::fabs(v) : v, precision); }
-std::string scientific(double v, int precision) { return fmt::format("{:.{}e}", std::isnan(v) ? std::fabs(v) : v, precision); }
+std::string fixed(double v, int precision) {
+  return fmt::format("{:.{}f}", std::isnan(v) ? std::fabs(v) : v, precision);
+}
+std::string scientific(double v, int precision) {
+  return fmt::format("{:.{}e}", std::isnan(v) ? std::fabs(v) : v, precision);
+}
 
 /// One layout for all numbers of a tensor: whole, with decimals or with exponents, all of the same width.
 class Formatter {
@@ -98,7 +121,11 @@ class Formatter {
 class Printer {
  public:
   explicit Printer(const Tensor& t)
-      : tensor_(t), sizes_(t.sizes().vec()), summarize_(t.numel() > print_options().threshold), real_({}), imaginary_({}) {
+      : tensor_(t),
+        sizes_(t.sizes().vec()),
+        summarize_(t.numel() > print_options().threshold),
+        real_({}),
+        imaginary_({}) {
     std::vector<double> real, imaginary;
     visit(0, data(), [&](const Element& e) {
       width_ = std::max(width_, e.exact.size());
@@ -140,7 +167,8 @@ class Printer {
     return e;
   }
 
-  template <class F> void visit(size_t dim, const char* at, const F& see) const {
+  template <class F>
+  void visit(size_t dim, const char* at, const F& see) const {
     if (tensor_.numel() == 0) return;
     if (dim == sizes_.size()) return see(element(at));
     for (int64_t i : shown(dim))
@@ -200,8 +228,8 @@ std::string size_fact(const Tensor& t) {
 std::vector<std::string> own_facts(const Tensor& t, bool has_elements) {
   std::vector<std::string> facts;
   if (t.device().type != DeviceType::CPU) facts.push_back("device='" + to_string(t.device()) + "'");
-  bool usual = t.dtype() == default_dtype() || t.dtype() == complex_type(default_dtype()) || t.dtype() == DType::Int64 ||
-               t.dtype() == DType::Bool;
+  bool usual = t.dtype() == default_dtype() || t.dtype() == complex_type(default_dtype()) ||
+               t.dtype() == DType::Int64 || t.dtype() == DType::Bool;
   if (!has_elements) {
     facts.push_back(size_fact(t));
     usual = t.dtype() == default_dtype();

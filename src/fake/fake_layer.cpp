@@ -98,12 +98,23 @@ bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
   return true;
 }
 
+// nonzero(): as many rows as an unbacked symbol says; everything else whose shape depends on data is an error.
+void make_dynamic_shape(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  sym::ShapeEnv* env = mode.shape_env();
+  if (!env || !mode.options().allow_dynamic_output_shapes) fail<DynamicOutputShapeException>(op.name());
+  const Tensor& self = frame[0].tensor_ref();
+  SymInt count = env->create_unbacked({0, sym::kInfinity}, true);
+  if (op.name() == "aten::nonzero") frame[0] = Value(mode.make(TensorSpec({count, self.dim()}, {SymInt(1), count}, DType::Int64, self.device())));
+  else if (op.name() == "aten::masked_select") frame[0] = Value(mode.make(TensorSpec({count}, self.dtype(), self.device())));
+  else fail<DynamicOutputShapeException>(op.name());
+}
+
 Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
   if (op.has_tag("data_dependent_output")) return read_scalar(op, mode, frame);
-  if (!d.fake && op.has_tag("dynamic_output_shape")) fail<DynamicOutputShapeException>(op.name());
+  if (!d.fake && op.has_tag("dynamic_output_shape")) return make_dynamic_shape(op, mode, frame);
   // What is made of other operators may call factories: those have to find the mode.
   bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
   if (nested && active_mode(DispatchKey::Fake) != &mode) {

@@ -7,7 +7,7 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/onednn.h"
+#include "kernels/parallel.h"
 
 namespace umbra::kernels::blas {
 namespace {
@@ -37,7 +37,8 @@ CBLAS_TRANSPOSE order(bool transposed) { return transposed ? CblasTrans : CblasN
 void prepare() {
   static std::once_flag once;
   std::call_once(once, choose_kernels);
-  int threads = onednn::current_thread_count();
+  if (in_parallel_region()) return;  // others may be in the middle of a call
+  int threads = num_threads();
   if (openblas_get_num_threads() != threads) openblas_set_num_threads(threads);
 }
 

@@ -10,8 +10,6 @@
 namespace umbra::kernels {
 namespace {
 
-Tensor at_least_1d(const Tensor& t) { return t.dim() > 0 ? t : alias_tensor(t, {1}, {1}, t.storage_offset()); }
-
 // The loops of gather and scatter. `plain` is the tensor that goes along with the index element by element (out of a
 // gather, source of a scatter), `self` the one that is pointed into. Lines along `dim` never meet those elsewhere, so
 // they may run at the same time; the innermost loop goes along the last dimension, where memory lies.

@@ -158,8 +158,6 @@ std::vector<Tensor> along(int64_t dim, const Tensor& index) {
   return indices;
 }
 
-Tensor at_least_1d(const Tensor& t) { return t.dim() > 0 ? t : alias_tensor(t, {1}, {1}, t.storage_offset()); }
-
 void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;

@@ -12,8 +12,10 @@
 namespace umbra::kernels {
 namespace {
 
-// Products with fewer multiplications than this are done by plain loops: a library call would cost more than the work.
+// Products with fewer multiplications than this are done by plain loops, if a library would need copies to do them.
 constexpr int64_t kSmallWork = 8192;
+// Up to this many in one matrix, BLAS is faster than oneDNN, whose calls cost some microseconds.
+constexpr int64_t kBlasWork = 60 * 60 * 60;
 
 // One operand: a stack of matrices inside memory. Strides count elements.
 struct Matrices {
@@ -166,14 +168,27 @@ blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
 template <class T>
 void multiply_with_blas(const Product& p) {
   T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
-  for (int64_t i = 0; i < p.batch; ++i) {
+  int64_t rows = p.out.rows, columns = p.out.columns, inner = p.a.columns;
+  auto multiply_one = [&](int64_t i) {
     T* out = reinterpret_cast<T*>(p.out.data) + i * p.out.batch_stride;
     auto a = blas_matrix<T>(p.a, i), b = blas_matrix<T>(p.b, i);
-    if (p.out.columns == 1 && p.b.row_stride > 0) {
-      blas::gemv<T>(p.out.rows, p.a.columns, alpha, a, b.data, p.b.row_stride, beta, out, p.out.row_stride);
+    if (columns == 1) {
+      blas::gemv<T>(rows, inner, alpha, a, b.data, p.b.row_stride, beta, out, p.out.row_stride);
+    } else if (rows == 1) {
+      b.transposed = !b.transposed;
+      blas::gemv<T>(columns, inner, alpha, b, a.data, p.a.column_stride, beta, out, p.out.column_stride);
     } else {
-      blas::gemm<T>(p.out.rows, p.out.columns, p.a.columns, alpha, a, b, beta, out, p.out.row_stride);
+      blas::gemm<T>(rows, columns, inner, alpha, a, b, beta, out, p.out.row_stride);
     }
+  };
+  // Small matrices are shared out to the threads; a large one BLAS divides by itself.
+  int64_t work = std::max<int64_t>(1, rows * columns * inner);
+  if (p.batch == 1 || work > kBlasWork) {
+    for (int64_t i = 0; i < p.batch; ++i) multiply_one(i);
+  } else {
+    parallel_for(0, p.batch, 1 + 8 * kGrain / work, [&](int64_t from, int64_t to) {
+      for (int64_t i = from; i < to; ++i) multiply_one(i);
+    });
   }
 }
 
@@ -290,30 +305,40 @@ void add_bias_first(Product& p) {
 }
 
 void multiply_floats(Product p, const char* kernel) {
+  bool is_float = p.out.tensor.dtype() == DType::Float32, is_vector = p.out.rows == 1 || p.out.columns == 1;
+  if (is_float && (is_vector || p.work() / p.batch < kBlasWork)) {
+    if (p.bias.defined()) add_bias_first(p);
+    return multiply_with_blas<float>(p);
+  }
   if (multiply_with_onednn(p)) return;
   // Perhaps the layout was the trouble.
   Product packed = p;
   packed.a = dense(p.a);
   packed.b = dense(p.b);
-  if (p.out.rows_dense() && multiply_with_onednn(packed)) return;
+  if (multiply_with_onednn(packed)) return;
   if (p.bias.defined()) add_bias_first(packed);
-  if (p.out.tensor.dtype() == DType::Float32)
+  if (is_float)
     multiply_with_blas<float>(packed);
   else
     multiply_in_float(packed, kernel);
 }
 
+bool needs_loops(const Product& p) {
+  DType dtype = p.out.tensor.dtype();
+  if (is_integral(dtype, /*include_bool=*/true) || p.work() == 0) return true;
+  bool regular = p.out.regular() && p.a.regular() && p.b.regular();
+  return p.work() < kSmallWork && (is_reduced_floating(dtype) || !regular);
+}
+
 void multiply(const Product& p, const char* kernel) {
   DType dtype = p.out.tensor.dtype();
-  bool small = p.work() < kSmallWork;
-  if (is_integral(dtype, /*include_bool=*/true) || small) {
-    Product q = p;
+  Product q = p;
+  if (needs_loops(p)) {
     if (q.bias.defined()) add_bias_first(q);
     visit<NumberTypes>(dtype, kernel, [&](auto tag) { LoopProduct<typename decltype(tag)::type>(q).run(); });
     return;
   }
-  if (!p.out.rows_dense() && !p.out.columns_dense()) return multiply_into_copy(p, kernel);
-  Product q = p;
+  if (!p.out.regular()) return multiply_into_copy(p, kernel);
   if (!q.a.regular()) q.a = dense(q.a);
   if (!q.b.regular()) q.b = dense(q.b);
   if (!q.out.rows_dense()) {

@@ -88,6 +88,9 @@ class Odometer {
   std::array<int64_t, N> offsets_;
 };
 
+/// A 0-d tensor as a vector of one element; others as they are.
+inline Tensor at_least_1d(const Tensor& t) { return t.dim() > 0 ? t : alias_tensor(t, {1}, {1}, t.storage_offset()); }
+
 /// Strides that make a tensor look as if it had these sizes: zero where it is broadcast.
 inline SmallVector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes) {
   SmallVector<int64_t> strides(sizes.size(), 0);

@@ -17,22 +17,23 @@ struct BackwardOptions {
   bool create_graph = false;  // the gradients can be differentiated again
 };
 
-/// Gradients of the outputs, weighted by `grad_outputs` (left out: 1 for scalars), with respect to the inputs. An input that took no
-/// part is an error, or with `allow_unused` gives an undefined tensor.
-std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs = {}, BackwardOptions options = {},
-                         bool allow_unused = false);
+/// Gradients of the outputs, weighted by `grad_outputs` (left out: 1 for scalars), with respect to the inputs. An input
+/// that took no part is an error, or with `allow_unused` gives an undefined tensor.
+std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs = {},
+                         BackwardOptions options = {}, bool allow_unused = false);
 /// Adds the gradients to `grad()` of the leaves below, or of `inputs` alone where they are given.
 void backward(TensorList outputs, TensorList grad_outputs = {}, BackwardOptions options = {}, TensorList inputs = {});
 /// The same from edges, where the outputs themselves are gone.
-std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients, const std::vector<Edge>& inputs,
-                                  BackwardOptions options);
+std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
+                                  const std::vector<Edge>& inputs, BackwardOptions options);
 
 // ---- what a tensor knows ----
 
 /// The node that made the tensor; null for leaves.
 IntrusivePtr<Node> grad_fn(const Tensor& tensor);
 uint32_t output_number(const Tensor& tensor);
-/// Where the tensor's gradient flows to: its grad_fn, or for a leaf what accumulates into its `grad`. Null where none is needed.
+/// Where the tensor's gradient flows to: its grad_fn, or for a leaf what accumulates into its `grad`. Null where none
+/// is needed.
 Edge gradient_edge(const Tensor& tensor);
 /// Makes `node` the tensor's history, as a new output of it.
 void set_history(const Tensor& tensor, const IntrusivePtr<Node>& node);
@@ -48,8 +49,8 @@ void set_data(const Tensor& tensor, const Tensor& data);
 /// A registered hook; `remove()` takes it off again, and may be called at any time.
 struct HookHandle {
   HookId id = 0;
-  WeakPtr<Node> node;           // where the hook is kept for a tensor with a history
-  WeakPtr<TensorImpl> leaf;     // where it is kept for a leaf
+  WeakPtr<Node> node;        // where the hook is kept for a tensor with a history
+  WeakPtr<TensorImpl> leaf;  // where it is kept for a leaf
   void remove() const;
 };
 /// Called with the tensor's gradient whenever one is computed.

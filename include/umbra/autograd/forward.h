@@ -9,7 +9,8 @@
 
 namespace umbra::autograd {
 
-/// Opens a level for a scope; tangents set at it end with it. Levels nest: an inner one differentiates what the outer one does.
+/// Opens a level for a scope; tangents set at it end with it. Levels nest: an inner one differentiates what the outer
+/// one does.
 class DualLevel {
  public:
   DualLevel();

@@ -72,36 +72,46 @@ class FunctionNode : public Node {
   FunctionContext context_;
 };
 
-/// Calls `forward` with recording off and makes its results the outputs of `node`. `inputs` are the tensors among its arguments, in order;
-/// backward gives one gradient for each of them.
+/// Calls `forward` with recording off and makes its results the outputs of `node`. `inputs` are the tensors among its
+/// arguments, in order; backward gives one gradient for each of them.
 std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,
                                    const std::function<std::vector<Tensor>(FunctionContext&)>& forward);
 
 namespace detail {
 inline void collect(std::vector<Tensor>& out, const Tensor& t) { out.push_back(t); }
-inline void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) { out.insert(out.end(), list.begin(), list.end()); }
+inline void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) {
+  out.insert(out.end(), list.begin(), list.end());
+}
 inline void collect(std::vector<Tensor>& out, TensorList list) { out.insert(out.end(), list.begin(), list.end()); }
-template <class T> void collect(std::vector<Tensor>&, const T&) {}
+template <class T>
+void collect(std::vector<Tensor>&, const T&) {}
 /// "Square" for a struct of that name in any namespace.
 std::string short_type_name(const std::type_info& type);
 }  // namespace detail
 
-/// Base of custom functions; see the top of this file. An optional `static std::vector<Tensor> jvp(FunctionContext&, std::vector<Tensor>)`
-/// gives the forward-mode derivative.
-template <class T> struct Function {
-  template <class... Args> static auto apply(const Args&... args) {
+/// Base of custom functions; see the top of this file. An optional `static std::vector<Tensor> jvp(FunctionContext&,
+/// std::vector<Tensor>)` gives the forward-mode derivative.
+template <class T>
+struct Function {
+  template <class... Args>
+  static auto apply(const Args&... args) {
     std::vector<Tensor> inputs;
     (detail::collect(inputs, args), ...);
     FunctionNode::Jvp jvp;
-    if constexpr (requires(FunctionContext& c, std::vector<Tensor> t) { T::jvp(c, t); }) jvp = &T::jvp;
-    auto node = make_counted<FunctionNode>(detail::short_type_name(typeid(T)) + "Backward", &T::backward, std::move(jvp));
+    if constexpr (requires(FunctionContext & c, std::vector<Tensor> t) { T::jvp(c, t); }) jvp = &T::jvp;
+    auto node =
+        make_counted<FunctionNode>(detail::short_type_name(typeid(T)) + "Backward", &T::backward, std::move(jvp));
     using Result = decltype(T::forward(node->context(), args...));
     std::vector<Tensor> outputs = apply_function(node, inputs, [&](FunctionContext& context) -> std::vector<Tensor> {
-      if constexpr (std::is_same_v<Result, Tensor>) return {T::forward(context, args...)};
-      else return T::forward(context, args...);
+      if constexpr (std::is_same_v<Result, Tensor>)
+        return {T::forward(context, args...)};
+      else
+        return T::forward(context, args...);
     });
-    if constexpr (std::is_same_v<Result, Tensor>) return outputs[0];
-    else return outputs;
+    if constexpr (std::is_same_v<Result, Tensor>)
+      return outputs[0];
+    else
+      return outputs;
   }
 };
 

@@ -11,7 +11,9 @@ namespace umbra {
 /// Sets the thread's grad mode, and puts the one before back when the scope ends.
 class SetGradEnabled {
  public:
-  explicit SetGradEnabled(bool enabled) : before_(detail::grad_mode_state.grad) { detail::grad_mode_state.grad = enabled; }
+  explicit SetGradEnabled(bool enabled) : before_(detail::grad_mode_state.grad) {
+    detail::grad_mode_state.grad = enabled;
+  }
   ~SetGradEnabled() { detail::grad_mode_state.grad = before_; }
   SetGradEnabled(const SetGradEnabled&) = delete;
 
@@ -30,10 +32,12 @@ struct EnableGrad : SetGradEnabled {
 /// For callers without scopes (Python). The guards above are the better way.
 inline void set_grad_enabled(bool enabled) { detail::grad_mode_state.grad = enabled; }
 
-/// Nothing is recorded and calls skip autograd altogether; tensors made inside can never be part of a recorded computation.
+/// Nothing is recorded and calls skip autograd altogether; tensors made inside can never be part of a recorded
+/// computation.
 class InferenceMode {
  public:
-  explicit InferenceMode(bool enabled = true) : grad_before_(detail::grad_mode_state), dispatch_before_(dispatch_state()) {
+  explicit InferenceMode(bool enabled = true)
+      : grad_before_(detail::grad_mode_state), dispatch_before_(dispatch_state()) {
     detail::grad_mode_state = {.grad = !enabled, .inference = enabled};
     DispatchState& state = dispatch_state();
     state.exclude = enabled ? state.exclude | DispatchKey::Autograd : state.exclude - DispatchKey::Autograd;

@@ -1,4 +1,5 @@
-// A step of the backward pass. What an operator records, a custom function and the accumulation into a leaf are all nodes.
+// A step of the backward pass. What an operator records, a custom function and the accumulation into a leaf are all
+// nodes.
 #pragma once
 
 #include <functional>
@@ -43,7 +44,8 @@ using NodePostHook = std::function<Gradients(const Gradients& given, const Gradi
 using HookId = uint64_t;
 
 /// Hooks by id, in the order of registration.
-template <class F> class HookList {
+template <class F>
+class HookList {
  public:
   void add(HookId id, F hook) { hooks_.emplace_back(id, std::move(hook)); }
   bool remove(HookId id) {
@@ -51,7 +53,8 @@ template <class F> class HookList {
   }
   bool empty() const { return hooks_.empty(); }
   /// Visits a copy: a hook may remove itself.
-  template <class V> void each(V&& visit) const {
+  template <class V>
+  void each(V&& visit) const {
     if (hooks_.empty()) return;
     auto copy = hooks_;
     for (auto& [id, hook] : copy) visit(hook);
@@ -77,6 +80,7 @@ class Node : public RefCounted {
 
   const std::vector<Edge>& next_edges() const { return next_edges_; }
   void add_edge(Edge edge) { next_edges_.push_back(std::move(edge)); }
+  void reserve_edges(size_t count) { next_edges_.reserve(count); }
   void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
   /// Whether the gradient along an edge is wanted in the backward pass that is running.
   bool needs(size_t edge) const;

@@ -1,5 +1,5 @@
-// A tensor kept for the backward pass: checked for changes in between, free of reference cycles, and open to hooks that keep it
-// elsewhere.
+// A tensor kept for the backward pass: checked for changes in between, free of reference cycles, and open to hooks that
+// keep it elsewhere.
 #pragma once
 
 #include <functional>
@@ -17,8 +17,8 @@ class SavedTensor {
   /// `is_output`: the tensor is a result of the node that saves it, which must not keep itself alive through it.
   SavedTensor(const Tensor& tensor, bool is_output);
 
-  /// The tensor, as it was saved. An error where its contents have changed since, or where it was released. `owner` is the node that
-  /// saved it: the history of its own outputs.
+  /// The tensor, as it was saved. An error where its contents have changed since, or where it was released. `owner` is
+  /// the node that saved it: the history of its own outputs.
   Tensor unpack(const IntrusivePtr<Node>& owner) const;
   /// For an output of an in-place operator on a view: its history is what `base_node` makes of the base.
   void set_rebased(const IntrusivePtr<Node>& base_node);
@@ -38,7 +38,8 @@ class SavedTensor {
   bool is_output_ = false, defined_ = false, released_ = false, requires_grad_ = false, is_rebased_ = false;
 };
 
-/// What to do with tensors saved for the backward pass instead of holding them: to disk, to another device, to a checkpoint.
+/// What to do with tensors saved for the backward pass instead of holding them: to disk, to another device, to a
+/// checkpoint.
 struct SavedTensorHooks {
   std::function<Value(const Tensor&)> pack;
   std::function<Tensor(const Value&)> unpack;

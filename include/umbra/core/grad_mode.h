@@ -1,5 +1,5 @@
-// The thread's switches of differentiation. They stand in core because making a tensor or a view reads them; the guards that set
-// them are in autograd/grad_mode.h.
+// The thread's switches of differentiation. They stand in core because making a tensor or a view reads them; the guards
+// that set them are in autograd/grad_mode.h.
 #pragma once
 
 namespace umbra {

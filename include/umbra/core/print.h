@@ -14,8 +14,8 @@
 namespace umbra {
 
 struct PrintOptions {
-  int precision = 4;          // digits after the point
-  int64_t threshold = 1000;   // tensors with more elements are shown by their edges
+  int precision = 4;         // digits after the point
+  int64_t threshold = 1000;  // tensors with more elements are shown by their edges
   int64_t edge_items = 3;
   int64_t line_width = 80;
   std::optional<bool> sci_mode;  // exponents always or never; left out: by the size of the numbers

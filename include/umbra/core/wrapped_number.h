@@ -5,7 +5,8 @@
 
 namespace umbra {
 
-/// The number behind a tensor that wrapped_number() made. A symbolic one is still an expression: capture writes it to the graph.
+/// The number behind a tensor that wrapped_number() made. A symbolic one is still an expression: capture writes it to
+/// the graph.
 Scalar wrapped_scalar(const Tensor& tensor);
 
 }  // namespace umbra

@@ -1,30 +1,20 @@
-"""Errors of capture that are the user's to mend."""
-import enum
-
-from umbra._C import UserError  # noqa: F401
+"""Errors of capture, under the names that users of torch know."""
+from umbra._C import TorchDynamoException, Unsupported, UserError  # noqa: F401
 
 
-class TorchDynamoException(RuntimeError):
-    pass
-
-
-class Unsupported(TorchDynamoException):
-    pass
-
-
-class UserErrorType(enum.Enum):
-    DYNAMIC_CONTROL_FLOW = enum.auto()
-    ANTI_PATTERN = enum.auto()
-    STANDARD_LIBRARY = enum.auto()
-    CONSTRAINT_VIOLATION = enum.auto()
-    DYNAMIC_DIM = enum.auto()
-    INVALID_INPUT = enum.auto()
-    INVALID_OUTPUT = enum.auto()
-    UNSUPPORTED_ALIASED_MUTATED_DYNAMIC_INPUTS = enum.auto()
+class UserErrorType:
+    """Kinds of user errors; kept for code that raises them."""
+    DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"
+    ANTI_PATTERN = "anti_pattern"
+    STANDARD_LIBRARY = "standard_library"
+    CONSTRAINT_VIOLATION = "constraint_violation"
+    DYNAMIC_DIM = "dynamic_dim"
+    INVALID_INPUT = "invalid_input"
+    INVALID_OUTPUT = "invalid_output"
 
 
 def user_error(kind, text):
     """A UserError that knows its kind."""
     error = UserError(text)
-    error.error_type = UserErrorType[kind]
+    error.error_type = getattr(UserErrorType, kind)
     return error

@@ -207,7 +207,7 @@ struct Hardshrink : Unary {  // 0 within the bound
   }
 };
 struct Softshrink : Unary {  // towards 0 by the bound
-  static constexpr const char* name = "softshrink_cpu";
+  static constexpr const char* name = "softshrink_check";
   using types = Floating;
   Scalar bound = 0.5;
   template <class T> auto bind() const {

@@ -23,6 +23,21 @@ struct Xlogy : Binary {  // a log(b), and 0 where a is, whatever b
   template <class T> T operator()(T a, T b) const { return select(isnan(b), b, select(a == T(0), T(0), a * log(b))); }
 };
 
+struct Xlog1py : Binary {  // a log(1 + b), and 0 where a is
+  static constexpr const char* name = "xlog1py_cpu";
+  using types = Floating;
+  template <class T> T operator()(T a, T b) const { return select(isnan(b), b, select(a == T(0), T(0), a * log1p(b))); }
+};
+
+struct Entropy : Unary {  // -x log(x); 0 at 0, and nothing below
+  static constexpr const char* name = "special_entr_cpu";
+  using types = Floating;
+  template <class T> T operator()(T x) const {
+    T below = select(isnan(x), x, T(-std::numeric_limits<float>::infinity()));
+    return select(x > T(0), -x * log(x), select(x == T(0), T(0), below));
+  }
+};
+
 struct LogAddExp : Binary {  // counted from the larger one (the one with the larger real part)
   static constexpr const char* name = "logaddexp_cpu";
   using types = FloatingComplex;

@@ -47,6 +47,16 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
+// An addition and a relu at once; has no gradient.
+UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return relu(self.add(other, alpha)); });
+UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
+    .inplace()
+    .out()
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return relu(self.add(other, alpha)); });
+
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace()
     .out()

@@ -49,6 +49,17 @@ UMBRA_OPERATOR("__xor__.Tensor(Tensor self, Tensor other) -> Tensor").use(AliasO
 UMBRA_OPERATOR("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_xor_.Tensor"});
 UMBRA_OPERATOR("__xor__.Scalar(Tensor self, Scalar other) -> Tensor").use(AliasOf{"bitwise_xor.Scalar"});
 UMBRA_OPERATOR("__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").use(AliasOf{"bitwise_xor_.Scalar"});
+UMBRA_OPERATOR("special_erf(Tensor self) -> Tensor").out().use(AliasOf{"erf"});
+UMBRA_OPERATOR("special_erfc(Tensor self) -> Tensor").out().use(AliasOf{"erfc"});
+UMBRA_OPERATOR("special_exp2(Tensor self) -> Tensor").out().use(AliasOf{"exp2"});
+UMBRA_OPERATOR("special_expm1(Tensor self) -> Tensor").out().use(AliasOf{"expm1"});
+UMBRA_OPERATOR("special_log1p(Tensor self) -> Tensor").out().use(AliasOf{"log1p"});
+UMBRA_OPERATOR("special_sinc(Tensor self) -> Tensor").out().use(AliasOf{"sinc"});
+UMBRA_OPERATOR("special_logit(Tensor self, float? eps=None) -> Tensor").out().use(AliasOf{"logit"});
+UMBRA_OPERATOR("special_round(Tensor self, *, int decimals=0) -> Tensor").out().use(AliasOf{"round.decimals"});
+UMBRA_OPERATOR("special_xlogy(Tensor self, Tensor other) -> Tensor").out().use(AliasOf{"xlogy.Tensor"});
+UMBRA_OPERATOR("special_xlogy.self_scalar(Scalar self, Tensor other) -> Tensor").out().use(AliasOf{"xlogy.Scalar_Self"});
+UMBRA_OPERATOR("special_xlogy.other_scalar(Tensor self, Scalar other) -> Tensor").out().use(AliasOf{"xlogy.Scalar_Other"});
 
 }  // namespace
 }  // namespace umbra::ops

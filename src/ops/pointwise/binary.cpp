@@ -139,7 +139,9 @@ UMBRA_OPERATOR("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
     .tags({"pointwise"});
 
 // exp(self) as a part of the sum.
-Tensor natural_share(const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.div(other.sub(self).exp().add(1)); }
+Tensor natural_share(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return grad.div(other.sub(self).exp().add(1).conj());
+}
 Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.div(pow(2, other.sub(self)).add(1)); }
 
 UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")

@@ -137,7 +137,10 @@ TEST(Grad, RunsOnlyWhatLeadsToTheInputs) {
   Tensor x = parameter({1}), other = parameter({1});
   int calls = 0;
   Tensor aside = other.mul(2);
-  autograd::register_hook(aside, [&](const Tensor&) { ++calls; return Tensor(); });
+  autograd::register_hook(aside, [&](const Tensor&) {
+    ++calls;
+    return Tensor();
+  });
   Tensor y = x.mul(3).add(aside).sum();
   EXPECT_THAT(values(grad({y}, {x})[0]), ElementsAre(3));
   EXPECT_EQ(calls, 0);
@@ -145,11 +148,15 @@ TEST(Grad, RunsOnlyWhatLeadsToTheInputs) {
 
 TEST(Grad, RefusesInputsThatTookNoPart) {
   Tensor x = parameter({1}), y = parameter({1});
-  EXPECT_EQ(error_of([&] { grad({x.mul(2)}, {x, y}); }),
-            "The differentiated Tensor at index 1 appears to not have been used in the graph. Set allow_unused=True if this is the desired "
+  EXPECT_EQ(error_of([&] {
+              grad({x.mul(2)}, {x, y});
+            }),
+            "The differentiated Tensor at index 1 appears to not have been used in the graph. Set allow_unused=True if "
+            "this is the desired "
             "behavior.");
   EXPECT_FALSE(grad({x.mul(2)}, {x, y}, {}, {}, true)[1].defined());
-  EXPECT_EQ(error_of([&] { grad({x.mul(2)}, {vector_of({1})}); }), "One of the differentiated Tensors does not require grad");
+  EXPECT_EQ(error_of([&] { grad({x.mul(2)}, {vector_of({1})}); }),
+            "One of the differentiated Tensors does not require grad");
 }
 
 TEST(Backward, ForChosenInputsAlone) {
@@ -162,11 +169,16 @@ TEST(Backward, ForChosenInputsAlone) {
 // ---- errors ----
 
 TEST(Backward, SaysWhatIsWrongWithItsRoots) {
-  EXPECT_EQ(error_of([] { vector_of({1}).backward(); }), "element 0 of tensors does not require grad and does not have a grad_fn");
-  EXPECT_EQ(error_of([] { parameter({1, 2}).mul(2).backward(); }), "grad can be implicitly created only for scalar outputs");
+  EXPECT_EQ(error_of([] { vector_of({1}).backward(); }),
+            "element 0 of tensors does not require grad and does not have a grad_fn");
+  EXPECT_EQ(error_of([] {
+              parameter({1, 2}).mul(2).backward();
+            }),
+            "grad can be implicitly created only for scalar outputs");
   Tensor x = parameter({1, 2, 3});
-  EXPECT_EQ(error_of([&] { x.mul(2).backward(vector_of({1})); }),
-            "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of torch.Size([3]).");
+  EXPECT_EQ(
+      error_of([&] { x.mul(2).backward(vector_of({1})); }),
+      "Mismatch in shape: grad_output[0] has a shape of torch.Size([1]) and output[0] has a shape of torch.Size([3]).");
 }
 
 TEST(Backward, RefusesASecondPassUnlessTheGraphIsRetained) {
@@ -188,7 +200,8 @@ TEST(Backward, NamesTheOperatorThatHasNoGradient) {
   Tensor x = parameter({1});
   Tensor y = get_operator("autograd_test::no_gradient")({Value(x)})[0].tensor();
   EXPECT_EQ(grad_fn(y)->name(), "NotImplemented");
-  EXPECT_EQ(error_of<NotImplementedError>([&] { y.backward(); }), "derivative for autograd_test::no_gradient is not implemented");
+  EXPECT_EQ(error_of<NotImplementedError>([&] { y.backward(); }),
+            "derivative for autograd_test::no_gradient is not implemented");
 }
 
 TEST(Backward, ChecksTheShapeOfWhatAFormulaGives) {
@@ -198,7 +211,8 @@ TEST(Backward, ChecksTheShapeOfWhatAFormulaGives) {
   library.gradient("wrong", "x", {"grad"}, [](const Tensor& grad) { return grad.narrow(0, 0, 2); });
   Tensor y = get_operator("autograd_test_shape::wrong")({Value(parameter({1, 2, 3}))})[0].tensor();
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "Function WrongBackward0 returned an invalid gradient at index 0 - got [2] but expected shape compatible with [3]");
+            "Function WrongBackward0 returned an invalid gradient at index 0 - got [2] but expected shape compatible "
+            "with [3]");
 }
 
 // ---- the graph as an object ----
@@ -218,7 +232,8 @@ TEST(Graph, ResultsThatFormulasNameDoNotKeepTheirNodeAlive) {
   Library library("autograd_test_result");
   library.define("double_it(Tensor x) -> Tensor");
   library.implement("double_it", [](const Tensor& x) { return x.mul(2); });
-  library.gradient("double_it", "x", {"grad", "result"}, [](const Tensor& grad, const Tensor& result) { return grad.mul(result); });
+  library.gradient("double_it", "x", {"grad", "result"},
+                   [](const Tensor& grad, const Tensor& result) { return grad.mul(result); });
   Tensor x = parameter({3});
   Tensor y = get_operator("autograd_test_result::double_it")({Value(x)})[0].tensor();
   WeakPtr<autograd::Node> node(grad_fn(y));

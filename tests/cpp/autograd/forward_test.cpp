@@ -78,7 +78,9 @@ TEST(Forward, TangentsCanBeDifferentiatedBackwards) {
   Tensor t = unpack_dual(x.mul(x).mul(x)).tangent;  // 3x^2
   EXPECT_THAT(values(autograd::grad({t}, {leaf})[0]), ElementsAre(18));
   Tensor m = x.view({1, 1});
-  EXPECT_THAT(values(autograd::grad({unpack_dual(m.mm(m)).tangent}, {leaf}, {ones({1, 1}, {.dtype = DType::Float64})})[0]), ElementsAre(2));
+  EXPECT_THAT(
+      values(autograd::grad({unpack_dual(m.mm(m)).tangent}, {leaf}, {ones({1, 1}, {.dtype = DType::Float64})})[0]),
+      ElementsAre(2));
 }
 
 TEST(Forward, LevelsNest) {
@@ -106,14 +108,19 @@ TEST(Forward, TangentsEndWithTheirLevel) {
 }
 
 TEST(Forward, SaysWhatIsWrong) {
-  EXPECT_EQ(error_of([] { make_dual(vector_of({1}), vector_of({1})); }),
-            "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
+  EXPECT_EQ(
+      error_of([] { make_dual(vector_of({1}), vector_of({1})); }),
+      "Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.");
   DualLevel level;
-  EXPECT_EQ(error_of([] { make_dual(vector_of({1, 2, 3}), vector_of({1, 2, 3, 4})); }),
-            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not supported. Tensor is of "
+  EXPECT_EQ(error_of([] {
+              make_dual(vector_of({1, 2, 3}), vector_of({1, 2, 3, 4}));
+            }),
+            "Trying to set a forward gradient that has a different size than that of the original Tensor, this is not "
+            "supported. Tensor is of "
             "size [3] while the given forward gradient is of size [4].");
   Tensor integers = ones({1}, {.dtype = DType::Int64});
-  EXPECT_EQ(error_of<ValueError>([&] { make_dual(integers, integers); }), "Expected primal to be floating point or complex, but got: torch.int64");
+  EXPECT_EQ(error_of<ValueError>([&] { make_dual(integers, integers); }),
+            "Expected primal to be floating point or complex, but got: torch.int64");
 }
 
 }  // namespace

@@ -6,8 +6,8 @@ namespace {
 
 using autograd::Function;
 using autograd::FunctionContext;
-using autograd::Gradients;
 using autograd::grad_fn;
+using autograd::Gradients;
 
 struct Cube : Function<Cube> {
   static Tensor forward(FunctionContext& context, const Tensor& x) {
@@ -125,7 +125,8 @@ TEST(Function, MayChangeItsInput) {
   Tensor base = x.mul(1);
   AddOne::apply(base.narrow(0, 1, 1));
   EXPECT_THAT(values(autograd::grad({base.sum()}, {x})[0]), ElementsAre(1, 3));
-  EXPECT_EQ(error_of([&] { AddOne::apply(x); }), "a leaf Variable that requires grad is being used in an in-place operation.");
+  EXPECT_EQ(error_of([&] { AddOne::apply(x); }),
+            "a leaf Variable that requires grad is being used in an in-place operation.");
 }
 
 struct TooMany : Function<TooMany> {
@@ -144,7 +145,9 @@ struct Sine : Function<Sine> {  // not really
     context.save_for_backward({x});
     return x.mul(x);
   }
-  static Gradients backward(FunctionContext& context, Gradients grads) { return {grads[0].mul(context.saved_tensors()[0]).mul(2)}; }
+  static Gradients backward(FunctionContext& context, Gradients grads) {
+    return {grads[0].mul(context.saved_tensors()[0]).mul(2)};
+  }
   static std::vector<Tensor> jvp(FunctionContext& context, std::vector<Tensor> tangents) {
     return {tangents[0].mul(context.saved_tensors()[0]).mul(2)};
   }

@@ -32,7 +32,8 @@ TEST(Leaves, AreTensorsWithoutAHistory) {
   EXPECT_FALSE(y.is_leaf());
   EXPECT_TRUE(y.detach().is_leaf());
   EXPECT_EQ(error_of([&] { y.requires_grad_(false); }),
-            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a subgraph that doesn't "
+            "you can only change requires_grad flags of leaf variables. If you want to use a computed variable in a "
+            "subgraph that doesn't "
             "require differentiation use var_no_grad = var.detach().");
   x.requires_grad_(false);
   EXPECT_FALSE(x.mul(2).requires_grad());
@@ -45,8 +46,11 @@ TEST(Leaves, OfIntegersRequireNoGradients) {
 
 TEST(Leaves, TakeAGradientOfTheirShapeOnly) {
   Tensor x = parameter({1, 2, 3});
-  EXPECT_EQ(error_of([&] { x.set_grad(vector_of({1, 2, 3, 4})); }),
-            "attempting to assign a gradient of size '[4]' to a tensor of size '[3]'. Please ensure that the gradient and the tensor are the "
+  EXPECT_EQ(error_of([&] {
+              x.set_grad(vector_of({1, 2, 3, 4}));
+            }),
+            "attempting to assign a gradient of size '[4]' to a tensor of size '[3]'. Please ensure that the gradient "
+            "and the tensor are the "
             "same size");
   x.set_grad(vector_of({1, 1, 1}));
   x.sum().backward();
@@ -66,7 +70,8 @@ TEST(Leaves, MayTakeOtherData) {
 // ---- inference mode ----
 
 constexpr const char* kInplaceError =
-    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal tensor before doing "
+    "Inplace update to inference tensor outside InferenceMode is not allowed.You can make a clone to get a normal "
+    "tensor before doing "
     "inplace update.See https://github.com/pytorch/rfcs/pull/17 for more details.";
 
 TEST(Inference, TensorsMadeInsideAreNeverTracked) {
@@ -86,7 +91,8 @@ TEST(Inference, TensorsMadeInsideAreNeverTracked) {
   EXPECT_EQ(error_of([&] { made.add_(1); }), kInplaceError);
   EXPECT_EQ(error_of([&] { made.view({2, 1}).add_(1); }), kInplaceError);
   EXPECT_THAT(values(made), ElementsAre(3, 5));
-  EXPECT_EQ(error_of([&] { made.requires_grad_(); }), "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
+  EXPECT_EQ(error_of([&] { made.requires_grad_(); }),
+            "Setting requires_grad=True on inference tensor outside InferenceMode is not allowed.");
   EXPECT_TRUE(made.clone().mul_(x).requires_grad());
 }
 
@@ -96,7 +102,8 @@ TEST(Inference, ViewsOfOrdinaryTensorsMadeInsideAreNotChangedOutside) {
     InferenceMode guard;
     view = x.view({2});
   }
-  EXPECT_THAT(error_of([&] { view.add_(w); }), HasSubstr("A view was created in inference mode and is being modified inplace in normal mode."));
+  EXPECT_THAT(error_of([&] { view.add_(w); }),
+              HasSubstr("A view was created in inference mode and is being modified inplace in normal mode."));
 }
 
 }  // namespace

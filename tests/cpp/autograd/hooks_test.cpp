@@ -4,15 +4,18 @@
 namespace umbra {
 namespace {
 
-using autograd::Gradients;
 using autograd::grad_fn;
+using autograd::Gradients;
 using autograd::register_hook;
 
 TEST(Hooks, OnATensorSeeAndReplaceItsGradient) {
   Tensor x = parameter({1, 2});
   Tensor y = x.mul(3);
   std::vector<double> seen;
-  register_hook(y, [&](const Tensor& g) { seen = values(g); return g.mul(10); });
+  register_hook(y, [&](const Tensor& g) {
+    seen = values(g);
+    return g.mul(10);
+  });
   y.sum().backward();
   EXPECT_THAT(seen, ElementsAre(1, 1));
   EXPECT_THAT(values(x.grad()), ElementsAre(30, 30));
@@ -37,7 +40,10 @@ TEST(Hooks, StayWithTheHistoryTheyWerePutOn) {
   Tensor x = parameter({1});
   Tensor y = x.mul(2);
   std::vector<double> seen;
-  auto handle = register_hook(y, [&](const Tensor& g) { seen = values(g); return Tensor(); });
+  auto handle = register_hook(y, [&](const Tensor& g) {
+    seen = values(g);
+    return Tensor();
+  });
   y.mul_(5);
   y.sum().backward();
   EXPECT_THAT(seen, ElementsAre(5));  // of y before the change
@@ -62,7 +68,10 @@ TEST(Hooks, OnNodesRunBeforeAndAfter) {
   Tensor x = parameter({1, 2});
   Tensor y = x.mul(3);
   std::vector<std::string> order;
-  grad_fn(y)->add_pre_hook([&](const Gradients& in) { order.push_back("pre"); return Gradients{in[0].mul(2)}; });
+  grad_fn(y)->add_pre_hook([&](const Gradients& in) {
+    order.push_back("pre");
+    return Gradients{in[0].mul(2)};
+  });
   grad_fn(y)->add_post_hook([&](const Gradients& given, const Gradients& in) {
     order.push_back("post");
     EXPECT_THAT(values(in[0]), ElementsAre(2, 2));
@@ -114,7 +123,8 @@ TEST(SavedTensorHooks, KeepWhatIsSavedElsewhere) {
 
 TEST(SavedTensorHooks, LeaveDoubleBackwardIntact) {
   Tensor x = parameter({3});
-  autograd::WithSavedTensorHooks scope({[](const Tensor& t) { return Value(t); }, [](const Value& v) { return v.tensor(); }});
+  autograd::WithSavedTensorHooks scope(
+      {[](const Tensor& t) { return Value(t); }, [](const Value& v) { return v.tensor(); }});
   Tensor first = autograd::grad({x.mul(x).mul(x)}, {x}, {}, {.create_graph = true})[0];
   EXPECT_THAT(values(autograd::grad({first}, {x})[0]), ElementsAre(18));
 }

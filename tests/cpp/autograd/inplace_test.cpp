@@ -36,7 +36,10 @@ TEST(InPlace, CopyOverwritesWhatWasThere) {
 TEST(InPlace, IsRefusedForLeavesAndTheirViews) {
   Tensor x = parameter({1, 2});
   EXPECT_EQ(error_of([&] { x.add_(1); }), "a leaf Variable that requires grad is being used in an in-place operation.");
-  EXPECT_EQ(error_of([&] { x.view({2, 1}).add_(1); }), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+  EXPECT_EQ(error_of([&] {
+              x.view({2, 1}).add_(1);
+            }),
+            "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   EXPECT_THAT(values(x), ElementsAre(1, 2));
   NoGrad guard;
   x.add_(1);
@@ -46,7 +49,8 @@ TEST(InPlace, IsRefusedForLeavesAndTheirViews) {
 TEST(InPlace, OutArgumentsDoNotSupportGradients) {
   Tensor x = parameter({1, 2}), out = vector_of({0, 0});
   EXPECT_EQ(error_of([&] { add_out(out, x, x); }),
-            "add(): functions with out=... arguments don't support automatic differentiation, but one of the arguments requires grad.");
+            "add(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
+            "requires grad.");
 }
 
 // ---- versions ----
@@ -56,12 +60,15 @@ TEST(Versions, AChangeOfASavedTensorIsFoundOut) {
   Tensor y = x.mul(q);
   q.add_(1);
   EXPECT_EQ(error_of([&] { y.sum().backward(); }),
-            "one of the variables needed for gradient computation has been modified by an inplace operation: [torch.DoubleTensor [3]] is at "
-            "version 1; expected version 0 instead. Hint: enable anomaly detection to find the operation that failed to compute its "
+            "one of the variables needed for gradient computation has been modified by an inplace operation: "
+            "[torch.DoubleTensor [3]] is at "
+            "version 1; expected version 0 instead. Hint: enable anomaly detection to find the operation that failed "
+            "to compute its "
             "gradient, with torch.autograd.set_detect_anomaly(True, check_nan=False).");
   Tensor a = x.mul(2), z = a.mul(a);
   a.add_(1);
-  EXPECT_THAT(error_of([&] { z.sum().backward(); }), HasSubstr("[torch.DoubleTensor [3]], which is output 0 of Add, is at version 1; expected"));
+  EXPECT_THAT(error_of([&] { z.sum().backward(); }),
+              HasSubstr("[torch.DoubleTensor [3]], which is output 0 of Add, is at version 1; expected"));
 }
 
 TEST(Versions, AViewSharesTheCountOfItsBase) {
@@ -164,8 +171,10 @@ TEST(Views, OfMultiOutputFunctionsAreNotChangedInPlace) {
   Tensor x = parameter({1, 2});
   std::vector<Tensor> parts = x.mul(1).unbind();
   EXPECT_EQ(error_of([&] { parts[0].add_(1); }),
-            "Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that returns multiple views. "
-            "Such functions do not allow the output views to be modified inplace. You should replace the inplace operation by an "
+            "Output 0 of Unbind is a view and is being modified inplace. This view is the output of a function that "
+            "returns multiple views. "
+            "Such functions do not allow the output views to be modified inplace. You should replace the inplace "
+            "operation by an "
             "out-of-place one.");
 }
 
@@ -177,9 +186,11 @@ TEST(Views, MadeWithoutGradModeAreNotChangedWithIt) {
     view = base.view({2, 1});
   }
   EXPECT_TRUE(view.is_leaf());
-  EXPECT_THAT(error_of([&] { view.mul_(2); }), HasSubstr("A view was created in no_grad mode and is being modified inplace with grad mode enabled."));
+  EXPECT_THAT(error_of([&] { view.mul_(2); }),
+              HasSubstr("A view was created in no_grad mode and is being modified inplace with grad mode enabled."));
   base.mul_(2);
-  EXPECT_THAT(error_of([&] { grad_fn(view); }), HasSubstr("its base or another view of its base has been modified inplace"));
+  EXPECT_THAT(error_of([&] { grad_fn(view); }),
+              HasSubstr("its base or another view of its base has been modified inplace"));
 }
 
 TEST(Views, DetachedOnesShareMemoryButNoHistory) {

@@ -1,0 +1,188 @@
+// Advanced indexing: x[i, j], x[mask], and writes by them.
+#include "kernels/index.h"
+
+#include "kernels/copy.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// Masks become the positions where they hold, one index for each of their dimensions.
+std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
+  std::vector<Tensor> out;
+  for (const Tensor& index : indices) {
+    if (!index.defined()) {
+      out.push_back(index);
+      continue;
+    }
+    bool mask = index.dtype() == DType::Bool || index.dtype() == DType::UInt8;
+    check<IndexError>(mask || index.dtype() == DType::Int64 || index.dtype() == DType::Int32,
+                      "tensors used as indices must be long, int, byte or bool tensors");
+    if (!mask) {
+      out.push_back(index.dtype() == DType::Int64 ? index : index.to(DType::Int64));
+      continue;
+    }
+    for (int64_t d = 0; d < index.dim(); ++d) {
+      int64_t at = static_cast<int64_t>(out.size()) + d;
+      if (at >= self.dim() || index.sym_sizes()[d] != self.sym_sizes()[at])
+        fail<IndexError>("The shape of the mask ", to_string(index.sym_sizes()), " at index ", d, " does not match the shape of the indexed tensor ",
+                         to_string(self.sym_sizes()), " at index ", at);
+    }
+    Tensor rows = index.nonzero();
+    for (int64_t d = 0; d < index.dim(); ++d) out.push_back(rows.select(1, d));
+  }
+  check<IndexError>(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim());
+  return out;
+}
+
+// The indexed dimensions are replaced by those of the broadcast index: in their place if they are adjacent, else in front.
+SymShape indexed_shape(const Tensor& self, const std::vector<Tensor>& indices) {
+  SymShape index_shape;
+  int64_t first = -1, last = -1, count = 0;
+  for (size_t i = 0; i < indices.size(); ++i) {
+    if (!indices[i].defined()) continue;
+    try {
+      index_shape = count ? broadcast_shapes(index_shape, indices[i].sym_sizes()) : SymShape(indices[i].sym_sizes());
+    } catch (const GuardOnDataDependentSymNode&) {
+      throw;
+    } catch (const Error&) {
+      std::string shapes;
+      for (const Tensor& t : indices)
+        if (t.defined()) shapes += (shapes.empty() ? "" : ", ") + to_string(t.sym_sizes());
+      fail<IndexError>("shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+    }
+    if (first < 0) first = static_cast<int64_t>(i);
+    last = static_cast<int64_t>(i);
+    ++count;
+  }
+  SymShape out;
+  bool adjacent = last - first + 1 == count;
+  if (!adjacent)
+    for (SymInt s : index_shape) out.push_back(s);
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
+    if (!indexed) out.push_back(self.sym_sizes()[d]);
+    else if (adjacent && d == first)
+      for (SymInt s : index_shape) out.push_back(s);
+  }
+  return out;
+}
+
+TensorSpec index_spec(const Tensor& self, TensorList indices) {
+  return TensorSpec(indexed_shape(self, positions(self, indices)), self.dtype(), self.device());
+}
+void run_index(const Tensor& out, const Tensor& self, TensorList indices) { kernels::index(out, self, positions(self, indices)); }
+
+Tensor index_gradient(const Tensor& grad, SymIntArrayRef sizes, std::vector<Tensor> indices) {
+  return index_put(grad.new_zeros(sizes), indices, grad, true);
+}
+
+UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+    .out("Tensor_out")
+    .meta(index_spec)
+    .cpu(run_index)
+    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
+    .tags({"core"});
+
+UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
+    .meta(index_spec)
+    .cpu(run_index)
+    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
+    .tags({"core"});
+
+TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+  check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ", kernel_name(self.dtype()),
+        " for the destination and ", kernel_name(values.dtype()), " for the source.");
+  SymShape shape = indexed_shape(self, positions(self, indices));
+  SymIntArrayRef have = values.sym_sizes();
+  bool fits = have.size() <= shape.size();
+  for (size_t i = 0; fits && i < have.size(); ++i) {
+    SymInt want = shape[shape.size() - 1 - i], got = have[have.size() - 1 - i];
+    fits = got.same(want) || got == 1 || got == want;
+  }
+  if (!fits)
+    fail("shape mismatch: value tensor of shape ", to_string(have), " cannot be broadcast to indexing result of shape ", to_string(shape));
+  return spec_like(self);
+}
+void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
+  if (!out.is_same(self)) kernels::copy(out, self);
+  kernels::index_put(out, positions(self, indices), values, accumulate);
+}
+
+UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
+    .inplace()
+    .meta(index_put_spec)
+    .cpu(run_index_put)
+    .elementwise()  // a write in place touches nothing that it reads
+    .gradient("self", {"grad", "indices", "values", "accumulate"},
+              [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
+                return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
+              })
+    .gradient("values", {"grad", "indices"}, [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
+    .tags({"core"});
+
+UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
+    .meta(index_put_spec)
+    .cpu(run_index_put)
+    .gradient("self", {"grad", "indices", "values", "accumulate"},
+              [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
+                return accumulate ? grad : _unsafe_index_put(grad, indices, zeros_like(values), false);
+              })
+    .gradient("values", {"grad", "indices"}, [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
+    .tags({"core"});
+
+// ---- how many depends on the data ----
+
+UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
+    .real([](const Tensor& self) {
+      int64_t count = kernels::count_nonzero(self);
+      // Laid out by dimension, so that each column is an index of its own.
+      Tensor out = empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
+      kernels::nonzero(out, self);
+      return out;
+    })
+    .not_differentiable()
+    .tags({"core", "dynamic_output_shape"});
+
+UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
+    .real([](const Tensor& self, const Tensor& mask) {
+      check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
+      Tensor wide = mask.expand(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
+      Tensor out = empty({kernels::count_nonzero(wide)}, {.dtype = self.dtype()});
+      kernels::masked_select(out, self, mask);
+      return out;
+    })
+    .gradient("self", {"grad", "self", "mask"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& mask) {
+                SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
+                return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad), self.sym_sizes());
+              })
+    .tags({"core", "dynamic_output_shape"});
+
+UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
+    .inplace()
+    .meta([](const Tensor& self, const Tensor& mask, const Tensor& source) {
+      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ", kernel_name(self.dtype()), " and ",
+            kernel_name(source.dtype()));
+      check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", kernel_name(mask.dtype()));
+      SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
+      return TensorSpec(shape, self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& source) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::masked_scatter(out, mask, source);
+    })
+    .elementwise()
+    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .gradient("source", {"grad", "mask", "source.sym_sizes"},
+              [](const Tensor& grad, const Tensor& mask, SymIntArrayRef sizes) {
+                Tensor picked = masked_select(grad, mask);
+                SymInt missing = product(sizes) - picked.sym_numel();
+                if (missing > 0) picked = cat(std::vector<Tensor>{picked, picked.new_zeros({missing})});
+                return picked.view(sizes);
+              });
+
+}  // namespace
+}  // namespace umbra::ops

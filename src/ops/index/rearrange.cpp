@@ -1,0 +1,81 @@
+// The same elements elsewhere: flip, roll, repeat.
+#include "kernels/concatenate.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using Ints = std::vector<int64_t>;
+
+Ints wrap_all(const Ints& dims, int64_t rank) {
+  dim_mask(dims, rank, false);
+  Ints out;
+  for (int64_t d : dims) out.push_back(wrap_dim(d, rank));
+  return out;
+}
+
+UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
+    .meta([](const Tensor& self, Ints dims) {
+      wrap_all(dims, self.dim());
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, Ints dims) { kernels::flip(out, self, wrap_all(dims, self.dim())); })
+    .gradient("self", {"grad", "dims"}, [](const Tensor& grad, Ints dims) { return grad.flip(dims); })
+    .linear()
+    .tags({"core"});
+
+UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
+      check(!shifts.empty(), "`shifts` required");
+      check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef shifts, Ints dims) {
+      for (int64_t& d : dims) d = wrap_dim(d, self.dim());
+      kernels::roll(out, self, guard_ints(shifts), dims);
+    })
+    .gradient("self", {"grad", "shifts", "dims"},
+              [](const Tensor& grad, std::vector<SymInt> shifts, Ints dims) {
+                for (SymInt& s : shifts) s = -s;
+                return grad.roll(shifts, dims);
+              })
+    .linear();
+
+UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+    .all_backends([](const Tensor& self, SymIntArrayRef repeats) {
+      int64_t lead = static_cast<int64_t>(repeats.size()) - self.dim();
+      check(lead >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+      // Each dimension becomes a pair, the first of which is expanded; joined again they are the repetition.
+      SymShape apart, wide, joined;
+      for (size_t d = 0; d < repeats.size(); ++d) {
+        check(repeats[d].is_symbolic() || repeats[d].value() >= 0, "Trying to create tensor with negative dimension ", repeats[d]);
+        SymInt size = static_cast<int64_t>(d) < lead ? SymInt(1) : self.sym_sizes()[d - static_cast<size_t>(lead)];
+        apart.push_back(1);
+        apart.push_back(size);
+        wide.push_back(repeats[d]);
+        wide.push_back(size);
+        joined.push_back(repeats[d] * size);
+      }
+      Tensor parts = self.reshape(apart).expand(wide);
+      return parts.clone(MemoryFormat::Contiguous).view(joined);
+    })
+    .gradient("self", {"grad", "repeats", "self.sym_sizes"},
+              [](const Tensor& grad, std::vector<SymInt> repeats, SymIntArrayRef sizes) {
+                if (grad.sym_numel() == 0) return grad.new_zeros(sizes);
+                SymShape wide;
+                Ints copies;
+                size_t lead = repeats.size() - sizes.size();
+                for (size_t d = 0; d < repeats.size(); ++d) {
+                  copies.push_back(static_cast<int64_t>(wide.size()));
+                  wide.push_back(repeats[d]);
+                  if (d >= lead) wide.push_back(sizes[d - lead]);
+                }
+                return copies.empty() ? grad : grad.reshape(wide).sum(IntArrayRef(copies));
+              })
+    .linear()
+    .tags({"core"});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,60 @@
+// Of torch.special what has no plain name: entr, ndtr, xlog1py.
+#include <cmath>
+
+#include "kernels/functors/exp_log.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+using functors::Xlog1py;
+
+UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
+    .out()
+    .use(pointwise<functors::Entropy, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.log().neg().sub(1)); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+// The normal distribution; below -1 from erfc, which keeps its digits there.
+UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor")
+    .out()
+    .composite([](const Tensor& self) {
+      Tensor x = self.mul(M_SQRT1_2);
+      return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
+    })
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return special_xlog1py(grad, other).masked_fill(self.eq(0).logical_and(other.le(-1)), 0);
+              })
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self).div(other.add(1)); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor")
+    .out()
+    .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
+    .gradient("other", {"grad", "self", "other"},
+              [](const Tensor& grad, const Scalar& self, const Tensor& other) { return grad.mul(self).div(other.add(1)); })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+UMBRA_OPERATOR("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor")
+    .out()
+    .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& other) {
+                Tensor slope = special_xlog1py(grad, other);
+                return other.to_double() > -1 ? slope : slope.masked_fill(self.eq(0), 0);
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({"pointwise"});
+
+}  // namespace
+}  // namespace umbra::ops

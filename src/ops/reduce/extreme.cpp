@@ -1,0 +1,235 @@
+// Largest and smallest elements, their positions, any and all.
+#include "kernels/copy.h"
+#include "kernels/reduce.h"
+#include "ops/reduce/reduce.h"
+
+namespace umbra::ops {
+namespace {
+
+using Ints = std::vector<int64_t>;
+using OptionalInt = std::optional<int64_t>;
+
+void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if ((mask >> d & 1) && !self.sym_sizes()[d].is_symbolic() && self.sym_sizes()[d].value() == 0)
+      fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
+}
+void check_ordered(const char* name, const Tensor& self) {
+  check<NotImplementedError>(!self.is_complex(), "\"", name, "\" not implemented for '", kernel_name(self.dtype()), "'");
+}
+
+// A gradient goes to all elements that attain the extreme, in equal parts.
+Tensor share_among_equals(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalDims& dims, bool keepdim) {
+  Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim), r = restore_dims(result, self.sym_sizes(), dims, keepdim);
+  Tensor equal = r.eq(self);
+  Tensor count = dims && !dims->empty() ? equal.sum(IntArrayRef(*dims), true) : equal.sum();
+  return g.mul(equal).div(count);
+}
+
+UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, Ints dims, bool keepdim) {
+      check_ordered("amax", self);
+      uint64_t mask = dim_mask(dims, self.dim());
+      check_not_empty("amax", self, mask);
+      return reduced_spec(self, mask, keepdim, self.dtype());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim()))); })
+    .gradient("self", {"grad", "self", "result", "dim", "keepdim"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
+                return share_among_equals(grad, self, result, dims, keepdim);
+              })
+    .tags({"core", "reduction"});
+
+UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, Ints dims, bool keepdim) {
+      check_ordered("amin", self);
+      uint64_t mask = dim_mask(dims, self.dim());
+      check_not_empty("amin", self, mask);
+      return reduced_spec(self, mask, keepdim, self.dtype());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim()))); })
+    .gradient("self", {"grad", "self", "result", "dim", "keepdim"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
+                return share_among_equals(grad, self, result, dims, keepdim);
+              })
+    .tags({"core", "reduction"});
+
+void check_any_elements(const char* name, const Tensor& self) {
+  if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
+    fail(name, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+}
+
+UMBRA_OPERATOR("max(Tensor self) -> Tensor")
+    .out("unary_out")
+    .meta([](const Tensor& self) {
+      check_ordered("max_all", self);
+      check_any_elements("max", self);
+      return TensorSpec({}, self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
+    .gradient("self", {"grad", "self", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); });
+
+UMBRA_OPERATOR("min(Tensor self) -> Tensor")
+    .out("unary_out")
+    .meta([](const Tensor& self) {
+      check_ordered("min_all", self);
+      check_any_elements("min", self);
+      return TensorSpec({}, self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
+    .gradient("self", {"grad", "self", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); });
+
+// ---- with positions ----
+
+uint64_t one_dim(const Tensor& self, int64_t dim) { return self.dim() == 0 ? (wrap_dim(dim, 0), 0) : uint64_t{1} << wrap_dim(dim, self.dim()); }
+
+std::tuple<TensorSpec, TensorSpec> indexed_specs(const char* name, const Tensor& self, int64_t dim, bool keepdim) {
+  check_ordered(name, self);
+  uint64_t mask = one_dim(self, dim);
+  check_not_empty(name, self, mask);
+  return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
+}
+
+// The gradient of an element that was picked goes to where it was.
+Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+  if (sizes.empty()) return grad;
+  Tensor g = keepdim ? grad : grad.unsqueeze(dim), at = keepdim ? indices : indices.unsqueeze(dim);
+  return g.new_zeros(sizes).scatter(dim, at, g);
+}
+
+UMBRA_OPERATOR("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("dim_max", {"max", "max_values"})
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return indexed_specs("max", self, dim, keepdim); })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+      kernels::max_with_index(values, indices, self, wrap_dim(dim, self.dim()));
+    })
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("dim_min", {"min", "min_indices"})
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return indexed_specs("min", self, dim, keepdim); })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+      kernels::min_with_index(values, indices, self, wrap_dim(dim, self.dim()));
+    })
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .tags({"core"});
+
+UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); });
+UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); });
+
+TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
+  check_ordered(name, self);
+  if (!dim) {
+    if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
+      fail<IndexError>(name, "(): Expected reduction dim to be specified for input.numel() == 0.");
+    return reduced_spec(self, all_dims(self), keepdim, DType::Int64);
+  }
+  uint64_t mask = one_dim(self, *dim);
+  check_not_empty(name, self, mask);
+  return reduced_spec(self, mask, keepdim, DType::Int64);
+}
+OptionalInt wrapped(const Tensor& self, OptionalInt dim) { return dim ? OptionalInt(wrap_dim(*dim, self.dim())) : std::nullopt; }
+
+UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmax", self, dim, keepdim); })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) { kernels::argmax(out, self, wrapped(self, dim)); })
+    .not_differentiable()
+    .tags({"core"});
+
+UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
+    .out()
+    .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmin", self, dim, keepdim); })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) { kernels::argmin(out, self, wrapped(self, dim)); })
+    .not_differentiable()
+    .tags({"core"});
+
+// ---- any and all; of bytes the result is bytes ----
+
+DType truth_dtype(const Tensor& self) { return self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool; }
+
+UMBRA_OPERATOR("any(Tensor self) -> Tensor")
+    .out("all_out")
+    .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
+    .not_differentiable()
+    .tags({"core"});
+UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
+    .out("out")
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self)); })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::any(out, self, masked_dims(one_dim(self, dim))); })
+    .not_differentiable()
+    .tags({"core"});
+UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+    .out("dims_out")
+    .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
+      return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
+      kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
+    })
+    .not_differentiable()
+    .tags({"core"});
+UMBRA_OPERATOR("all(Tensor self) -> Tensor")
+    .out("all_out")
+    .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
+    .not_differentiable();
+UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
+    .out("out")
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self)); })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::all(out, self, masked_dims(one_dim(self, dim))); })
+    .not_differentiable();
+UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
+    .out("dims_out")
+    .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
+      return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
+      kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
+    })
+    .not_differentiable();
+
+UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
+    .real([](const Tensor& self, const Tensor& other) {
+      if (!(self.sym_sizes() == other.sym_sizes())) return false;
+      return self.eq(other).all().item().to_bool();
+    })
+    .not_differentiable()
+    .tags({"data_dependent_output"});
+
+UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
+    .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
+    .not_differentiable();
+
+Tensor close_elements(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+  check(self.dtype() == other.dtype(), kernel_name(self.dtype()), " did not match ", kernel_name(other.dtype()));
+  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
+  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
+  Tensor close = self.eq(other);
+  bool real_numbers = self.is_floating_point() || self.is_complex();
+  if (equal_nan && real_numbers) close = close.logical_or(self.ne(self).logical_and(other.ne(other)));
+  if (rtol == 0 && atol == 0) return close;
+  Tensor wide = real_numbers ? other : other.to(default_dtype());
+  Tensor allowed = wide.mul(rtol).abs().add(atol), actual = self.sub(wide).abs();
+  return close.logical_or(actual.isfinite().logical_and(actual.le(allowed)));
+}
+
+UMBRA_OPERATOR("isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
+    .composite(close_elements);
+UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool")
+    .real([](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
+      return close_elements(self, other, rtol, atol, equal_nan).all().item().to_bool();
+    })
+    .not_differentiable()
+    .tags({"data_dependent_output"});
+
+}  // namespace
+}  // namespace umbra::ops
