@@ -209,24 +209,9 @@ UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
     .not_differentiable();
 
-Tensor close_elements(const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-  check(self.dtype() == other.dtype(), kernel_name(self.dtype()), " did not match ", kernel_name(other.dtype()));
-  check(rtol >= 0, "rtol must be greater than or equal to zero, but got ", rtol);
-  check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
-  Tensor close = self.eq(other);
-  bool real_numbers = self.is_floating_point() || self.is_complex();
-  if (equal_nan && real_numbers) close = close.logical_or(self.ne(self).logical_and(other.ne(other)));
-  if (rtol == 0 && atol == 0) return close;
-  Tensor wide = real_numbers ? other : other.to(default_dtype());
-  Tensor allowed = wide.mul(rtol).abs().add(atol), actual = self.sub(wide).abs();
-  return close.logical_or(actual.isfinite().logical_and(actual.le(allowed)));
-}
-
-UMBRA_OPERATOR("isclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> Tensor")
-    .composite(close_elements);
-UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1.0000000000000001e-05, float atol=1e-08, bool equal_nan=False) -> bool")
+UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol=1e-08, bool equal_nan=False) -> bool")
     .real([](const Tensor& self, const Tensor& other, double rtol, double atol, bool equal_nan) {
-      return close_elements(self, other, rtol, atol, equal_nan).all().item().to_bool();
+      return isclose(self, other, rtol, atol, equal_nan).all().item().to_bool();
     })
     .not_differentiable()
     .tags({"data_dependent_output"});
