@@ -109,13 +109,7 @@ bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scra
     if (!is_plain_tensor_type(Py_TYPE(items[i]))) scratch.saw_subclass = true;
     tensors[i] = tensor_of(items[i]);
   }
-  if (optional) {  // a list of Values, None among them
-    std::vector<Value> values;
-    for (const Tensor& t : tensors) values.emplace_back(t);
-    out = Value(std::move(values));
-  } else {
-    out = Value(std::move(tensors));
-  }
+  out = Value(std::move(tensors));  // None is an undefined tensor
   return true;
 }
 

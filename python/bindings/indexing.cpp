@@ -175,7 +175,7 @@ class Applier {
 };
 
 Value index_list(const std::vector<Tensor>& indices) {
-  return Value(std::vector<Value>(indices.begin(), indices.end()));
+  return Value(std::vector<Tensor>(indices));
 }
 
 /// The items of an index: those of a tuple, or the one that is given.

@@ -17,7 +17,6 @@ Value list_value(const SchemaType* type, std::vector<Value> items) {
   if (!type || !type->list) return Value(std::move(items));
   switch (type->base) {
     case Base::Tensor:
-      if (type->element_optional) return Value(std::move(items));
       return collect(Tensor(), [](const Value& v) { return v.tensor(); });
     case Base::Int:
     case Base::SymInt:
@@ -36,7 +35,7 @@ Value::Tag list_tag(const SchemaType& type) {
   using Base = SchemaType::Base;
   switch (type.base) {
     case Base::Tensor:
-      return type.element_optional ? Value::Tag::List : Value::Tag::TensorList;
+      return Value::Tag::TensorList;
     case Base::Int:
     case Base::SymInt:
       return Value::Tag::IntList;
