@@ -13,7 +13,7 @@ bool value_fits(Base base, const Value& value) {
   using Tag = Value::Tag;
   switch (base) {
     case Base::Tensor:
-      return value.is_tensor();
+      return value.is_tensor() || value.is_scalar();  // a number may stand for a tensor
     case Base::Int:
     case Base::SymInt:
       return value.is_int() || value.is_sym_int() || value.is_bool();
