@@ -53,6 +53,7 @@ Origin origin_of(PyCodeObject* code) {
 }  // namespace
 
 IntrusivePtr<fx::SourceLocation> python_location() {
+  nb::gil_scoped_acquire lock;  // operators that may take long are called without it
   constexpr size_t kDeepest = 32;
   std::vector<PythonLocation::Frame> frames;
   PyFrameObject* frame = PyEval_GetFrame();

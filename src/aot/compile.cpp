@@ -115,14 +115,15 @@ struct CompiledFunction::Cache {
     e->graphs.joint = trace_joint(function, e->graphs.info, {options.decompositions});
     GraphCompiler forward = options.forward_compiler ? options.forward_compiler : GraphCompiler(interpret);
     GraphCompiler backward = options.backward_compiler ? options.backward_compiler : GraphCompiler(interpret);
-    if (e->graphs.joint.tangents == 0) {
+    bool differentiable = e->graphs.joint.tangents > 0;
+    if (differentiable) {
+      e->graphs.partition = options.partitioner(e->graphs.joint);
+    } else {
       e->graphs.partition.forward = e->graphs.joint.module;
       e->graphs.partition.forward_outputs = e->graphs.joint.forward_outputs();
-    } else {
-      e->graphs.partition = options.partitioner(e->graphs.joint);
-      e->backward = backward(e->graphs.partition.backward);
     }
     e->forward = forward(e->graphs.partition.forward);
+    if (differentiable) e->backward = backward(e->graphs.partition.backward);
     return e;
   }
 };

@@ -35,7 +35,7 @@ def test_nested_arguments_and_results():
     def f(pair, table):
         return {"sum": pair[0] + pair[1], "rest": [table["a"] * 2]}
     a, b = umbra.randn(2), umbra.randn(2)
-    graph = make_fx(f)((a, b), {"a": a})
+    graph = make_fx(f)((a, b), {"a": umbra.randn(2)})
     out = graph((a, b), {"a": b})
     assert umbra.equal(out["sum"], a + b) and umbra.equal(out["rest"][0], b * 2)
 
