@@ -1,5 +1,4 @@
 // Custom functions written in Python: their forward and backward as callables behind a C++ node.
-
 #include "autograd.h"
 #include "tensor_type.h"
 #include "umbra/autograd/function.h"

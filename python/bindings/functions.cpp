@@ -1,7 +1,5 @@
 #include "functions.h"
 
-#include <structmember.h>
-
 #include "signatures.h"
 #include "tensor_type.h"
 #include "torch_function.h"

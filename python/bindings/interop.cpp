@@ -1,5 +1,4 @@
 // Memory shared with NumPy and everything else that speaks Python's buffer protocol.
-
 #include "call.h"
 #include "construct.h"
 #include "tensor_type.h"

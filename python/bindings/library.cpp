@@ -1,5 +1,4 @@
 // Operators that users define in Python, and the kernels that they give them.
-
 #include "umbra/dispatch/library.h"
 
 #include <unordered_map>

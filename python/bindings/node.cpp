@@ -1,8 +1,4 @@
 // grad_fn objects: nodes of the backward graph, each of a class with the node's name.
-#include <Python.h>
-
-#include <structmember.h>
-
 #include <unordered_map>
 
 #include "autograd.h"

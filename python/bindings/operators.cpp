@@ -1,7 +1,5 @@
 #include "operators.h"
 
-#include <structmember.h>
-
 #include <unordered_map>
 
 #include "signatures.h"

@@ -6,6 +6,8 @@
 #include <nanobind/stl/optional.h>
 #include <nanobind/stl/string.h>
 #include <nanobind/stl/vector.h>
+// After Python.h, which nanobind brings.
+#include <structmember.h>
 
 #include <string>
 #include <string_view>

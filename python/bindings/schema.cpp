@@ -1,5 +1,4 @@
 // Schemas, their arguments and types, as torch._C shows them.
-
 #include "operators.h"
 #include "signatures.h"
 

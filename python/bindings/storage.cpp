@@ -1,5 +1,4 @@
 // UntypedStorage: the memory behind tensors as Python sees it, and its bytes through the buffer protocol.
-
 #include "construct.h"
 #include "tensor_type.h"
 #include "values.h"

@@ -1,5 +1,4 @@
 // Tensors of classes that users write: with data (_make_subclass), or as wrappers around other tensors.
-
 #include "arguments.h"
 #include "call.h"
 #include "construct.h"

@@ -5,8 +5,6 @@
 // the impl becomes its owner, until Python sees the tensor again or the impl dies.
 #include "tensor_type.h"
 
-#include <structmember.h>
-
 #include "properties.h"
 
 namespace umbra::python {
