@@ -63,11 +63,11 @@ void print_head(const std::string& text, int lines) {
 
 int main() {
   manual_seed(0);
-  const examples::GptConfig config{.vocabulary = 256, .context = 64, .width = 128, .heads = 4, .layers = 4};
+  const examples::GptConfig config{.vocabulary = 64, .context = 32, .width = 64, .heads = 4, .layers = 2};
 
   examples::Gpt model = phase("a transformer is built in C++", [&] { return examples::Gpt(config); });
   note("%ld layers, %ld parameters", config.layers, examples::parameter_count(model));
-  Tensor tokens = randint(config.vocabulary, {2, 64});
+  Tensor tokens = randint(config.vocabulary, {2, 32});
   Tensor logits = phase("run", [&] { return model(tokens); });
 
   phase("run fake: shapes, strides and types without data", [&] {
@@ -98,7 +98,7 @@ int main() {
   phase("saved: torch.export.load reads the file", [&] { return save(program, path), 0; });
   ExportedModule loaded = phase("loaded", [&] { return load(path).module(); });
   std::filesystem::remove(path);
-  Tensor more = randint(config.vocabulary, {5, 64});
+  Tensor more = randint(config.vocabulary, {5, 32});
   Tensor again = phase("run at another batch size", [&] { return loaded(more); });
   note("largest difference to the model itself: %g", largest_difference(again, model(more)));
 
@@ -106,8 +106,8 @@ int main() {
   auto loss_of = [&](const Tensor& input, const Tensor& target) {
     return nn::functional::cross_entropy(model(input).flatten(0, 1), target.flatten());
   };
-  Tensor start = randint(config.vocabulary, {8, 1}), steps = arange(64);
-  Tensor inputs = (start + steps * 7).remainder(256), targets = (inputs + 7).remainder(256);
+  Tensor start = randint(config.vocabulary, {8, 1}), steps = arange(32);
+  Tensor inputs = (start + steps * 7).remainder(config.vocabulary), targets = (inputs + 7).remainder(config.vocabulary);
   auto compiled = aot::compile(loss_of);
   auto by_default = aot::compile(loss_of, {.partitioner = aot::default_partition});
   const aot::CompiledGraphs& graphs = phase("differentiated ahead of time: joint graph, min-cut", [&]() -> const aot::CompiledGraphs* {

@@ -81,7 +81,8 @@ struct Gpt : nn::Module {
   }
 
   Tensor forward(Tensor x) override {
-    x = tokens(x) + positions(arange(x.sym_size(1)));
+    Tensor place = positions(arange(x.sym_size(1)));
+    x = tokens(x) + place;
     for (Block& layer : layers) x = layer(x);
     return head(norm(x));
   }
