@@ -1,0 +1,67 @@
+// Optimisers: four steps on a small problem end where PyTorch 2.15's do.
+#include "autograd/testing.h"
+
+namespace umbra {
+namespace {
+
+template <class Optimizer, class Options> std::vector<double> after_four_steps(const Options& options) {
+  Tensor p = vector_of({1, -2, 3}).to(DType::Float32).requires_grad_();
+  Tensor factors = vector_of({1, 0.5, -0.25}).to(DType::Float32);
+  Optimizer optimizer({p}, options);
+  for (int i = 0; i < 4; ++i) {
+    optimizer.zero_grad();
+    (p * p * p * factors).sum().backward();
+    optimizer.step();
+  }
+  return values(p);
+}
+
+void expect_near(const std::vector<double>& actual, const std::vector<double>& expected) {
+  ASSERT_EQ(actual.size(), expected.size());
+  for (size_t i = 0; i < actual.size(); ++i) EXPECT_NEAR(actual[i], expected[i], 1e-5 * std::abs(expected[i]));
+}
+
+TEST(Optim, SgdWithNesterovMomentumAndDecay) {
+  expect_near(after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .weight_decay = .01, .nesterov = true}),
+              {-0.448469, -137.624, 62.0377});
+}
+
+TEST(Optim, SgdWithDampening) {
+  expect_near(after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .dampening = .5}), {-0.267226, -9.67367, 9.98701});
+}
+
+TEST(Optim, Adam) { expect_near(after_four_steps<optim::Adam>(optim::AdamOptions{.lr = .05, .weight_decay = .1}), {0.80175, -2.20042, 3.20032}); }
+
+TEST(Optim, AdamW) {
+  expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05}), {0.799966, -2.19627, 3.19416});
+  expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05, .amsgrad = true}), {0.799966, -2.19627, 3.19416});
+}
+
+TEST(Optim, StateHasTheNamesOfPyTorch) {
+  Tensor p = parameter({1, 2});
+  optim::AdamW optimizer({p});
+  p.sum().backward();
+  optimizer.step();
+  EXPECT_EQ(optimizer.state(p).at("step").item().to_double(), 1);
+  EXPECT_TRUE(optimizer.state(p).contains("exp_avg"));
+  EXPECT_TRUE(optimizer.state(p).contains("exp_avg_sq"));
+}
+
+TEST(Optim, ParametersWithoutAGradientStay) {
+  Tensor p = parameter({1, 2});
+  optim::SGD optimizer({p}, {.lr = 1});
+  optimizer.step();
+  EXPECT_THAT(values(p), ElementsAre(1, 2));
+}
+
+TEST(Optim, BadArgumentsAreRefused) {
+  Tensor p = parameter({1});
+  EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({}, {}); }), "optimizer got an empty parameter list");
+  EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({p}, {.lr = .1, .nesterov = true}); }),
+            "Nesterov momentum requires a momentum and zero dampening");
+  EXPECT_EQ(error_of<ValueError>([&] { optim::AdamW({p}, {.betas = {1.5, .9}}); }), "Invalid beta parameter at index 0: 1.5");
+  EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({p * 2}, {}); }), "can't optimize a non-leaf Tensor");
+}
+
+}  // namespace
+}  // namespace umbra
