@@ -47,15 +47,22 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-// An addition and a relu at once; has no gradient.
+// An addition and a relu at once; has no gradient, and takes a number of any kind as alpha.
+Scalar in_kind_of(const Tensor& self, const Scalar& alpha) {
+  return is_integral(self.dtype(), true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
+}
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
-    .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return relu(self.add(other, alpha)); });
+    .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
+      return relu(self.add(other, in_kind_of(self, alpha)));
+    });
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
-    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return relu(self.add(other, alpha)); });
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      return relu(self.add(other, in_kind_of(self, alpha)));
+    });
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace()

@@ -40,7 +40,7 @@ UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
     .out()
     .meta([](const Tensor& self, int64_t) { return pointwise_spec({&self}, Promotion::Default); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t decimals) {
-      if (decimals == 0) return round_to_whole<functors::Round>(out, self);
+      if (decimals == 0) return kernels::pointwise(functors::Round{}, out, {&self});
       kernels::pointwise(functors::RoundDecimals{.decimals = decimals}, out, {&self});
     })
     .elementwise()
