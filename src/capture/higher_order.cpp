@@ -1,5 +1,6 @@
 #include "umbra/capture/higher_order.h"
 
+#include "umbra/autograd/grad_mode.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/passes.h"
 
@@ -121,6 +122,15 @@ Value evaluate_cond(ArrayRef<Value> arguments) {
 }
 
 [[maybe_unused]] const fx::Function& kCond = fx::define_function({.name = "torch.ops.higher_order.cond", .format = {}, .evaluate = evaluate_cond});
+
+/// A part of a program that ran with gradients switched on or off: (enabled, part, operands...).
+Value evaluate_with_grad_mode(ArrayRef<Value> arguments) {
+  check<TypeError>(arguments.size() >= 2, "wrap_with_set_grad_enabled takes a bool, a graph and its operands");
+  SetGradEnabled mode(arguments[0].to_bool());
+  return fx::to_callable(arguments[1]).call(std::vector<Value>(arguments.begin() + 2, arguments.end()));
+}
+[[maybe_unused]] const fx::Function& kWithGradMode =
+    fx::define_function({.name = "torch.ops.higher_order.wrap_with_set_grad_enabled", .format = {}, .evaluate = evaluate_with_grad_mode});
 
 }  // namespace
 
