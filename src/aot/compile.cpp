@@ -71,7 +71,11 @@ std::vector<Value> finish(const CompiledGraphs& graphs, const std::vector<Tensor
   const JointGraph& joint = graphs.joint;
   for (size_t k = 0; k < joint.written.size(); ++k) {
     NoGrad no_grad;
-    primals[joint.written[k]].copy_(forward[k]);
+    size_t i = joint.written[k];
+    // Statistics that a module keeps change without notice, as batch_norm changes them when it runs by itself: an earlier call
+    // whose backward is still to come does not read them.
+    bool kept_by_module = i >= graphs.info.input_count && !primals[i].requires_grad();
+    (kept_by_module ? autograd::data_of(primals[i]) : primals[i]).copy_(forward[k]);
   }
   std::vector<Value> results(graphs.info.outputs.size());
   for (size_t k = 0; k < joint.fresh.size(); ++k) results[joint.fresh[k]] = Value(forward[joint.written.size() + k]);

@@ -101,6 +101,10 @@ bool can_recompute(const fx::Node* node) {
 Partition default_partition(const JointGraph& joint) {
   Analysis analysis(joint);
   std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()), backward = analysis.ancestors(analysis.gradients());
+  // A list cannot be kept, its elements can: those of a forward operator are forward values, though only the backward reads them.
+  for (fx::Node* node : analysis.graph().nodes())
+    if (node->target().function() && node->target().function()->name == "operator.getitem" && forward[node->inputs()[0]->id()])
+      forward[node->id()] = true;
   std::vector<fx::Node*> saved;
   for (fx::Node* node : analysis.graph().nodes()) {
     if (node->op() == fx::Op::Output || analysis.needs_tangent(node)) continue;

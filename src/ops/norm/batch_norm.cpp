@@ -23,7 +23,9 @@ DType statistics_dtype(const Tensor& input, const Tensor& weight) {
 NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
                                   const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, const std::vector<bool>& needs) {
   if (!wants_derivative({&grad, &input, &weight}))
-    return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+    // In training the batch's own statistics count; the running ones, which the forward writes, are not read.
+    return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var, save_mean, save_invstd, training,
+                                      eps, needs);
   SymShape channels(static_cast<size_t>(input.dim()), 1);
   channels[1] = input.sym_sizes()[1];
   std::vector<int64_t> others{0};

@@ -153,7 +153,7 @@ TEST(Lint, ChecksCallsAgainstSchemas) {
     return error_of<TypeError>([&] { lint(graph); });
   };
   EXPECT_THAT(message(op("neg"), {}), HasSubstr("Node 'neg' calls aten::neg: argument 'self' is missing"));
-  EXPECT_THAT(message(op("neg"), {3}), HasSubstr("argument 'self' should be Tensor"));
+  EXPECT_THAT(message(op("neg"), {"text"}), HasSubstr("argument 'self' should be Tensor"));
   EXPECT_THAT(message(op("view"), {Argument(), Argument::list({"a"})}),
               HasSubstr("argument 'size' should be SymInt[]"));
   EXPECT_THAT(message(op("neg"), {Argument(), 1}), HasSubstr("it takes 1 positional arguments but 2 were given"));
