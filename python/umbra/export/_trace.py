@@ -88,7 +88,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
 
     with _Paths(mod):
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers,
-                             [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args))
+                             [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
 
 
