@@ -62,7 +62,6 @@ void write_value(const Tensor& wrapper, Tensor value) {
   state.base->value = std::move(written);
   state.generation = ++state.base->generation;
   state.value = std::move(value);
-  wrapper.impl()->bump_version();
 }
 
 Tensor unwrap(const Tensor& t) {
@@ -145,6 +144,8 @@ void call_mutable(const Operator& op, Value* frame) {
   for (size_t i = 0; i < own; ++i) results.push_back(wrap_value(inner[i]));
   for (size_t i = 0; i < written.size(); ++i) {
     write_value(written[i], inner[own + i].take_tensor());
+    // As with data: batch_norm, which returns values of its own, changes its running statistics without counting.
+    if (own == 0) written[i].impl()->bump_version();
     if (results.size() < op.return_count()) results.push_back(Value(written[i]));
   }
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
