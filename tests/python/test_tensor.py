@@ -196,6 +196,11 @@ def test_getitem_as_numpy(index):
     assert umbra.from_numpy(array)[index].tolist() == array[index].tolist()
 
 
+def test_an_int_is_no_advanced_index():
+    x = umbra.arange(24).reshape(2, 3, 4)
+    assert x[0, ..., [1, 2]].tolist() == [[1, 2], [5, 6], [9, 10]]  # NumPy would move the dimension to the front
+
+
 def test_getitem_with_tensors():
     array = np.arange(24).reshape(2, 3, 4)
     x = umbra.from_numpy(array)
