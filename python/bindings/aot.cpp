@@ -1,9 +1,8 @@
 // Ahead-of-time autograd for Python: functions of lists of tensors, with compilers for the graphs written in Python.
-#include "umbra/aot/compile.h"
-
 #include "autograd.h"
 #include "capture.h"
 #include "tensor_type.h"
+#include "umbra/aot/compile.h"
 
 namespace umbra::python {
 
@@ -22,7 +21,8 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
   };
 }
 
-CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward, nb::handle decompositions) {
+CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward,
+                       nb::handle decompositions) {
   aot::CompileOptions options;
   options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
   options.forward_compiler = graph_compiler(forward);
@@ -50,10 +50,13 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
 
 void bind_aot(nb::module_& m) {
   nb::class_<CompiledObject>(m, "_CompiledFunction")
-      .def("__call__", [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
-      .def("graphs", [](const CompiledObject& c, const std::vector<Tensor>& inputs) { return wrap_graphs(c.function->graphs(inputs)); });
-  m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(), nb::arg("backward").none(),
-        nb::arg("decompositions").none());
+      .def("__call__",
+           [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
+      .def("graphs", [](const CompiledObject& c, const std::vector<Tensor>& inputs) {
+        return wrap_graphs(c.function->graphs(inputs));
+      });
+  m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
+        nb::arg("backward").none(), nb::arg("decompositions").none());
 }
 
 }  // namespace umbra::python

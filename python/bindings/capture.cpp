@@ -40,7 +40,8 @@ fx::Argument arrange(const fx::Arguments& results, nb::handle pattern) {
   if (PyLong_Check(object)) return results.at(nb::cast<size_t>(pattern));
   if (PyDict_Check(object)) {
     fx::KeywordArguments entries;
-    for (auto [key, value] : nb::borrow<nb::dict>(pattern)) entries.emplace_back(str_of(key.ptr()), arrange(results, value));
+    for (auto [key, value] : nb::borrow<nb::dict>(pattern))
+      entries.emplace_back(str_of(key.ptr()), arrange(results, value));
     return fx::Argument::dict(std::move(entries));
   }
   fx::Arguments items;
@@ -55,8 +56,9 @@ TracingMode read_mode(const std::string& name) {
   return TracingMode::Symbolic;
 }
 
-GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<std::string> names, const std::string& mode, bool pre_dispatch,
-                          nb::handle decompositions, std::optional<FakeModeObject> fake, bool locations) {
+GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<std::string> names,
+                          const std::string& mode, bool pre_dispatch, nb::handle decompositions,
+                          std::optional<FakeModeObject> fake, bool locations) {
   CaptureOptions options;
   options.mode = read_mode(mode);
   options.pre_dispatch = pre_dispatch;
@@ -70,8 +72,8 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
 }  // namespace
 
 void bind_capture(nb::module_& m) {
-  m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"), nb::arg("pre_dispatch"),
-        nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
+  m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"),
+        nb::arg("pre_dispatch"), nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
   m.def("_arrange_output", [](GraphModuleObject& g, nb::handle pattern) {
     fx::Node* output = g.module->graph().output_node();
     output->set_args({arrange(g.module->graph().outputs(), pattern)});
@@ -80,7 +82,8 @@ void bind_capture(nb::module_& m) {
     return wrap_values(functionalize(value_function(function))(read_values(inputs)));
   });
   m.def("_cond", [](nb::handle predicate, nb::handle true_function, nb::handle false_function, nb::handle operands) {
-    return wrap_values(cond(read_any(predicate.ptr()), value_function(true_function), value_function(false_function), read_values(operands)));
+    return wrap_values(cond(read_any(predicate.ptr()), value_function(true_function), value_function(false_function),
+                            read_values(operands)));
   });
   m.def("_enter_module", [](const std::string& path, std::string type) { enter_module(path, std::move(type)); });
   m.def("_leave_module", [] { leave_module(); });

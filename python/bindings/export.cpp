@@ -64,7 +64,8 @@ DynamicShapes read_dynamic_shapes(nb::handle shapes) {
   return out;
 }
 
-/// The module's forward as a function from trees to a tree; Python's has leaves in, (leaves, description of their tree) out.
+/// The module's forward as a function from trees to a tree; Python's has leaves in, (leaves, description of their tree)
+/// out.
 auto forward_function(nb::handle callable) {
   return [function = Callable(callable)](const Tree& arguments, const Tree& keywords) {
     std::vector<Value> leaves = flatten(arguments).first, named = flatten(keywords).first;
@@ -75,15 +76,17 @@ auto forward_function(nb::handle callable) {
 }
 
 ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in_spec, const NamedTensors& parameters,
-                            const std::vector<std::tuple<std::string, Tensor, bool>>& buffers, const std::vector<std::string>& modules,
-                            nb::handle dynamic_shapes, std::vector<std::string> argument_names) {
+                            const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
+                            const std::vector<std::string>& modules, nb::handle dynamic_shapes,
+                            std::vector<std::string> argument_names) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
   for (const auto& [name, tensor, persistent] : buffers) source.buffers.push_back({name, tensor, persistent});
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
-  ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes), .argument_names = std::move(argument_names),
+  ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
+                        .argument_names = std::move(argument_names),
                         .location = python_location};
   return {std::make_shared<ExportedProgram>(export_program(source, inputs.children[0], inputs.children[1], options))};
 }
@@ -99,13 +102,15 @@ nb::list input_specs(const ProgramObject& p) {
 }
 nb::list output_specs(const ProgramObject& p) {
   nb::list out;
-  for (const OutputSpec& s : p.program->signature.outputs) out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
+  for (const OutputSpec& s : p.program->signature.outputs)
+    out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
   return out;
 }
 nb::list range_constraints(const ProgramObject& p) {
   nb::list out;
   for (const RangeConstraint& r : p.program->ranges)
-    out.append(nb::make_tuple(r.expression, r.range.lower, r.range.upper >= sym::kInfinity ? nb::none() : nb::cast(r.range.upper)));
+    out.append(nb::make_tuple(r.expression, r.range.lower,
+                              r.range.upper >= sym::kInfinity ? nb::none() : nb::cast(r.range.upper)));
   return out;
 }
 
@@ -128,7 +133,8 @@ void bind_program(nb::module_& m) {
                      return out;
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
-      .def("check_inputs", [](const ProgramObject& p, nb::handle inputs) { check_inputs(*p.program, read_values(inputs)); })
+      .def("check_inputs",
+           [](const ProgramObject& p, nb::handle inputs) { check_inputs(*p.program, read_values(inputs)); })
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save", [](const ProgramObject& p, const std::string& path) { save(*p.program, path); })
       .def("__str__", [](const ProgramObject& p) { return to_string(*p.program); });
@@ -138,11 +144,14 @@ void bind_program(nb::module_& m) {
 
 void bind_export(nb::module_& m) {
   bind_program(m);
-  m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(), nb::arg("parameters"), nb::arg("buffers"),
-        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
-  m.def("_load_program", [](const std::string& path) { return ProgramObject{std::make_shared<ExportedProgram>(load(path))}; });
+  m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
+        nb::arg("parameters"), nb::arg("buffers"), nb::arg("modules"), nb::arg("dynamic_shapes"),
+        nb::arg("argument_names"));
+  m.def("_load_program",
+        [](const std::string& path) { return ProgramObject{std::make_shared<ExportedProgram>(load(path))}; });
   m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });
-  m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors, const std::vector<std::pair<std::string, std::string>>& metadata) {
+  m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors,
+                                const std::vector<std::pair<std::string, std::string>>& metadata) {
     io::save_safetensors(path, tensors, metadata);
   });
 }

@@ -11,10 +11,14 @@ namespace umbra::python {
 
 namespace {
 
-/// A pointer behind a Python object, findable from the pointer: `Handle<T>::find(t)` is the object that stands for it already.
-template <class T> class Handle {
+/// A pointer behind a Python object, findable from the pointer: `Handle<T>::find(t)` is the object that stands for it
+/// already.
+template <class T>
+class Handle {
  public:
-  Handle(T* target, IntrusivePtr<fx::Graph> graph) : target_(target), graph_(std::move(graph)) { table()[target] = this; }
+  Handle(T* target, IntrusivePtr<fx::Graph> graph) : target_(target), graph_(std::move(graph)) {
+    table()[target] = this;
+  }
   Handle(Handle&& other) noexcept : target_(std::exchange(other.target_, nullptr)), graph_(std::move(other.graph_)) {
     if (target_) table()[target_] = this;
   }
@@ -94,7 +98,8 @@ fx::Arguments read_arguments(nb::handle sequence) {
 }
 fx::KeywordArguments read_keywords(nb::handle dict) {
   fx::KeywordArguments out;
-  for (auto [key, value] : nb::borrow<nb::dict>(dict)) out.emplace_back(nb::cast<std::string>(key), read_argument(value.ptr()));
+  for (auto [key, value] : nb::borrow<nb::dict>(dict))
+    out.emplace_back(nb::cast<std::string>(key), read_argument(value.ptr()));
   return out;
 }
 nb::object wrap_arguments(const fx::Arguments& arguments) {
@@ -125,7 +130,8 @@ nb::object neighbour(fx::Node* node, bool forward) {
 
 nb::object wrap_modules(const fx::ModuleStack& stack) {
   nb::dict out;
-  for (const fx::ModuleFrame& frame : stack.frames()) out[make_text(frame.key)] = nb::make_tuple(frame.path, frame.type);
+  for (const fx::ModuleFrame& frame : stack.frames())
+    out[make_text(frame.key)] = nb::make_tuple(frame.path, frame.type);
   return out;
 }
 IntrusivePtr<fx::ModuleStack> read_modules(nb::handle dict) {
@@ -133,8 +139,9 @@ IntrusivePtr<fx::ModuleStack> read_modules(nb::handle dict) {
   for (auto [key, value] : nb::borrow<nb::dict>(dict)) {
     nb::tuple pair = nb::borrow<nb::tuple>(value);
     nb::object type = pair[1];
-    frames.push_back({nb::cast<std::string>(key), str_of(nb::object(pair[0]).ptr()),
-                      PyUnicode_Check(type.ptr()) ? nb::cast<std::string>(type) : nb::cast<std::string>(type.attr("__qualname__"))});
+    frames.push_back(
+        {nb::cast<std::string>(key), str_of(nb::object(pair[0]).ptr()),
+         PyUnicode_Check(type.ptr()) ? nb::cast<std::string>(type) : nb::cast<std::string>(type.attr("__qualname__"))});
   }
   return make_counted<fx::ModuleStack>(std::move(frames));
 }
@@ -151,17 +158,27 @@ nb::object meta_get(const NodeHandle& node, const std::string& key) {
 }
 void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) {
   fx::Meta& meta = node->meta;
-  if (key == "val") meta.val = read_any(value.ptr());
-  else if (key == "stack_trace") meta.source = value.is_none() ? nullptr : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
-  else if (key == "nn_module_stack") meta.modules = read_modules(value);
-  else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
+  if (key == "val")
+    meta.val = read_any(value.ptr());
+  else if (key == "stack_trace")
+    meta.source = value.is_none()
+                      ? nullptr
+                      : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
+  else if (key == "nn_module_stack")
+    meta.modules = read_modules(value);
+  else
+    meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
 }
 void meta_delete(const NodeHandle& node, const std::string& key) {
   fx::Meta& meta = node->meta;
-  if (key == "val") meta.val = Value();
-  else if (key == "stack_trace") meta.source = nullptr;
-  else if (key == "nn_module_stack") meta.modules = nullptr;
-  else if (std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; }) == 0) throw nb::key_error(key.c_str());
+  if (key == "val")
+    meta.val = Value();
+  else if (key == "stack_trace")
+    meta.source = nullptr;
+  else if (key == "nn_module_stack")
+    meta.modules = nullptr;
+  else if (std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; }) == 0)
+    throw nb::key_error(key.c_str());
 }
 std::vector<std::string> meta_keys(const NodeHandle& node) {
   std::vector<std::string> keys;
@@ -181,33 +198,44 @@ std::function<bool(const fx::Node&)> impurity(nb::handle callable) {
 void bind_node(nb::module_& m) {
   nb::class_<NodeHandle>(m, "Node", nb::is_weak_referenceable())
       .def_prop_ro("op", [](const NodeHandle& n) { return fx::to_string(n->op()); })
-      .def_prop_rw("name", [](const NodeHandle& n) { return n->name(); }, [](NodeHandle& n, const std::string& name) { n->set_name(name); })
-      .def_prop_rw("target", [](const NodeHandle& n) { return wrap_target(n->target()); },
-                   [](NodeHandle& n, nb::handle target) { n->set_target(read_target(target)); })
-      .def_prop_rw("args", [](const NodeHandle& n) { return wrap_arguments(n->args()); },
-                   [](NodeHandle& n, nb::handle args) { n->set_args(read_arguments(args)); })
-      .def_prop_rw("kwargs", [](const NodeHandle& n) { return wrap_keywords(n->kwargs()); },
-                   [](NodeHandle& n, nb::handle kwargs) { n->set_kwargs(read_keywords(kwargs)); })
+      .def_prop_rw(
+          "name", [](const NodeHandle& n) { return n->name(); },
+          [](NodeHandle& n, const std::string& name) { n->set_name(name); })
+      .def_prop_rw(
+          "target", [](const NodeHandle& n) { return wrap_target(n->target()); },
+          [](NodeHandle& n, nb::handle target) { n->set_target(read_target(target)); })
+      .def_prop_rw(
+          "args", [](const NodeHandle& n) { return wrap_arguments(n->args()); },
+          [](NodeHandle& n, nb::handle args) { n->set_args(read_arguments(args)); })
+      .def_prop_rw(
+          "kwargs", [](const NodeHandle& n) { return wrap_keywords(n->kwargs()); },
+          [](NodeHandle& n, nb::handle kwargs) { n->set_kwargs(read_keywords(kwargs)); })
       .def_prop_ro("graph", [](const NodeHandle& n) { return wrap(n->graph()); })
       .def_prop_ro("_users", [](const NodeHandle& n) { return wrap_nodes(n->users()); })
       .def_prop_ro("all_input_nodes", [](const NodeHandle& n) { return wrap_nodes(n->inputs()); })
       .def_prop_ro("_next", [](const NodeHandle& n) { return neighbour(n.get(), true); })
       .def_prop_ro("_previous", [](const NodeHandle& n) { return neighbour(n.get(), false); })
       .def_prop_ro("_erased", [](const NodeHandle& n) { return n->is_erased(); })
-      .def("is_impure", [](const NodeHandle& n, bool) { return n->is_impure(); }, nb::arg("impure_random") = true)
+      .def(
+          "is_impure", [](const NodeHandle& n, bool) { return n->is_impure(); }, nb::arg("impure_random") = true)
       .def("format_node", [](const NodeHandle& n) { return n->text(); })
-      .def("replace_input_with", [](NodeHandle& n, const NodeHandle& from, const NodeHandle& to) { n->replace_input(from.get(), to.get()); },
-           nb::arg("old_input"), nb::arg("new_input"))
-      .def("_replace_all_uses_with",
-           [](NodeHandle& n, const NodeHandle& other, nb::handle wanted) {
-             std::function<bool(fx::Node*)> choose;
-             if (!wanted.is_none()) choose = [&](fx::Node* user) { return nb::cast<bool>(wanted(wrap(user))); };
-             return wrap_nodes(n->replace_all_uses_with(other.get(), choose));
-           }, nb::arg("other"), nb::arg("wanted").none())
+      .def(
+          "replace_input_with",
+          [](NodeHandle& n, const NodeHandle& from, const NodeHandle& to) { n->replace_input(from.get(), to.get()); },
+          nb::arg("old_input"), nb::arg("new_input"))
+      .def(
+          "_replace_all_uses_with",
+          [](NodeHandle& n, const NodeHandle& other, nb::handle wanted) {
+            std::function<bool(fx::Node*)> choose;
+            if (!wanted.is_none()) choose = [&](fx::Node* user) { return nb::cast<bool>(wanted(wrap(user))); };
+            return wrap_nodes(n->replace_all_uses_with(other.get(), choose));
+          },
+          nb::arg("other"), nb::arg("wanted").none())
       .def("prepend", [](NodeHandle& n, NodeHandle& other) { other->move_before(n.get()); })
       .def("append", [](NodeHandle& n, NodeHandle& other) { other->move_after(n.get()); })
       .def("update_arg", [](NodeHandle& n, size_t i, nb::handle value) { n->set_arg(i, read_argument(value.ptr())); })
-      .def("update_kwarg", [](NodeHandle& n, const std::string& key, nb::handle value) { n->set_kwarg(key, read_argument(value.ptr())); })
+      .def("update_kwarg", [](NodeHandle& n, const std::string& key,
+                              nb::handle value) { n->set_kwarg(key, read_argument(value.ptr())); })
       .def("_meta_get", &meta_get)
       .def("_meta_set", &meta_set, nb::arg("key"), nb::arg("value").none())
       .def("_meta_delete", &meta_delete)
@@ -224,9 +252,12 @@ nb::object wrap(fx::Node* node) { return NodeHandle::wrap(node, node->graph()); 
 nb::object wrap(const fx::Argument& argument) {
   using Kind = fx::Argument::Kind;
   switch (argument.kind()) {
-    case Kind::Node: return wrap(argument.node());
-    case Kind::Value: return nb::steal(checked(wrap(argument.value())));
-    case Kind::Tuple: return wrap_arguments(argument.items());
+    case Kind::Node:
+      return wrap(argument.node());
+    case Kind::Value:
+      return nb::steal(checked(wrap(argument.value())));
+    case Kind::Tuple:
+      return wrap_arguments(argument.items());
     case Kind::List: {
       nb::list out;
       for (const fx::Argument& a : argument.items()) out.append(wrap(a));
@@ -234,7 +265,8 @@ nb::object wrap(const fx::Argument& argument) {
     }
     case Kind::Dict: {
       nb::dict out;
-      for (size_t i = 0; i < argument.items().size(); ++i) out[make_text(argument.keys()[i])] = wrap(argument.items()[i]);
+      for (size_t i = 0; i < argument.items().size(); ++i)
+        out[make_text(argument.keys()[i])] = wrap(argument.items()[i]);
       return out;
     }
     case Kind::Slice: {
@@ -269,17 +301,25 @@ void bind_graph(nb::module_& m) {
              new (self) GraphHandle(graph.get(), graph);
            })
       .def("_create_node",
-           [](GraphHandle& g, const std::string& op, nb::handle target, nb::handle args, nb::handle kwargs, const std::string& name) {
-             return wrap(g->create_node(read_op(op), read_target(target), read_arguments(args), read_keywords(kwargs), name));
+           [](GraphHandle& g, const std::string& op, nb::handle target, nb::handle args, nb::handle kwargs,
+              const std::string& name) {
+             return wrap(
+                 g->create_node(read_op(op), read_target(target), read_arguments(args), read_keywords(kwargs), name));
            })
       .def("_placeholder", [](GraphHandle& g, const std::string& name) { return wrap(g->placeholder(name)); })
       .def("_placeholder_with_default",
-           [](GraphHandle& g, const std::string& name, nb::handle value) { return wrap(g->placeholder(name, read_argument(value.ptr()))); })
-      .def("_set_insertion_point", [](GraphHandle& g, nb::handle before) { g->set_insertion_point(node_or_null(before)); }, nb::arg("before").none())
+           [](GraphHandle& g, const std::string& name, nb::handle value) {
+             return wrap(g->placeholder(name, read_argument(value.ptr())));
+           })
+      .def(
+          "_set_insertion_point",
+          [](GraphHandle& g, nb::handle before) { g->set_insertion_point(node_or_null(before)); },
+          nb::arg("before").none())
       .def("erase_node", [](GraphHandle& g, NodeHandle& node) { g->erase_node(node.get()); })
       .def("_copy_node",
            [](GraphHandle& g, const NodeHandle& node, nb::handle map) {
-             return wrap(g->copy_node(*node.get(), [&](fx::Node* n) { return read_argument(nb::object(map(wrap(n))).ptr()); }));
+             return wrap(
+                 g->copy_node(*node.get(), [&](fx::Node* n) { return read_argument(nb::object(map(wrap(n))).ptr()); }));
            })
       .def("_copy",
            [](const GraphHandle& g) {
@@ -293,16 +333,24 @@ void bind_graph(nb::module_& m) {
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
       .def("_count", [](const GraphHandle& g) { return g->size(); })
-      .def("_eliminate_dead_code",
-           [](GraphHandle& g, nb::handle is_impure) { return fx::eliminate_dead_code(*g.get(), impurity(is_impure)); }, nb::arg("is_impure").none())
-      .def("eliminate_common_subexpressions", [](GraphHandle& g) { return fx::eliminate_common_subexpressions(*g.get()); })
+      .def(
+          "_eliminate_dead_code",
+          [](GraphHandle& g, nb::handle is_impure) { return fx::eliminate_dead_code(*g.get(), impurity(is_impure)); },
+          nb::arg("is_impure").none())
+      .def("eliminate_common_subexpressions",
+           [](GraphHandle& g) { return fx::eliminate_common_subexpressions(*g.get()); })
       .def("_lint", [](const GraphHandle& g) { fx::lint(*g.get()); })
-      .def("_code", [](const GraphHandle& g, bool verbose) { return fx::python_code(*g.get(), {.verbose = verbose}); }, nb::arg("verbose") = false)
+      .def(
+          "_code", [](const GraphHandle& g, bool verbose) { return fx::python_code(*g.get(), {.verbose = verbose}); },
+          nb::arg("verbose") = false)
       .def("_tabular", [](const GraphHandle& g) { return fx::tabular(*g.get()); })
-      .def("_set_pytree",
-           [](GraphHandle& g, std::vector<std::string> arguments, std::optional<std::vector<std::string>> keywords, bool has_output) {
-             g->pytree = fx::PytreeSignature{std::move(arguments), std::move(keywords), has_output};
-           }, nb::arg("arguments"), nb::arg("keywords").none(), nb::arg("has_output"))
+      .def(
+          "_set_pytree",
+          [](GraphHandle& g, std::vector<std::string> arguments, std::optional<std::vector<std::string>> keywords,
+             bool has_output) {
+            g->pytree = fx::PytreeSignature{std::move(arguments), std::move(keywords), has_output};
+          },
+          nb::arg("arguments"), nb::arg("keywords").none(), nb::arg("has_output"))
       .def_prop_ro("_has_pytree", [](const GraphHandle& g) { return g->pytree.has_value(); })
       .def("_clear_pytree", [](GraphHandle& g) { g->pytree.reset(); })
       .def("__str__", [](const GraphHandle& g) { return fx::to_string(*g.get()); })

@@ -67,8 +67,9 @@ void bind_graph_module(nb::module_& m) {
   nb::class_<GraphModuleObject>(m, "_GraphModule")
       .def_prop_ro("_cdata", [](const GraphModuleObject& g) { return reinterpret_cast<uintptr_t>(g.module.get()); })
       .def_prop_ro("graph", [](const GraphModuleObject& g) { return wrap(g.module->graph()); })
-      .def_prop_rw("class_name", [](const GraphModuleObject& g) { return g.module->class_name(); },
-                   [](GraphModuleObject& g, const std::string& name) { g.module->set_class_name(name); })
+      .def_prop_rw(
+          "class_name", [](const GraphModuleObject& g) { return g.module->class_name(); },
+          [](GraphModuleObject& g, const std::string& name) { g.module->set_class_name(name); })
       .def("attributes",
            [](const GraphModuleObject& g) {
              nb::list out;
@@ -76,23 +77,29 @@ void bind_graph_module(nb::module_& m) {
                out.append(nb::make_tuple(a.path, kKinds[static_cast<int>(a.kind)], wrap_attribute(a.value)));
              return out;
            })
-      .def("set",
-           [](GraphModuleObject& g, const std::string& path, nb::handle value, const std::string& kind) {
-             g.module->set(path, read_attribute(value, kind), read_kind(kind));
-           }, nb::arg("path"), nb::arg("value").none(), nb::arg("kind"))
+      .def(
+          "set",
+          [](GraphModuleObject& g, const std::string& path, nb::handle value, const std::string& kind) {
+            g.module->set(path, read_attribute(value, kind), read_kind(kind));
+          },
+          nb::arg("path"), nb::arg("value").none(), nb::arg("kind"))
       .def("holds_tensor",
            [](const GraphModuleObject& g, const std::string& path, const Tensor& tensor) {
              const Value* value = g.module->find(path);
              return value && value->is_tensor() && value->tensor_ref().is_same(tensor);
            })
       .def("remove", [](GraphModuleObject& g, const std::string& path) { g.module->remove(path); })
-      .def("run", [](const GraphModuleObject& g, nb::handle inputs) { return wrap_values(g.module->run(read_values(inputs))); })
-      .def("call", [](const GraphModuleObject& g, nb::handle inputs) { return nb::steal(wrap(g.module->call(read_values(inputs)))); })
+      .def("run", [](const GraphModuleObject& g,
+                     nb::handle inputs) { return wrap_values(g.module->run(read_values(inputs))); })
+      .def("call", [](const GraphModuleObject& g,
+                      nb::handle inputs) { return nb::steal(wrap(g.module->call(read_values(inputs)))); })
       .def("code", [](const GraphModuleObject& g) { return g.module->code(); })
-      .def("readable",
-           [](const GraphModuleObject& g, bool stride, bool device) {
-             return fx::readable_code(*g.module, {.verbose = true, .include_stride = stride, .include_device = device});
-           }, nb::arg("include_stride") = false, nb::arg("include_device") = false);
+      .def(
+          "readable",
+          [](const GraphModuleObject& g, bool stride, bool device) {
+            return fx::readable_code(*g.module, {.verbose = true, .include_stride = stride, .include_device = device});
+          },
+          nb::arg("include_stride") = false, nb::arg("include_device") = false);
 }
 
 }  // namespace umbra::python

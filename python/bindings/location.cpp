@@ -1,7 +1,8 @@
-// Where captured Python code stands: code objects and offsets are noted when a node is made, and become text when someone reads it.
-#include "graph.h"
-
+// Where captured Python code stands: code objects and offsets are noted when a node is made, and become text when
+// someone reads it.
 #include <frameobject.h>
+
+#include "graph.h"
 
 namespace umbra::python {
 
@@ -27,7 +28,8 @@ class PythonLocation final : public fx::SourceLocation {
     for (auto f = frames_.rbegin(); f != frames_.rend(); ++f) {
       int line = PyCode_Addr2Line(f->code, f->offset);
       nb::object text = getline(nb::borrow(f->code->co_filename), line).attr("strip")();
-      out.push_back({std::string(text_of(f->code->co_filename)), line, std::string(text_of(f->code->co_name)), nb::cast<std::string>(text)});
+      out.push_back({std::string(text_of(f->code->co_filename)), line, std::string(text_of(f->code->co_name)),
+                     nb::cast<std::string>(text)});
     }
     return out;
   }
@@ -40,12 +42,14 @@ class PythonLocation final : public fx::SourceLocation {
 enum class Origin : uint8_t { User, Internal, Boundary };
 
 Origin origin_of(PyCodeObject* code) {
-  static const std::string root = nb::cast<std::string>(
-      nb::module_::import_("os.path").attr("dirname")(nb::module_::import_("umbra").attr("__file__"))) + "/";
+  static const std::string root = nb::cast<std::string>(nb::module_::import_("os.path").attr("dirname")(
+                                      nb::module_::import_("umbra").attr("__file__"))) +
+                                  "/";
   std::string_view file = text_of(code->co_filename);
   if (!file.starts_with(root)) return Origin::User;
   file.remove_prefix(root.size());
-  if (file.starts_with("export/") || file.starts_with("fx/") || file.starts_with("_functorch/")) return Origin::Boundary;
+  if (file.starts_with("export/") || file.starts_with("fx/") || file.starts_with("_functorch/"))
+    return Origin::Boundary;
   // Layers are the reader's business, the machinery that calls them is not.
   return file.starts_with("nn/modules/") && !file.ends_with("/module.py") ? Origin::User : Origin::Internal;
 }
@@ -61,8 +65,10 @@ IntrusivePtr<fx::SourceLocation> python_location() {
   while (frame && frames.size() < kDeepest) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     Origin origin = origin_of(code);
-    if (origin == Origin::User) frames.push_back({code, PyFrame_GetLasti(frame)});
-    else Py_DECREF(code);
+    if (origin == Origin::User)
+      frames.push_back({code, PyFrame_GetLasti(frame)});
+    else
+      Py_DECREF(code);
     PyFrameObject* back = origin == Origin::Boundary ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;

@@ -9,7 +9,8 @@ namespace umbra {
 namespace {
 
 bool is_true(const Tensor& predicate) {
-  check(predicate.numel() == 1, "Expected pred to be bool or single-element tensor, but got a tensor of ", predicate.numel(), " elements");
+  check(predicate.numel() == 1, "Expected pred to be bool or single-element tensor, but got a tensor of ",
+        predicate.numel(), " elements");
   return predicate.item().to_bool();
 }
 
@@ -20,7 +21,8 @@ struct Branch {
 };
 
 /// Records a branch with the layer that records the caller, on the same (fake) operands.
-Branch record_branch(Tracer& outer, const ValueFunction& function, const std::vector<Value>& operands, std::vector<Tensor>& closed_over) {
+Branch record_branch(Tracer& outer, const ValueFunction& function, const std::vector<Value>& operands,
+                     std::vector<Tensor>& closed_over) {
   Branch branch{make_counted<fx::GraphModule>(make_counted<fx::Graph>()), {}};
   auto inner = make_counted<Tracer>(outer.key(), branch.module);
   inner->decompositions = outer.decompositions;
@@ -36,7 +38,8 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
   inner->on_constant = [&](const Tensor& tensor) -> fx::Node* {
     if (!outer.node_of(tensor)) return nullptr;
     closed_over.push_back(tensor);
-    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1", Value(tensor));
+    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1",
+                                         Value(tensor));
   };
   {
     WithoutMode without(outer.key());
@@ -49,23 +52,28 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
 }
 
 bool same_metadata(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.device() == b.device() && a.dim() == b.dim() && to_string(a.sym_sizes()) == to_string(b.sym_sizes());
+  return a.dtype() == b.dtype() && a.device() == b.device() && a.dim() == b.dim() &&
+         to_string(a.sym_sizes()) == to_string(b.sym_sizes());
 }
 
-std::string describe(const Tensor& t) { return concat("shape=", to_string(t.sym_sizes()), ", dtype=", t.dtype(), ", device=", t.device()); }
+std::string describe(const Tensor& t) {
+  return concat("shape=", to_string(t.sym_sizes()), ", dtype=", t.dtype(), ", device=", t.device());
+}
 
 void check_same_outputs(const Branch& a, const Branch& b) {
-  check<UserError>(a.results.size() == b.results.size(), "Unmatched number of outputs from cond() branches: true branch gives ", a.results.size(),
+  check<UserError>(a.results.size() == b.results.size(),
+                   "Unmatched number of outputs from cond() branches: true branch gives ", a.results.size(),
                    ", false branch gives ", b.results.size());
   for (size_t i = 0; i < a.results.size(); ++i) {
     if (!a.results[i].is_tensor() || !b.results[i].is_tensor()) continue;
     const Tensor &x = a.results[i].tensor_ref(), &y = b.results[i].tensor_ref();
-    check<UserError>(same_metadata(x, y), "Expected each tensor to have same metadata but got:\n  true branch returns ", describe(x),
-                     "\n  false branch returns ", describe(y));
+    check<UserError>(same_metadata(x, y), "Expected each tensor to have same metadata but got:\n  true branch returns ",
+                     describe(x), "\n  false branch returns ", describe(y));
   }
 }
 
-/// The results of the call as tensors of its own. Fake ones are like those of either branch; with data, the predicate decides.
+/// The results of the call as tensors of its own. Fake ones are like those of either branch; with data, the predicate
+/// decides.
 std::vector<Value> fresh_results(const Tensor& predicate, const Branch& yes, const Branch& no) {
   bool has_data = !predicate.is_fake();
   std::vector<Value> out;
@@ -74,8 +82,8 @@ std::vector<Value> fresh_results(const Tensor& predicate, const Branch& yes, con
   return out;
 }
 
-std::vector<Value> record_cond(Tracer& tracer, const Value& predicate, const ValueFunction& true_function, const ValueFunction& false_function,
-                               const std::vector<Value>& operands) {
+std::vector<Value> record_cond(Tracer& tracer, const Value& predicate, const ValueFunction& true_function,
+                               const ValueFunction& false_function, const std::vector<Value>& operands) {
   std::vector<Tensor> closed_over;
   Branch yes = record_branch(tracer, true_function, operands, closed_over);
   size_t known = closed_over.size();
@@ -121,7 +129,8 @@ Value evaluate_cond(ArrayRef<Value> arguments) {
   return fx::to_callable(arguments[chosen ? 1 : 2]).call(std::move(operands));
 }
 
-[[maybe_unused]] const fx::Function& kCond = fx::define_function({.name = "torch.ops.higher_order.cond", .format = {}, .evaluate = evaluate_cond});
+[[maybe_unused]] const fx::Function& kCond =
+    fx::define_function({.name = "torch.ops.higher_order.cond", .format = {}, .evaluate = evaluate_cond});
 
 /// A part of a program that ran with gradients switched on or off: (enabled, part, operands...).
 Value evaluate_with_grad_mode(ArrayRef<Value> arguments) {
@@ -129,14 +138,15 @@ Value evaluate_with_grad_mode(ArrayRef<Value> arguments) {
   SetGradEnabled mode(arguments[0].to_bool());
   return fx::to_callable(arguments[1]).call(std::vector<Value>(arguments.begin() + 2, arguments.end()));
 }
-[[maybe_unused]] const fx::Function& kWithGradMode =
-    fx::define_function({.name = "torch.ops.higher_order.wrap_with_set_grad_enabled", .format = {}, .evaluate = evaluate_with_grad_mode});
+[[maybe_unused]] const fx::Function& kWithGradMode = fx::define_function(
+    {.name = "torch.ops.higher_order.wrap_with_set_grad_enabled", .format = {}, .evaluate = evaluate_with_grad_mode});
 
 }  // namespace
 
 std::vector<Value> cond(const Value& predicate, const ValueFunction& true_function, const ValueFunction& false_function,
                         const std::vector<Value>& operands) {
-  check(predicate.is_tensor() || predicate.is_scalar(), "Expected pred to be bool or tensor, but got ", tag_name(predicate.tag()));
+  check(predicate.is_tensor() || predicate.is_scalar(), "Expected pred to be bool or tensor, but got ",
+        tag_name(predicate.tag()));
   if (!predicate.is_tensor()) return (predicate.to_bool() ? true_function : false_function)(operands);
   for (DispatchKey key : {DispatchKey::PreProxy, DispatchKey::Proxy})
     if (Tracer* tracer = active_tracer(key); tracer && !dispatch_state().exclude.has(key))

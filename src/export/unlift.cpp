@@ -6,13 +6,18 @@ namespace {
 
 fx::AttributeKind attribute_kind(const InputSpec& spec) {
   switch (spec.kind) {
-    case InputKind::Parameter: return fx::AttributeKind::Parameter;
-    case InputKind::Buffer: return fx::AttributeKind::Buffer;
-    default: return fx::AttributeKind::Constant;
+    case InputKind::Parameter:
+      return fx::AttributeKind::Parameter;
+    case InputKind::Buffer:
+      return fx::AttributeKind::Buffer;
+    default:
+      return fx::AttributeKind::Constant;
   }
 }
 
-bool is_user_input(const InputSpec& spec) { return spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput; }
+bool is_user_input(const InputSpec& spec) {
+  return spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput;
+}
 
 /// Puts the program's own tensors in place of the inputs that stand for them; gives the node for each target by name.
 std::unordered_map<std::string, fx::Node*> replace_lifted(const ExportedProgram& program, fx::GraphModule& module) {
@@ -49,9 +54,12 @@ IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program) {
   auto scope = graph.inserting_before(output);
   for (size_t i = 0; i < results.size(); ++i) {
     const OutputSpec& spec = program.signature.outputs.at(i);
-    bool mutation = spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation || spec.kind == OutputKind::UserInputMutation;
-    if (mutation) graph.call(get_operator("aten::copy_"), {targets.at(spec.target), results[i]});
-    else kept.push_back(results[i]);
+    bool mutation = spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
+                    spec.kind == OutputKind::UserInputMutation;
+    if (mutation)
+      graph.call(get_operator("aten::copy_"), {targets.at(spec.target), results[i]});
+    else
+      kept.push_back(results[i]);
   }
   output->set_args({fx::Argument::tuple(std::move(kept))});
   return module;

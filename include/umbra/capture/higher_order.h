@@ -9,8 +9,9 @@
 
 namespace umbra {
 
-/// Runs `true_function` or `false_function` on the operands. The predicate is a tensor of one bool, a bool, or a symbolic bool (which is
-/// decided now, with a guard). Under capture both branches are recorded; they must give tensors of the same metadata.
+/// Runs `true_function` or `false_function` on the operands. The predicate is a tensor of one bool, a bool, or a
+/// symbolic bool (which is decided now, with a guard). Under capture both branches are recorded; they must give tensors
+/// of the same metadata.
 std::vector<Value> cond(const Value& predicate, const ValueFunction& true_function, const ValueFunction& false_function,
                         const std::vector<Value>& operands);
 

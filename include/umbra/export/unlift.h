@@ -5,8 +5,9 @@
 
 namespace umbra {
 
-/// A graph module that takes the program's user inputs and gives its user outputs. Parameters, buffers and constants are attributes that
-/// share the program's tensors; outputs that stand for mutations become copies into what they mutate.
+/// A graph module that takes the program's user inputs and gives its user outputs. Parameters, buffers and constants
+/// are attributes that share the program's tensors; outputs that stand for mutations become copies into what they
+/// mutate.
 IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program);
 
 }  // namespace umbra

@@ -7,14 +7,22 @@ namespace {
 std::tuple<> assert_tensor_metadata(const Tensor& a, const std::optional<std::vector<SymInt>>& size,
                                     const std::optional<std::vector<SymInt>>& stride, std::optional<DType> dtype,
                                     std::optional<Device> device, std::optional<Layout>) {
-  if (size) check(SymIntArrayRef(*size) == a.sym_sizes(), "Tensor sizes mismatch! Expected: ", to_string(SymIntArrayRef(*size)), ", Got: ", to_string(a.sym_sizes()));
-  if (stride) check(SymIntArrayRef(*stride) == a.sym_strides(), "Tensor strides mismatch! Expected: ", to_string(SymIntArrayRef(*stride)), ", Got: ", to_string(a.sym_strides()));
+  if (size)
+    check(SymIntArrayRef(*size) == a.sym_sizes(), "Tensor sizes mismatch! Expected: ", to_string(SymIntArrayRef(*size)),
+          ", Got: ", to_string(a.sym_sizes()));
+  if (stride)
+    check(SymIntArrayRef(*stride) == a.sym_strides(),
+          "Tensor strides mismatch! Expected: ", to_string(SymIntArrayRef(*stride)),
+          ", Got: ", to_string(a.sym_strides()));
   if (dtype) check(*dtype == a.dtype(), "Tensor dtype mismatch! Expected: ", *dtype, ", Got: ", a.dtype());
-  if (device) check(device->type == a.device().type, "Tensor device mismatch! Expected: ", *device, ", Got: ", a.device());
+  if (device)
+    check(device->type == a.device().type, "Tensor device mismatch! Expected: ", *device, ", Got: ", a.device());
   return {};
 }
 
-UMBRA_OPERATOR("_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? device=None, Layout? layout=None) -> ()")
+UMBRA_OPERATOR(
+    "_assert_tensor_metadata(Tensor a, SymInt[]? size=None, SymInt[]? stride=None, ScalarType? dtype=None, *, Device? "
+    "device=None, Layout? layout=None) -> ()")
     .all_backends(assert_tensor_metadata);
 
 UMBRA_OPERATOR("_assert_scalar(Scalar self, str assert_msg) -> ()")
