@@ -1,7 +1,5 @@
 // Where captured Python code stands: code objects and offsets are noted when a node is made, and become text when
 // someone reads it.
-#include <frameobject.h>
-
 #include "graph.h"
 
 namespace umbra::python {
