@@ -45,6 +45,12 @@ if(golden_sources)
   add_test(NAME golden COMMAND golden_report --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
 endif()
 
+# ---- interop: build/interop_models, used by tools/interop
+if(EXISTS ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
+  umbra_program(interop_models SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
+  target_include_directories(interop_models PRIVATE ${CMAKE_SOURCE_DIR}/examples/cpp)
+endif()
+
 # ---- benchmarks: one program for each file
 file(GLOB benchmark_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/benchmarks/*.cpp)
 foreach(source ${benchmark_sources})
