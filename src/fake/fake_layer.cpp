@@ -6,6 +6,8 @@ namespace umbra {
 
 namespace {
 
+void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame);
+
 struct Arguments {
   FakeModeImpl* mode = nullptr;
   bool any_constant = false, all_constant = true, any_real = false;
@@ -52,8 +54,11 @@ constexpr int64_t kLargestConstant = 128;  // elements: literals and small table
 // All inputs are known: the operator runs for real and the result stays known.
 bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
   if (op.is_mutable() || op.definition().random || op.is_view()) return false;
-  for (size_t i = 0; i < op.argument_count(); ++i)
+  for (size_t i = 0; i < op.argument_count(); ++i) {
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
+    // A literal that moves to another device cannot be followed there.
+    if (frame[i].tag() == Value::Tag::Device && frame[i].to_device().type != DeviceType::CPU) return false;
+  }
   Frame inner(op, frame);
   for (size_t i = 0; i < op.argument_count(); ++i)
     if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake()) inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
@@ -66,6 +71,20 @@ bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
   for (size_t i = 0; i < op.return_count(); ++i)
     frame[i] = inner[i].is_tensor() ? Value(fake_with_constant(mode, inner[i].tensor_ref())) : std::move(inner[i]);
   return true;
+}
+
+// A view of a constant is the same view of its value.
+void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  Frame inner(op, frame);
+  inner[0] = Value(*fake_constant(frame[0].tensor_ref()));
+  run_fake(op, mode, frame);
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  op.call(inner.data());
+  if (frame[0].is_tensor()) return remember_constant(mode, frame[0].tensor_ref(), inner[0].tensor_ref());
+  TensorList fakes = frame[0].tensor_list(), values = inner[0].tensor_list();
+  for (size_t i = 0; i < fakes.size(); ++i) remember_constant(mode, fakes[i], values[i]);
 }
 
 // A constant that is written is none any more.
@@ -133,6 +152,7 @@ void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
   if (found.any_real) convert_real(op, *mode, frame);
   if (found.any_constant) {
     if (found.all_constant && fold_constants(op, *mode, frame)) return;
+    if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref())) return view_constant(op, *mode, frame);
     if (op.is_mutable()) forget_written_constants(op, *mode, frame);
   }
   run_fake(op, *mode, frame);

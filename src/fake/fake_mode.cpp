@@ -121,7 +121,7 @@ FakeModeImpl* detect_fake_mode(ArrayRef<Tensor> tensors) {
 
 Tensor fake_with_constant(FakeModeImpl& mode, const Tensor& value) {
   Tensor fake = mode.make(TensorSpec(value.sym_sizes(), value.sym_strides(), value.dtype(), value.device()));
-  fake.impl()->set_layer_state(make_counted<ConstantFakeState>(IntrusivePtr<FakeModeImpl>(&mode), value));
+  remember_constant(mode, fake, value);
   return fake;
 }
 

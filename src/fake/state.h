@@ -5,15 +5,24 @@
 
 namespace umbra {
 
+/// Holds until the memory that the fake tensor stands for is written, through whichever alias.
 class ConstantFakeState final : public FakeState {
  public:
-  ConstantFakeState(IntrusivePtr<FakeModeImpl> mode, Tensor value) : mode_(std::move(mode)), value_(std::move(value)) {}
+  ConstantFakeState(IntrusivePtr<FakeModeImpl> mode, const Tensor& fake, Tensor value)
+      : mode_(std::move(mode)), storage_(fake.storage()), version_(storage_->version()), value_(std::move(value)) {}
   FakeModeImpl* mode() override { return mode_.get(); }
-  const Tensor* constant() const override { return &value_; }
+  const Tensor* constant() const override { return storage_->version() == version_ ? &value_ : nullptr; }
 
  private:
   IntrusivePtr<FakeModeImpl> mode_;
+  Storage storage_;
+  uint32_t version_;
   Tensor value_;
 };
+
+/// Lets a fake tensor remember its value.
+inline void remember_constant(FakeModeImpl& mode, const Tensor& fake, const Tensor& value) {
+  fake.impl()->set_layer_state(make_counted<ConstantFakeState>(IntrusivePtr<FakeModeImpl>(&mode), fake, value));
+}
 
 }  // namespace umbra

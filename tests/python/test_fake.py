@@ -39,6 +39,22 @@ def test_data_dependence_is_an_error():
         umbra.nonzero(x)
 
 
+def test_literals_are_fake_and_known():
+    with FakeTensorMode():
+        literal = umbra.tensor([1, 2, 3])
+        assert type(literal) is FakeTensor and literal.tolist() == [1, 2, 3] and (literal + 1)[1].item() == 3
+        assert literal[1:].tolist() == [2, 3]
+        assert umbra.tensor([0.5], device="cuda").device.type == "cuda"
+
+
+def test_a_write_through_a_view_makes_a_literal_unknown():
+    with FakeTensorMode():
+        literal = umbra.tensor([1, 2, 3])
+        literal[1:].fill_(5)
+        with pytest.raises(DataDependentOutputException):
+            literal[0].item()
+
+
 def test_symbolic_sizes():
     env = ShapeEnv()
     mode = FakeTensorMode(shape_env=env)
