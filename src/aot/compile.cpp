@@ -54,7 +54,12 @@ std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& 
   std::vector<Tensor> results = autograd::apply_function(node, primals, [&](autograd::FunctionContext& context) {
     std::vector<Value> inputs(primals.begin(), primals.end());
     std::vector<Tensor> all = tensors_of(e->forward(inputs));
-    context.save_for_backward(std::vector<Tensor>(all.begin() + static_cast<ptrdiff_t>(outputs), all.end()));
+    std::vector<Tensor> saved(all.begin() + static_cast<ptrdiff_t>(outputs), all.end());
+    // What is written when the call ends is kept as it was before.
+    for (Tensor& t : saved)
+      for (size_t i : joint.written)
+        if (t.storage() == primals[i].storage()) t = t.clone();
+    context.save_for_backward(std::move(saved));
     all.resize(outputs);
     std::vector<Tensor> plain;
     for (size_t i = 0; i < joint.written.size(); ++i) plain.push_back(all[i]);

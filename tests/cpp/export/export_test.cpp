@@ -1,0 +1,131 @@
+// Export: dynamic sizes, signature, ranges, input checks, files.
+#include <filesystem>
+
+#include "../../../examples/cpp/models.h"
+#include "autograd/testing.h"
+
+namespace umbra {
+namespace {
+
+ExportOptions dynamic_batch(Dim::Bounds bounds = {.min = 0, .max = 4096}) { return {.dynamic_shapes = {{"x", {{0, Dim("batch", bounds)}}}}}; }
+
+double difference(const Tensor& a, const Tensor& b) {
+  NoGrad no_grad;
+  return (a - b).abs().max().item().to_double();
+}
+
+TEST(Export, ADynamicBatchRunsAtOtherSizes) {
+  examples::Mlp model;
+  ExportedModule program = export_program(model, {randn({8, 64})}, dynamic_batch()).module();
+  for (int64_t batch : {2, 3, 100}) {
+    Tensor x = randn({batch, 64});
+    EXPECT_EQ(difference(program(x), model(x)), 0) << batch;
+  }
+}
+
+TEST(Export, TheSignatureSaysWhatEachInputIs) {
+  ExportedProgram program = export_program(examples::Mlp(), {randn({8, 64})}, dynamic_batch());
+  EXPECT_THAT(program.signature.parameters(), ElementsAre("up.weight", "up.bias", "down.weight", "down.bias"));
+  EXPECT_THAT(program.signature.user_inputs(), ElementsAre("x"));
+  EXPECT_EQ(program.signature.inputs[0].name, "p_up_weight");
+  ASSERT_EQ(program.ranges.size(), 1u);
+  EXPECT_EQ(program.ranges[0].range.upper, 4096);
+}
+
+TEST(Export, CompositeOperatorsStayWholeAndKnowTheirModule) {
+  ExportedProgram program = export_program(examples::Mlp(), {randn({8, 64})}, dynamic_batch());
+  std::vector<std::string> calls, paths;
+  for (fx::Node* node : program.graph().nodes())
+    if (node->op() == fx::Op::CallFunction) {
+      calls.push_back(node->name());
+      paths.push_back(node->meta.modules ? node->meta.modules->frames().back().path : "?");
+    }
+  EXPECT_THAT(calls, ElementsAre("linear", "gelu", "linear_1"));
+  EXPECT_THAT(paths, ElementsAre("up", "", "down"));
+}
+
+TEST(Export, ModulesCalledTwiceAreToldApart) {
+  struct Twice : nn::Module {
+    nn::Linear layer = add("layer", nn::Linear(4, 4));
+    Tensor forward(Tensor x) override { return layer(layer(x)); }
+  };
+  ExportedProgram program = export_program(Twice(), {randn({2, 4})});
+  std::vector<std::string> keys;
+  for (fx::Node* node : program.graph().nodes())
+    if (node->op() == fx::Op::CallFunction) keys.push_back(node->meta.modules->frames().back().key);
+  EXPECT_THAT(keys, ElementsAre("L__self__layer", "L__self__layer@1"));
+}
+
+TEST(Export, InputsAreCheckedInTheWordsOfPyTorch) {
+  ExportedModule program = export_program(nn::Linear(8, 4), {randn({4, 8})}, {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 16})}}}}, .argument_names = {"x"}}).module();
+  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 9})); }), "Guard failed: x.size()[1] == 8");
+  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({17, 8})); }), "Guard failed: x.size()[0] <= 16");
+  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 8, 1})); }), "Guard failed: len(x.size()) == 2");
+  EXPECT_THAT(error_of<AssertionError>([&] { program(randn({4, 8}, {.dtype = DType::Float64})); }), HasSubstr("x.dtype"));
+  EXPECT_THAT(error_of<ValueError>([&] { program(randn({4, 8}), randn({4, 8})); }), HasSubstr("2 were given"));
+}
+
+TEST(Export, ADimThatTheProgramFixesIsAViolatedConstraint) {
+  struct Fixed : nn::Module {
+    Tensor forward(Tensor x) override { return x.view({4, 2, -1}); }
+  };
+  struct Branch : nn::Module {
+    Tensor forward(Tensor x) override { return x.size(0) == 4 ? x + 1 : x + 2; }
+  };
+  EXPECT_NE(error_of([] { export_program(Branch(), {randn({4, 8})}, dynamic_batch()); }), "no error");
+  EXPECT_EQ(error_of<UserError>([] { export_program(Fixed(), {randn({4, 8})}, {.dynamic_shapes = {{"y", {{0, Dim("batch")}}}}}); }),
+            "dynamic_shapes names 'y', which is no tensor among the inputs");
+}
+
+TEST(Export, BuffersThatAreWrittenKeepWhatIsWritten) {
+  struct Counter : nn::Module {
+    Tensor count = buffer("count", zeros({1}));
+    Tensor forward(Tensor x) override {
+      count += 1;
+      return x + count;
+    }
+  };
+  Counter model;
+  ExportedProgram program = export_program(model, {zeros({2})});
+  EXPECT_THAT(values(model.count), ElementsAre(0));  // capture itself changed nothing
+  ExportedModule module = program.module();
+  module(zeros({2}));
+  EXPECT_THAT(values(module(zeros({2}))), ElementsAre(2, 2));
+}
+
+TEST(Export, ProgramsComeBackFromTheirFile) {
+  const std::string path = std::filesystem::temp_directory_path() / "umbra_export_test.pt2";
+  examples::Gpt model({.vocabulary = 32, .context = 16, .width = 32, .heads = 4, .layers = 2});
+  ExportedProgram program = export_program(model, {randint(32, {2, 8})}, dynamic_batch());
+  save(program, path);
+  ExportedProgram again = load(path);
+  std::filesystem::remove(path);
+  EXPECT_EQ(to_string(again.signature), to_string(program.signature));
+  EXPECT_EQ(again.graph_module->code(), program.graph_module->code());
+  Tensor x = randint(32, {5, 8});
+  EXPECT_EQ(difference(again.module()(x), model(x)), 0);
+}
+
+TEST(Export, TheCnnExportsInTrainingAndEvaluation) {
+  examples::Cnn model;
+  Tensor x = randn({4, 3, 16, 16});
+  EXPECT_TRUE(export_program(model, {x}, dynamic_batch()).graph().size() > 0);
+  model.eval();
+  ExportedModule program = export_program(model, {x}, dynamic_batch()).module();
+  Tensor other = randn({3, 3, 16, 16});
+  EXPECT_LT(difference(program(other), model(other)), 1e-6);
+}
+
+TEST(Export, AnExceptionInForwardLeavesTheThreadAsItWas) {
+  struct Throws : nn::Module {
+    Tensor forward(Tensor x) override { return x.view({3, 3, 3}); }
+  };
+  EXPECT_NE(error_of([] { export_program(Throws(), {randn({4, 8})}); }), "no error");
+  EXPECT_TRUE(mode_stack().empty());
+  EXPECT_TRUE(is_grad_enabled());
+  EXPECT_EQ(current_modules(), nullptr);
+  EXPECT_FALSE(zeros({2}).is_fake());
+}
+
+}  // namespace
+}  // namespace umbra
