@@ -137,6 +137,16 @@ struct Run {
     else if (!storage->has_data()) storage->set_bytes(bytes);
   }
 
+  /// An output that is an input too cannot change its size: the kernel would read what is not there.
+  static void check_not_an_input(const Operator& functional, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+    if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
+    for (size_t i = 0; i < functional.argument_count(); ++i)
+      frame[i].each_tensor([&](TensorImpl* t) {
+        check(t != out.impl(), "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+              "memory location. Please clone() the tensor before performing the operation.");
+      });
+  }
+
   void out(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
@@ -155,6 +165,7 @@ struct Run {
             " can't be cast to the desired output type ", kernel_name(outs[i].dtype()));
       check(outs[i].device() == specs[i].device, "Expected all tensors to be on the same device, but found at least two devices, ",
             specs[i].device, " and ", outs[i].device(), "!");
+      check_not_an_input(base, frame, outs[i], specs[i]);
       resize_output(outs[i], specs[i]);
       check_no_overlap(outs[i]);
       direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();

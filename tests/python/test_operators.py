@@ -145,6 +145,12 @@ def test_errors_of_kernels_have_their_class():
     assert message(lambda: x.view(5))[0] is RuntimeError
 
 
+def test_an_output_that_is_an_input_is_not_resized():
+    x = umbra.empty(0)
+    kind, text = message(lambda: umbra.cat([x, umbra.ones(4, 6)], out=x))
+    assert kind is RuntimeError and "refer to a single memory location" in text and x.shape == (0,)
+
+
 def test_functions_pickle_by_name():
     assert pickle.loads(pickle.dumps(umbra.add))(umbra.ones(1), 1).item() == 2
 
