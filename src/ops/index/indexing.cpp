@@ -95,6 +95,9 @@ UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ", kernel_name(self.dtype()),
         " for the destination and ", kernel_name(values.dtype()), " for the source.");
+  // How many elements a mask picks is not known without its data, and the result does not depend on it.
+  for (const Tensor& index : indices)
+    if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) && !index.storage()->has_data()) return spec_like(self);
   SymShape shape = indexed_shape(self, positions(self, indices));
   SymIntArrayRef have = values.sym_sizes();
   bool fits = have.size() <= shape.size();

@@ -90,11 +90,22 @@ DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype) {
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
 }
 
+// Without zeros the product over each element; with one zero, only that one has a slope; with more, none has. No look at the data is needed.
+Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDims& dims, bool keepdim) {
+  if (self.dim() == 0) return grad;
+  auto over = [&](const Tensor& t) { return dims ? t.sum(IntArrayRef(*dims), true) : t.sum(); };
+  Tensor zero = self.eq(0), rest = self.masked_fill(zero, 1);
+  Tensor whole = dims ? rest.prod((*dims)[0], true) : rest.prod(), zeros = over(zero);
+  Tensor slope = where(zeros.eq(0), whole.div(rest), where(zero.logical_and(zeros.eq(1)), whole, zeros_like(rest)));
+  return restore_dims(grad, self.sym_sizes(), dims, keepdim).mul(slope.conj());
+}
+
 UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, accumulated_dtype(self, dtype), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::prod(out, kernels::cast(self, out.dtype()), masked_dims(all_dims(self)));
     })
+    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return product_gradient(grad, self, {}, false); })
     .tags({"core", "reduction"});
 
 UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
@@ -105,6 +116,10 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool, std::optional<DType>) {
       kernels::prod(out, kernels::cast(self, out.dtype()), self.dim() ? masked_dims(dim_mask({&dim, 1}, self.dim(), false)) : std::vector<int64_t>());
     })
+    .gradient("self", {"grad", "self", "dim", "keepdim"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
+                return product_gradient(grad, self, std::vector<int64_t>{dim}, keepdim);
+              })
     .tags({"core", "reduction"});
 
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
