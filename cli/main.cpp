@@ -1,0 +1,83 @@
+// umbra: looks into exported programs from the command line.
+//
+//     umbra show mlp.pt2               the program: code, signature, ranges
+//     umbra show mlp.pt2 --graph       its nodes, as torch.fx lists them
+//     umbra weights mlp.pt2            names, types and shapes of its weights
+//     umbra check *.pt2                whether files are sound programs that this build can run
+//     umbra operators [TEXT]           the operators of this build
+#include <CLI/CLI.hpp>
+#include <cstdio>
+#include <string>
+#include <vector>
+
+#include "umbra/umbra.h"
+
+namespace umbra {
+namespace {
+
+void show(const std::string& path, bool as_graph) {
+  ExportedProgram program = load(path);
+  std::puts((as_graph ? to_string(program.graph()) : to_string(program)).c_str());
+}
+
+void list_weights(const std::string& path) {
+  ExportedProgram program = load(path);
+  int64_t elements = 0, bytes = 0;
+  for (const NamedTensors* list : {&program.state, &program.constants})
+    for (const auto& [name, tensor] : *list) {
+      std::printf("%-60s %-10s %s\n", name.c_str(), umbra::name(tensor.dtype()), to_string(tensor.sizes()).c_str());
+      elements += tensor.numel();
+      bytes += tensor.numel() * tensor.item_size();
+    }
+  std::printf("%lld elements, %.1f MB\n", static_cast<long long>(elements), static_cast<double>(bytes) / 1e6);
+}
+
+int check_files(const std::vector<std::string>& paths) {
+  int refused = 0;
+  for (const std::string& path : paths) {
+    try {
+      ExportedProgram program = load(path);
+      std::printf("%s: ok, %zu nodes\n", path.c_str(), program.graph().size());
+    } catch (const std::exception& e) {
+      std::printf("%s: %s\n", path.c_str(), e.what());
+      ++refused;
+    }
+  }
+  return refused ? 1 : 0;
+}
+
+void list_operators(const std::string& text) {
+  for (const Operator* op : all_operators())
+    if (op->name().find(text) != std::string::npos) std::puts(to_string(op->schema()).c_str());
+}
+
+}  // namespace
+}  // namespace umbra
+
+int main(int argc, char** argv) {
+  CLI::App app{"Looks into exported programs (.pt2)."};
+  app.require_subcommand(1);
+  std::string path, text;
+  std::vector<std::string> paths;
+  bool as_graph = false;
+  auto* show = app.add_subcommand("show", "print a program: code, signature, ranges");
+  show->add_option("file", path, "a .pt2 file")->required();
+  show->add_flag("--graph", as_graph, "its nodes instead, as torch.fx lists them");
+  auto* weights = app.add_subcommand("weights", "list the weights of a program");
+  weights->add_option("file", path, "a .pt2 file")->required();
+  auto* check = app.add_subcommand("check", "say of each file whether it is a sound program that this build can run");
+  check->add_option("files", paths, ".pt2 files")->required();
+  auto* operators = app.add_subcommand("operators", "list the operators of this build");
+  operators->add_option("text", text, "only those whose name contains this");
+  CLI11_PARSE(app, argc, argv);
+  try {
+    if (*show) umbra::show(path, as_graph);
+    else if (*weights) umbra::list_weights(path);
+    else if (*check) return umbra::check_files(paths);
+    else umbra::list_operators(text);
+    return 0;
+  } catch (const std::exception& e) {
+    std::fprintf(stderr, "umbra: %s\n", e.what());
+    return 1;
+  }
+}
