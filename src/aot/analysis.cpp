@@ -41,6 +41,15 @@ Tensor stand_in(FakeModeImpl& mode, const Tensor& real) {
   return wrapper;
 }
 
+// A write to memory that two of the tensors share would have to be seen through both.
+void check_no_shared_writes(const CallInfo& info) {
+  for (size_t i = 0; i < info.primals.size(); ++i)
+    for (size_t j = 0; j < info.primals.size(); ++j)
+      if (i != j && info.primals[i].written && info.primals[i].tensor.storage() == info.primals[j].tensor.storage())
+        fail<NotImplementedError>("the function writes tensor ", i, ", which shares memory with tensor ", j,
+                                  ": ahead-of-time autograd does not support that yet; pass a clone of one of them");
+}
+
 OutputInfo describe(const Value& result, const std::vector<Tensor>& primals, const std::vector<Tensor>& earlier) {
   OutputInfo info;
   if (!result.is_tensor()) {
@@ -59,6 +68,7 @@ OutputInfo describe(const Value& result, const std::vector<Tensor>& primals, con
     if (!(primals[i].storage() == t.storage())) continue;
     info.kind = primals[i].is_same(t) ? OutputInfo::Kind::Input : OutputInfo::Kind::InputView;
     info.base = i;
+    info.views = functional_state(t).views;
     return info;
   }
   for (size_t i = 0; i < earlier.size(); ++i) {
@@ -66,6 +76,7 @@ OutputInfo describe(const Value& result, const std::vector<Tensor>& primals, con
     if (!earlier[i].defined() || !(earlier[i].storage() == t.storage()) || earlier[i].is_view()) continue;
     info.kind = OutputInfo::Kind::OutputView;
     info.base = i;
+    info.views = functional_state(t).views;
     return info;
   }
   return info;
@@ -89,11 +100,11 @@ CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& input
   for (const Tensor& t : inputs) lift->set(t, add(t));
   std::vector<Value> results;
   {
-    EnableGrad grad;
     EnterMode fake_scope(mode), functional_scope(make_counted<FunctionalMode>()), lift_scope(lift);
     results = function(std::vector<Value>(wrappers.begin(), wrappers.begin() + static_cast<ptrdiff_t>(inputs.size())));
   }
   for (size_t i = 0; i < wrappers.size(); ++i) info.primals[i].written = was_written(wrappers[i]);
+  check_no_shared_writes(info);
   std::vector<Tensor> earlier;
   for (const Value& v : results) {
     info.outputs.push_back(describe(v.is_tensor() ? Value(lift->replace(v.tensor_ref())) : v, wrappers, earlier));

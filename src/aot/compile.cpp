@@ -15,11 +15,19 @@ ValueFunction interpret(const IntrusivePtr<fx::GraphModule>& module) {
   return [module](const std::vector<Value>& inputs) { return module->run(inputs); };
 }
 
+// The first of the inputs whose memory this one shares.
+size_t first_sharing(const std::vector<Tensor>& inputs, const Tensor& t) {
+  size_t i = 0;
+  while (!(inputs[i].storage() == t.storage())) ++i;
+  return i;
+}
+
 // What has to be the same for graphs to be used again.
 std::string signature_of(const std::vector<Tensor>& inputs) {
   std::string key = is_grad_enabled() ? "g" : "n";
   for (const Tensor& t : inputs)
-    key += concat(name(t.dtype()), to_string(t.sym_sizes()), to_string(t.sym_strides()), t.device(), t.requires_grad(), ";");
+    key += concat(name(t.dtype()), to_string(t.sym_sizes()), to_string(t.sym_strides()), t.sym_storage_offset(), t.device(), t.requires_grad(),
+                  t.is_conj(), t.is_neg(), ",", first_sharing(inputs, t), ";");
   return key;
 }
 
@@ -44,7 +52,7 @@ std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& 
     std::vector<Value> inputs;
     for (const Tensor& t : context.saved_tensors()) inputs.push_back(Value(t));
     for (size_t k = 0; k < j.tangents; ++k) inputs.push_back(Value(grads[j.tangent_outputs[k]]));
-    NoGrad no_grad;
+    check(!is_grad_enabled(), "torch.compile with aot_autograd does not currently support double backward");
     std::vector<Tensor> results = tensors_of(e->backward(inputs));
     autograd::Gradients out(j.primals);
     for (size_t k = 0; k < j.gradients.size(); ++k) out[j.gradients[k]] = results[k];
@@ -90,8 +98,8 @@ std::vector<Value> finish(const CompiledGraphs& graphs, const std::vector<Tensor
       case OutputInfo::Kind::Fresh: break;
       case OutputInfo::Kind::Plain: results[i] = o.value; break;
       case OutputInfo::Kind::Input: results[i] = Value(primals[o.base]); break;
-      case OutputInfo::Kind::InputView: results[i] = Value(as_strided(primals[o.base], o.sizes, o.strides, o.offset)); break;
-      case OutputInfo::Kind::OutputView: results[i] = Value(as_strided(results[o.base].tensor(), o.sizes, o.strides, o.offset)); break;
+      case OutputInfo::Kind::InputView: results[i] = Value(replay_views(primals[o.base], o.views)); break;
+      case OutputInfo::Kind::OutputView: results[i] = Value(replay_views(results[o.base].tensor(), o.views)); break;
     }
   }
   return results;

@@ -25,7 +25,6 @@ class Joint {
     }
     std::vector<Tensor> forward, gradients;
     {
-      EnableGrad grad;
       EnterMode functional_scope(make_counted<FunctionalMode>());
       {
         EnterMode lift_scope(lift);

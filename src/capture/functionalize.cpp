@@ -185,6 +185,12 @@ Tensor from_functional(const Tensor& wrapper) {
 
 bool was_written(const Tensor& wrapper) { return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0; }
 
+Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps) {
+  Tensor value = base;
+  for (const ViewStep& step : steps) value = apply_view(step, value);
+  return value;
+}
+
 const FunctionalState& functional_state(const Tensor& wrapper) {
   check(is_functional(wrapper), "not a functional tensor");
   return state_of(wrapper.impl());

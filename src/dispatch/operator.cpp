@@ -35,9 +35,20 @@ const Operator* Operator::functional_form() const {
   return functional_name_.empty() ? functional_ : &get_operator(functional_name_);
 }
 
+namespace {
+void check_optional(const Schema& schema, int position) {
+  const SchemaArgument& a = schema.arguments[static_cast<size_t>(position)];
+  check<TypeError>(a.type.optional || a.type.base == SchemaType::Base::Any, schema.name, "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #",
+                   position, " '", a.name, "'");
+}
+}  // namespace
+
 DispatchKeySet Operator::keys(const Value* frame) const {
   DispatchKeySet keys;
-  for (int position : tensor_positions_) frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });
+  for (int position : tensor_positions_) {
+    if (__builtin_expect(frame[position].is_none(), 0)) check_optional(schema_, position);
+    frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });
+  }
   const DispatchState& state = dispatch_state();
   if (device_position_ >= 0 && !frame[device_position_].is_none())
     keys = (keys - kBackendKeys) | backend_key(frame[device_position_].to_device());

@@ -180,7 +180,12 @@ class Exporter {
     }
   }
 
-  Tensor fake_input(const Tensor& tensor, const std::string& path) {
+  Tensor fake_input(const Tensor& given, const std::string& path) {
+    // The same tensor given twice is two inputs.
+    bool again = std::find(given_.begin(), given_.end(), given.impl()) != given_.end();
+    Tensor tensor = again ? alias_tensor(given, given.sym_sizes(), given.sym_strides(), given.sym_storage_offset()) : given;
+    given_.push_back(given.impl());
+    held_.push_back(tensor);
     SymShape sizes;
     bool dynamic = false;
     for (int64_t d = 0; d < tensor.dim(); ++d) {
@@ -236,6 +241,7 @@ class Exporter {
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> stand_ins_;
   std::vector<Tensor> held_;
+  std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;
   fx::Node* last_lifted_ = nullptr;
   size_t lifted_ = 0;

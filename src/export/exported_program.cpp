@@ -2,6 +2,7 @@
 
 #include "umbra/generated/functions.h"
 #include "umbra/graph/print.h"
+#include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 
 namespace umbra {
@@ -39,8 +40,10 @@ class InputCheck {
     pending_.push_back({text, e, actual});
   }
 
-  /// Expressions can be checked once all symbols have values.
-  void finish() const {
+  /// Expressions can be checked once all symbols have values. A symbol that stands in no size by itself follows from the first one that
+  /// it determines.
+  void finish() {
+    for (const Pending& p : pending_) solve(p);
     for (const Pending& p : pending_) {
       std::optional<sym::Number> value = program_.shape_env->evaluate(p.expected, bindings_);
       if (!value) continue;
@@ -57,6 +60,26 @@ class InputCheck {
     check<AssertionError>(actual <= range.upper, "Guard failed: ", text, " <= ", range.upper);
     // A lower bound of 2 comes from the example not having been 0 or 1, not from the program.
     check<AssertionError>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text, " >= ", range.lower);
+  }
+
+  struct Pending;
+
+  void solve(const Pending& p) {
+    std::vector<const sym::Expression*> unknown;
+    for (const sym::Expression* s : sym::free_symbols(p.expected))
+      if (!bindings_.find(s)) unknown.push_back(s);
+    if (unknown.size() != 1) return;
+    auto at = [&](int64_t value) {
+      sym::Bindings trial = bindings_;
+      trial.set(unknown[0], value);
+      return program_.shape_env->evaluate(p.expected, trial);
+    };
+    std::optional<sym::Number> zero = at(0), one = at(1);
+    int64_t slope = zero && one ? one->integer - zero->integer : 0;
+    if (slope == 0) return;
+    int64_t root = (p.actual - zero->integer) / slope;
+    bindings_.set(unknown[0], root);
+    check_range(p.text + " in terms of " + unknown[0]->to_string(), program_.shape_env->symbol(unknown[0]), root);
   }
 
   struct Pending {
@@ -86,6 +109,44 @@ std::vector<std::string> input_texts(const ExportedProgram& program) {
 
 void check_constant(const std::string& text, const Value& expected, const Value& actual) {
   check<AssertionError>(actual.equals(expected), "Guard failed: ", text, " == ", to_string(expected));
+}
+
+// The conditions that branches of the captured code left behind: Python expressions over the inputs' sizes.
+void check_guards(const ExportedProgram& program, const std::vector<std::string>& texts, const std::vector<Value>& inputs) {
+  if (program.guards.empty()) return;
+  std::unordered_map<std::string, int64_t> sizes;
+  for (size_t i = 0; i < inputs.size() && i < texts.size(); ++i) {
+    size_t end = texts[i].find_first_of("[.");
+    std::string path = "L['" + texts[i].substr(0, end) + "']" + (end == std::string::npos ? "" : texts[i].substr(end));
+    if (inputs[i].is_int()) sizes[path] = inputs[i].to_int();
+    if (!inputs[i].is_tensor() || inputs[i].tensor_ref().is_symbolic()) continue;
+    for (int64_t d = 0; d < inputs[i].tensor_ref().dim(); ++d)
+      sizes[path + ".size()[" + std::to_string(d) + "]"] = inputs[i].tensor_ref().size(d);
+  }
+  auto env = make_counted<sym::ShapeEnv>();
+  bool known = true;
+  sym::ParseOptions options;
+  options.source = [&](std::string_view path) {
+    auto found = sizes.find(std::string(path));
+    known &= found != sizes.end();
+    return env->table().integer(found == sizes.end() ? 1 : found->second);
+  };
+  for (const std::string& guard : program.guards) {
+    known = true;
+    const sym::Expression* condition = nullptr;
+    try {
+      condition = sym::parse(*env, guard, options);
+    } catch (const ValueError&) {
+      continue;  // a form that we do not read: sizes and ranges were checked all the same
+    }
+    if (!known || !condition->is(sym::Kind::Boolean) || condition->truth()) continue;
+    std::string text = guard;
+    for (size_t at; (at = text.find("L['")) != std::string::npos;) {
+      text.erase(at, 3);
+      text.erase(text.find("']", at), 2);
+    }
+    fail<AssertionError>("Guard failed: ", text);
+  }
 }
 
 }  // namespace
@@ -119,6 +180,7 @@ void check_inputs(const ExportedProgram& program, const std::vector<Value>& inpu
       checker.number(text, expected.to_sym_int(), actual.to_int());
     }
   }
+  check_guards(program, texts, inputs);
   check<ValueError>(next == inputs.size(), "the program takes ", next, " inputs, ", inputs.size(), " were given");
   checker.finish();
 }

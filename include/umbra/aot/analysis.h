@@ -3,7 +3,7 @@
 
 #include <vector>
 
-#include "umbra/capture/make_fx.h"
+#include "umbra/capture/functionalize.h"
 
 namespace umbra::aot {
 
@@ -29,6 +29,7 @@ struct OutputInfo {
   Device device = {};
   SymShape sizes, strides;
   SymInt offset = 0;
+  std::vector<ViewStep> views;  // from the base to a view of it
   Value value;  // of a plain one
 };
 

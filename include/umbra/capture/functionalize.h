@@ -50,6 +50,9 @@ Tensor from_functional(const Tensor& wrapper);
 bool was_written(const Tensor& wrapper);
 const FunctionalState& functional_state(const Tensor& wrapper);
 
+/// The view of `base` that the steps make.
+Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps);
+
 /// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
 ValueFunction functionalize(ValueFunction function);
 

@@ -97,6 +97,10 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
 
 // ---- factories ----
 
+void check_bounds(SymInt low, SymInt high) {
+  check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+}
+
 UMBRA_OPERATOR("rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) { return random_spec(size, dtype, device); })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -114,7 +118,8 @@ UMBRA_OPERATOR("randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=N
     .not_differentiable();
 
 UMBRA_OPERATOR("randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+      check_bounds(0, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
     .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -124,7 +129,8 @@ UMBRA_OPERATOR("randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, L
     .not_differentiable();
 
 UMBRA_OPERATOR("randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt, SymInt, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+      check_bounds(low, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
     .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
