@@ -45,7 +45,8 @@ Tensor stand_in(FakeModeImpl& mode, const Tensor& real) {
 void check_no_shared_writes(const CallInfo& info) {
   for (size_t i = 0; i < info.primals.size(); ++i)
     for (size_t j = 0; j < info.primals.size(); ++j)
-      if (i != j && info.primals[i].written && info.primals[i].tensor.storage() == info.primals[j].tensor.storage())
+      if (!info.primals[i].tensor.is_same(info.primals[j].tensor) && info.primals[i].written &&
+          info.primals[i].tensor.storage() == info.primals[j].tensor.storage())
         fail<NotImplementedError>("the function writes tensor ", i, ", which shares memory with tensor ", j,
                                   ": ahead-of-time autograd does not support that yet; pass a clone of one of them");
 }
