@@ -94,30 +94,41 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
   return out;
 }
 
-SymShape dense_strides_like(SymIntArrayRef sizes, SymIntArrayRef strides) {
-  // Dimensions in memory order; the outer one first where strides tie, as PyTorch breaks ties.
+namespace {
+
+// Dimensions from the innermost outwards; where strides tie, the larger one lies further out, as PyTorch has it. Comparisons of
+// dimensions are no total order (a stride of 0 has no opinion), so the way of sorting is part of the rule.
+SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layouts) {
+  auto compare = [&](int a, int b) {  // 1: a lies further out than b, -1: further in, 0: nothing says
+    for (const SymShape& strides : layouts) {
+      SymInt x = strides[a], y = strides[b];
+      if (x == 0 || y == 0) continue;
+      if (!x.same(y) && x != y) return x < y ? -1 : 1;
+      if (sizes[a] > sizes[b]) return 1;
+    }
+    return 0;
+  };
   SmallVector<int, 6> order;
   for (int d = static_cast<int>(sizes.size()) - 1; d >= 0; --d) order.push_back(d);
-  auto after = [&](int a, int b) {  // a belongs further out than b
-    if (strides[a].same(0) || strides[b].same(0) || strides[a] == 0 || strides[b] == 0) return 0;
-    if (strides[a].same(strides[b]) || strides[a] == strides[b]) return sizes[a] > sizes[b] ? 1 : 0;
-    return strides[a] > strides[b] ? 1 : -1;
-  };
   for (size_t i = 1; i < order.size(); ++i) {
-    size_t inner = i;
+    size_t at = i;
     for (size_t j = i; j-- > 0;) {
-      int c = after(order[j], order[inner]);
-      if (c > 0) {
-        std::swap(order[j], order[inner]);
-        inner = j;
-      } else if (c < 0) {
-        break;
-      }
+      int c = compare(order[j], order[at]);
+      if (c < 0) break;
+      if (c == 0) continue;
+      std::swap(order[j], order[at]);
+      at = j;
     }
   }
+  return order;
+}
+
+}  // namespace
+
+SymShape dense_strides_like(SymIntArrayRef sizes, ArrayRef<SymShape> layouts) {
   SymShape out(sizes.size(), 1);
   SymInt step = 1;
-  for (int d : order) {
+  for (int d : memory_order(sizes, layouts)) {
     out[d] = step;
     step *= sizes[d];
   }
@@ -149,7 +160,7 @@ SymShape strides_in_format(const Tensor& self, MemoryFormat format) {
   if (format != MemoryFormat::Preserve) return strides_for(self.sym_sizes(), format);
   if (self.is_contiguous()) return contiguous_strides(self.sym_sizes());
   if (self.is_non_overlapping_and_dense()) return SymShape(self.sym_strides());
-  return dense_strides_like(self.sym_sizes(), self.sym_strides());
+  return dense_strides_like(self.sym_sizes(), {SymShape(self.sym_strides())});
 }
 
 TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, MemoryFormat format) {

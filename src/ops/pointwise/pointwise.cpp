@@ -55,43 +55,11 @@ std::optional<SymShape> shared_layout(ArrayRef<const Tensor*> inputs) {
   return std::nullopt;
 }
 
-// The general case: dimensions in the memory order that the inputs agree on, the first input with an opinion deciding.
+// The general case: the memory order that the inputs agree on.
 SymShape merged_layout(SymIntArrayRef shape, ArrayRef<const Tensor*> inputs) {
   std::vector<SymShape> strides;
   for (const Tensor* t : inputs) strides.push_back(expanded_strides(t->sym_sizes(), t->sym_strides(), shape));
-  auto compare = [&](int a, int b) {  // 1: a lies further out than b
-    for (const SymShape& s : strides) {
-      SymInt x = s[a], y = s[b];
-      if (x == 0 || y == 0) continue;
-      if (x.same(y) || x == y) {
-        if (shape[a] > shape[b]) return 1;
-        continue;
-      }
-      return x < y ? -1 : 1;
-    }
-    return 0;
-  };
-  SmallVector<int, 6> order;
-  for (int d = static_cast<int>(shape.size()) - 1; d >= 0; --d) order.push_back(d);
-  for (size_t i = 1; i < order.size(); ++i) {
-    size_t at = i;
-    for (size_t j = i; j-- > 0;) {
-      int c = compare(order[j], order[at]);
-      if (c > 0) {
-        std::swap(order[j], order[at]);
-        at = j;
-      } else if (c < 0) {
-        break;
-      }
-    }
-  }
-  SymShape out(shape.size(), 1);
-  SymInt step = 1;
-  for (int d : order) {
-    out[d] = step;
-    step *= shape[d];
-  }
-  return out;
+  return dense_strides_like(shape, strides);
 }
 
 }  // namespace
