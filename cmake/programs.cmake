@@ -69,3 +69,6 @@ foreach(source ${example_sources})
   # Examples may write files; those belong in the build folder.
   add_test(NAME example_${name} COMMAND example_${name} WORKING_DIRECTORY ${CMAKE_BINARY_DIR})
 endforeach()
+
+# docs/graphs.md is what this example prints; run it again where the graphs have changed for the better.
+add_test(NAME docs_graphs COMMAND sh -c "$<TARGET_FILE:example_graphs> | diff - ${CMAKE_SOURCE_DIR}/docs/graphs.md")

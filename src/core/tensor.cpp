@@ -8,6 +8,19 @@ constinit thread_local GradModeState detail::grad_mode_state;
 
 // ---- TensorImpl ----
 
+namespace {
+bool row_major(const SymInt* sizes, const SymInt* strides, int32_t dim) {
+  int64_t expected = 1;
+  for (int32_t d = dim; d-- > 0;) {
+    int64_t size = sizes[d].value();
+    if (size == 1) continue;
+    if (strides[d].value() != expected) return false;
+    expected *= size;
+  }
+  return true;
+}
+}  // namespace
+
 void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
   int32_t dim = static_cast<int32_t>(sizes.size());
   check(strides.size() == sizes.size(), "sizes and strides differ in length");
@@ -28,6 +41,7 @@ void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymI
     to[i] = size;
     strides_to[i] = stride;
   }
+  contiguous_ = !symbolic && (numel.value() == 0 || row_major(to, strides_to, dim));
   heap_ = std::move(heap);
   dim_ = dim;
   numel_ = numel;
@@ -94,28 +108,39 @@ SymInt product(SymIntArrayRef values) {
 }
 
 SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset, int64_t item_size) {
-  SymInt last = offset + 1;
+  bool symbolic = offset.is_symbolic();
   for (size_t i = 0; i < sizes.size(); ++i) {
     if (!sizes[i].is_symbolic() && sizes[i].value() == 0) return 0;
-    last += (sizes[i] - 1) * strides[i];
+    symbolic |= sizes[i].is_symbolic() | strides[i].is_symbolic();
   }
-  return last * item_size;
+  if (symbolic) {
+    SymInt last = offset + 1;
+    for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
+    return last * item_size;
+  }
+  int64_t bytes = offset.value() + 1, step;
+  bool overflow = false;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    overflow |= __builtin_mul_overflow(sizes[i].value() - 1, strides[i].value(), &step);
+    overflow |= __builtin_add_overflow(bytes, step, &bytes);
+  }
+  overflow |= __builtin_mul_overflow(bytes, item_size, &bytes);
+  if (overflow) fail("Storage size calculation overflowed with sizes=", umbra::to_string(sizes));
+  return bytes;
 }
 
 // ---- Tensor ----
 
-IntArrayRef Tensor::plain(SymIntArrayRef values) {
+void Tensor::refuse_symbolic(SymIntArrayRef values) {
   if (any_symbolic(values)) fail("Cannot call sizes() on tensor with symbolic sizes/strides");
-  return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
 }
 
 SymInt Tensor::sym_size(int64_t d) const { return sym_sizes()[wrap_dim(d, dim(), false)]; }
 SymInt Tensor::sym_stride(int64_t d) const { return sym_strides()[wrap_dim(d, dim(), false)]; }
 
 void* Tensor::raw_data() const {
-  const Storage& memory = storage();
-  if (!memory || !memory->has_data())
-    fail("Cannot access data pointer of Tensor that doesn't have storage");
+  const StorageImpl* memory = storage().get();
+  if (!memory || !memory->has_data()) fail("Cannot access data pointer of Tensor that doesn't have storage");
   return static_cast<char*>(memory->data()) + storage_offset() * item_size();
 }
 
@@ -150,7 +175,7 @@ bool strides_like_channels_last(SymIntArrayRef sizes, SymIntArrayRef strides, Ar
 
 }  // namespace
 
-bool Tensor::is_contiguous(MemoryFormat format) const {
+bool Tensor::follows_format(MemoryFormat format) const {
   SymIntArrayRef sizes = sym_sizes(), strides = sym_strides();
   if (format == MemoryFormat::ChannelsLast) return dim() == 4 && follows_order(sizes, strides, {kChannelsLast, 4});
   if (format == MemoryFormat::ChannelsLast3d) return dim() == 5 && follows_order(sizes, strides, {kChannelsLast3d, 5});

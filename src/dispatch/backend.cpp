@@ -59,6 +59,12 @@ struct Run {
     d.meta(specs, frame);
     const auto& returns = op.schema().returns;
     if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(d, specs, frame);
+    if (returns.size() == 1 && specs.size() == 1) {
+      Tensor output = allocate(specs[0]);
+      if (with_data) d.cpu(&output, frame);
+      frame[0] = Value(std::move(output));
+      return;
+    }
     Tensor outputs[8];
     check(specs.size() == returns.size() && specs.size() <= 8, op.name(), ": metadata for ", specs.size(), " outputs, schema has ",
           returns.size());

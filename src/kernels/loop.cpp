@@ -5,6 +5,7 @@ namespace umbra::kernels {
 LoopGeometry::LoopGeometry(const Tensor& out, ArrayRef<const Tensor*> inputs)
     : operands_(static_cast<int>(inputs.size()) + 1) {
   check(operands_ <= kMaxOperands, "too many operands for one loop: ", operands_);
+  if (one_run(out, inputs)) return;
   IntArrayRef sizes = out.sizes();
   int rank = static_cast<int>(sizes.size());
   check(rank <= kMaxDims, "tensors of more than ", kMaxDims, " dimensions cannot be computed with");
@@ -43,6 +44,21 @@ LoopGeometry::LoopGeometry(IntArrayRef sizes, int operands, char* const* data, c
   }
   for (int k = 0; k < operands; ++k) data_[k] = data[k];
   if (numel_ != 0) simplify();
+}
+
+/// The usual case: all of one shape and contiguous. Nothing is left to simplify.
+bool LoopGeometry::one_run(const Tensor& out, ArrayRef<const Tensor*> inputs) {
+  if (!out.impl()->known_contiguous()) return false;
+  for (const Tensor* input : inputs)
+    if (!input->impl()->known_contiguous() || !(input->sizes() == out.sizes())) return false;
+  dims_ = 1;
+  numel_ = sizes_[0] = out.sym_numel().value();
+  for (int k = 0; k < operands_; ++k) {
+    const Tensor& tensor = k == 0 ? out : *inputs[k - 1];
+    strides_[0][k] = tensor.item_size();
+    data_[k] = numel_ == 0 ? nullptr : static_cast<char*>(tensor.raw_data());
+  }
+  return true;
 }
 
 void LoopGeometry::simplify() {

@@ -44,6 +44,7 @@ class LoopGeometry {
   }
 
  private:
+  bool one_run(const Tensor& out, ArrayRef<const Tensor*> inputs);
   void simplify();
   bool inner_first(int a, int b) const;
   void swap_dims(int a, int b);

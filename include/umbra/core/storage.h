@@ -33,12 +33,20 @@ class StorageImpl final : public RefCounted {
   uint32_t version() const { return version_; }
   void bump_version() { ++version_; }
 
+  // Small contents stand behind the object itself: one allocation instead of two.
+  struct Behind {
+    size_t bytes;
+  };
+  static void* operator new(size_t size, Behind contents = {0});
+  static void operator delete(void* object) noexcept;
+  static void operator delete(void* object, Behind contents) noexcept;
+
  protected:
   void release_resources() override;
 
  private:
   void* data_ = nullptr;
-  void* block_ = nullptr;  // what malloc gave; data_ is aligned inside it
+  void* block_ = nullptr;  // what malloc gave, with data_ aligned inside it; null for small contents
   SymInt bytes_ = 0;
   Device device_;
   bool has_data_ = true;

@@ -58,6 +58,8 @@ class TensorImpl final : public RefCounted {
   SymInt sym_numel() const { return numel_; }
   /// True where a size, a stride or the offset is an expression.
   bool is_symbolic() const { return symbolic_; }
+  /// Row-major without gaps, as far as plain numbers tell: false where something is symbolic.
+  bool known_contiguous() const { return contiguous_; }
   /// Sizes, strides and offset at once; numel follows.
   void set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset = 0);
   /// Row-major strides for the sizes.
@@ -137,7 +139,7 @@ class TensorImpl final : public RefCounted {
   int32_t dim_ = 0;
   DType dtype_;
   Device device_;
-  bool symbolic_ = false, conj_ = false, neg_ = false, wrapped_number_ = false, inference_;
+  bool symbolic_ = false, contiguous_ = true, conj_ = false, neg_ = false, wrapped_number_ = false, inference_;
   bool owns_python_object_ = false;
   ViewKind view_kind_ = ViewKind::Plain;
   uint32_t view_version_ = 0;
@@ -175,8 +177,8 @@ class Tensor {
   SymInt sym_numel() const { return impl_->sym_numel(); }
   SymInt sym_storage_offset() const { return impl_->sym_storage_offset(); }
   /// Plain sizes; an error where one is symbolic.
-  IntArrayRef sizes() const { return plain(impl_->sym_sizes()); }
-  IntArrayRef strides() const { return plain(impl_->sym_strides()); }
+  IntArrayRef sizes() const { return plain(impl_->sym_sizes(), impl_->is_symbolic()); }
+  IntArrayRef strides() const { return plain(impl_->sym_strides(), impl_->is_symbolic()); }
   int64_t numel() const { return impl_->sym_numel().guard_int(); }
   int64_t storage_offset() const { return impl_->sym_storage_offset().guard_int(); }
   /// Size of a dimension; negative ones count from the end.
@@ -194,7 +196,9 @@ class Tensor {
   bool is_complex() const { return umbra::is_complex(dtype()); }
   bool is_conj() const { return impl_->is_conj(); }
   bool is_neg() const { return impl_->is_neg(); }
-  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const;
+  bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
+    return (format == MemoryFormat::Contiguous && impl_->known_contiguous()) || follows_format(format);
+  }
   /// Every element has its own place and there are no gaps.
   bool is_non_overlapping_and_dense() const;
   /// Contiguous, ChannelsLast or ChannelsLast3d: the format that new tensors made like this one take.
@@ -228,7 +232,12 @@ class Tensor {
   Tensor operator-() const;
 
  private:
-  static IntArrayRef plain(SymIntArrayRef values);
+  static IntArrayRef plain(SymIntArrayRef values, bool may_be_symbolic) {
+    if (may_be_symbolic) refuse_symbolic(values);
+    return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
+  }
+  bool follows_format(MemoryFormat format) const;
+  static void refuse_symbolic(SymIntArrayRef values);
   IntrusivePtr<TensorImpl> impl_;
 };
 

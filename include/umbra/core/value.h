@@ -23,7 +23,7 @@ class Value {
     None, Tensor, Int, SymInt, Double, SymFloat, Bool, SymBool, Complex, String, Device, DType, Layout, MemoryFormat, Generator,
     IntList,     // ints and symbolic ints alike: int[], SymInt[]
     DoubleList, BoolList, TensorList,
-    List,        // of anything: Tensor?[], Scalar[], str[], tuples
+    List,        // of anything: Scalar[], str[], tuples. Tensor?[] is a TensorList in which None is an undefined tensor
     Object,      // a subgraph, a Python callable, a custom object
   };
   template <class T> struct Boxed;

@@ -27,6 +27,7 @@ PointwiseTypes pointwise_types(ArrayRef<const Tensor*> inputs, Promotion promoti
 namespace {
 
 bool same_shape(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
   if (a.dim() != b.dim()) return false;
   for (int64_t d = 0; d < a.dim(); ++d)
     if (!a.sym_sizes()[d].same(b.sym_sizes()[d])) return false;
@@ -41,13 +42,14 @@ bool same_strides(const Tensor& a, const Tensor& b) {
 // All inputs of one shape and one dense layout: the output takes it as it is.
 std::optional<SymShape> shared_layout(ArrayRef<const Tensor*> inputs) {
   const Tensor& first = *inputs[0];
-  bool strides_equal = true, contiguous = true;
+  bool contiguous = true;
   for (const Tensor* t : inputs) {
     if (!same_shape(first, *t)) return std::nullopt;
-    strides_equal = strides_equal && same_strides(first, *t);
     contiguous = contiguous && t->is_contiguous();
   }
   if (contiguous) return contiguous_strides(first.sym_sizes());
+  bool strides_equal = true;
+  for (const Tensor* t : inputs) strides_equal = strides_equal && same_strides(first, *t);
   bool channels_last = first.dim() == 4;
   for (const Tensor* t : inputs) channels_last = channels_last && t->is_contiguous(MemoryFormat::ChannelsLast);
   if (channels_last) return strides_for(first.sym_sizes(), MemoryFormat::ChannelsLast);

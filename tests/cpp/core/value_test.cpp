@@ -1,0 +1,55 @@
+// Values: what they hold, what they own, what they refuse.
+#include "umbra/core/value.h"
+
+#include <gtest/gtest.h>
+
+#include "umbra/core/error.h"
+
+namespace umbra {
+namespace {
+
+Tensor some_tensor() { return allocate_tensor({SymInt(2)}, {SymInt(1)}, DType::Float32, Device()); }
+
+TEST(Value, OwnersCountAndBorrowersDoNot) {
+  Tensor tensor = some_tensor();
+  EXPECT_EQ(tensor.impl()->use_count(), 1u);
+  {
+    Value borrowed = Value::borrow(tensor);
+    EXPECT_EQ(tensor.impl()->use_count(), 1u);
+    Value copy = borrowed;  // whoever copies, keeps
+    EXPECT_EQ(tensor.impl()->use_count(), 2u);
+    Value moved = std::move(copy);
+    EXPECT_TRUE(copy.is_none());
+    EXPECT_EQ(tensor.impl()->use_count(), 2u);
+  }
+  EXPECT_EQ(tensor.impl()->use_count(), 1u);
+}
+
+TEST(Value, ListsHoldWhatTheyAreGiven) {
+  Tensor tensor = some_tensor();
+  Value list(std::vector<Value>{Value(tensor), Value(3), Value(std::vector<Tensor>{tensor, Tensor()}), Value("text")});
+  EXPECT_EQ(tensor.impl()->use_count(), 3u);
+  int seen = 0;
+  list.each_tensor([&](TensorImpl* impl) { seen += impl == tensor.impl(); });
+  EXPECT_EQ(seen, 2);
+  EXPECT_TRUE(list.equals(Value(list)));
+  EXPECT_FALSE(list.equals(Value(std::vector<Value>{Value(3)})));
+}
+
+TEST(Value, NumbersConvertAsPythonsDo) {
+  EXPECT_EQ(Value(3).to_double(), 3.0);
+  EXPECT_EQ(Value(true).to_int(), 1);
+  EXPECT_THROW(Value("text").to_int(), Error);
+  EXPECT_THROW(Value(3).tensor_list(), Error);
+  EXPECT_FALSE(Value().tensor().defined());
+}
+
+TEST(Value, PrintsAsPythonWould) {
+  EXPECT_EQ(to_string(Value(std::vector<int64_t>{1, 2})), "[1, 2]");
+  EXPECT_EQ(to_string(Value(2.0)), "2.0");
+  EXPECT_EQ(to_string(Value(true)), "True");
+  EXPECT_EQ(to_string(Value()), "None");
+}
+
+}  // namespace
+}  // namespace umbra
