@@ -27,12 +27,22 @@ TensorSpec mm_spec(const Tensor& a, const Tensor& b) {
   return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
 }
 
+// A gradient takes the memory order of what it belongs to, so that a transposed weight's comes back as the weight lies.
+bool column_major(SymIntArrayRef sizes, SymIntArrayRef strides) { return strides[0] == 1 && strides[1] == sizes[0]; }
+
+Tensor left_gradient(const Tensor& grad, const Tensor& right, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  return column_major(sizes, strides) ? right.conj().mm(grad.t()).t() : grad.mm(right.t().conj());
+}
+Tensor right_gradient(const Tensor& grad, const Tensor& left, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  return column_major(sizes, strides) ? grad.t().mm(left.conj()).t() : left.t().conj().mm(grad);
+}
+
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out()
     .meta(mm_spec)
     .cpu(kernels::mm)
-    .gradient("self", {"grad", "mat2"}, [](const Tensor& grad, const Tensor& mat2) { return grad.mm(mat2.t().conj()); })
-    .gradient("mat2", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.t().conj().mm(grad); })
+    .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
+    .gradient("mat2", {"grad", "self", "mat2.sym_sizes", "mat2.sym_strides"}, right_gradient)
     .tangent(TangentRule::Multilinear)
     .tags({"core"});
 
@@ -53,10 +63,14 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     })
     .cpu(kernels::addmm)
     .gradient("self", {"grad", "beta"}, scaled)
-    .gradient("mat1", {"grad", "mat2", "alpha"},
-              [](const Tensor& grad, const Tensor& mat2, const Scalar& alpha) { return scaled(grad.mm(mat2.t().conj()), alpha); })
-    .gradient("mat2", {"grad", "mat1", "alpha"},
-              [](const Tensor& grad, const Tensor& mat1, const Scalar& alpha) { return scaled(mat1.t().conj().mm(grad), alpha); })
+    .gradient("mat1", {"grad", "mat2", "mat1.sym_sizes", "mat1.sym_strides", "alpha"},
+              [](const Tensor& grad, const Tensor& mat2, SymIntArrayRef sizes, SymIntArrayRef strides, const Scalar& alpha) {
+                return scaled(left_gradient(grad, mat2, sizes, strides), alpha);
+              })
+    .gradient("mat2", {"grad", "mat1", "mat2.sym_sizes", "mat2.sym_strides", "alpha"},
+              [](const Tensor& grad, const Tensor& mat1, SymIntArrayRef sizes, SymIntArrayRef strides, const Scalar& alpha) {
+                return scaled(right_gradient(grad, mat1, sizes, strides), alpha);
+              })
     .tags({"core"});
 
 TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
