@@ -61,7 +61,7 @@ Value::Value(IntrusivePtr<umbra::Generator> v) {
   box_ = v.leak();
 }
 Value::Value(std::vector<umbra::SymInt> v) : tag_(Tag::IntList), owned_(true) { box_ = box(std::move(v)); }
-Value::Value(const std::vector<int64_t>& v) : Value(as_sym(v).vec()) {}
+Value::Value(const std::vector<int64_t>& v) : Value(std::vector<umbra::SymInt>(v.begin(), v.end())) {}
 Value::Value(std::vector<double> v) : tag_(Tag::DoubleList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<bool> v) : tag_(Tag::BoolList), owned_(true) { box_ = box(std::move(v)); }
 Value::Value(std::vector<Tensor> v) : tag_(Tag::TensorList), owned_(true) { box_ = box(std::move(v)); }

@@ -101,6 +101,7 @@ struct Run {
       SpecList specs;
       d.meta(specs, frame);
       check_inplace(self, specs[0]);
+      check_inputs_apart(self, op, frame);
       if (with_data) {
         if (specs[0].dtype == self.dtype() && d.elementwise && (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
           d.cpu(&self, frame);
@@ -126,11 +127,34 @@ struct Run {
 
   /// A tensor whose elements share memory (expand) cannot be written.
   static void check_no_overlap(const Tensor& self) {
-    if (self.is_symbolic()) return;
+    if (self.is_symbolic() || self.numel() == 0) return;
     for (int64_t d = 0; d < self.dim(); ++d)
       if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0)
         fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
              "Please clone() the tensor before performing the operation.");
+  }
+
+  /// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a symbolic place.
+  static std::optional<std::pair<int64_t, int64_t>> byte_range(const Tensor& t) {
+    SymInt count = t.sym_numel(), offset = t.sym_storage_offset();
+    if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense()) return std::nullopt;
+    int64_t item = t.item_size(), start = offset.value() * item;
+    return std::pair(start, start + count.value() * item);
+  }
+
+  /// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each element is read
+  /// before it is written.
+  static void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame) {
+    for (size_t i = 0; i < op.argument_count(); ++i)
+      frame[i].each_tensor([&](TensorImpl* t) {
+        if (t == written.impl() || t->storage() != written.storage()) return;
+        Tensor input{IntrusivePtr<TensorImpl>(t)};
+        auto in = byte_range(input), out = byte_range(written);
+        if (!in || !out || in->first >= out->second || out->first >= in->second) return;
+        bool same = *in == *out && input.sym_strides() == written.sym_strides();
+        check(same, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+              "Please clone() the tensor before performing the operation.");
+      });
   }
 
   static void resize_output(const Tensor& out, const TensorSpec& spec) {
@@ -166,14 +190,19 @@ struct Run {
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
     bool direct = d.meta && d.elementwise;
+    // Elementwise results and some reductions are cast to the type of their output; all others have to fit.
+    bool casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
     for (size_t i = 0; i < count; ++i) {
+      check(casts || specs[i].dtype == outs[i].dtype(), "Expected out tensor to have dtype ", kernel_name(specs[i].dtype), ", but got ",
+            kernel_name(outs[i].dtype()), " instead");
       check(can_cast(specs[i].dtype, outs[i].dtype()), "result type ", kernel_name(specs[i].dtype),
             " can't be cast to the desired output type ", kernel_name(outs[i].dtype()));
       check(outs[i].device() == specs[i].device, "Expected all tensors to be on the same device, but found at least two devices, ",
             specs[i].device, " and ", outs[i].device(), "!");
       check_not_an_input(base, frame, outs[i], specs[i]);
-      resize_output(outs[i], specs[i]);
       check_no_overlap(outs[i]);
+      resize_output(outs[i], specs[i]);
+      check_inputs_apart(outs[i], base, frame);
       direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
     }
     if (with_data && direct) {

@@ -1,7 +1,5 @@
 #include "umbra/export/exported_program.h"
 
-#include <ostream>
-
 #include "umbra/generated/functions.h"
 #include "umbra/graph/print.h"
 #include "umbra/sym/parse.h"
@@ -234,7 +232,5 @@ std::string to_string(const ExportedProgram& program) {
   }
   return out + "}\n";
 }
-
-std::ostream& operator<<(std::ostream& out, const ExportedProgram& program) { return out << to_string(program); }
 
 }  // namespace umbra

@@ -1,4 +1,5 @@
 // The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its definition.
+#include "dispatch/data_dependent.h"
 #include "fake/state.h"
 #include "umbra/generated/functions.h"
 
@@ -96,17 +97,6 @@ void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* fra
       });
 }
 
-// item(): a known value, an unbacked symbol, or an error that says what the program asked for.
-void read_scalar(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  const Tensor& self = frame[0].tensor_ref();
-  sym::ShapeEnv* env = mode.shape_env();
-  if (!env || !mode.options().allow_scalar_outputs) fail<DataDependentOutputException>(op.name());
-  if (is_floating(self.dtype())) frame[0] = Value(env->create_unbacked_float());
-  else if (self.dtype() == DType::Bool) frame[0] = Value(env->create_unbacked_bool());
-  else if (is_integral(self.dtype(), false)) frame[0] = Value(env->create_unbacked());
-  else fail<DataDependentOutputException>(op.name());
-}
-
 // A literal of the program (torch.tensor([1, 2])): fake from here on, and a small one still known.
 bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
   static const Operator& lift = get_operator("aten::lift_fresh");
@@ -117,23 +107,37 @@ bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
   return true;
 }
 
-// nonzero(): as many rows as an unbacked symbol says; everything else whose shape depends on data is an error.
-void make_dynamic_shape(const Operator& op, FakeModeImpl& mode, Value* frame) {
+// ---- what definitions ask for in their `.fake` functions ----
+
+FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake)); }
+
+SymInt answer_size(const char* op) {
+  FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
-  if (!env || !mode.options().allow_dynamic_output_shapes) fail<DynamicOutputShapeException>(op.name());
-  const Tensor& self = frame[0].tensor_ref();
-  SymInt count = env->create_unbacked({0, sym::kInfinity}, true);
-  if (op.name() == "aten::nonzero") frame[0] = Value(mode.make(TensorSpec({count, self.dim()}, {SymInt(1), count}, DType::Int64, self.device())));
-  else if (op.name() == "aten::masked_select") frame[0] = Value(mode.make(TensorSpec({count}, self.dtype(), self.device())));
-  else fail<DynamicOutputShapeException>(op.name());
+  if (!env || !mode.options().allow_dynamic_output_shapes) fail<DynamicOutputShapeException>(op);
+  return env->create_unbacked({0, sym::kInfinity}, true);
 }
+
+Scalar answer_element(const char* op, const Tensor& self) {
+  FakeModeImpl& mode = answering_mode();
+  sym::ShapeEnv* env = mode.shape_env();
+  // A number that was read while a program is recorded would be taken for a part of the program.
+  if (const Scalar* number = known_number(self); number && !active_mode(DispatchKey::Proxy)) return *number;
+  if (!env || !mode.options().allow_scalar_outputs) fail<DataDependentOutputException>(op);
+  if (is_floating(self.dtype())) return env->create_unbacked_float();
+  if (self.dtype() == DType::Bool) return env->create_unbacked_bool();
+  if (is_integral(self.dtype(), false)) return env->create_unbacked();
+  fail<DataDependentOutputException>(op);
+}
+
+const bool kAnswers = (set_data_dependent_answers({answer_size, answer_element}), true);
 
 Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
-  if (op.has_tag("data_dependent_output")) return read_scalar(op, mode, frame);
-  if (!d.fake && op.has_tag("dynamic_output_shape")) return make_dynamic_shape(op, mode, frame);
+  if (!d.fake && op.has_tag("data_dependent_output")) fail<DataDependentOutputException>(op.name());
+  if (!d.fake && op.has_tag("dynamic_output_shape")) fail<DynamicOutputShapeException>(op.name());
   // What is made of other operators may call factories: those have to find the mode.
   bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
   if (nested && active_mode(DispatchKey::Fake) != &mode) {

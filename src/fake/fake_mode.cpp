@@ -61,6 +61,20 @@ SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
   return strides;
 }
 
+// The number that item() gives of a converted tensor: of 0-d CPU tensors of the types that Python's own numbers have, and of narrower
+// signed integers, as in PyTorch.
+std::optional<Scalar> readable_number(const Tensor& real) {
+  if (real.dim() != 0 || real.device().type != DeviceType::CPU || !real.storage()->has_data() || real.is_neg()) return std::nullopt;
+  switch (real.dtype()) {
+    case DType::Int64: return Scalar(*real.data<int64_t>());
+    case DType::Int32: return Scalar(static_cast<int64_t>(*real.data<int32_t>()));
+    case DType::Int16: return Scalar(static_cast<int64_t>(*real.data<int16_t>()));
+    case DType::Int8: return Scalar(static_cast<int64_t>(*real.data<int8_t>()));
+    case DType::Float64: return Scalar(*real.data<double>());
+    default: return std::nullopt;
+  }
+}
+
 }  // namespace
 
 Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* context) {
@@ -95,6 +109,9 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
     fake.impl()->add_key(DispatchKey::Autograd);
   }
   if (real.requires_grad() && !real.impl()->view_base()) fake.requires_grad_();
+  if (!shape_env())
+    if (std::optional<Scalar> number = readable_number(real))
+      fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
   tensors_.insert_or_assign(real.impl(),
                             Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
   return fake;

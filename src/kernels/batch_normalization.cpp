@@ -182,7 +182,7 @@ void combine_channels(const Tensor& out, const Tensor& grad, const Tensor& input
       T* y = writer.row(i * n, n);
       int64_t k = i % layout.channels;
       if (layout.planes)
-        row_functions<T>().combine(y, g, x, nullptr, a[k], b[k], c[k], n);
+        row_functions<T>().combine(y, g, x, a[k], b[k], c[k], n);
       else
         row_functions<T>().combine_each(y, g, x, a.data(), b.data(), c.data(), n);
       writer.commit(i * n, n);
@@ -200,6 +200,9 @@ void update_running(const Tensor& running, const std::vector<double>& batch, dou
 template <class T>
 void forward(const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
              const BatchNormState& state, bool training, double momentum, double eps) {
+  check(!training || input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ",
+        to_string(input.sym_sizes()));
+  if (input.numel() == 0) return;
   Layouts layouts(input);
   const ChannelLayout& layout = layouts.layout();
   Tensor x = layouts.bring(input);
@@ -240,8 +243,13 @@ void backward(const Tensor& grad_input, const Tensor& grad_weight, const Tensor&
               bool training, double eps) {
   Layouts layouts(input);
   const ChannelLayout& layout = layouts.layout();
-  Tensor x = layouts.bring(input), grad = layouts.bring(grad_output);
   int64_t channels = layout.channels;
+  if (input.numel() == 0) {
+    std::vector<T> nothing(channels, T(0));
+    write_vector(grad_weight, nothing);
+    return write_vector(grad_bias, nothing);
+  }
+  Tensor x = layouts.bring(input), grad = layouts.bring(grad_output);
   std::vector<T> means = read_vector<T>(training ? save_mean : state.running_mean);
   std::vector<T> invstds = training ? read_vector<T>(save_invstd) : read_vector<T>(state.running_var);
   if (!training)

@@ -100,9 +100,10 @@ void layer_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
       if (!grad_input.defined()) continue;
       T sum_g, sum_gx, r = rstds[i];
       rows.two_sums(g, x, means[i], pointer(weights), n, &sum_g, &sum_gx);
-      T b = -r * r * r * sum_gx / static_cast<T>(n), c = -r * sum_g / static_cast<T>(n) - b * means[i];
+      T count = static_cast<T>(n);
       RowWriter<T> writer(target.tensor());
-      rows.combine(writer.row(i * n, n), g, x, pointer(weights), r, b, c, n);
+      rows.normalize_gradient(writer.row(i * n, n), g, x, pointer(weights), sum_g / count, means[i],
+                              r * r * sum_gx / count, r, n);
       writer.commit(i * n, n);
     }
     if (wants_sums) sums.add(weight_part, bias_part);
@@ -185,7 +186,7 @@ void group_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
       RowWriter<T> writer(target.tensor());
       T* y = writer.row(i * n, n);
       for (int64_t k = 0; k < shape.per_group(); ++k)
-        rows.combine(y + k * space, g + k * space, x + k * space, nullptr, r * weight_of(k), b, c, space);
+        rows.combine(y + k * space, g + k * space, x + k * space, r * weight_of(k), b, c, space);
       writer.commit(i * n, n);
     }
     sums.add(weight_part, bias_part);

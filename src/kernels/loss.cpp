@@ -63,7 +63,7 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
       return targets[i] < 0 ? C(0) : -static_cast<C>(data[shape.at(i, targets[i])]) * weight_of(weights, targets[i]);
     };
     std::vector<C> total(1, C(0));
-    if (reduction == Reduction::None) {
+    if (reduction == Reduction::None && self.dim() > 1) {
       std::vector<C> losses(shape.samples());
       for (int64_t i = 0; i < shape.samples(); ++i) losses[i] = loss(i);
       write_vector(out, losses);

@@ -142,7 +142,7 @@ uint64_t integer_range() {
 void uniform(const Tensor& self, double from, double to, Generator& generator) {
   if (self.is_complex()) return uniform(parts_of(self), from, to, generator);
   std::lock_guard lock(generator.mutex());
-  visit<FloatingTypes>(self.dtype(), "uniform_kernel_cpu", [&](auto tag) {
+  visit<FloatingTypes>(self.dtype(), "check_uniform_bounds", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
     C low = static_cast<C>(from), range = static_cast<C>(to) - low, high = static_cast<T>(static_cast<C>(to));
@@ -155,6 +155,7 @@ void uniform(const Tensor& self, double from, double to, Generator& generator) {
 }
 
 void normal(const Tensor& self, double mean, double deviation, Generator& generator) {
+  if (self.numel() == 0) return;  // of any type
   if (self.is_complex()) return normal(parts_of(self), mean, deviation / std::numbers::sqrt2, generator);
   std::lock_guard lock(generator.mutex());
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
@@ -170,17 +171,19 @@ void normal(const Tensor& self, double mean, double deviation, Generator& genera
 }
 
 void bernoulli(const Tensor& self, double p, Generator& generator) {
+  if (self.numel() == 0) return;
   std::lock_guard lock(generator.mutex());
-  visit<AllTypes>(self.dtype(), "bernoulli_scalar_cpu_", [&](auto tag) {
+  visit<RealOrBool>(self.dtype(), "bernoulli_scalar_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] { return static_cast<T>(Compute<T>(draw_unit<double>(generator) < p)); });
   });
 }
 
 void bernoulli(const Tensor& self, const Tensor& p, Generator& generator) {
+  if (self.numel() == 0) return;
   std::lock_guard lock(generator.mutex());
   Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(p, self.sizes())});
-  visit<AllTypes>(self.dtype(), "bernoulli_tensor_cpu_self_", [&](auto self_tag) {
+  visit<RealOrBool>(self.dtype(), "bernoulli_tensor_cpu_self_", [&](auto self_tag) {
     using T = typename decltype(self_tag)::type;
     visit<FloatingTypes>(p.dtype(), "bernoulli_tensor_cpu_p_", [&](auto p_tag) {
       using P = typename decltype(p_tag)::type;
@@ -211,7 +214,7 @@ void random_between(const Tensor& self, int64_t from, int64_t to, Generator& gen
 
 void random(const Tensor& self, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  visit<detail::Join<detail::Join<RealTypes, Bool>, WideUnsigned>>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
+  visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] {
       if constexpr (std::is_same_v<T, bool>)

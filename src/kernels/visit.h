@@ -15,6 +15,7 @@ using FloatingTypes = detail::Join<Floating, Types<BFloat16, Half>>;
 using DifferentiableTypes = detail::Join<FloatingTypes, Complex>;
 using RealTypes = detail::Join<FloatingTypes, Integral>;
 using NumberTypes = detail::Join<RealTypes, Complex>;
+using RealOrBool = detail::Join<RealTypes, Bool>;
 using AllTypes = detail::Join<NumberTypes, Bool>;
 using IndexTypes = Types<int64_t, int32_t>;
 

@@ -15,5 +15,7 @@ bool check_gradient(const Operator& op, const Group& group, const Json& record);
 bool check_tangent(const Operator& op, const Group& group, const Json& record);
 bool check_fake(const Operator& op, const Group& group, const Json& record);
 bool check_error(const Operator& op, const Group& group, const Json& record);
+/// Variants of the call with something wrong end in order; see robust.cpp.
+bool check_robust(const Operator& op, const Group& group, const Json& record);
 
 }  // namespace umbra::golden

@@ -1,9 +1,11 @@
 // golden_report: how the built operators fare against the golden records, operator by operator and level by level.
 //
 //     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors] [--group NAME] [--verbose] [--floor FILE]
+//     build/golden_report --level robust       # the records' calls with something made wrong
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor, the exit status
 // is 1 where a level falls below the share that the file demands ("forward 98.0").
+#include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -20,7 +22,7 @@ namespace {
 
 using Check = bool (*)(const Operator&, const Group&, const Json&);
 const std::vector<std::pair<std::string, Check>> kLevels = {
-    {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent}, {"fake", check_fake}, {"errors", check_error}};
+    {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent}, {"fake", check_fake}, {"errors", check_error}, {"robust", check_robust}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor;
@@ -57,6 +59,15 @@ struct Job {
   const Json* record;
 };
 
+/// A size that runs away fails to allocate instead of taking the machine's memory. (Sanitizers need all of the address space.)
+void limit_memory() {
+#ifndef __SANITIZE_ADDRESS__
+  constexpr rlim_t kBytes = rlim_t{6} << 30;
+  rlimit limit{kBytes, kBytes};
+  setrlimit(RLIMIT_AS, &limit);
+#endif
+}
+
 /// Runs jobs from `start` on in a child; gives the outcomes it managed and whether it died.
 bool run_child(const Operator& op, const Group& group, const std::vector<Job>& jobs, size_t start, std::vector<Outcome>& outcomes) {
   int ends[2];
@@ -67,6 +78,7 @@ bool run_child(const Operator& op, const Group& group, const std::vector<Job>& j
     close(ends[0]);
     FILE* out = fdopen(ends[1], "w");
     alarm(120);
+    limit_memory();
     for (size_t i = start; i < jobs.size(); ++i) {
       Outcome o = run_check(*jobs[i].level, jobs[i].check, op, group, *jobs[i].record);
       std::fprintf(out, "%c\t%s\t%s\t%s\n", o.result, o.level.c_str(), o.id.c_str(), o.message.substr(0, 300).c_str());

@@ -5,7 +5,6 @@
 //     std::vector<Value> results = module->run({x});
 #pragma once
 
-#include <iosfwd>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -96,6 +95,5 @@ class GraphModule final : public Callable {
 
 /// The module as torch.fx prints it: its class, its submodules and its code.
 std::string to_string(const GraphModule& module);
-std::ostream& operator<<(std::ostream& out, const GraphModule& module);
 
 }  // namespace umbra::fx

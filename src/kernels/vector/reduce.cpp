@@ -344,6 +344,13 @@ struct VarianceKernel {
 
   static void start(void* states, int64_t count) { std::fill_n(static_cast<State*>(states), count, State{}); }
 
+  static Number not_a_number() {
+    constexpr Squared nan = std::numeric_limits<Squared>::quiet_NaN();
+    if constexpr (math::is_complex<Number>)
+      return {nan, nan};
+    else
+      return nan;
+  }
   static Squared square(Number x) {
     if constexpr (math::is_complex<Number>)
       return std::norm(x);
@@ -412,7 +419,7 @@ struct VarianceKernel {
     for (int64_t i = 0; i < count; ++i) {
       const State& state = static_cast<const State*>(states)[i];
       if (which == 1) {
-        static_cast<Number*>(results)[i] = n == 0 ? Number(nan) : state.mean;
+        static_cast<Number*>(results)[i] = n == 0 ? not_a_number() : state.mean;
       } else {
         double divisor = std::max(0.0, static_cast<double>(n) - parameters.correction);
         double variance = n == 0 ? nan : state.deviations / divisor;
@@ -422,45 +429,59 @@ struct VarianceKernel {
   }
 };
 
-/// log(sum(exp(x))) by the largest x and the sum of exp(x - largest).
+/// log(sum(exp(x))) by the largest x and the sum of exp(x - largest); of complex numbers, the largest real part counts.
 template <class T>
 struct LogSumExpKernel {
+  using Height = Real<T>;
+  using Sum = Wide<T>;
   struct State {
-    T largest;
-    double sum;
+    Height largest;
+    Sum sum;
   };
   static constexpr DType compute = dtype_of<T>;
-  static constexpr DType result[2] = {DType::Float64, DType::Undefined};
+  static constexpr DType result[2] = {dtype_of<Sum>, DType::Undefined};
+
+  static Height height(T x) {
+    if constexpr (math::is_complex<T>)
+      return x.real();
+    else
+      return x;
+  }
+  static Height centre_of(const State& state) { return std::isinf(state.largest) ? Height(0) : state.largest; }
 
   static void start(void* states, int64_t count) {
-    std::fill_n(static_cast<State*>(states), count, State{lowest<T>(), 0});
+    std::fill_n(static_cast<State*>(states), count, State{lowest<Height>(), 0});
   }
   static void add(State& a, const State& b) {
-    T largest = maximum(a.largest, b.largest);
+    Height largest = maximum(a.largest, b.largest);
     auto part = [&](const State& s) {
       return s.largest == largest ? s.sum
                                   : s.sum * std::exp(static_cast<double>(s.largest) - static_cast<double>(largest));
     };
-    double sum = part(a) + part(b);
-    a = {largest, std::isinf(largest) ? (largest > 0 ? 1.0 : 0.0) : sum};
+    Sum sum = part(a) + part(b);
+    a = {largest, std::isinf(largest) ? Sum(largest > 0 ? 1.0 : 0.0) : sum};
   }
   static void run(void* state, const void* values, int64_t n, const Parameters&) {
     const T* in = static_cast<const T*>(values);
-    State seen{lowest<T>(), 0};
-    StepKernel<MaxStep<T>, T>::run(&seen.largest, values, n, {});
-    Vec<T> sum(0), centre(std::isinf(seen.largest) ? T(0) : seen.largest);
+    State seen{lowest<Height>(), 0};
     int64_t i = 0;
-    for (; i + Vec<T>::size <= n; i += Vec<T>::size) sum += exp(Vec<T>::load(in + i) - centre);
-    seen.sum = reduce(sum, [](T a, T b) { return a + b; });
-    for (; i < n; ++i) seen.sum += std::exp(in[i] - centre[0]);
+    if constexpr (std::is_floating_point_v<T>) {
+      StepKernel<MaxStep<T>, T>::run(&seen.largest, values, n, {});
+      Vec<T> sum(0), centre(centre_of(seen));
+      for (; i + Vec<T>::size <= n; i += Vec<T>::size) sum += exp(Vec<T>::load(in + i) - centre);
+      seen.sum = reduce(sum, [](T a, T b) { return a + b; });
+    } else {
+      for (int64_t k = 0; k < n; ++k) seen.largest = maximum(seen.largest, height(in[k]));
+    }
+    for (; i < n; ++i) seen.sum += Sum(std::exp(in[i] - centre_of(seen)));
     add(*static_cast<State*>(state), seen);
   }
   static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns, const Parameters&) {
     for (int64_t j = 0; j < columns; ++j) {
-      State seen{lowest<T>(), 0};
-      for (int r = 0; r < row_count; ++r) seen.largest = maximum(seen.largest, static_cast<const T*>(rows[r])[j]);
-      T centre = std::isinf(seen.largest) ? T(0) : seen.largest;
-      for (int r = 0; r < row_count; ++r) seen.sum += std::exp(static_cast<const T*>(rows[r])[j] - centre);
+      State seen{lowest<Height>(), 0};
+      auto value = [&](int r) { return static_cast<const T*>(rows[r])[j]; };
+      for (int r = 0; r < row_count; ++r) seen.largest = maximum(seen.largest, height(value(r)));
+      for (int r = 0; r < row_count; ++r) seen.sum += Sum(std::exp(value(r) - centre_of(seen)));
       add(static_cast<State*>(state_memory)[j], seen);
     }
   }
@@ -470,8 +491,8 @@ struct LogSumExpKernel {
   static void finish(void* results, const void* states, int64_t count, int64_t, int, const Parameters&) {
     for (int64_t i = 0; i < count; ++i) {
       const State& state = static_cast<const State*>(states)[i];
-      static_cast<double*>(results)[i] =
-          std::isinf(state.largest) ? state.largest : std::log(state.sum) + static_cast<double>(state.largest);
+      double largest = static_cast<double>(state.largest);
+      static_cast<Sum*>(results)[i] = std::isinf(largest) ? Sum(largest) : std::log(state.sum) + largest;
     }
   }
 };
@@ -539,16 +560,17 @@ const ReduceKernel* norm_kernel(DType compute, double exponent) {
   return for_numbers<NormPowerStep>(compute);
 }
 
-const ReduceKernel* variance_kernel(DType compute) {
+template <template <class> class Kernel>
+const ReduceKernel* for_each_number(DType compute) {
   switch (compute) {
     case DType::Float32:
-      return kernel<VarianceKernel<float>>();
+      return kernel<Kernel<float>>();
     case DType::Float64:
-      return kernel<VarianceKernel<double>>();
+      return kernel<Kernel<double>>();
     case DType::Complex64:
-      return kernel<VarianceKernel<std::complex<float>>>();
+      return kernel<Kernel<std::complex<float>>>();
     case DType::Complex128:
-      return kernel<VarianceKernel<std::complex<double>>>();
+      return kernel<Kernel<std::complex<double>>>();
     default:
       return nullptr;
   }
@@ -577,11 +599,9 @@ const ReduceKernel* reduce_kernel(ReduceOp op, DType compute, const ReduceParame
     case ReduceOp::Norm:
       return norm_kernel(compute, parameters.exponent);
     case ReduceOp::Variance:
-      return variance_kernel(compute);
+      return for_each_number<VarianceKernel>(compute);
     case ReduceOp::LogSumExp:
-      return compute == DType::Float32   ? kernel<LogSumExpKernel<float>>()
-             : compute == DType::Float64 ? kernel<LogSumExpKernel<double>>()
-                                         : nullptr;
+      return for_each_number<LogSumExpKernel>(compute);
   }
   return nullptr;
 }

@@ -110,9 +110,9 @@ void affine(T* out, const T* x, T a, T b, int64_t n) {
 
 template <class T>
 void normalize(T* out, const T* x, T center, T scale, const T* weight, const T* bias, int64_t n) {
-  Vec<T> a(scale), b(-center * scale);
+  Vec<T> a(scale), mean(center);
   each<T>(n, [&](auto at) {
-    Vec<T> y = fma(at(x), a, b);
+    Vec<T> y = (at(x) - mean) * a;  // exactly 0 at the mean, however large the scale
     if (weight && bias)
       y = fma(y, at(weight), at(bias));
     else if (weight)
@@ -124,12 +124,20 @@ void normalize(T* out, const T* x, T center, T scale, const T* weight, const T* 
 }
 
 template <class T>
-void combine(T* out, const T* g, const T* x, const T* weight, T a, T b, T c, int64_t n) {
-  Vec<T> va(a), vb(b), vc(c);
+void normalize_gradient(T* out, const T* g, const T* x, const T* weight, T shift, T center, T slope, T scale,
+                        int64_t n) {
+  Vec<T> mean_gradient(shift), mean(center), factor(-slope), a(scale);
   each<T>(n, [&](auto at) {
-    Vec<T> gradient = weight ? at(g) * at(weight) : at(g);
-    at.store(out, fma(gradient, va, fma(at(x), vb, vc)));
+    // Differences first: what cancels does so exactly, however large the scale.
+    Vec<T> gradient = (weight ? at(g) * at(weight) : at(g)) - mean_gradient;
+    at.store(out, fma(at(x) - mean, factor, gradient) * a);
   });
+}
+
+template <class T>
+void combine(T* out, const T* g, const T* x, T a, T b, T c, int64_t n) {
+  Vec<T> va(a), vb(b), vc(c);
+  each<T>(n, [&](auto at) { at.store(out, fma(at(g), va, fma(at(x), vb, vc))); });
 }
 
 template <class T>
@@ -224,10 +232,10 @@ void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t
 
 template <class T>
 const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {&sum<T>,          &largest<T>,     &squares<T>,       &two_sums<T>,
-                                            &affine<T>,       &normalize<T>,   &combine<T>,       &add_gradients<T>,
-                                            &add<T>,          &add_squares<T>, &add_two<T>,       &affine_each<T>,
-                                            &combine_each<T>, &exp_scaled<T>,  &normal_blocks<T>, &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {
+      &sum<T>,         &largest<T>,       &squares<T>,      &two_sums<T>,   &affine<T>,       &normalize<T>,
+      &normalize_gradient<T>, &combine<T>, &add_gradients<T>, &add<T>,      &add_squares<T>,  &add_two<T>,
+      &affine_each<T>, &combine_each<T>,  &exp_scaled<T>,   &normal_blocks<T>, &softmax_gradient<T>};
   return table;
 }
 

@@ -20,8 +20,11 @@ struct RowFunctions {
   void (*affine)(T* out, const T* x, T a, T b, int64_t n);
   /// out = (x - center) * scale * weight + bias, both optional.
   void (*normalize)(T* out, const T* x, T center, T scale, const T* weight, const T* bias, int64_t n);
-  /// out = g * weight * a + x * b + c; the weight is optional.
-  void (*combine)(T* out, const T* g, const T* x, const T* weight, T a, T b, T c, int64_t n);
+  /// out = (g * weight - shift - (x - center) * slope) * scale; the weight is optional.
+  void (*normalize_gradient)(T* out, const T* g, const T* x, const T* weight, T shift, T center, T slope, T scale,
+                             int64_t n);
+  /// out = g * a + x * b + c
+  void (*combine)(T* out, const T* g, const T* x, T a, T b, T c, int64_t n);
   /// weight_sum += g * (x - center) * scale, bias_sum += g: element by element.
   void (*add_gradients)(T* weight_sum, T* bias_sum, const T* g, const T* x, T center, T scale, int64_t n);
 

@@ -16,12 +16,27 @@ double scale_or_default(const Tensor& query, std::optional<double> scale) {
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
+// Heads of one batch side by side, queries against keys; a mask that broadcasts to their scores.
+void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
+  const char* name = "scaled_dot_product_attention_flash_attention: ";
+  check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name, "Accept only 4 dims inputs shape of {B, H, T, K}");
+  check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ", kernel_name(query.dtype()), " but found ",
+        kernel_name(query.dtype() == key.dtype() ? value.dtype() : key.dtype()));
+  SymIntArrayRef q = query.sym_sizes(), k = key.sym_sizes(), v = value.sym_sizes();
+  check(v[3] == q[3] && k[3] == q[3], name, "Q/K/V should have the same head size");
+  check(k[0] == q[0] && k[1] == q[1] && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ", to_string(k), " and V ",
+        to_string(v), " do not fit");
+  if (!mask.defined()) return;
+  SymShape scores{q[0], q[1], q[2], k[2]};
+  check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name, "a mask of size ",
+        to_string(mask.sym_sizes()), " does not fit scores of size ", to_string(scores));
+}
+
 UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
-    .meta([](const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool, const Tensor&, std::optional<double>) -> Pair {
-      check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, "scaled_dot_product_attention_flash_attention: Accept only 4 dims inputs shape of {B, H, T, K}");
+    .meta([](const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool, const Tensor& mask, std::optional<double>) -> Pair {
+      check_attention(query, key, value, mask);
       check(dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
       SymIntArrayRef q = query.sym_sizes();
-      check(value.sym_sizes()[3] == q[3], "scaled_dot_product_attention_flash_attention: Q/K/V should have the same head size");
       SymShape sums{q[0], q[1], q[2]};
       SymShape sum_strides{q[1] * q[2], 1, q[1]};
       DType wide = query.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
@@ -39,8 +54,14 @@ UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor
     .differentiable_outputs({true, false});
 
 UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
-    .meta([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, const Tensor&, double, bool, const Tensor&,
-             std::optional<double>) {
+    .meta([](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out, const Tensor& logsumexp, double, bool,
+             const Tensor& mask, std::optional<double>) {
+      check_attention(query, key, value, mask);
+      for (const Tensor* t : {&grad, &out})
+        check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(), "expected a gradient and an output of the query's size and type, ",
+              to_string(query.sym_sizes()), ", but got ", to_string(t->sym_sizes()));
+      check(logsumexp.sym_sizes() == query.sym_sizes().drop_back(), "expected logsumexp of size ", to_string(query.sym_sizes().drop_back()),
+            ", but got ", to_string(logsumexp.sym_sizes()));
       auto spec = [](const Tensor& t) {
         SymIntArrayRef s = t.sym_sizes();
         SymInt row = s[3] * s[1];
@@ -100,7 +121,8 @@ UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor va
       Tensor mask = additive_mask(attn_mask, query);
       bool fused = query.dim() == 4 && k.dim() == 4 && v.dim() == 4 && dropout_p == 0 && is_floating(query.dtype()) &&
                    query.device().type == DeviceType::CPU && (!mask.defined() || !mask.requires_grad()) && query.sym_size(-1) == v.sym_size(-1) &&
-                   query.sym_size(0) == k.sym_size(0) && query.sym_size(1) == k.sym_size(1);
+                   query.sym_size(0) == k.sym_size(0) && query.sym_size(1) == k.sym_size(1) &&
+                   k.sym_sizes().drop_back() == v.sym_sizes().drop_back();
       if (fused) return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, k, v, dropout_p, is_causal, mask, scale));
       return plain_attention(query, k, v, mask, dropout_p, is_causal, scale_or_default(query, scale));
     });

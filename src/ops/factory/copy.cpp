@@ -1,20 +1,16 @@
 // Copies and casts: clone, copy_, to, contiguous, fill_.
 #include "kernels/copy.h"
 
+#include "dispatch/data_dependent.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/pointwise.h"
+#include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
-
-using OptionalDType = std::optional<DType>;
-using OptionalLayout = std::optional<Layout>;
-using OptionalDevice = std::optional<Device>;
-using OptionalBool = std::optional<bool>;
-using OptionalFormat = std::optional<MemoryFormat>;
 
 void negate_in_place(const Tensor& t) { kernels::pointwise(functors::Negative{}, t, {&t}); }
 
@@ -58,9 +54,12 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })
     .elementwise()
     .reads_lazy_bits()
-    .gradient("src", {"grad"}, [](const Tensor& grad) { return grad; })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .linear();
+    // Only copy_ has a derivative, as in PyTorch: `copy` is what functionalisation records, below autograd.
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.gradient("src", {"grad"}, [](const Tensor& grad) { return grad; })
+          .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+          .linear();
+    });
 
 UMBRA_OPERATOR("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
     .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, bool, OptionalFormat format) {
@@ -175,6 +174,7 @@ Scalar read_element(const Tensor& self) {
 
 UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
     .real(read_element)
+    .fake([](const Tensor& self) { return unknown_element("aten::_local_scalar_dense", self); })
     .reads_lazy_bits()
     .not_differentiable()
     .tags({"core", "data_dependent_output"});

@@ -2,18 +2,13 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
-
-using OptionalDType = std::optional<DType>;
-using OptionalLayout = std::optional<Layout>;
-using OptionalDevice = std::optional<Device>;
-using OptionalBool = std::optional<bool>;
-using OptionalFormat = std::optional<MemoryFormat>;
 
 void check_sizes(SymIntArrayRef sizes) {
   for (SymInt s : sizes)
@@ -179,11 +174,14 @@ DType range_dtype(OptionalDType dtype, std::initializer_list<Scalar> bounds) {
   return DType::Int64;
 }
 
+void check_span(double length) { check(std::abs(length) < 0x1p63, "invalid size, possible overflow?"); }
+
 // ceil((end - start) / step), in integers where all three are.
 SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
     SymInt s = start.to_sym_int(), e = end.to_sym_int(), by = step.to_sym_int();
     check(by != 0, "step must be nonzero");
+    if (!s.is_symbolic() && !e.is_symbolic()) check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
     bool up = by > 0;
     check(up ? e >= s : e <= s, "upper bound and lower bound inconsistent with step sign");
     if (by.same(1)) return e - s;
@@ -193,7 +191,9 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
   check(by != 0, "step must be nonzero");
   check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
   check((by > 0 && e >= s) || (by < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
-  return static_cast<int64_t>(std::ceil((e - s) / by));
+  double length = std::ceil((e - s) / by);
+  check_span(length);
+  return static_cast<int64_t>(length);
 }
 
 UMBRA_OPERATOR("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")

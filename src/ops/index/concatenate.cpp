@@ -20,7 +20,7 @@ const Tensor& first_counted(TensorList tensors) {
 }
 
 TensorSpec cat_spec(TensorList tensors, int64_t dim) {
-  check(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
+  check<ValueError>(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
   ResultType type;
   MemoryFormat format = tensors[0].suggested_format();
   std::vector<const Tensor*> pointers;
@@ -75,7 +75,7 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
                 return parts;
               })
     .linear()
-    .tags({"core"});
+    .tags({"core", "casts_to_out"});
 
 UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
     .all_backends([](TensorList tensors, int64_t dim) {

@@ -33,6 +33,8 @@ UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, 
 UMBRA_OPERATOR("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
       check_indices(indices);
+      check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[", indices.sym_numel(), ", ",
+            grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1), "]' is invalid for input of size ", grad.sym_numel());
       return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), grad.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, SymInt, SymInt padding, bool scale) {

@@ -21,6 +21,7 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   if (!index.sym_numel().is_symbolic() && index.sym_numel().value() == 0) return;
   auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
   check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ", source ? "self" : "input", " tensor");
+  check(!source || rank(*source) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
     if (d != at && index.sym_sizes()[d] > self.sym_sizes()[d])
       fail("Size does not match at dimension ", d, " expected index ", to_string(index.sym_sizes()), " to be no larger than self ",
@@ -46,14 +47,16 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
               })
     .tags({"core"});
 
+TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
+  check_fits("scatter", self, dim, index, &src);
+  check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
+  return spec_like(self);
+}
+
 UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
     .inplace()
     .out("src_out")
-    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-      check_fits("scatter", self, dim, index, &src);
-      check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
-      return spec_like(self);
-    })
+    .meta(scatter_spec)
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src);
@@ -79,11 +82,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
 UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
     .inplace()
     .out()
-    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
-      check_fits("scatter", self, dim, index, &src);
-      check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
-      return spec_like(self);
-    })
+    .meta(scatter_spec)
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::ScatterReduce::Sum);

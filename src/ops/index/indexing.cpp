@@ -1,6 +1,7 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
 #include "kernels/index.h"
 
+#include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -146,6 +147,10 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
       kernels::nonzero(out, self);
       return out;
     })
+    .fake([](const Tensor& self) {
+      SymInt count = unknown_size("aten::nonzero");
+      return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
+    })
     .not_differentiable()
     .tags({"core", "dynamic_output_shape"});
 
@@ -156,6 +161,9 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
       Tensor out = empty({kernels::count_nonzero(wide)}, {.dtype = self.dtype()});
       kernels::masked_select(out, self, mask);
       return out;
+    })
+    .fake([](const Tensor& self, const Tensor&) {
+      return empty({unknown_size("aten::masked_select")}, {.dtype = self.dtype(), .device = self.device()});
     })
     .gradient("self", {"grad", "self", "mask"},
               [](const Tensor& grad, const Tensor& self, const Tensor& mask) {

@@ -115,6 +115,7 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
 
 UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .meta([](const Tensor& self, const Tensor& vec) {
+      self.sym_size(0);  // a 0-d matrix is told by this dimension
       check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
       check(self.sym_sizes()[1] == vec.sym_sizes()[0], "size mismatch, got input (", self.sym_sizes()[0], "), mat (", self.sym_sizes()[0], "x",
             self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");

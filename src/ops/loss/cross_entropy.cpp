@@ -1,6 +1,7 @@
 // Losses over classes: nll_loss and cross_entropy_loss; mean squared error.
 #include "kernels/loss.h"
 #include "ops/common/shape.h"
+#include "ops/common/tangents_through.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -10,10 +11,14 @@ namespace {
 using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
 
 void check_target(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8, "expected target dtype to be Long or Byte, but got ",
+        kernel_name(target.dtype()));
   check(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
-  bool no_batch = self.dim() == 1 && target.dim() == 0;
-  check(no_batch || self.sym_sizes()[0] == target.sym_sizes()[0], "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ",
+  if (self.dim() == 1)
+    check<ValueError>(target.dim() == 0 || target.sym_sizes()[0] == 1, "For 1D input, 1D target must have size 1, but got target size: ",
+                      target.dim() ? target.sym_sizes()[0] : SymInt(1));
+  check(self.dim() == 1 || self.sym_sizes()[0] == target.sym_size(0), "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ",
         to_string(target.sym_sizes()), ")");
   SymInt classes = self.sym_sizes().back();
   check(!weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes), "weight tensor should be defined either for all ", classes,
@@ -36,10 +41,27 @@ UMBRA_OPERATOR("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int
                  const Tensor& total) { return nll_loss_backward(grad, self, target, weight, reduction, ignore, total); })
     .differentiable_outputs({true, false});
 
+// For forward mode: the weight of each row's class, put in the class's place. Differs from the kernel in that the weights count too.
+Tensor nll_loss_backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+                                  const Tensor& total) {
+  int64_t classes = self.dim() - 1;
+  Tensor ignored = target.eq(Scalar(ignore)), index = target.masked_fill(ignored, 0).to(DType::Int64).reshape({-1});
+  Tensor scale = reduction == 1 ? grad.div(total) : grad;
+  if (weight.defined()) scale = scale.mul(weight.index_select(0, index).view(target.sym_sizes()));
+  Tensor rows = scale.neg().masked_fill(ignored, 0).expand(target.sym_sizes()).unsqueeze(classes);
+  return zeros_like(self).scatter(classes, index.view(target.sym_sizes()).unsqueeze(classes), rows);
+}
+
 UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor&, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t, SymInt, const Tensor&) {
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt, const Tensor& total) {
       check_target(self, target, weight);
+      check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()));
+      if (reduction == 0 && self.dim() == 2)
+        check(grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0], "Expected a tensor of dimension 1 and tensor.size[0] == ",
+              self.sym_sizes()[0], " but got: ", to_string(grad.sym_sizes()));
+      else
+        check(grad.dim() <= 1 && grad.sym_numel() == 1, "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
@@ -50,7 +72,7 @@ UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss(grad, target, weight, reduction, ignore);
               })
-    .linear();
+    .use(tangents_through(nll_loss_backward_by_parts));
 
 UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
@@ -60,8 +82,15 @@ UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int re
 // Targets with spatial dimensions are laid out as one long batch.
 UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
-      check(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
+      check<ValueError>(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
+      SymInt targets = target.dim() ? target.sym_sizes()[0] : SymInt(0);
+      check<ValueError>(self.dim() == 1 || self.sym_sizes()[0] == targets, "Expected input batch_size (", self.sym_sizes()[0],
+                        ") to match target batch_size (", targets, ").");
       if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
+      SymShape wanted(self.sym_sizes());
+      wanted.erase(1);
+      if (!(SymIntArrayRef(wanted) == target.sym_sizes()))
+        fail("Expected target size ", to_string(SymIntArrayRef(wanted)), ", got ", to_string(target.sym_sizes()));
       std::vector<int64_t> order{0};
       for (int64_t d = 2; d < self.dim(); ++d) order.push_back(d);
       order.push_back(1);
@@ -79,7 +108,7 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
   check(self.is_floating_point() && target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
         kernel_name(target.dtype()));
   int64_t dim = self.dim() == 1 ? 0 : 1;
-  SymInt classes = self.sym_sizes()[dim];
+  SymInt classes = self.sym_size(dim);
   Tensor probabilities = target;
   if (smoothing > 0) probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
   Tensor scores = log_softmax(self, dim).mul(probabilities);
@@ -95,7 +124,7 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
 UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, double smoothing) {
       check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
-      if (self.sym_sizes() == target.sym_sizes() && target.is_floating_point()) return soft_cross_entropy(self, target, weight, reduction, smoothing);
+      if (self.sym_sizes() == target.sym_sizes()) return soft_cross_entropy(self, target, weight, reduction, smoothing);
       int64_t dim = self.dim() == 1 ? 0 : 1;
       Tensor scores = log_softmax(self, dim);
       Tensor loss = nll_loss_nd(scores, target, weight, reduction, ignore);
@@ -119,6 +148,7 @@ UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=No
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor difference = self.sub(target);
+      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '", kernel_name(difference.dtype()), "'");
       return reduce_loss(difference.mul(difference), reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},
@@ -133,7 +163,7 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
 UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor difference = self.sub(target);
-      Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
+      Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
       return slope.mul(grad);
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction"},

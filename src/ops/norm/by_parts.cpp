@@ -18,6 +18,31 @@ std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int6
   return {mean, centered.mul(centered).mean(IntArrayRef(dims), true).add(eps).rsqrt()};
 }
 
+std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int64_t>& dims, const Tensor& rstd) {
+  Tensor mean = input.mean(IntArrayRef(dims), true), centered = input.sub(mean);
+  Tensor variance = centered.mul(centered).mean(IntArrayRef(dims), true);
+  Tensor eps = rstd.pow(-2).sub(variance).detach();
+  return {mean, variance.add(eps).rsqrt()};
+}
+
+void check_parameter_types(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  bool mixed = false, all_float = true;
+  for (const Tensor* t : parameters) {
+    if (!t->defined()) continue;
+    mixed |= t->dtype() != input.dtype();
+    all_float &= t->dtype() == DType::Float32;
+  }
+  if (!mixed || !input.is_floating_point()) return;  // other types have no kernel, which is the better message
+  check(all_float, "mixed dtype (CPU): expect parameter to have scalar type of Float");
+  check(is_reduced_floating(input.dtype()), "mixed dtype (CPU): all inputs must share same datatype.");
+}
+
+DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  for (const Tensor* t : parameters)
+    if (t->defined() && is_reduced_floating(input.dtype()) && t->dtype() == DType::Float32) return DType::Float32;
+  return input.dtype();
+}
+
 NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Normalization& n,
                                      const std::vector<bool>& needs) {
   Tensor standard = input.sub(n.mean).mul(n.rstd);

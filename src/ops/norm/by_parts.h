@@ -18,6 +18,14 @@ bool wants_derivative(std::initializer_list<const Tensor*> tensors);
 
 /// Mean and inverse standard deviation over the dimensions, which stay with size 1.
 std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int64_t>& dims, double eps);
+/// The same where eps is known only by the inverse standard deviation that was computed with it.
+std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int64_t>& dims, const Tensor& rstd);
+
+/// Parameters are of the input's type, or all float where that is a narrow one.
+void check_parameter_types(const Tensor& input, std::initializer_list<const Tensor*> parameters);
+
+/// Statistics of a narrow type are kept in float where the parameters are.
+DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 
 struct Normalization {
   Tensor mean, rstd;

@@ -1,6 +1,7 @@
 // Layer normalisation.
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
+#include "ops/common/tangents_through.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -26,17 +27,27 @@ void check_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   }
 }
 
-// Statistics of narrow types are kept in float where the parameters are.
-DType statistics_dtype(const Tensor& input, const Tensor& weight) {
-  return weight.defined() && is_reduced_floating(input.dtype()) && weight.dtype() == DType::Float32 ? DType::Float32 : input.dtype();
-}
+struct Dims {
+  std::vector<int64_t> leading, inner;
+  Dims(const Tensor& input, SymIntArrayRef normalized) {
+    for (int64_t d = 0; d < input.dim(); ++d) (d + static_cast<int64_t>(normalized.size()) < input.dim() ? leading : inner).push_back(d);
+  }
+};
 
 NormGradients layer_norm_backward_by_parts(const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, double eps,
                                            const std::vector<bool>& needs) {
-  std::vector<int64_t> leading, inner;
-  for (int64_t d = 0; d < input.dim(); ++d) (d + static_cast<int64_t>(normalized.size()) < input.dim() ? leading : inner).push_back(d);
-  auto [mean, rstd] = statistics(input, inner, eps);
-  return norm_backward_by_parts(grad, input, weight, {mean, rstd, inner, leading}, needs);
+  Dims dims(input, normalized);
+  auto [mean, rstd] = statistics(input, dims.inner, eps);
+  return norm_backward_by_parts(grad, input, weight, {mean, rstd, dims.inner, dims.leading}, needs);
+}
+
+// The statistics that are handed over stand for those of the input: their derivative is that of the input's.
+NormGradients layer_norm_backward_tangents(const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor&, const Tensor& rstd,
+                                           const Tensor& weight, const Tensor& bias, std::vector<bool> mask) {
+  Dims dims(input, normalized);
+  auto [mean, own_rstd] = statistics(input, dims.inner, rstd);
+  return norm_backward_by_parts(grad, input, weight, {mean, own_rstd, dims.inner, dims.leading},
+                                {mask[0], mask[1], mask[2] && bias.defined()});
 }
 
 using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
@@ -46,11 +57,12 @@ UMBRA_OPERATOR("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tenso
       check_shapes(input, normalized, weight, bias);
       SymShape rows(input.sym_sizes());
       for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
-      TensorSpec statistics(rows, statistics_dtype(input, weight), input.device());
+      TensorSpec statistics(rows, statistics_dtype(input, {&weight, &bias}), input.device());
       return {TensorSpec(input.sym_sizes(), input.dtype(), input.device()), statistics, statistics};
     })
     .cpu<3>([](const Tensor& out, const Tensor& mean, const Tensor& rstd, const Tensor& input, SymIntArrayRef normalized, const Tensor& weight,
                const Tensor& bias, double eps) {
+      check_parameter_types(input, {&weight, &bias});
       kernels::layer_norm(out, mean, rstd, input, weight, bias, static_cast<int64_t>(normalized.size()), eps);
     })
     .gradient("input, weight, bias", {"grad", "input", "normalized_shape", "result1", "result2", "weight", "bias", "eps", "needs"},
@@ -63,11 +75,15 @@ UMBRA_OPERATOR("native_layer_norm(Tensor input, SymInt[] normalized_shape, Tenso
     .tags({"core"});
 
 UMBRA_OPERATOR("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor&, const Tensor&, const Tensor& weight,
+    .meta([](const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
              const Tensor& bias, std::array<bool, 3> mask) -> NormSpecs {
+      check_shapes(input, normalized, weight, bias);
+      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()), ", but got ", to_string(grad.sym_sizes()));
+      SymInt rows = product(input.sym_sizes().drop_back(normalized.size()));
+      for (const Tensor* t : {&mean, &rstd})
+        check(t->sym_numel() == rows, "Expected mean and rstd to have ", rows, " elements, but got ", t->sym_numel());
       TensorSpec none;
       none.defined = false;
-      (void)grad;
       return {mask[0] ? TensorSpec(input.sym_sizes(), input.dtype(), input.device()) : none,
               mask[1] && weight.defined() ? TensorSpec(normalized, weight.dtype(), input.device()) : none,
               mask[2] && bias.defined() ? TensorSpec(normalized, bias.dtype(), input.device()) : none};
@@ -76,6 +92,7 @@ UMBRA_OPERATOR("native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt
                SymIntArrayRef normalized, const Tensor& mean, const Tensor& rstd, const Tensor& weight, const Tensor&, std::array<bool, 3>) {
       kernels::layer_norm_backward(grad_input, grad_weight, grad_bias, grad, input, mean, rstd, weight, static_cast<int64_t>(normalized.size()));
     })
+    .use(tangents_through(layer_norm_backward_tangents))
     .tags({"core"});
 
 UMBRA_OPERATOR("layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool cudnn_enable=True) -> Tensor")

@@ -48,20 +48,20 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .tags({"core", "pointwise"});
 
 // An addition and a relu at once; has no gradient, and takes a number of any kind as alpha.
-Scalar in_kind_of(const Tensor& self, const Scalar& alpha) {
-  return is_integral(self.dtype(), true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
+Scalar in_kind_of(DType result, const Scalar& alpha) {
+  return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
-      return relu(self.add(other, in_kind_of(self, alpha)));
+      return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
     });
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
-      return relu(self.add(other, in_kind_of(self, alpha)));
+      return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
     });
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")

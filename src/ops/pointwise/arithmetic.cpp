@@ -28,14 +28,19 @@ void check_not_bool(const Tensor& self, const Tensor& other) {
         "`logical_not()` operator instead.");
 }
 
+// What `self + alpha * other` looks like; additions and subtractions, of tensors and of numbers.
+TensorSpec scaled_spec(ArrayRef<const Tensor*> inputs, const Scalar& alpha) {
+  TensorSpec spec = pointwise_spec(inputs, Promotion::Default);
+  check_alpha(spec.dtype, alpha);
+  return spec;
+}
+
 UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
-      TensorSpec spec = pointwise_spec({&self, &other}, Promotion::Default);
-      check_alpha(spec.dtype, alpha);
-      return spec;
+      return scaled_spec({&self, &other}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, scaled)
@@ -47,9 +52,7 @@ UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     .out()
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
-      TensorSpec spec = pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
-      check_alpha(spec.dtype, alpha);
-      return spec;
+      return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
@@ -61,9 +64,7 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       check_not_bool(self, other);
-      TensorSpec spec = pointwise_spec({&self, &other}, Promotion::Default);
-      check_alpha(spec.dtype, alpha);
-      return spec;
+      return scaled_spec({&self, &other}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
@@ -76,9 +77,7 @@ UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       check_not_bool(self, number_of_type(other.dtype()));
-      TensorSpec spec = pointwise_spec({&self, &number_of_type(other.dtype())}, Promotion::Default);
-      check_alpha(spec.dtype, alpha);
-      return spec;
+      return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)

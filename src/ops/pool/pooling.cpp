@@ -13,6 +13,7 @@ using Ints = std::vector<int64_t>;
 /// Two numbers for two dimensions; one stands for both, none for those of `otherwise`.
 Ints pair(const char* operator_name, const char* argument, const Ints& values, const Ints& otherwise = {}) {
   if (values.empty() && !otherwise.empty()) return otherwise;
+  for (int64_t v : values) check(v >= INT32_MIN && v <= INT32_MAX, "value cannot be converted to type int without overflow");
   check(values.size() == 1 || values.size() == 2, operator_name, ": ", argument, " must be either a single int, or a tuple of two ints");
   return values.size() == 1 ? Ints{values[0], values[0]} : values;
 }
@@ -33,6 +34,9 @@ SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, boo
   check(self.dim() == 3 || self.dim() == 4, name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
         to_string(self.sym_sizes()));
   SymShape shape(self.sym_sizes());
+  for (size_t d = shape.size() - 3; d < shape.size(); ++d)
+    if (!shape[d].is_symbolic() && shape[d].value() == 0)
+      fail(name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:", to_string(self.sym_sizes()));
   for (int i = 0; i < 2; ++i) {
     check(w.kernel[i] > 0, "kernel size should be greater than zero, but got kH: ", w.kernel[0], " kW: ", w.kernel[1]);
     check(w.stride[i] > 0, "stride should be greater than zero, but got dH: ", w.stride[0], " dW: ", w.stride[1]);
@@ -45,6 +49,11 @@ SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, boo
     if (!(shape[d] >= 1)) fail("Given input size: ", to_string(self.sym_sizes()), ". Calculated output size: ", to_string(shape), ". Output size is too small");
   }
   return shape;
+}
+
+// A gradient (and what comes with it) has the shape that pooling gives.
+void check_pooled(const Tensor& t, SymIntArrayRef shape, const char* name) {
+  check(t.sym_sizes() == shape, "Expected ", name, " of size ", to_string(shape), ", but got ", to_string(t.sym_sizes()));
 }
 
 TensorSpec pooled_spec(const Tensor& self, SymIntArrayRef shape, DType dtype) {
@@ -78,7 +87,14 @@ UMBRA_OPERATOR("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] 
 
 UMBRA_OPERATOR("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor&, const Tensor& self, Ints, Ints, Ints, Ints, bool, const Tensor&) { return pooled_spec(self, self.sym_sizes(), self.dtype()); })
+    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode, const Tensor& indices) {
+      SymShape shape = pooled_shape("max_pool2d", self, max_window(kernel, stride, padding, dilation), ceil_mode);
+      check_pooled(grad, shape, "grad_output");
+      check_pooled(indices, shape, "indices");
+      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()), " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
+      check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
+      return pooled_spec(self, self.sym_sizes(), self.dtype());
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, Ints, Ints, Ints, Ints, bool, const Tensor& indices) {
       kernels::max_pool_backward(out, grad, indices, 2);
     })
@@ -110,6 +126,7 @@ kernels::PoolOptions average_options(const Window& w, bool count_include_pad, st
 UMBRA_OPERATOR("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")
     .out()
     .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool, std::optional<int64_t> divisor) {
+      self.sym_size(-3);  // fewer than three dimensions are told by this one
       check(!divisor || *divisor != 0, "divisor must be not zero");
       return pooled_spec(self, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode), self.dtype());
     })
@@ -127,7 +144,10 @@ UMBRA_OPERATOR("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], in
 
 UMBRA_OPERATOR("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor&, const Tensor& self, Ints, Ints, Ints, bool, bool, std::optional<int64_t>) {
+    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool, std::optional<int64_t> divisor) {
+      check(!divisor || *divisor != 0, "divisor must be not zero");
+      check_pooled(grad, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode), "grad_output");
+      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()), " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
       return pooled_spec(self, self.sym_sizes(), self.dtype());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, Ints kernel, Ints stride, Ints padding, bool, bool count_include_pad,
@@ -143,21 +163,41 @@ UMBRA_OPERATOR("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kern
 
 // ---- adaptive ----
 
+void check_spatial(const char* what, const Tensor& t) {
+  for (int64_t d : {t.dim() - 2, t.dim() - 1})
+    check(t.sym_sizes()[d].is_symbolic() || t.sym_sizes()[d].value() > 0, what, " to have non-zero size for non-batch dimensions, but it has sizes ", to_string(t.sym_sizes()),
+          " with dimension ", d, " being empty");
+}
+
 UMBRA_OPERATOR("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .meta([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
       check(self.dim() == 3 || self.dim() == 4, "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got ", to_string(self.sym_sizes()));
+      check_spatial("adaptive_avg_pool2d(): Expected input", self);
       SymShape shape(self.sym_sizes().drop_back(2));
-      for (SymInt s : size) shape.push_back(s);
+      for (SymInt s : size) {
+        check(s >= 0, "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received ", to_string(size));
+        shape.push_back(s);
+      }
       return pooled_spec(self, shape, self.dtype());
     })
-    .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef) { kernels::adaptive_average_pool(out, self, 2); })
+    .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef) {
+      check<NotImplementedError>(self.is_floating_point(), "\"adaptive_avg_pool2d\" not implemented for '", kernel_name(self.dtype()), "'");
+      kernels::adaptive_average_pool(out, self, 2);
+    })
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return _adaptive_avg_pool2d_backward(grad, self); })
     .linear()
     .tags({"core"});
 
 UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .meta([](const Tensor&, const Tensor& self) { return pooled_spec(self, self.sym_sizes(), self.dtype()); })
+    .meta([](const Tensor& grad, const Tensor& self) {
+      check((self.dim() == 3 || self.dim() == 4) && grad.dim() == self.dim(), "adaptive_avg_pool2d_backward(): Expected 3D or 4D tensor, but got ",
+            to_string(self.sym_sizes()), " and a gradient of ", to_string(grad.sym_sizes()));
+      check_spatial("adaptive_avg_pool2d_backward(): Expected grad_output", grad);
+      check(grad.sym_sizes().drop_back(2) == self.sym_sizes().drop_back(2) && grad.dtype() == self.dtype(),
+            "adaptive_avg_pool2d_backward(): a gradient of ", to_string(grad.sym_sizes()), " does not fit an input of ", to_string(self.sym_sizes()));
+      return pooled_spec(self, self.sym_sizes(), self.dtype());
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor&) { kernels::adaptive_average_pool_backward(out, grad, 2); })
     .gradient("grad_output", {"grad", "grad_output.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return _adaptive_avg_pool2d(grad, {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}); })

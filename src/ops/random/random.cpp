@@ -2,6 +2,7 @@
 #include "kernels/random.h"
 
 #include "kernels/copy.h"
+#include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -9,11 +10,6 @@
 namespace umbra::ops {
 namespace {
 
-using OptionalDType = std::optional<DType>;
-using OptionalLayout = std::optional<Layout>;
-using OptionalDevice = std::optional<Device>;
-using OptionalBool = std::optional<bool>;
-using OptionalFormat = std::optional<MemoryFormat>;
 using GeneratorPointer = IntrusivePtr<Generator>;
 
 Generator& generator_or_default(const GeneratorPointer& given) {
@@ -93,7 +89,8 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       kernels::bernoulli(out, self, generator_or_default(generator));
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
+    .random()
+    .tags({"casts_to_out"});
 
 // ---- factories ----
 

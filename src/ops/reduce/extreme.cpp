@@ -14,8 +14,12 @@ void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
     if ((mask >> d & 1) && !self.sym_sizes()[d].is_symbolic() && self.sym_sizes()[d].value() == 0)
       fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
-void check_ordered(const char* name, const Tensor& self) {
-  check<NotImplementedError>(!self.is_complex(), "\"", name, "\" not implemented for '", kernel_name(self.dtype()), "'");
+void check_ordered(const char* kernel, const Tensor& self) {
+  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()), "'");
+}
+void check_any_elements(const char* name, const Tensor& self) {
+  if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
+    fail(name, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
 }
 
 // A gradient goes to all elements that attain the extreme, in equal parts.
@@ -26,40 +30,31 @@ Tensor share_among_equals(const Tensor& grad, const Tensor& self, const Tensor& 
   return g.mul(equal).div(count);
 }
 
+// What amax and amin share; the names differ in their messages.
+TensorSpec extreme_spec(const char* name, const char* kernel, const Tensor& self, const Ints& dims, bool keepdim) {
+  if (dims.empty()) check_any_elements(name, self);
+  uint64_t mask = dim_mask(dims, self.dim());
+  check_not_empty(name, self, mask);
+  check_ordered(kernel, self);
+  return reduced_spec(self, mask, keepdim, self.dtype());
+}
+Tensor extreme_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
+  return share_among_equals(grad, self, result, dims, keepdim);
+}
+
 UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out()
-    .meta([](const Tensor& self, Ints dims, bool keepdim) {
-      check_ordered("amax", self);
-      uint64_t mask = dim_mask(dims, self.dim());
-      check_not_empty("amax", self, mask);
-      return reduced_spec(self, mask, keepdim, self.dtype());
-    })
+    .meta([](const Tensor& self, Ints dims, bool keepdim) { return extreme_spec("amax", "max_values_cpu", self, dims, keepdim); })
     .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim()))); })
-    .gradient("self", {"grad", "self", "result", "dim", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
-                return share_among_equals(grad, self, result, dims, keepdim);
-              })
+    .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
     .tags({"core", "reduction"});
 
 UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out()
-    .meta([](const Tensor& self, Ints dims, bool keepdim) {
-      check_ordered("amin", self);
-      uint64_t mask = dim_mask(dims, self.dim());
-      check_not_empty("amin", self, mask);
-      return reduced_spec(self, mask, keepdim, self.dtype());
-    })
+    .meta([](const Tensor& self, Ints dims, bool keepdim) { return extreme_spec("amin", "min_values_cpu", self, dims, keepdim); })
     .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim()))); })
-    .gradient("self", {"grad", "self", "result", "dim", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, Ints dims, bool keepdim) {
-                return share_among_equals(grad, self, result, dims, keepdim);
-              })
+    .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
     .tags({"core", "reduction"});
-
-void check_any_elements(const char* name, const Tensor& self) {
-  if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
-    fail(name, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
-}
 
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("unary_out")
@@ -70,7 +65,8 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); });
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); })
+    .tags({"casts_to_out"});
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("unary_out")
@@ -81,14 +77,17 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); });
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); })
+    .tags({"casts_to_out"});
 
 // ---- with positions ----
 
 uint64_t one_dim(const Tensor& self, int64_t dim) { return self.dim() == 0 ? (wrap_dim(dim, 0), 0) : uint64_t{1} << wrap_dim(dim, self.dim()); }
 
+void check_real(const char* name, const Tensor& self) { check<TypeError>(!self.is_complex(), name, "(): does not support complex input"); }
+
 std::tuple<TensorSpec, TensorSpec> indexed_specs(const char* name, const Tensor& self, int64_t dim, bool keepdim) {
-  check_ordered(name, self);
+  check_real(name, self);
   uint64_t mask = one_dim(self, dim);
   check_not_empty(name, self, mask);
   return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
@@ -125,7 +124,8 @@ UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](co
 UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); });
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
-  check_ordered(name, self);
+  check_real(name, self);
+  check<NotImplementedError>(self.dtype() != DType::Bool, name, "(): does not support bool input");
   if (!dim) {
     if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
       fail<IndexError>(name, "(): Expected reduction dim to be specified for input.numel() == 0.");

@@ -16,7 +16,10 @@ TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
   check<NotImplementedError>(is_floating(self.dtype()), "\"softmax_lastdim_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
   return spec_like(self);
 }
-TensorSpec backward_spec(const Tensor& grad, const Tensor&, int64_t dim, DType input_dtype) {
+TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+  check(grad.sym_sizes() == output.sym_sizes(), "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
+        to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()), " (while checking arguments for softmax_backward)");
+  check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ", kernel_name(grad.dtype()));
   wrap_dim(dim, grad.dim());
   return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
 }

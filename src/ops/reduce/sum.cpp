@@ -13,8 +13,8 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
 
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   DType t = dtype.value_or(self.dtype());
-  check(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
-        kernel_name(self.dtype()));
+  check<NotImplementedError>(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. ", dtype ? "Optional" : "Input",
+                             " dtype must be either a floating point or complex dtype. Got: ", kernel_name(t));
   return t;
 }
 
@@ -50,7 +50,8 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes).div(Scalar(product(sizes))); })
-    .linear();
+    .linear()
+    .tags({"casts_to_out"});
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("out")
@@ -66,7 +67,7 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
                 return whole.div(Scalar(reduced_count(sizes, dims)));
               })
     .linear()
-    .tags({"core", "reduction"});
+    .tags({"core", "reduction", "casts_to_out"});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -12,7 +12,7 @@ using OptionalScalar = std::optional<Scalar>;
 double correction_of(const OptionalScalar& c) { return c ? c->to_double() : 1.0; }
 
 void check_variance_type(const char* name, const Tensor& self) {
-  check(self.is_floating_point() || self.is_complex(), name, " only support floating point and complex dtypes");
+  check<NotImplementedError>(self.is_floating_point() || self.is_complex(), name, " only support floating point and complex dtypes");
 }
 
 // d var / dx = 2 (x - mean) / (n - correction)
@@ -20,7 +20,8 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalD
   Scalar degrees = Scalar(sym_float_binary(SymOp::Sub, sym_float(reduced_count(self.sym_sizes(), dims)), SymFloat(correction_of(correction))));
   Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim);
   Tensor mean = dims && !dims->empty() ? self.mean(IntArrayRef(*dims), true) : self.mean();
-  return g.mul(2.0).div(degrees).mul(self.sub(mean));
+  // The factor goes to the elements: of no elements, there is then no derivative that an infinite factor could spoil.
+  return g.mul(self.sub(mean).mul(2.0).div(degrees));
 }
 
 UMBRA_OPERATOR("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
@@ -33,7 +34,7 @@ UMBRA_OPERATOR("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correct
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad", "self", "dim", "correction", "keepdim"}, variance_gradient)
-    .tags({"core", "reduction"});
+    .tags({"core", "reduction", "casts_to_out"});
 
 UMBRA_OPERATOR("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("correction_out")
@@ -49,7 +50,7 @@ UMBRA_OPERATOR("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correct
                 Tensor slope = grad.div(result.mul(2.0)).masked_fill(result.eq(0), 0);
                 return variance_gradient(slope, self, dims, correction, keepdim);
               })
-    .tags({"reduction"});
+    .tags({"reduction", "casts_to_out"});
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
@@ -67,7 +68,7 @@ UMBRA_OPERATOR("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? co
                 Tensor out;
                 if (grad_variance.defined()) out = variance_gradient(grad_variance, self, dims, correction, keepdim);
                 if (!grad_mean.defined()) return out;
-                Tensor share = restore_dims(grad_mean, self.sym_sizes(), dims, keepdim).expand(self.sym_sizes()).div(Scalar(reduced_count(self.sym_sizes(), dims)));
+                Tensor share = restore_dims(grad_mean.div(Scalar(reduced_count(self.sym_sizes(), dims))), self.sym_sizes(), dims, keepdim).expand(self.sym_sizes());
                 return out.defined() ? out.add(share) : share;
               });
 
@@ -120,7 +121,7 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
               [](const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
                 return product_gradient(grad, self, std::vector<int64_t>{dim}, keepdim);
               })
-    .tags({"core", "reduction"});
+    .tags({"core", "reduction", "casts_to_out"});
 
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .out()
@@ -137,14 +138,29 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
                 return grad.flip(IntArrayRef{dim}).cumsum(dim).flip(IntArrayRef{dim});
               })
     .linear()
-    .tags({"core"});
+    .tags({"core", "casts_to_out"});
 
 // ---- norms ----
 
+// Of no elements, only norms that begin at 0 have a value.
+void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims& dims) {
+  if (ord.is_symbolic() || (ord.to_double() >= 0 && !std::isinf(ord.to_double()))) return;
+  if (dims && !dims->empty()) {
+    for (int64_t d : *dims)
+      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(), " norm on the dimension ", d,
+            " because this dimension is empty and the operation does not have an identity");
+    return;
+  }
+  check(self.sym_numel() != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
+        " norm on an empty tensor because the operation does not have an identity");
+}
+
 UMBRA_OPERATOR("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out()
-    .meta([](const Tensor& self, const Scalar&, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      check(self.is_floating_point() || self.is_complex(), "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", kernel_name(self.dtype()));
+    .meta([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      check_norm_exists(self, ord, dims);
+      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
+                                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", kernel_name(self.dtype()));
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(dtype.value_or(self.dtype())));
     })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& ord, OptionalDims dims, bool, std::optional<DType> dtype) {
@@ -156,15 +172,17 @@ UMBRA_OPERATOR("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, 
                 double p = ord.to_double();
                 if (p == 0) return zeros_like(self);
                 if (p == 1) return g.mul(self.sgn());
-                if (p == 2) return self.mul(g.div(r)).masked_fill(r.eq(0), 0);
                 if (std::isinf(p)) {
                   Tensor size = self.abs(), attained = size.eq(r).logical_or(size.isnan().logical_and(r.isnan()));
                   Tensor count = dims && !dims->empty() ? attained.sum(IntArrayRef(*dims), true) : attained.sum();
                   return self.sgn().mul(g.div(count).mul(attained));
                 }
-                Tensor size = self.abs();
-                Tensor slope = self.sgn().mul(size.pow(p - 1)).mul(g.div(r.pow(p - 1)));
-                return slope.masked_fill(r.eq(0), 0);
+                // A norm of 0 is flat by convention; the division must not meet it, or its derivative is no number.
+                Tensor zero = r.eq(0), length = r.masked_fill(zero, 1);
+                if (p == 2) return self.mul(g.div(length).masked_fill(zero, 0));
+                Tensor slope = self.sgn().mul(self.abs().pow(p - 1));
+                if (p < 1) slope = slope.masked_fill(self.eq(0), 0);
+                return slope.mul(g.div(length.pow(p - 1)).masked_fill(zero, 0));
               })
     .tags({"core"});
 
@@ -182,7 +200,7 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                 Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim), r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 return g.mul(self.sub(r).exp().conj());
               })
-    .tags({"core"});
+    .tags({"core", "casts_to_out"});
 
 }  // namespace
 }  // namespace umbra::ops

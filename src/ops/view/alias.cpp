@@ -52,7 +52,7 @@ UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
-      check(self.is_complex(), "view_as_real is only supported for complex tensors");
+      check<TypeError>(self.is_complex(), "view_as_real is only supported for complex tensors");
       check(!self.is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
             "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
       SymShape sizes(self.sym_sizes()), strides;
@@ -69,7 +69,8 @@ UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
-      check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.dtype() == DType::Float16,
+      check<TypeError>(!self.is_complex(), "view_as_complex is not supported for complex tensors");
+      check<NotImplementedError>(self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.dtype() == DType::Float16,
             "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", kernel_name(self.dtype()));
       check(self.dim() > 0, "Input tensor must have one or more dimensions");
       check(self.sym_sizes().back() == 2, "Tensor must have a last dimension of size 2");
@@ -94,7 +95,7 @@ UMBRA_OPERATOR("real(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 });
 
 UMBRA_OPERATOR("imag(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check(self.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
+  check<TypeError>(self.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
   if (self.is_conj()) return _neg_view(view_as_real(_conj(self)).select(self.dim(), 1));
   return view_as_real(self).select(self.dim(), 1);
 });

@@ -1,4 +1,6 @@
 // Views that reorder dimensions: transpose, permute, t, movedim.
+#include <algorithm>
+
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -81,8 +83,14 @@ UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination)
     .composite([](const Tensor& self, std::vector<int64_t> source, std::vector<int64_t> destination) {
       check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", IntArrayRef(source),
             " dims) should contain the same number of dims as destination (", IntArrayRef(destination), " dims)");
-      dim_mask(source, self.dim(), false);
-      dim_mask(destination, self.dim(), false);
+      for (const auto* list : {&source, &destination}) {
+        std::vector<int64_t> places;
+        for (int64_t d : *list) places.push_back(wrap_dim(d, self.dim()));
+        std::sort(places.begin(), places.end());
+        check(std::adjacent_find(places.begin(), places.end()) == places.end(), "movedim: repeated dim in `",
+              list == &source ? "source" : "destination", "` (", IntArrayRef(*list), ")");
+      }
+      if (self.dim() == 0) return self.alias();
       std::vector<int64_t> order(self.dim(), -1), rest;
       uint64_t moved = 0;
       for (size_t i = 0; i < source.size(); ++i) {

@@ -159,8 +159,13 @@ UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite
 });
 
 UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor").composite([](const Tensor& self, SymIntArrayRef size) {
-  Tensor out = ops::sum_to_size(self, size);
-  return out.is_same(self) ? self.clone() : out;
+  bool fits = static_cast<int64_t>(size.size()) <= self.dim();
+  for (size_t i = 1; fits && i <= size.size(); ++i) {
+    SymInt wanted = size[size.size() - i];
+    fits = wanted == self.sym_size(-static_cast<int64_t>(i)) || wanted == 1;
+  }
+  check(fits, "size {", to_string(size), "} is not expandable to size {", to_string(self.sym_sizes()), "}.");
+  return size.empty() ? self.sum() : ops::sum_to_size(self, size);
 });
 
 }  // namespace

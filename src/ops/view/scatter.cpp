@@ -71,9 +71,10 @@ UMBRA_OPERATOR("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymIn
     })
     .gradient("self", {"grad", "self", "size", "stride", "storage_offset"},
               [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
-                // In the memory layout that the forward's copy has, what was replaced gets nothing.
-                Tensor out = empty_like(self).copy_(grad);
-                as_strided(out, size, stride, offset).zero_();
+                // PyTorch's gradient, number for number: it is that of the part that was replaced, and nothing for the rest. Forward mode
+                // has it the other way round, which is the derivative.
+                Tensor out = zeros_like(self);
+                as_strided(out, size, stride, offset).copy_(as_strided(empty_like(self).copy_(grad), size, stride, offset));
                 return out;
               })
     .gradient("src", {"grad", "self", "size", "stride", "storage_offset"},

@@ -67,7 +67,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
 }
 
 Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
-  check(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
+  check<IndexError>(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   int64_t at = wrap_dim(dim, self.dim());
   Range range = clamp_range(self.sym_sizes()[at], start, end, step);
   SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
