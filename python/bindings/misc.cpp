@@ -63,6 +63,7 @@ void bind_misc(nb::module_& m) {
   m.def("_format_tensor", [](const Tensor& t, const std::string& head, const std::vector<std::string>& facts) {
     return format_tensor(t, head, facts);
   });
+  m.def("_grad_fact", [](const Tensor& t) { return grad_fact(t); });
 }
 
 }  // namespace umbra::python

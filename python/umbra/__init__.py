@@ -35,6 +35,7 @@ from umbra._legacy import *  # noqa: E402, F401, F403
 from umbra.autograd.grad_mode import (  # noqa: E402, F401
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled)
 from umbra._tensor_str import set_printoptions  # noqa: E402, F401
+from umbra.serialization import load, save  # noqa: E402, F401
 
 del _value, _name
 
@@ -51,4 +52,4 @@ def __getattr__(name):
             function = _C._find_function("aten::" + name, 1)
             setattr(_sys.modules[__name__], name, function)
             return function
-    raise AttributeError(f"module 'torch' has no attribute '{name}'")
+    raise AttributeError(f"module 'umbra' has no attribute '{name}'")

@@ -11,5 +11,5 @@ def lazy_submodules(package):
             except ModuleNotFoundError as error:
                 if error.name != f"{package}.{name}":
                     raise
-        raise AttributeError(f"module '{package.replace('umbra', 'torch', 1)}' has no attribute '{name}'")
+        raise AttributeError(f"module '{package}' has no attribute '{name}'")
     return getattr_module

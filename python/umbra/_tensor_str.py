@@ -33,16 +33,6 @@ def printoptions(**kwargs):
         set_printoptions(**before)
 
 
-def _grad_fact(tensor):
-    try:
-        node = tensor.grad_fn
-    except RuntimeError:
-        return "grad_fn=<Invalid>"
-    if node is not None:
-        return f"grad_fn=<{node.name()}>"
-    return "requires_grad=True" if tensor.requires_grad else None
-
-
 def _parameter_class():
     """Parameter, if anybody has used it yet: printing a tensor does not load nn."""
     module = sys.modules.get("umbra.nn.parameter")
@@ -52,7 +42,7 @@ def _parameter_class():
 def _str(tensor, *, tensor_contents=None):
     parameter = _parameter_class()
     head = "tensor" if type(tensor) in (Tensor, parameter) else type(tensor).__name__
-    fact = _grad_fact(tensor)
+    fact = _C._grad_fact(tensor)
     with _C._NoModes():
         if tensor_contents is not None:
             text = f"{head}({tensor_contents})"

@@ -6,4 +6,4 @@ def __getattr__(name):
     try:
         return _C._return_types[name]
     except KeyError:
-        raise AttributeError(f"module 'torch.return_types' has no attribute '{name}'") from None
+        raise AttributeError(f"module 'umbra.return_types' has no attribute '{name}'") from None

@@ -138,9 +138,23 @@ namespace umbra {
 
 using autograd::AutogradMeta;
 
-bool Tensor::requires_grad() const { return autograd::requires_grad(impl()); }
+std::string grad_fact(const Tensor& tensor) {
+  IntrusivePtr<autograd::Node> node;
+  try {
+    node = autograd::grad_fn(tensor);
+  } catch (const Error&) {  // a view whose history was spoilt by a later write
+    return "grad_fn=<Invalid>";
+  }
+  if (node) return "grad_fn=<" + node->name() + ">";
+  return tensor.requires_grad() ? "requires_grad=True" : "";
+}
 
-bool Tensor::is_leaf() const { return !autograd::grad_fn(*this); }
+bool Tensor::requires_grad() const { return autograd::requires_grad(&metadata()); }
+
+bool Tensor::is_leaf() const {
+  metadata();  // grad_fn presumes a tensor that is defined
+  return !autograd::grad_fn(*this);
+}
 
 Tensor& Tensor::requires_grad_(bool value) {
   bool leaf = is_leaf();
@@ -157,11 +171,12 @@ Tensor& Tensor::requires_grad_(bool value) {
 }
 
 Tensor Tensor::grad() const {
-  const AutogradMeta* meta = autograd::meta_of(impl());
+  const AutogradMeta* meta = autograd::meta_of(&metadata());
   return meta ? meta->grad : Tensor();
 }
 
 void Tensor::set_grad(const Tensor& gradient) const {
+  metadata();
   if (gradient.defined()) {
     check(!gradient.is_same(*this), "can't assign Variable as its own grad");
     check(gradient.dtype() == dtype(), "attempting to assign a gradient with dtype '", gradient.dtype(),
@@ -180,6 +195,7 @@ void Tensor::set_grad(const Tensor& gradient) const {
 }
 
 void Tensor::backward(const Tensor& gradient, bool retain_graph, bool create_graph) const {
+  metadata();
   TensorList gradients = gradient.defined() ? TensorList(&gradient, 1) : TensorList();
   autograd::backward({this, 1}, gradients,
                      {.retain_graph = retain_graph || create_graph, .create_graph = create_graph});

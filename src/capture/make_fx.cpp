@@ -31,6 +31,32 @@ Value stand_in(const Value& input, const std::string& name, FakeModeImpl* mode, 
   return mode->from_tensor(tensor, &context);
 }
 
+// A value without its data: tensors that have some become fake ones of the same metadata.
+Value metadata_of(const Value& value, FakeModeImpl& mode) {
+  auto of_tensor = [&](const Tensor& t) {
+    bool has_data = t.defined() && !t.is_fake() && t.storage() && t.storage()->has_data();
+    return has_data ? mode.make(TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device())) : t;
+  };
+  if (value.is_tensor()) return of_tensor(value.tensor_ref());
+  if (value.tag() == Value::Tag::TensorList) {
+    std::vector<Tensor> tensors;
+    for (const Tensor& t : value.tensor_list()) tensors.push_back(of_tensor(t));
+    return Value(std::move(tensors));
+  }
+  if (value.tag() == Value::Tag::List) {
+    std::vector<Value> values;
+    for (const Value& v : value.list()) values.push_back(metadata_of(v, mode));
+    return Value(std::move(values));
+  }
+  return value;
+}
+
+// Nodes say what their values look like; a graph that kept the values would keep all the memory of the traced run.
+void forget_data(fx::Graph& graph) {
+  auto mode = make_counted<FakeModeImpl>(FakeOptions{.allow_non_fake_inputs = true});
+  for (fx::Node* node : graph.nodes()) node->meta.val = metadata_of(node->meta.val, *mode);
+}
+
 }  // namespace
 
 IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs, const CaptureOptions& options) {
@@ -54,6 +80,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   }
   if (mode && mode->shape_env()) module->graph().keep_alive(mode->options().shape_env);
   fx::eliminate_dead_code(module->graph());
+  if (!mode) forget_data(module->graph());
   return module;
 }
 

@@ -4,6 +4,7 @@
 
 #include <cmath>
 #include <cstring>
+#include <ostream>
 
 namespace umbra {
 
@@ -251,7 +252,6 @@ PrintOptions& print_options() {
 }
 
 std::string format_tensor(const Tensor& tensor, const std::string& head, const std::vector<std::string>& more) {
-  if (!tensor.defined()) return head + "(undefined)";
   size_t indent = head.size() + 1;
   bool has_elements = !tensor.is_fake() && tensor.storage() && tensor.storage()->has_data();
   std::string out = head + "(" + (has_elements ? Printer(tensor).print(indent) : "...");
@@ -273,9 +273,12 @@ std::string format_tensor(const Tensor& tensor, const std::string& head, const s
 }
 
 std::string to_string(const Tensor& tensor) {
+  if (!tensor.defined()) return "tensor(undefined)";
   std::vector<std::string> facts;
-  if (tensor.defined() && tensor.requires_grad()) facts.push_back("requires_grad=True");
-  return format_tensor(tensor, tensor.defined() && tensor.is_fake() ? "FakeTensor" : "tensor", facts);
+  if (std::string fact = grad_fact(tensor); !fact.empty()) facts.push_back(std::move(fact));
+  return format_tensor(tensor, tensor.is_fake() ? "FakeTensor" : "tensor", facts);
 }
+
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
 
 }  // namespace umbra

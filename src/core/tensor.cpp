@@ -131,6 +131,8 @@ SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset
 
 // ---- Tensor ----
 
+void Tensor::fail_undefined() { fail("this tensor is undefined: it has neither sizes nor a dtype nor data"); }
+
 void Tensor::refuse_symbolic(SymIntArrayRef values) {
   if (any_symbolic(values)) fail("Cannot call sizes() on tensor with symbolic sizes/strides");
 }

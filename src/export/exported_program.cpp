@@ -1,5 +1,7 @@
 #include "umbra/export/exported_program.h"
 
+#include <ostream>
+
 #include "umbra/generated/functions.h"
 #include "umbra/graph/print.h"
 #include "umbra/sym/parse.h"
@@ -232,5 +234,7 @@ std::string to_string(const ExportedProgram& program) {
   }
   return out + "}\n";
 }
+
+std::ostream& operator<<(std::ostream& out, const ExportedProgram& program) { return out << to_string(program); }
 
 }  // namespace umbra

@@ -1,5 +1,6 @@
 #include "umbra/graph/graph_module.h"
 
+#include <ostream>
 #include <unordered_set>
 
 #include "graph/plan.h"
@@ -178,5 +179,7 @@ std::string to_string(const GraphModule& module) {
   return outline.text("") + "\n" + module.code() +
          "\n# To see more debug info, please use `graph_module.print_readable()`";
 }
+
+std::ostream& operator<<(std::ostream& out, const GraphModule& module) { return out << to_string(module); }
 
 }  // namespace umbra::fx

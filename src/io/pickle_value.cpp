@@ -9,6 +9,7 @@ PickleValue::PickleValue(std::string value) : kind_(Kind::String), node_(std::ma
 }
 
 PickleValue::PickleValue(umbra::Tensor value) : kind_(Kind::Tensor), node_(std::make_shared<Node>()) {
+  node_->requires_grad = value.defined() && value.requires_grad();
   node_->tensor = std::move(value);
 }
 

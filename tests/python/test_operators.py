@@ -41,7 +41,7 @@ def test_schema_object():
 def test_unknown_names():
     assert message(lambda: aten.foo) == (AttributeError, "'_OpNamespace' 'aten' object has no attribute 'foo'")
     assert message(lambda: aten.add.foo) == (AttributeError, "The underlying op of 'aten.add' has no overload name 'foo'")
-    assert message(lambda: umbra.foo) == (AttributeError, "module 'torch' has no attribute 'foo'")
+    assert message(lambda: umbra.foo) == (AttributeError, "module 'umbra' has no attribute 'foo'")
     assert message(lambda: umbra.ones(1).foo) == (AttributeError, "'Tensor' object has no attribute 'foo'")
 
 

@@ -1,6 +1,6 @@
 // Tensors as text, the way PyTorch prints them.
 //
-//     std::cout << to_string(x) << "\n";      // tensor([[ 0.1000, -2.0000],
+//     std::cout << x << "\n";                 // tensor([[ 0.1000, -2.0000],
 //                                             //         [ 3.5000,  1.0000]], dtype=torch.float64)
 #pragma once
 
@@ -22,9 +22,11 @@ struct PrintOptions {
 };
 PrintOptions& print_options();
 
-/// `tensor([1., 2.], dtype=torch.float64, requires_grad=True)`.
+/// `tensor([1., 2.], dtype=torch.float64, requires_grad=True)`; Python's repr of a plain tensor is the same.
 std::string to_string(const Tensor& tensor);
 /// The same with another word at its head and other facts at its end, such as `grad_fn=<MulBackward0>`.
 std::string format_tensor(const Tensor& tensor, const std::string& head, const std::vector<std::string>& facts);
+/// What autograd has to say of a tensor: `grad_fn=<MulBackward0>`, `requires_grad=True` or nothing (defined in autograd/).
+std::string grad_fact(const Tensor& tensor);
 
 }  // namespace umbra

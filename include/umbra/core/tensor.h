@@ -8,6 +8,7 @@
 // (umbra/generated/methods.inc, umbra/generated/functions.h).
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <optional>
 #include <string>
@@ -170,44 +171,44 @@ class Tensor {
   const IntrusivePtr<TensorImpl>& pointer() const { return impl_; }
   bool is_same(const Tensor& other) const { return impl_ == other.impl_; }
 
-  // ---- metadata ----
-  int64_t dim() const { return impl_->dim(); }
-  SymIntArrayRef sym_sizes() const { return impl_->sym_sizes(); }
-  SymIntArrayRef sym_strides() const { return impl_->sym_strides(); }
-  SymInt sym_numel() const { return impl_->sym_numel(); }
-  SymInt sym_storage_offset() const { return impl_->sym_storage_offset(); }
+  // ---- metadata; an error where the tensor is undefined ----
+  int64_t dim() const { return metadata().dim(); }
+  SymIntArrayRef sym_sizes() const { return metadata().sym_sizes(); }
+  SymIntArrayRef sym_strides() const { return metadata().sym_strides(); }
+  SymInt sym_numel() const { return metadata().sym_numel(); }
+  SymInt sym_storage_offset() const { return metadata().sym_storage_offset(); }
   /// Plain sizes; an error where one is symbolic.
-  IntArrayRef sizes() const { return plain(impl_->sym_sizes(), impl_->is_symbolic()); }
-  IntArrayRef strides() const { return plain(impl_->sym_strides(), impl_->is_symbolic()); }
-  int64_t numel() const { return impl_->sym_numel().guard_int(); }
-  int64_t storage_offset() const { return impl_->sym_storage_offset().guard_int(); }
+  IntArrayRef sizes() const { return plain(sym_sizes(), is_symbolic()); }
+  IntArrayRef strides() const { return plain(sym_strides(), is_symbolic()); }
+  int64_t numel() const { return metadata().sym_numel().guard_int(); }
+  int64_t storage_offset() const { return metadata().sym_storage_offset().guard_int(); }
   /// Size of a dimension; negative ones count from the end.
   SymInt sym_size(int64_t d) const;
   SymInt sym_stride(int64_t d) const;
   int64_t size(int64_t d) const { return sym_size(d).guard_int(); }
   int64_t stride(int64_t d) const { return sym_stride(d).guard_int(); }
-  DType dtype() const { return impl_->dtype(); }
-  Device device() const { return impl_->device(); }
-  int64_t item_size() const { return umbra::item_size(impl_->dtype()); }
-  DispatchKeySet keys() const { return impl_->keys(); }
-  const Storage& storage() const { return impl_->storage(); }
-  bool is_symbolic() const { return impl_->is_symbolic(); }
+  DType dtype() const { return metadata().dtype(); }
+  Device device() const { return metadata().device(); }
+  int64_t item_size() const { return umbra::item_size(metadata().dtype()); }
+  DispatchKeySet keys() const { return metadata().keys(); }
+  const Storage& storage() const { return metadata().storage(); }
+  bool is_symbolic() const { return metadata().is_symbolic(); }
   bool is_floating_point() const { return is_floating(dtype()); }
   bool is_complex() const { return umbra::is_complex(dtype()); }
-  bool is_conj() const { return impl_->is_conj(); }
-  bool is_neg() const { return impl_->is_neg(); }
+  bool is_conj() const { return metadata().is_conj(); }
+  bool is_neg() const { return metadata().is_neg(); }
   bool is_contiguous(MemoryFormat format = MemoryFormat::Contiguous) const {
-    return (format == MemoryFormat::Contiguous && impl_->known_contiguous()) || follows_format(format);
+    return (format == MemoryFormat::Contiguous && metadata().known_contiguous()) || follows_format(format);
   }
   /// Every element has its own place and there are no gaps.
   bool is_non_overlapping_and_dense() const;
   /// Contiguous, ChannelsLast or ChannelsLast3d: the format that new tensors made like this one take.
   MemoryFormat suggested_format() const;
-  bool is_fake() const { return impl_->keys().has(DispatchKey::Fake); }
-  bool is_meta() const { return impl_->device().type == DeviceType::Meta; }
+  bool is_fake() const { return metadata().keys().has(DispatchKey::Fake); }
+  bool is_meta() const { return metadata().device().type == DeviceType::Meta; }
   TensorOptions options() const { return {.dtype = dtype(), .layout = Layout::Strided, .device = device()}; }
-  bool is_view() const { return static_cast<bool>(impl_->view_base()); }
-  uint32_t version() const { return impl_->version(); }
+  bool is_view() const { return static_cast<bool>(metadata().view_base()); }
+  uint32_t version() const { return metadata().version(); }
 
   /// The first element's address. Only tensors with data have one.
   void* raw_data() const;
@@ -232,6 +233,12 @@ class Tensor {
   Tensor operator-() const;
 
  private:
+  const TensorImpl& metadata() const {
+    if (!impl_) [[unlikely]]
+      fail_undefined();
+    return *impl_;
+  }
+  [[noreturn]] static void fail_undefined();
   static IntArrayRef plain(SymIntArrayRef values, bool may_be_symbolic) {
     if (may_be_symbolic) refuse_symbolic(values);
     return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
@@ -261,5 +268,8 @@ Tensor wrapped_number(const Scalar& value);
 Tensor from_memory(void* data, IntArrayRef sizes, IntArrayRef strides, DType dtype, std::function<void()> release);
 
 using TensorList = ArrayRef<Tensor>;
+
+/// Prints the tensor as Python's `print` does (umbra/core/print.h has more).
+std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
 
 }  // namespace umbra

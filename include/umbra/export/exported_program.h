@@ -1,6 +1,7 @@
 // A program that was captured whole: its graph, what its inputs and outputs mean, its weights, and the ranges of its sizes.
 #pragma once
 
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <utility>
@@ -67,5 +68,6 @@ void check_inputs(const ExportedProgram& program, const std::vector<Value>& inpu
 
 /// The program as PyTorch prints it: code, signature, ranges.
 std::string to_string(const ExportedProgram& program);
+std::ostream& operator<<(std::ostream& out, const ExportedProgram& program);
 
 }  // namespace umbra

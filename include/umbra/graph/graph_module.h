@@ -5,6 +5,7 @@
 //     std::vector<Value> results = module->run({x});
 #pragma once
 
+#include <iosfwd>
 #include <list>
 #include <memory>
 #include <mutex>
@@ -95,5 +96,6 @@ class GraphModule final : public Callable {
 
 /// The module as torch.fx prints it: its class, its submodules and its code.
 std::string to_string(const GraphModule& module);
+std::ostream& operator<<(std::ostream& out, const GraphModule& module);
 
 }  // namespace umbra::fx

@@ -14,7 +14,7 @@ def __getattr__(name):
         function = _C._find_function("aten::" + name, 1)
         globals()[name] = function
         return function
-    raise AttributeError(f"module 'torch.nn.functional' has no attribute '{name}'")
+    raise AttributeError(f"module 'umbra.nn.functional' has no attribute '{name}'")
 
 
 def _activation(name):

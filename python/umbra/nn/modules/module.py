@@ -1,11 +1,11 @@
 """Module: parameters, buffers and submodules under names, and a forward function."""
 import collections
-import itertools
 from typing import NamedTuple
 
 from umbra import _C
 from umbra._C import Tensor
 from umbra.nn.parameter import Buffer, Parameter
+from umbra.utils.hooks import BackwardHook, RemovableHandle
 
 # While a program is exported: the path of each module in it, for the nodes that are recorded.
 _paths = None
@@ -22,23 +22,6 @@ class _IncompatibleKeys(NamedTuple):
         if not self.missing_keys and not self.unexpected_keys:
             return "<All keys matched successfully>"
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
-
-
-class RemovableHandle:
-    """Takes a hook away again."""
-    _ids = itertools.count()
-
-    def __init__(self, hooks):
-        self.hooks, self.id = hooks, next(self._ids)
-
-    def remove(self):
-        self.hooks.pop(self.id, None)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        self.remove()
 
 
 def _add_hook(hooks, hook, prepend=False):
@@ -262,7 +245,6 @@ class Module:
                     args = result if isinstance(result, tuple) else (result,)
         watch = None
         if self._backward_hooks or self._backward_pre_hooks:
-            from umbra.utils.hooks import BackwardHook
             watch = BackwardHook(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
             args = watch.setup_input_hook(args)
         output = self.forward(*args, **kwargs)

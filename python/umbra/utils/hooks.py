@@ -1,0 +1,111 @@
+"""Hooks: the handle that takes one away, and hooks on the gradients that pass through a module."""
+import itertools
+
+from umbra import _C
+from umbra._C import Tensor
+from umbra.autograd.function import Function
+
+
+class RemovableHandle:
+    """Takes a hook away again."""
+    _ids = itertools.count()
+
+    def __init__(self, hooks):
+        self.hooks, self.id = hooks, next(self._ids)
+
+    def remove(self):
+        self.hooks.pop(self.id, None)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+class BackwardHook:
+    """One call of a module whose gradients are watched.
+
+    The tensors among its arguments and results go through a node each, which changes nothing on the way forward and shows the gradients on
+    the way back. Hooks are called as hook(module, grad_input, grad_output), pre-hooks as hook(module, grad_output).
+    """
+
+    def __init__(self, module, hooks, pre_hooks):
+        self.module, self.hooks, self.pre_hooks = module, hooks, pre_hooks
+        self.grad_outputs = None
+        self.input_count = 0
+        self.watches_inputs = False
+
+    def setup_input_hook(self, args):
+        self.input_count = len(args)
+        args, self.watches_inputs = _pass_through(self._at_inputs, args)
+        return args
+
+    def setup_output_hook(self, result):
+        if isinstance(result, tuple):
+            return _pass_through(self._at_outputs, result)[0]
+        return _pass_through(self._at_outputs, (result,))[0][0]
+
+    def _at_outputs(self, grad_outputs):
+        for hook in self.pre_hooks:
+            replaced = hook(self.module, grad_outputs)
+            if replaced is not None:
+                grad_outputs = _expect_count(replaced, len(grad_outputs), "Backward pre hook returned an invalid number of grad_output")
+        self.grad_outputs = grad_outputs
+        if not self.watches_inputs:
+            for hook in self.hooks:
+                replaced = hook(self.module, (None,) * self.input_count, grad_outputs)
+                if replaced is not None and not (isinstance(replaced, tuple) and all(part is None for part in replaced)):
+                    raise RuntimeError("Backward hook for Modules where no input requires gradient should always return None or None for all "
+                                       "gradients.")
+        return grad_outputs
+
+    def _at_inputs(self, grad_inputs):
+        if self.grad_outputs is None:  # the backward pass did not come through the module's results
+            return grad_inputs
+        for hook in self.hooks:
+            replaced = hook(self.module, grad_inputs, self.grad_outputs)
+            if replaced is not None:
+                grad_inputs = _expect_count(replaced, len(grad_inputs), "Backward hook returned an invalid number of grad_input")
+        self.grad_outputs = None
+        return grad_inputs
+
+
+class _Gate(Function):
+    """Hands tensors on unchanged; `see` is shown their gradients and says what goes on."""
+
+    @staticmethod
+    def forward(ctx, see, *tensors):
+        ctx.see = see
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*[t for t in tensors if not t.requires_grad])
+        return tensors
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        return (None, *ctx.see(gradients))
+
+
+def _pass_through(see, values):
+    """The values, their tensors through a gate if any needs a gradient; and whether one does."""
+    positions = [i for i, value in enumerate(values) if isinstance(value, Tensor)]
+    if not (_C.is_grad_enabled() and any(values[i].requires_grad for i in positions)):
+        return values, False
+
+    def see_all(gradients):
+        spread = [None] * len(values)
+        for i, gradient in zip(positions, gradients):
+            spread[i] = gradient
+        replaced = see(tuple(spread))
+        return [replaced[i] for i in positions]
+    passed = list(values)
+    for i, tensor in zip(positions, _Gate.apply(see_all, *[values[i] for i in positions])):
+        passed[i] = tensor
+    return (type(values)(*passed) if hasattr(values, "_fields") else tuple(passed)), True
+
+
+def _expect_count(gradients, count, complaint):
+    gradients = gradients if isinstance(gradients, tuple) else (gradients,)
+    if len(gradients) != count:
+        raise RuntimeError(f"{complaint}, got {len(gradients)}, but expected {count}")
+    return gradients
