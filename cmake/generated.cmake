@@ -2,6 +2,7 @@
 set(UMBRA_GENERATED ${CMAKE_BINARY_DIR}/generated)
 file(MAKE_DIRECTORY ${UMBRA_GENERATED}/include)
 set(generator ${CMAKE_SOURCE_DIR}/tools/generate_operators.py)
+set(schemas ${CMAKE_SOURCE_DIR}/src/ops/aten_schemas.txt)
 set(UMBRA_GENERATED_SOURCES)
 
 if(NOT EXISTS ${generator})
@@ -26,7 +27,7 @@ add_custom_command(
     ${UMBRA_GENERATED_SOURCES}
   COMMAND ${UMBRA_PYTHON3} ${generator} --sources ${CMAKE_SOURCE_DIR}/src/ops --out ${UMBRA_GENERATED}
   COMMAND ${CMAKE_COMMAND} -E touch ${UMBRA_GENERATED}/stamp
-  DEPENDS ${generator} ${operator_sources}
+  DEPENDS ${generator} ${schemas} ${operator_sources}
   COMMENT "Generating typed operators"
   VERBATIM)
 add_custom_target(generate_operators DEPENDS ${UMBRA_GENERATED}/stamp)

@@ -7,12 +7,14 @@ Reads every UMBRA_OPERATOR("...") with its .inplace() and .out(...) and writes
     include/umbra/generated/functions.h    free functions:  Tensor add(const Tensor& self, const Tensor& other, ...)
     include/umbra/generated/methods.inc    the same as members of Tensor
     src/functions_<k>.cpp                  their bodies: arguments into a frame, the call, results out
-A file whose contents would not change is left alone.
+A file whose contents would not change is left alone. The headers declare all of ATen (src/ops/aten_schemas.txt), defined here or not, so
+that a new definition changes one source and no header; a call of an operator that has no definition does not link.
 """
 import argparse
 import pathlib
 import re
 import sys
+import zlib
 
 PARTS = 8
 # Members that Tensor has by itself.
@@ -135,6 +137,8 @@ def cpp_default(a):
         return '"' + d[1:-1] + '"'
     if a.list:
         return "{" + ", ".join([d] * max(a.list_size, 1)) + "}"
+    if a.base == "MemoryFormat" and d == "0":
+        d = "contiguous_format"
     return {"Mean": "1", "contiguous_format": "MemoryFormat::Contiguous", "inf": "INFINITY", "long": "DType::Int64"}.get(d, d)
 
 
@@ -291,6 +295,14 @@ def read_schemas(folder):
                 yield schema.out(out.group(1), names)
 
 
+def is_expressible(schema):
+    """False for the few schemas of ATen with types that have no C++ counterpart here yet."""
+    known = PLAIN.keys() | LISTS.keys() | {"str", "Generator"}
+    arguments = all(a.base in known and (not a.list or a.base in LISTS) for a in schema.arguments)
+    returns = all(base in PLAIN or base in ("Tensor", "Scalar", "str") for base, is_list in schema.returns if not is_list)
+    return arguments and returns and all(base in ("Tensor", "int", "SymInt") for base, is_list in schema.returns if is_list)
+
+
 def write(path, text):
     path.parent.mkdir(parents=True, exist_ok=True)
     if not path.exists() or path.read_text() != text:
@@ -303,14 +315,15 @@ def main():
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     out = pathlib.Path(args.out)
-    functions, seen = [], {}
-    for schema in read_schemas(args.sources):
-        if schema.space != "aten":
+    functions, seen, defined = [], set(), {s.full_name() for s in read_schemas(args.sources)}
+    aten = [Schema(line) for line in (pathlib.Path(args.sources) / "aten_schemas.txt").read_text().splitlines()]
+    for schema in list(read_schemas(args.sources)) + [s for s in aten if s.full_name() not in defined]:
+        if schema.space != "aten" or not is_expressible(schema):
             continue
         f = Function(schema)
         if f.key() in seen:  # overloads that C++ cannot tell apart: the first one is the function
             continue
-        seen[f.key()] = f
+        seen.add(f.key())
         functions.append(f)
     functions.sort(key=lambda f: (f.name, f.schema.overload))
     # Where two overloads could be called with the same arguments, the one with more parameters gives up a default.
@@ -331,7 +344,9 @@ def main():
                           "  return std::vector<Value>(scalars.begin(), scalars.end());\n}\n\n")
     for part in range(PARTS):
         bodies = []
-        for f in functions[part::PARTS]:
+        for f in functions:
+            if f.schema.full_name() not in defined or zlib.crc32(f.name.encode()) % PARTS != part:
+                continue
             bodies.append(f.body())
             if f.is_method():
                 bodies.append(f.method_body())
