@@ -1,9 +1,10 @@
-// What a fake run has in the place of what only data could tell. The `.fake` functions of definitions ask here; the layer of fake tensors
-// answers.
+// What a fake run has in the place of what only data could tell. The `.fake` functions of definitions ask here; the
+// layer of fake tensors answers.
 //
 //     UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
 //         .real(...)
-//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero"), self.dim()}, {.dtype = DType::Int64}); })
+//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero"), self.dim()}, {.dtype =
+//         DType::Int64}); })
 #pragma once
 
 #include "umbra/core/scalar.h"
@@ -11,7 +12,8 @@
 
 namespace umbra {
 
-/// The length of an output: an unbacked symbol, or DynamicOutputShapeException with the operator's name where the mode has none to give.
+/// The length of an output: an unbacked symbol, or DynamicOutputShapeException with the operator's name where the mode
+/// has none to give.
 SymInt unknown_size(const char* op);
 /// The one element of a tensor: its value where the mode knows it, an unbacked symbol, or DataDependentOutputException.
 Scalar unknown_element(const char* op, const Tensor& self);

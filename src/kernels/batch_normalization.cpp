@@ -200,8 +200,8 @@ void update_running(const Tensor& running, const std::vector<double>& batch, dou
 template <class T>
 void forward(const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
              const BatchNormState& state, bool training, double momentum, double eps) {
-  check(!training || input.numel() > 0, "input tensor must have at least one element, but got input_sizes = ",
-        to_string(input.sym_sizes()));
+  check(!training || input.numel() > 0,
+        "input tensor must have at least one element, but got input_sizes = ", to_string(input.sym_sizes()));
   if (input.numel() == 0) return;
   Layouts layouts(input);
   const ChannelLayout& layout = layouts.layout();

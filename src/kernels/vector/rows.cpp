@@ -232,10 +232,23 @@ void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t
 
 template <class T>
 const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {
-      &sum<T>,         &largest<T>,       &squares<T>,      &two_sums<T>,   &affine<T>,       &normalize<T>,
-      &normalize_gradient<T>, &combine<T>, &add_gradients<T>, &add<T>,      &add_squares<T>,  &add_two<T>,
-      &affine_each<T>, &combine_each<T>,  &exp_scaled<T>,   &normal_blocks<T>, &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {&sum<T>,
+                                            &largest<T>,
+                                            &squares<T>,
+                                            &two_sums<T>,
+                                            &affine<T>,
+                                            &normalize<T>,
+                                            &normalize_gradient<T>,
+                                            &combine<T>,
+                                            &add_gradients<T>,
+                                            &add<T>,
+                                            &add_squares<T>,
+                                            &add_two<T>,
+                                            &affine_each<T>,
+                                            &combine_each<T>,
+                                            &exp_scaled<T>,
+                                            &normal_blocks<T>,
+                                            &softmax_gradient<T>};
   return table;
 }
 
