@@ -1,5 +1,6 @@
 // Losses over classes: nll_loss and cross_entropy_loss; mean squared error.
 #include "kernels/loss.h"
+#include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/common/tangents_through.h"
 #include "umbra/dispatch/define.h"
@@ -147,7 +148,9 @@ UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=No
 
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
-      Tensor difference = self.sub(target);
+      // Bools have no difference of their own, but take part in one with other types.
+      DType common = ResultType().add(self).add(target).get();
+      Tensor difference = self.to(common).sub(target.to(common));
       check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '", kernel_name(difference.dtype()), "'");
       return reduce_loss(difference.mul(difference), reduction);
     })

@@ -14,7 +14,7 @@ void check_channels(const Tensor& input, std::initializer_list<std::pair<const c
   check(input.dim() >= 2, "Expected at least 2 dimensions, got input of shape ", to_string(input.sym_sizes()));
   for (const auto& [name, t] : tensors)
     if (t->defined())
-      check(t->dim() == 1 && t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1], " elements not ", t->sym_numel());
+      check(t->dim() <= 1 && t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1], " elements not ", t->sym_numel());
 }
 
 NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, bool training,
