@@ -24,6 +24,14 @@ umbra_dependency(umbra_onednn libdnnl-dev dnnl.hpp dnnl)
 umbra_dependency(umbra_sleef libsleef-dev sleef.h sleef)
 # OpenBLAS brings BLAS, CBLAS and LAPACK; Debian keeps LAPACK's C interface apart.
 umbra_dependency(umbra_lapack "libopenblas-dev, liblapacke-dev" lapacke.h lapacke openblas)
+# Reads debug information; it comes with GCC, in the compiler's own folders.
+find_path(umbra_backtrace_header backtrace.h HINTS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} REQUIRED)
+find_library(umbra_backtrace_library backtrace HINTS ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES} REQUIRED)
+add_library(umbra_backtrace INTERFACE)
+target_link_libraries(umbra_backtrace INTERFACE ${umbra_backtrace_library})
+if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
+  target_include_directories(umbra_backtrace SYSTEM INTERFACE ${umbra_backtrace_header})
+endif()
 
 # For programs and tests only.
 find_package(GTest REQUIRED)

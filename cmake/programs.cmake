@@ -35,6 +35,17 @@ foreach(folder ${test_folders})
   target_include_directories(test_${folder} PRIVATE ${CMAKE_SOURCE_DIR}/tests/cpp)
   add_test(NAME ${folder} COMMAND test_${folder} --gtest_brief=1 WORKING_DIRECTORY ${CMAKE_SOURCE_DIR})
 endforeach()
+# Lines of the user's program are found with debug information, and whatever the optimiser does. (A compiler cache may answer
+# with an object whose debug information names another checkout.)
+if(TARGET test_location)
+  umbra_program(test_location_unoptimised GTest::gtest_main GTest::gmock SOURCES ${test_sources_location})
+  add_test(NAME location_unoptimised COMMAND test_location_unoptimised --gtest_brief=1)
+  foreach(target test_location test_location_unoptimised)
+    set_target_properties(${target} PROPERTIES CXX_COMPILER_LAUNCHER "")
+  endforeach()
+  target_compile_options(test_location PRIVATE -g)
+  target_compile_options(test_location_unoptimised PRIVATE -g -O0)
+endif()
 
 # ---- golden report: build/golden_report
 file(GLOB_RECURSE golden_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.cpp)

@@ -6,6 +6,7 @@
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/function.h"
 #include "umbra/capture/functionalize.h"
+#include "umbra/capture/higher_order.h"
 #include "umbra/capture/make_fx.h"
 #include "umbra/core/generator.h"
 #include "umbra/core/tensor.h"

@@ -65,7 +65,7 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   options.decompositions = read_decompositions(decompositions);
   options.names = std::move(names);
   if (fake) options.fake_mode = fake->mode;
-  if (locations) options.location = python_location;
+  options.locations = locations;
   return {make_fx(value_function(function), read_values(inputs), options)};
 }
 

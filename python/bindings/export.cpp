@@ -86,8 +86,7 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
-                        .argument_names = std::move(argument_names),
-                        .location = python_location};
+                        .argument_names = std::move(argument_names)};
   return {std::make_shared<ExportedProgram>(export_program(source, inputs.children[0], inputs.children[1], options))};
 }
 

@@ -22,8 +22,8 @@ fx::Argument read_argument(PyObject* object);
 std::vector<Value> read_values(nb::handle sequence);
 nb::list wrap_values(const std::vector<Value>& values);
 
-/// Notes where Python stands now: code objects and offsets; they become text when someone reads them.
-IntrusivePtr<fx::SourceLocation> python_location();
+/// Makes Python's own frames the place of nodes, guards and errors.
+void bind_location();
 
 void bind_graph(nb::module_& m);
 void bind_graph_module(nb::module_& m);

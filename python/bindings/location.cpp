@@ -52,9 +52,7 @@ Origin origin_of(PyCodeObject* code) {
   return file.starts_with("nn/modules/") && !file.ends_with("/module.py") ? Origin::User : Origin::Internal;
 }
 
-}  // namespace
-
-IntrusivePtr<fx::SourceLocation> python_location() {
+IntrusivePtr<SourceLocation> python_location() {
   nb::gil_scoped_acquire lock;  // operators that may take long are called without it
   constexpr size_t kDeepest = 32;
   std::vector<PythonLocation::Frame> frames;
@@ -72,7 +70,14 @@ IntrusivePtr<fx::SourceLocation> python_location() {
     frame = back;
   }
   Py_XDECREF(frame);
-  return frames.empty() ? nullptr : IntrusivePtr<fx::SourceLocation>(make_counted<PythonLocation>(std::move(frames)));
+  return frames.empty() ? nullptr : IntrusivePtr<SourceLocation>(make_counted<PythonLocation>(std::move(frames)));
+}
+
+}  // namespace
+
+void bind_location() {
+  set_front_end(reinterpret_cast<const void*>(&bind_location));
+  set_location_source(python_location);
 }
 
 }  // namespace umbra::python

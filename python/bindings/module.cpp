@@ -42,6 +42,7 @@ NB_MODULE(_C, m) {
   bind_shape_env(m);
   bind_fake(m);
   bind_properties(m);
+  bind_location();
   bind_graph(m);
   bind_graph_module(m);
   bind_capture(m);

@@ -66,7 +66,7 @@ void bind_shape_env(nb::module_& m) {
       .def("guards",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
-             for (const sym::Guard& g : e.env->guards()) out.emplace_back(g.condition->to_string(), g.location);
+             for (const sym::Guard& g : e.env->guards()) out.emplace_back(g.condition->to_string(), g.location ? g.location->text() : "");
              return out;
            })
       .def("guard_texts", [](const ShapeEnvObject& e) { return e.env->guard_texts(); })

@@ -22,25 +22,25 @@ struct Branch {
 
 /// Records a branch with the layer that records the caller, on the same (fake) operands.
 Branch record_branch(Tracer& outer, const ValueFunction& function, const std::vector<Value>& operands,
-                     std::vector<Tensor>& closed_over) {
+                     std::vector<Value>& closed_over) {
   Branch branch{make_counted<fx::GraphModule>(make_counted<fx::Graph>()), {}};
   auto inner = make_counted<Tracer>(outer.key(), branch.module);
   inner->decompositions = outer.decompositions;
-  inner->location = outer.location;
+  inner->locations = outer.locations;
   fx::Node* last = nullptr;
   auto add = [&](const Value& value) {
     last = inner->add_input("arg" + std::to_string(branch.module->graph().size()) + "_1", value);
     return last;
   };
   for (const Value& v : operands) add(v);
-  for (const Tensor& t : closed_over) add(Value(t));
-  // What the outer graph knows and the branch does not was closed over: it becomes a further operand of both branches.
-  inner->on_constant = [&](const Tensor& tensor) -> fx::Node* {
-    if (!outer.node_of(tensor)) return nullptr;
-    closed_over.push_back(tensor);
-    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1",
-                                         Value(tensor));
+  for (const Value& v : closed_over) add(v);
+  // What the branch meets and did not make was closed over: it becomes a further operand of both branches.
+  auto lift = [&](const Value& value) {
+    closed_over.push_back(value);
+    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1", value);
   };
+  inner->on_constant = [&](const Tensor& tensor) { return lift(Value(tensor)); };
+  inner->on_symbol = lift;
   {
     WithoutMode without(outer.key());
     EnterMode scope(inner);
@@ -84,12 +84,12 @@ std::vector<Value> fresh_results(const Tensor& predicate, const Branch& yes, con
 
 std::vector<Value> record_cond(Tracer& tracer, const Value& predicate, const ValueFunction& true_function,
                                const ValueFunction& false_function, const std::vector<Value>& operands) {
-  std::vector<Tensor> closed_over;
+  std::vector<Value> closed_over;
   Branch yes = record_branch(tracer, true_function, operands, closed_over);
   size_t known = closed_over.size();
   Branch no = record_branch(tracer, false_function, operands, closed_over);
   if (closed_over.size() > known) {  // the false branch closes over more: the true one is recorded with the same inputs
-    std::vector<Tensor> all = closed_over;
+    std::vector<Value> all = closed_over;
     yes = record_branch(tracer, true_function, operands, all);
   }
   check_same_outputs(yes, no);
@@ -100,7 +100,7 @@ std::vector<Value> record_cond(Tracer& tracer, const Value& predicate, const Val
   }
   fx::Arguments inputs;
   for (const Value& v : operands) inputs.push_back(tracer.argument(v));
-  for (const Tensor& t : closed_over) inputs.push_back(tracer.argument(Value(t)));
+  for (const Value& v : closed_over) inputs.push_back(tracer.argument(v));
   fx::Argument condition = tracer.argument(predicate);
   auto attribute = [&](const char* prefix, const IntrusivePtr<fx::GraphModule>& branch) {
     std::string path = tracer.module()->unused_path(prefix);

@@ -63,7 +63,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
   auto tracer = make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
   tracer->decompositions = options.decompositions;
-  tracer->location = options.location;
+  tracer->locations = options.locations;
   IntrusivePtr<FakeModeImpl> mode;
   if (options.mode != TracingMode::Real) mode = fake_mode_for(options, inputs);
   std::vector<Value> stand_ins;
@@ -76,6 +76,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
     std::optional<EnterMode> fake_scope;
     if (mode) fake_scope.emplace(mode);
     EnterMode scope(tracer);
+    CallBoundary boundary;
     tracer->set_output(function(stand_ins));
   }
   if (mode && mode->shape_env()) module->graph().keep_alive(mode->options().shape_env);

@@ -1,5 +1,6 @@
 // Symbolic numbers in graphs: an expression becomes calls of Python's operators on the sizes of inputs.
 #include "umbra/capture/tracer.h"
+#include "umbra/sym/affine.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra {
@@ -54,6 +55,49 @@ const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, cons
 
 }  // namespace
 
+fx::Node* Tracer::symbol_call(const char* function, fx::Arguments arguments, const sym::Expression* result) {
+  fx::Node* node = graph().call(fx::function(function), std::move(arguments));
+  finish(node, value_of(result));
+  if (result->type() == sym::Type::Int) symbols_[sym::ShapeEnv::sym_int(result).raw()] = node;
+  else floats_[result] = node;
+  return node;
+}
+
+/// The root of a derived Dim: where an input's size is 2*d + 1, d is (size - 1) // 2. Null where no input's size is of that kind.
+fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
+  const SymbolSource* best = nullptr;
+  SymInt size;
+  for (const auto& [raw, source] : sources_) {
+    SymInt candidate = SymInt::from_raw(raw);
+    std::optional<sym::Affine> affine = sym::affine_in(symbol->env().expression(candidate), symbol);
+    if (!affine || affine->coefficient == 0) continue;
+    // The first input, so that the graph is the same every time.
+    auto place = [](const SymbolSource& s) { return std::pair(s.input->id(), s.dim); };
+    if (best && place(*best) < place(source)) continue;
+    best = &source;
+    size = candidate;
+  }
+  if (!best) return nullptr;
+  sym::ExpressionTable& table = symbol->env().table();
+  sym::Affine affine = *sym::affine_in(symbol->env().expression(size), symbol);
+  fx::Argument value = symbol_argument(size);
+  if (affine.constant != 0) {
+    const sym::Expression* scaled = table.multiply(table.integer(affine.coefficient), symbol);
+    bool more = affine.constant > 0;
+    value = symbol_call(more ? "operator.sub" : "operator.add", {value, more ? affine.constant : -affine.constant}, scaled);
+  }
+  if (affine.coefficient != 1) value = symbol_call("operator.floordiv", {value, affine.coefficient}, symbol);
+  return value.node();
+}
+
+fx::Argument Tracer::unknown_symbol(const sym::Expression* symbol) {
+  if (symbol->type() == sym::Type::Int)
+    if (fx::Node* node = derived_symbol(symbol)) return node;
+  if (on_symbol)
+    if (fx::Node* node = on_symbol(value_of(symbol))) return node;
+  fail("the symbol ", symbol->to_string(), " is the size of no input of the graph, so the graph cannot compute it");
+}
+
 fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   auto* e = static_cast<const sym::Expression*>(node);
   if (auto found = floats_.find(node); found != floats_.end()) return found->second;
@@ -64,29 +108,23 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   if (e->is(sym::Kind::Integer)) return e->integer();
   if (e->is(sym::Kind::Float)) return e->real();
   if (e->is(sym::Kind::Boolean)) return e->truth();
+  if (e->is(sym::Kind::Symbol)) return unknown_symbol(e);
   const char* name = function_name(e->kind());
-  check(name, "the symbol ", e->to_string(), " is the size of no input of the graph, so the graph cannot compute it");
+  check(name, "a graph cannot compute the size ", e->to_string());
   auto part = [&](const sym::Expression* a) { return argument(value_of(a)); };
-  auto emit = [&](fx::Arguments arguments, const sym::Expression* result) {
-    fx::Node* made = graph().call(fx::function(name), std::move(arguments));
-    made->meta.val = value_of(result);
-    if (result->type() == sym::Type::Int) symbols_[sym::ShapeEnv::sym_int(result).raw()] = made;
-    else floats_[result] = made;
-    return made;
-  };
   if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
     fx::Arguments arguments;
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
     // A coefficient stands first in an expression and last in code: `size * 2`.
     if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
-    return emit(std::move(arguments), e);
+    return symbol_call(name, std::move(arguments), e);
   }
   // Sums and products of many terms, two at a time.
   fx::Argument left = part(e->arg(0));
   const sym::Expression* so_far = e->arg(0);
   for (size_t i = 1; i < e->args().size(); ++i) {
     const sym::Expression* next = i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
-    left = emit({left, part(e->arg(i))}, next ? next : e);
+    left = symbol_call(name, {left, part(e->arg(i))}, next ? next : e);
     so_far = next ? next : so_far;
   }
   return left;

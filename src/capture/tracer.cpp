@@ -25,6 +25,9 @@ fx::Node* Tracer::add_input_after(fx::Node* after, const std::string& name, cons
   }
   node->meta.val = value;
   if (value.is_tensor()) alias(value.tensor_ref(), node);
+  if (value.is_sym_int()) symbols_[value.to_sym_int().raw()] = node;
+  if (value.tag() == Value::Tag::SymFloat) floats_[value.to_sym_float().node()] = node;
+  if (value.tag() == Value::Tag::SymBool) floats_[value.to_sym_bool().node()] = node;
   if (after && after == last_input_) last_input_ = node;
   return node;
 }
@@ -85,7 +88,7 @@ void Tracer::track(fx::Node* node, const Value& result) {
 
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
-  if (location) node->meta.source = location();
+  if (locations) node->meta.source = current_location();
   node->meta.modules = current_modules();
 }
 

@@ -3,6 +3,7 @@
 #include "umbra/autograd/autograd.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
+#include "umbra/sym/print.h"
 
 namespace umbra {
 
@@ -77,7 +78,6 @@ class Exporter {
     program_.argument_names = options.argument_names;
     program_.module_calls = source.modules;
     tracer_ = make_counted<Tracer>(DispatchKey::PreProxy, program_.graph_module);
-    tracer_->location = options.location;
     tracer_->on_constant = [this](const Tensor& t) { return lift_constant(t); };
   }
 
@@ -158,14 +158,34 @@ class Exporter {
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
       check<UserError>((hint - dim->offset()) % dim->scale() == 0, "the size ", hint, " of ", path, " is no value of ", dim->text());
-      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), text, symbol_options(dim));
+      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), dim->is_derived() ? "" : text, symbol_options(dim));
       found = roots_.emplace(dim->name(), root).first;
+      if (dim->is_derived() && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
     SymInt size = found->second * dim->scale() + dim->offset();
+    if (dim->is_derived() && size.is_symbolic()) add_derived(text, size, *dim);
     if (size.hint() != hint)
       fail<UserError>("Constraints violated (", dim->name(), ")! The size of ", path, " at dimension ", d, " is ", hint, ", but ", dim->text(),
                       " is ", size.hint());
     return size;
+  }
+
+  // The root of a derived Dim in terms of the size that it was met in, for guards: `((L['x'].size()[0] - 1) // 2)`.
+  static std::string root_text(const std::string& size, const Dim& dim) {
+    std::string text = size;
+    if (dim.offset() != 0) text = concat("(", text, dim.offset() > 0 ? " - " : " + ", std::abs(dim.offset()), ")");
+    return dim.scale() == 1 ? text : concat("(", text, " // ", dim.scale(), ")");
+  }
+
+  // A size that is no symbol by itself has a range of its own, and inputs are checked to be of its form.
+  void add_derived(const std::string& text, SymInt size, const Dim& dim) {
+    const sym::Expression* expression = env_->expression(size);
+    if (std::find(derived_.begin(), derived_.end(), expression) == derived_.end()) derived_.push_back(expression);
+    const std::string& root = env_->symbol(env_->expression(roots_.at(dim.name()))).sources.front();
+    std::string form = root;
+    if (dim.scale() != 1) form = concat("(", dim.scale(), "*", form, ")");
+    if (dim.offset() != 0) form = concat("(", form, dim.offset() > 0 ? " + " : " - ", std::abs(dim.offset()), ")");
+    if (dim.scale() != 1 || root != root_text(text, dim)) derived_guards_.push_back(text + " == " + form);
   }
 
   void add_user_inputs(const FlatInputs& flat) {
@@ -203,6 +223,7 @@ class Exporter {
     NoGrad no_grad;
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
+    CallBoundary boundary;
     return source_.forward(both.children[0], both.children[1]);
   }
 
@@ -225,11 +246,13 @@ class Exporter {
 
   void settle_symbols() {
     sym::check_constraints(*env_);
+    for (const sym::Expression* size : derived_) program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
     for (const sym::Symbol& symbol : env_->symbols()) {
       if (symbol.replacement) continue;
       program_.ranges.push_back({symbol.name, sym::exported_range(symbol)});
     }
     program_.guards = env_->guard_texts();
+    program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
     env_->freeze();
   }
 
@@ -243,6 +266,8 @@ class Exporter {
   std::vector<Tensor> held_;
   std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;
+  std::vector<const sym::Expression*> derived_;
+  std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
   size_t lifted_ = 0;
 };

@@ -107,6 +107,32 @@ bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
   return true;
 }
 
+// ---- what only data could tell ----
+
+/// The operator as PyTorch's errors name it: aten._local_scalar_dense.default.
+std::string python_name(std::string op) {
+  if (op.find('.') == std::string::npos) op += ".default";
+  if (size_t at = op.find("::"); at != std::string::npos) op.replace(at, 2, ".");
+  return op;
+}
+
+[[noreturn]] void fail_data_dependent(const std::string& op) {
+  throw DataDependentOutputException(
+      python_name(op),
+      "The program asks for a number that is in a tensor's data, which a fake tensor does not have. Let the program "
+      "decide when it runs, with torch.cond; or give the fake mode a ShapeEnv and allow scalar outputs: the number is "
+      "then a symbol, of which torch._check can say what the program relies on. (In C++: cond and "
+      "SymBool::expect_true.)\n");
+}
+
+[[noreturn]] void fail_dynamic_shape(const std::string& op) {
+  throw DynamicOutputShapeException(
+      python_name(op),
+      "The size of the result depends on a tensor's data, which a fake tensor does not have. Use an operator whose "
+      "result has the input's size (torch.where, masked_fill); or give the fake mode a ShapeEnv and allow dynamic "
+      "output shapes: the size is then a symbol, of which torch._check can say what the program relies on.\n");
+}
+
 // ---- what definitions ask for in their `.fake` functions ----
 
 FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake)); }
@@ -114,7 +140,7 @@ FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(
 SymInt answer_size(const char* op) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
-  if (!env || !mode.options().allow_dynamic_output_shapes) fail<DynamicOutputShapeException>(op);
+  if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
   return env->create_unbacked({0, sym::kInfinity}, true);
 }
 
@@ -123,11 +149,11 @@ Scalar answer_element(const char* op, const Tensor& self) {
   sym::ShapeEnv* env = mode.shape_env();
   // A number that was read while a program is recorded would be taken for a part of the program.
   if (const Scalar* number = known_number(self); number && !active_mode(DispatchKey::Proxy)) return *number;
-  if (!env || !mode.options().allow_scalar_outputs) fail<DataDependentOutputException>(op);
+  if (!env || !mode.options().allow_scalar_outputs) fail_data_dependent(op);
   if (is_floating(self.dtype())) return env->create_unbacked_float();
   if (self.dtype() == DType::Bool) return env->create_unbacked_bool();
   if (is_integral(self.dtype(), false)) return env->create_unbacked();
-  fail<DataDependentOutputException>(op);
+  fail_data_dependent(op);
 }
 
 const bool kAnswers = (set_data_dependent_answers({answer_size, answer_element}), true);
@@ -136,8 +162,8 @@ Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<Fak
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
-  if (!d.fake && op.has_tag("data_dependent_output")) fail<DataDependentOutputException>(op.name());
-  if (!d.fake && op.has_tag("dynamic_output_shape")) fail<DynamicOutputShapeException>(op.name());
+  if (!d.fake && op.has_tag("data_dependent_output")) fail_data_dependent(op.name());
+  if (!d.fake && op.has_tag("dynamic_output_shape")) fail_dynamic_shape(op.name());
   // What is made of other operators may call factories: those have to find the mode.
   bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
   if (nested && active_mode(DispatchKey::Fake) != &mode) {

@@ -97,10 +97,13 @@ class CodePrinter {
     if (!node.meta.custom.empty()) text += " Annotation: " + custom_text(node);
     text += " ";
     std::vector<SourceFrame> frames = node.meta.source ? node.meta.source->frames() : std::vector<SourceFrame>();
-    if (frames.empty()) {
+    SourceFrame inner = frames.empty() ? SourceFrame() : frames.back();
+    std::string function = inner.function.substr(0, inner.function.find("+0x"));
+    if (function.empty()) {
       text += "No stacktrace found for following nodes";
+    } else if (inner.line == 0) {  // a program without debug information: the function is all that is known
+      text += "In " + function;
     } else {
-      const SourceFrame& inner = frames.back();
       const Value* backward = node.meta.find("autograd_backward");
       if (backward && backward->to_bool()) text += "Backward of forward node: ";
       text +=

@@ -234,6 +234,12 @@ class Writer {
   }
 
   pt2::Argument list_argument(const fx::Arguments& items, const SchemaType* type) {
+    // The operands of a higher-order operator are written as tensors, whatever they are: readers go by the names.
+    if (!type && !items.empty() && std::ranges::all_of(items, [](const fx::Argument& item) { return item.is_node(); })) {
+      std::vector<pt2::TensorArgument> out;
+      for (const fx::Argument& item : items) out.push_back({item.node()->name()});
+      return {std::move(out)};
+    }
     bool tensors = type ? type->base == SchemaType::Base::Tensor : true, absent = false, symbolic = false;
     for (const fx::Argument& item : items) {
       absent |= item.is_none();

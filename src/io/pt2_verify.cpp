@@ -106,7 +106,9 @@ class Verifier {
   void node(Scope& scope, const Node& node) const {
     target(node.target);
     std::string what = concat("a node of '", node.target, "'");
-    for (const NamedArgument& input : node.inputs) use(scope, input.arg, what);
+    // The operands of a higher-order operator stand in a list of tensors, whatever they are.
+    bool any_kind = node.target.starts_with("torch.ops.higher_order.");
+    for (const NamedArgument& input : node.inputs) use(scope, input.arg, what, any_kind);
     for (const Argument& output : node.outputs) define(scope, output, what);
   }
 
@@ -127,9 +129,10 @@ class Verifier {
     });
   }
 
-  void use(const Scope& scope, const Argument& argument, const std::string& what) const {
+  void use(const Scope& scope, const Argument& argument, const std::string& what, bool any_kind = false) const {
     visit_names(argument, [&](const std::string& name, ValueKind kind) {
-      if (!scope.defined[static_cast<int>(kind)].contains(name))
+      auto defines = [&](const auto& names) { return names.contains(name); };
+      if (!(any_kind ? std::ranges::any_of(scope.defined, defines) : defines(scope.defined[static_cast<int>(kind)])))
         refuse(what, " uses '", name, "', which nothing before it defines");
     });
     if (auto* subgraph = argument.get<GraphArgument>()) graph(*subgraph->graph);

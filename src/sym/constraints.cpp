@@ -6,6 +6,7 @@
 #include <set>
 
 #include "umbra/core/error.h"
+#include "umbra/sym/affine.h"
 #include "umbra/sym/print.h"
 
 namespace umbra::sym {
@@ -33,24 +34,6 @@ struct Congruence {
   int64_t modulus = 1, remainder = 0;
 };
 
-/// a*root + b, where an expression is that.
-struct Affine {
-  int64_t coefficient = 0, constant = 0;
-};
-std::optional<Affine> affine_in(const Expression* a, const Expression* root) {
-  Affine result;
-  for (const Expression* term : terms_of(a)) {
-    Term split = split_coefficient(term);
-    if (term->is(Kind::Integer))
-      result.constant = term->integer();
-    else if (split.rest == root)
-      result.coefficient = split.coefficient;
-    else
-      return std::nullopt;
-  }
-  return result;
-}
-
 /// The values with coefficient*x + constant divisible by the modulus, by trial: moduli of shapes are small.
 std::optional<Congruence> solve(const Affine& affine, int64_t modulus) {
   constexpr int64_t kLargest = 1 << 16;
@@ -74,6 +57,24 @@ std::optional<Congruence> combine(const Congruence& a, const Congruence& b) {
 class Checker {
  public:
   Checker(ShapeEnv& env, const ConstraintOptions& options) : env_(env), options_(options) {}
+
+  /// The lines of the user's program that asked for what the Dims do not promise; empty where they are not known.
+  std::string origins() const {
+    constexpr int kMost = 4;
+    std::set<std::string> names(violated_.begin(), violated_.end()), seen;
+    names.insert(specialized_.begin(), specialized_.end());
+    std::string text;
+    for (const Guard& guard : env_.guards()) {
+      if (seen.size() == kMost || !guard.location || guard.condition->is(Kind::Ne)) continue;
+      auto symbols = free_symbols(guard.condition);
+      bool concerns = std::any_of(symbols.begin(), symbols.end(),
+                                  [&](const Expression* one) { return names.count(name(symbol(one))) > 0; });
+      std::string place = concerns ? guard.location->text() : "";
+      if (place.empty() || !seen.insert(place).second) continue;
+      text += to_python(guard.condition, [this](const Expression* a) { return source(symbol(a)); }) + ":\n" + place;
+    }
+    return text.empty() ? "" : "\nWhere the program asks for it:\n" + text;
+  }
 
   std::optional<std::string> run() {
     if (options_.force_specializations) find_forced();
@@ -347,7 +348,8 @@ std::optional<std::string> constraint_violation(ShapeEnv& env, const ConstraintO
 }
 
 void check_constraints(ShapeEnv& env, const ConstraintOptions& options) {
-  if (std::optional<std::string> text = constraint_violation(env, options)) throw ConstraintViolationError(*text);
+  Checker checker(env, options);
+  if (std::optional<std::string> text = checker.run()) throw ConstraintViolationError(*text + checker.origins());
 }
 
 Range exported_range(const Symbol& symbol) {

@@ -101,7 +101,7 @@ SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) {
 
 // ---- answers
 void ShapeEnv::record(const Expression* condition) {
-  if (!frozen_) guards_.push_back({condition, location()});
+  if (!frozen_) guards_.push_back({condition, current_location()});
   learn(condition);
 }
 
@@ -152,7 +152,7 @@ bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
   if (int answer = known(simpler); answer >= 0) return answer == 1;
   if (simpler->has_hint()) return guard_bool(simpler);
   if (frozen_) return true;
-  runtime_asserts_.push_back({simpler, message ? message : "", location()});
+  runtime_asserts_.push_back({simpler, message ? message : "", current_location()});
   learn(simpler);
   condition->answer_ = 1;
   return true;
@@ -168,20 +168,19 @@ void ShapeEnv::fail_data_dependent(const Expression* a) {
                      : a->type() == Type::Float
                          ? "Could not extract specialized float from data-dependent expression "
                          : "Could not extract specialized integer from data-dependent expression ";
-  std::string message = head + text + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")\n";
-  if (std::string where = location(); !where.empty()) message += "\nCaused by: " + where + "\n";
+  std::string message = head + text + " (unhinted: " + text + ").  (Size-like symbols: " + size_like + ")", advice;
   if (a->type() == Type::Bool) {
     auto name = [this](const Expression* symbol) { return symbols_[symbol->symbol_index()].name; };
-    message +=
-        "\nThe branch depends on a value that only the run will tell. To fix the error, insert one of the following "
+    advice =
+        "The branch depends on a value that only the run will tell. To fix the error, insert one of the following "
         "checks before this call:\n  1. torch._check(" +
         to_python(a, name) + ")\n  2. torch._check(" + to_python(table_.logical_not(a), name) + ")\n" +
-        "or let the program decide when it runs, with torch.cond.\n";
+        "or let the program decide when it runs, with torch.cond. (In C++: SymBool::expect_true and cond.)\n";
   } else {
-    message += "\nThe value is only known when the program runs; keep it symbolic, or fix it with torch._check(" +
-               text + " == ...).\n";
+    advice = "The value is only known when the program runs; keep it symbolic, or fix it with torch._check(" + text +
+             " == ...).\n";
   }
-  throw GuardOnDataDependentSymNode(message);
+  throw GuardOnDataDependentSymNode(message, advice);
 }
 
 // ---- guards over inputs

@@ -1,5 +1,5 @@
 // Looking into expressions: the order they sort in, their parts, what sympy assumes of them.
-#include "umbra/sym/expression.h"
+#include "umbra/sym/affine.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
 
@@ -84,6 +84,20 @@ int compare(const Expression* a, const Expression* b) {
 
 // ---- looking into expressions
 Terms terms_of(const Expression* const& a) { return a->is(Kind::Add) ? a->args() : Terms(&a, 1); }
+
+std::optional<Affine> affine_in(const Expression* a, const Expression* symbol) {
+  Affine result;
+  for (const Expression* term : terms_of(a)) {
+    Term split = split_coefficient(term);
+    if (term->is(Kind::Integer))
+      result.constant = term->integer();
+    else if (split.rest == symbol)
+      result.coefficient = split.coefficient;
+    else
+      return std::nullopt;
+  }
+  return result;
+}
 
 Factor split_power(const Expression* a) {
   if (a->is(Kind::Pow)) return {a->arg(0), a->arg(1)->integer()};

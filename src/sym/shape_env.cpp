@@ -69,7 +69,7 @@ SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const Sy
     }
   }
   Symbol symbol;
-  symbol.name = symbol_name(source);
+  symbol.name = symbol_name(source.empty() ? options.dim : source);
   symbol.positive = options.size && hint >= 0;
   symbol.promised = options.range;
   symbol.dim = options.dim;

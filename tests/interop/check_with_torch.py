@@ -32,7 +32,7 @@ def write(path, tensors):
 
 def main(folder):
     failed = 0
-    for name in ("mlp", "cnn", "gpt"):
+    for name in ("mlp", "cnn", "gpt", "halves", "branches"):
         program = torch.export.load(f"{folder}/{name}.pt2")
         tensors = read(f"{folder}/{name}.safetensors")
         for size in (2, 7):
@@ -40,7 +40,7 @@ def main(folder):
             difference = (got - want).abs().max().item()
             good = difference <= 1e-4 * (1 + want.abs().max().item())
             failed += not good
-            print(f"{name:<5} batch {size}: largest difference {difference:.2e}  {'ok' if good else 'FAILED'}")
+            print(f"{name:<8} batch {size}: largest difference {difference:.2e}  {'ok' if good else 'FAILED'}")
 
     class Model(torch.nn.Module):
         def __init__(self):

@@ -88,6 +88,53 @@ def test_wrong_arguments():
         Dim("d", min=5, max=3)
 
 
+def test_calls_that_do_not_fit_are_refused():
+    class Model(umbra.nn.Module):
+        def forward(self, x, *, y):
+            return x + y
+    x = umbra.ones(3)
+    module = export(Model(), (x,), {"y": x}).module()
+    assert umbra.equal(module(x, y=x), x + x)
+    for call, keywords in ((lambda: module(x), "[]"), (lambda: module(x, z=x), "['z']"), (lambda: module(x, y=x, z=x), "['y', 'z']")):
+        with pytest.raises(ValueError) as error:
+            call()
+        assert str(error.value) == f"Ran into a kwarg keyword mismatch: Got the following keywords {keywords} but expected ['y']"
+    for call in (lambda: module(x, x, y=x), lambda: module((x, x), y=x)):
+        with pytest.raises(ValueError, match="Trying to flatten user inputs with exported input tree spec: "):
+            call()
+    single = export(umbra.nn.Linear(3, 4), (umbra.ones(2, 3),)).module()
+    for arguments in ((), (umbra.ones(2, 3), umbra.ones(2))):
+        with pytest.raises(ValueError, match="Please check that the inputs have the same number and type of args and kwargs"):
+            single(*arguments)
+
+
+def test_the_root_of_a_derived_dim(tmp_path):
+    class Halves(umbra.nn.Module):
+        def forward(self, x):
+            half = x.shape[0] // 2
+            return x.reshape(2, half).sum(0) + half
+    exported = export(Halves(), (umbra.randn(8),), dynamic_shapes=({0: 2 * Dim("d", min=2, max=64)},))
+    assert "floordiv = sym_size_int // 2" in exported.graph_module.code
+    assert str(exported.range_constraints) == "{2*s40: VR[4, 128], s40: VR[2, 64]}"
+    save(exported, tmp_path / "halves.pt2")
+    for program in (exported, load(tmp_path / "halves.pt2")):
+        x = umbra.randn(12)
+        assert umbra.allclose(program.module()(x), x[:6] + x[6:] + 6)
+        with pytest.raises(AssertionError, match="Guard failed"):
+            program.module()(umbra.randn(9))
+
+
+def test_cond_closes_over_sizes_and_tensors():
+    class Branch(umbra.nn.Module):
+        def forward(self, x):
+            rows, twice = x.shape[0], x * 2
+            return umbra.cond(x.sum() > 0, lambda a: a + twice + umbra.ones(rows), lambda a: (a - twice) * rows, (x,))
+    exported = export(Branch(), (umbra.ones(4),), dynamic_shapes=({0: Dim("n")},)).module()
+    x = umbra.rand(6)
+    assert umbra.allclose(exported(x), 3 * x + 1)
+    assert umbra.allclose(exported(-x), x * 6)
+
+
 def test_buffers_are_written():
     class Counter(umbra.nn.Module):
         def __init__(self):

@@ -14,6 +14,18 @@ def symbols(*hints):
     return [env.create_symbol(hint, f"L[{i}]") for i, hint in enumerate(hints)] + [env]
 
 
+def test_data_dependent_errors_name_the_line_and_what_to_do():
+    with FakeTensorMode():
+        x = umbra.ones(3)
+        with pytest.raises(DataDependentOutputException) as error:
+            bool(x.sum() > 0)  # the line
+        text = str(error.value)
+        assert text.startswith("aten._local_scalar_dense.default\n") and "torch.cond" in text
+        assert "test_fake.py" in text and "# the line" in text and "_C." not in text
+        with pytest.raises(DynamicOutputShapeException, match="^aten.nonzero.default\n"):
+            x.nonzero()
+
+
 def test_factories_and_operators():
     with FakeTensorMode() as mode:
         x = umbra.empty(1_000_000, 1_000_000, device="cuda")

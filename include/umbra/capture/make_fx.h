@@ -28,7 +28,7 @@ struct CaptureOptions {
   std::vector<std::string> names = {};  // of the inputs; arg0_1, arg1_1, ... where there are none
   /// The fake mode to use; one of its own otherwise.
   IntrusivePtr<FakeModeImpl> fake_mode = {};
-  std::function<IntrusivePtr<fx::SourceLocation>()> location = {};
+  bool locations = true;  // nodes know the line of the user's program they come from
 };
 
 using ValueFunction = std::function<std::vector<Value>(const std::vector<Value>& inputs)>;

@@ -15,6 +15,10 @@
 
 namespace umbra {
 
+namespace sym {
+class Expression;
+}
+
 class Tracer final : public Mode {
  public:
   /// `key` is the layer that is recorded: Proxy below autograd, PreProxy above it.
@@ -44,17 +48,22 @@ class Tracer final : public Mode {
   void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
   /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an attribute.
   std::function<fx::Node*(const Tensor& tensor)> on_constant;
+  /// Asked for the node of a symbol that is no size of an input and follows from none.
+  std::function<fx::Node*(const Value& symbol)> on_symbol;
   /// Counts the calls of a module; PyTorch tells them apart by keys such as "L__self__layers.0@1".
   int count_call(const std::string& module_path) { return module_calls_[module_path]++; }
   /// Operators that are recorded as what they are made of.
   DecompositionTable decompositions;
-  /// Asked where a node comes from; the Python binding sets it. Empty: nodes get no location.
-  std::function<IntrusivePtr<fx::SourceLocation>()> location;
+  /// Whether nodes get the line of the user's program they come from.
+  bool locations = true;
 
  private:
   friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
   fx::Argument symbol_argument(SymInt value);
   fx::Argument expression_argument(const SymNode* node, int64_t key);
+  fx::Argument unknown_symbol(const sym::Expression* symbol);
+  fx::Node* derived_symbol(const sym::Expression* symbol);
+  fx::Node* symbol_call(const char* function, fx::Arguments arguments, const sym::Expression* result);
   fx::Node* constant_node(const Tensor& tensor);
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);

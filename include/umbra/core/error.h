@@ -3,23 +3,51 @@
 
 #include <complex>
 #include <cstdint>
+#include <memory>
 #include <stdexcept>
 #include <string>
 #include <string_view>
 #include <type_traits>
+
+#include "umbra/core/call_site.h"
 
 namespace umbra {
 
 /// Base of all of Umbra's errors; Python's RuntimeError.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message) : std::runtime_error(message) {}
+  explicit Error(const std::string& message);
+  Error(const Error&) = default;
+  Error& operator=(const Error&) = default;
+  ~Error() override;
+  /// The line of the user's program whose call failed, as a stack trace; empty where it is not known:
+  /// `catch (const Error& e) { std::cerr << e.what() << "\n" << e.location(); }`
+  std::string location() const { return site_.text(); }
+
+ private:
+  CallSite site_;
 };
 
-#define UMBRA_DEFINE_ERROR(name, base)                           \
-  class name : public base {                                    \
-   public:                                                      \
-    explicit name(const std::string& message) : base(message) {} \
+/// An error about the program rather than a call: what() names the user's line, once someone reads it.
+class ProgramError : public Error {
+ public:
+  explicit ProgramError(const std::string& message) : Error(message) {}
+  /// What was met, the place, and what to do about it.
+  ProgramError(const std::string& message, const std::string& advice);
+  ProgramError(const ProgramError&) = default;
+  ProgramError& operator=(const ProgramError&) = default;
+  ~ProgramError() override;
+  const char* what() const noexcept override;
+
+ private:
+  struct Text;
+  std::shared_ptr<Text> text_;  // shared by copies; null where the message is all
+};
+
+#define UMBRA_DEFINE_ERROR(name, base) \
+  class name : public base {          \
+   public:                            \
+    using base::base;                 \
   }
 UMBRA_DEFINE_ERROR(IndexError, Error);
 UMBRA_DEFINE_ERROR(ValueError, Error);
@@ -31,13 +59,13 @@ UMBRA_DEFINE_ERROR(FileNotFoundError, Error);
 UMBRA_DEFINE_ERROR(NotImplementedError, Error);
 UMBRA_DEFINE_ERROR(OutOfMemoryError, Error);
 /// A fake run met an operator whose result is a number read from data (item).
-UMBRA_DEFINE_ERROR(DataDependentOutputException, Error);
+UMBRA_DEFINE_ERROR(DataDependentOutputException, ProgramError);
 /// A fake run met an operator whose output shape depends on data (nonzero).
-UMBRA_DEFINE_ERROR(DynamicOutputShapeException, Error);
+UMBRA_DEFINE_ERROR(DynamicOutputShapeException, ProgramError);
 /// A fake run met an operator that has no way to run without data.
-UMBRA_DEFINE_ERROR(UnsupportedOperatorException, Error);
+UMBRA_DEFINE_ERROR(UnsupportedOperatorException, ProgramError);
 /// A branch asked for the value of a size that is known only at run time.
-UMBRA_DEFINE_ERROR(GuardOnDataDependentSymNode, Error);
+UMBRA_DEFINE_ERROR(GuardOnDataDependentSymNode, ProgramError);
 /// The program needs something of a dynamic dimension that its Dim does not promise.
 UMBRA_DEFINE_ERROR(ConstraintViolationError, Error);
 /// torch._dynamo.exc.UserError's place: the captured code cannot be captured as it stands.

@@ -19,7 +19,6 @@ namespace umbra {
 struct ExportOptions {
   DynamicShapes dynamic_shapes = {};
   std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
-  std::function<IntrusivePtr<fx::SourceLocation>()> location = {};
 };
 
 struct NamedBuffer {

@@ -4,38 +4,13 @@
 #include <string>
 #include <vector>
 
-#include "umbra/core/intrusive.h"
+#include "umbra/core/source.h"
 
 namespace umbra::fx {
 
-/// One line of a stack trace.
-struct SourceFrame {
-  std::string file;
-  int line = 0;
-  std::string function;
-  std::string code;  // the text of the line, where it could be read
-};
-
-/// A place in the user's program. Capturing keeps what is cheap to take (return addresses, code objects with offsets);
-/// it becomes text only when someone reads it.
-class SourceLocation : public RefCounted {
- public:
-  /// The frames, outermost first.
-  virtual std::vector<SourceFrame> frames() const = 0;
-  /// The stack trace as Python prints one.
-  virtual std::string text() const;
-};
-
-/// A stack trace that is text already: read from a file, or given by hand.
-class TextLocation final : public SourceLocation {
- public:
-  explicit TextLocation(std::string text) : text_(std::move(text)) {}
-  std::vector<SourceFrame> frames() const override;
-  std::string text() const override { return text_; }
-
- private:
-  std::string text_;
-};
+using umbra::SourceFrame;
+using umbra::SourceLocation;
+using umbra::TextLocation;
 
 /// A module that was running when a node was made.
 struct ModuleFrame {

@@ -19,7 +19,7 @@
 #include <unordered_map>
 #include <vector>
 
-#include "umbra/core/intrusive.h"
+#include "umbra/core/source.h"
 #include "umbra/core/sym_int.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/range.h"
@@ -66,14 +66,14 @@ struct Symbol {
 /// A condition on backed symbols that held for the hints and that the program relies on.
 struct Guard {
   const Expression* condition;
-  std::string location;
+  IntrusivePtr<SourceLocation> location;  // of the branch that asked; null where it is not known
 };
 
 /// A condition on unbacked symbols that the program has to check when it runs.
 struct RuntimeAssert {
   const Expression* condition;
   std::string message;
-  std::string location;
+  IntrusivePtr<SourceLocation> location;
 };
 
 /// A dimension that was marked dynamic and became a number at once (hint 0 or 1).
@@ -167,8 +167,6 @@ class ShapeEnv final : public RefCounted {
   /// From here on questions are answered without guards being added: the program has been captured.
   void freeze() { frozen_ = true; }
   bool frozen() const { return frozen_; }
-  /// Where the user's program stands, for guards and errors: set by the layers that know.
-  void set_location_provider(std::function<std::string()> provider) { location_ = std::move(provider); }
 
   /// The guards as Python text over the inputs: `(L['ids'].size()[0] % 2) == 0`; sources of one symbol come first.
   std::vector<std::string> guard_texts() const;
@@ -212,7 +210,6 @@ class ShapeEnv final : public RefCounted {
   void record(const Expression* condition);
   [[noreturn]] void fail_data_dependent(const Expression* a);
   void bind_roots(Bindings& bindings) const;
-  std::string location() const { return location_ ? location_() : std::string(); }
 
   ShapeEnvOptions options_;
   std::deque<Symbol> symbols_;
@@ -228,7 +225,6 @@ class ShapeEnv final : public RefCounted {
   std::vector<Guard> guards_;
   std::vector<RuntimeAssert> runtime_asserts_;
   std::vector<SpecializedDim> specialized_dims_;
-  std::function<std::string()> location_;
   std::vector<MemoEntry> memo_;
   ExpressionTable table_;
 };

@@ -151,26 +151,33 @@ class ExportedProgram:
         names = list(names[:positional]) + [f"arg{i}" for i in range(len(names), positional)]
         return names + keywords
 
+    def _arrange_inputs(self, args, kwargs):
+        """The arguments as the program was captured with: each by position or by name, names in the program's order."""
+        in_spec = self.call_spec.in_spec
+        order = list(in_spec.children_specs[1].context)
+        positional = in_spec.children_specs[0].num_children
+        by_name = self._argument_names()[len(args):positional]
+        by_position = order[:len(args) - positional] if len(args) > positional else []
+        if by_name and all(name in kwargs for name in by_name):
+            kwargs = dict(kwargs)
+            args = (*args, *(kwargs.pop(name) for name in by_name))
+        elif len(by_position) == len(args) - positional and not any(name in kwargs for name in by_position):
+            kwargs = {**dict(zip(by_position, args[positional:])), **kwargs}
+            args = args[:positional]
+        if set(order) != set(kwargs):
+            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected {order}")
+        return args, {name: kwargs[name] for name in order}
+
     def _flatten_inputs(self, args, kwargs):
         """The leaves of a call's arguments, keyword ones in the order of the program."""
         in_spec = self.call_spec.in_spec
         if in_spec.num_children == 2:
-            order = list(in_spec.children_specs[1].context)
-            positional = in_spec.children_specs[0].num_children
-            names = self._argument_names()
-            if len(args) < positional:  # positional arguments that were given by name
-                by_name = names[len(args):positional]
-                if all(name in kwargs for name in by_name):
-                    kwargs = dict(kwargs)
-                    args = (*args, *(kwargs.pop(name) for name in by_name))
-            elif len(args) > positional:  # keyword arguments that were given by position
-                kwargs = {**dict(zip(order, args[positional:])), **kwargs}
-                args = args[:positional]
-            if set(order) == set(kwargs):
-                kwargs = {name: kwargs[name] for name in order}
+            args, kwargs = self._arrange_inputs(args, kwargs)
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != in_spec:
             try:
+                if spec.num_leaves != in_spec.num_leaves:
+                    raise ValueError
                 return in_spec.flatten_up_to((args, kwargs))
             except ValueError:
                 raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: "

@@ -77,6 +77,66 @@ TEST(Export, ADimThatTheProgramFixesIsAViolatedConstraint) {
             "dynamic_shapes names 'y', which is no tensor among the inputs");
 }
 
+TEST(Export, TheRootOfADerivedDimFollowsFromTheSize) {
+  struct Halves : nn::Module {
+    Tensor forward(Tensor x) override {
+      SymInt half = (x.sym_size(0) - 1) / 2;
+      return x.narrow(0, 1, half) + full({half}, 2.0);
+    }
+  };
+  ExportedProgram program = export_program(Halves(), {randn({9})}, {.dynamic_shapes = {{"x", {{0, 2 * Dim("d", {.max = 50}) + 1}}}}});
+  EXPECT_THAT(program.graph_module->code(), HasSubstr("sub = sym_size_int - 1"));
+  EXPECT_THAT(program.graph_module->code(), HasSubstr("floordiv = sub // 2"));
+  ASSERT_EQ(program.ranges.size(), 2u);
+  EXPECT_EQ(program.ranges[0].expression, "2*s40 + 1");  // as PyTorch names the symbol of a Dim that is called d
+  EXPECT_EQ(program.ranges[0].range.upper, 101);
+  ExportedModule module = program.module();
+  for (int64_t size : {7, 21}) {
+    Tensor x = randn({size});
+    EXPECT_EQ(difference(module(x), x.narrow(0, 1, size / 2) + 2.0), 0) << size;
+  }
+  EXPECT_THAT(error_of<AssertionError>([&] { module(randn({8})); }),
+              HasSubstr("Guard failed: x.size()[0] == ((2*((x.size()[0] - 1) // 2)) + 1)"));
+  EXPECT_THAT(error_of<AssertionError>([&] { module(randn({103})); }), HasSubstr("<= 50"));
+}
+
+TEST(Export, GuardsOnTheRootOfADerivedDimAreAboutTheSize) {
+  struct Branch : nn::Module {
+    Tensor forward(Tensor x) override { return x.sym_size(0) / 2 != 7 ? x + 1 : x; }
+  };
+  ExportedProgram program = export_program(Branch(), {randn({8})}, {.dynamic_shapes = {{"x", {{0, 2 * Dim("d")}}}}});
+  EXPECT_THAT(program.guards, ElementsAre("L['x'].size()[0] == (2*(L['x'].size()[0] // 2))", "(L['x'].size()[0] // 2) != 7"));
+  ExportedModule module = program.module();
+  module(randn({12}));
+  EXPECT_THAT(error_of<AssertionError>([&] { module(randn({14})); }), HasSubstr("(x.size()[0] // 2) != 7"));
+}
+
+TEST(Export, BranchesOfCondMayCloseOverSizesAndTensors) {
+  struct Model : nn::Module {
+    nn::Linear layer = add("layer", nn::Linear(4, 4));
+    Tensor literal = full({4}, 1.5);
+    Tensor forward(Tensor x) override {
+      SymInt rows = x.sym_size(0);
+      Tensor twice = x * 2;
+      auto yes = [&](const std::vector<Value>& v) { return std::vector<Value>{layer(v[0].tensor()) + full({rows, 1}, 3.0)}; };
+      auto no = [&](const std::vector<Value>& v) { return std::vector<Value>{(twice - v[0].tensor() + literal) * Scalar(rows)}; };
+      return cond(Value(x.sum() > 0), yes, no, {Value(x.select(0, 0))})[0].tensor();
+    }
+  };
+  Model model;
+  ExportedProgram program = export_program(model, {randn({4, 4})}, dynamic_batch());
+  const std::string path = std::filesystem::temp_directory_path() / "umbra_cond_test.pt2";
+  save(program, path);
+  ExportedProgram again = load(path);
+  std::filesystem::remove(path);
+  for (int64_t rows : {3, 8})
+    for (double sign : {1.0, -1.0}) {
+      Tensor x = rand({rows, 4}) * sign;
+      EXPECT_LT(difference(program.module()(x), model(x)), 1e-6);
+      EXPECT_LT(difference(again.module()(x), model(x)), 1e-6);
+    }
+}
+
 TEST(Export, BuffersThatAreWrittenKeepWhatIsWritten) {
   struct Counter : nn::Module {
     Tensor count = buffer("count", zeros({1}));

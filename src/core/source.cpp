@@ -1,18 +1,9 @@
-#include "umbra/graph/source.h"
+#include "umbra/core/source.h"
 
 #include <charconv>
 #include <string_view>
 
-namespace umbra::fx {
-
-std::string SourceLocation::text() const {
-  std::string out;
-  for (const SourceFrame& frame : frames()) {
-    out += "  File \"" + frame.file + "\", line " + std::to_string(frame.line) + ", in " + frame.function + "\n";
-    if (!frame.code.empty()) out += "    " + frame.code + "\n";
-  }
-  return out;
-}
+namespace umbra {
 
 namespace {
 
@@ -58,4 +49,29 @@ std::vector<SourceFrame> TextLocation::frames() const {
   return frames;
 }
 
-}  // namespace umbra::fx
+// ---- where the program stands
+
+namespace {
+
+class CallLocation final : public SourceLocation {
+ public:
+  explicit CallLocation(const CallSite& site) : site_(site) {}
+  std::vector<SourceFrame> frames() const override { return site_.frames(); }
+
+ private:
+  CallSite site_;
+};
+
+IntrusivePtr<SourceLocation> (*g_source)() = nullptr;
+
+}  // namespace
+
+IntrusivePtr<SourceLocation> current_location() {
+  CallSite site = CallSite::here();
+  if (site.known()) return make_counted<CallLocation>(site);
+  return g_source ? g_source() : nullptr;
+}
+
+void set_location_source(IntrusivePtr<SourceLocation> (*source)()) { g_source = source; }
+
+}  // namespace umbra
