@@ -1,17 +1,17 @@
 """Questions that captured code asks about its capture."""
 import contextlib
+import threading
 
-_compiling = False
-_exporting = False
+_state = threading.local()  # each thread captures for itself
 
 
 def is_compiling():
     """True while a program is being captured by export or compile."""
-    return _compiling
+    return getattr(_state, "compiling", False)
 
 
 def is_exporting():
-    return _exporting
+    return getattr(_state, "exporting", False)
 
 
 def is_dynamo_compiling():
@@ -21,13 +21,12 @@ def is_dynamo_compiling():
 @contextlib.contextmanager
 def _capturing(exporting=False):
     """For the functions that capture: is_compiling() holds inside."""
-    global _compiling, _exporting
-    before = _compiling, _exporting
-    _compiling, _exporting = True, exporting
+    before = is_compiling(), is_exporting()
+    _state.compiling, _state.exporting = True, exporting
     try:
         yield
     finally:
-        _compiling, _exporting = before
+        _state.compiling, _state.exporting = before
 
 
 def disable(fn=None, recursive=True):

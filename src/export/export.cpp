@@ -128,6 +128,11 @@ class Exporter {
   fx::Node* lift_constant(const Tensor& tensor) {
     if (!tensor.storage()->has_data()) return nullptr;
     std::string name = "lifted_tensor_" + std::to_string(program_.constants.size());
+    for (const auto& [path, attribute] : source_.attributes)
+      if (attribute.is_same(tensor)) {
+        name = path;
+        break;
+      }
     program_.constants.emplace_back(name, tensor);
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
     return last_lifted_;

@@ -11,10 +11,13 @@ void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame);
 
 struct Arguments {
   FakeModeImpl* mode = nullptr;
-  bool any_constant = false, all_constant = true, any_real = false;
+  bool any_tensor = false, any_constant = false, all_constant = true, any_real = false;
+  /// Everything is known, and there is something: literals and plain numbers, not a factory's sizes.
+  bool known() const { return all_constant && any_tensor && !any_real; }
 };
 
 void visit(Arguments& found, TensorImpl* t) {
+  found.any_tensor = true;
   if (!t->keys().has(DispatchKey::Fake)) {
     // A plain number, or a 0-d CPU tensor, takes part as what it is: only metadata is looked at.
     found.any_real |= !t->is_wrapped_number();
@@ -23,7 +26,12 @@ void visit(Arguments& found, TensorImpl* t) {
   }
   auto* state = static_cast<FakeState*>(t->layer_state().get());
   if (!found.mode) found.mode = state->mode();
-  else check<AssertionError>(found.mode == state->mode(), "Mixing fake modes NYI");
+  if (found.mode != state->mode()) {  // a mode that takes real tensors takes another mode's as well
+    check<AssertionError>(found.mode->options().allow_non_fake_inputs, "Mixing fake modes NYI");
+    found.any_real = true;
+    found.all_constant = false;
+    return;
+  }
   bool constant = state->constant() != nullptr;
   found.any_constant |= constant;
   found.all_constant &= constant;
@@ -32,7 +40,7 @@ void visit(Arguments& found, TensorImpl* t) {
 // Real tensors among fake ones: converted where the mode allows it, else refused with PyTorch's words.
 void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
   auto convert = [&](const Tensor& t) {
-    if (!t.defined() || t.is_fake() || t.impl()->is_wrapped_number()) return t;
+    if (!t.defined() || fake_mode_of(t) == &mode || t.impl()->is_wrapped_number()) return t;
     check<AssertionError>(mode.options().allow_non_fake_inputs || (t.dim() == 0 && t.device().type == DeviceType::CPU),
                           "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
                           "'allow_non_fake_inputs'. Found in ", op.name());
@@ -86,6 +94,31 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   if (frame[0].is_tensor()) return remember_constant(mode, frame[0].tensor_ref(), inner[0].tensor_ref());
   TensorList fakes = frame[0].tensor_list(), values = inner[0].tensor_list();
   for (size_t i = 0; i < fakes.size(); ++i) remember_constant(mode, fakes[i], values[i]);
+}
+
+// A write whose inputs are all known leaves a known value: a new one, since the old one may be a graph's literal too.
+bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (!op.is_mutable() || op.definition().random || op.has_tag("inplace_view") || op.argument_count() == 0) return false;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (op.schema().arguments[i].alias.write != (i == 0)) return false;
+    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
+  }
+  Tensor self = frame[0].tensor();
+  const Tensor* before = fake_constant(self);
+  if (!before) return false;
+  Frame inner(op, frame);
+  for (size_t i = 1; i < op.argument_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake()) inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+  Tensor value = *before;
+  run_fake(op, mode, frame);
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  value = value.clone();
+  inner[0] = Value(value);
+  op.call(inner.data());
+  remember_constant(mode, self, value);
+  return true;
 }
 
 // A constant that is written is none any more.
@@ -175,13 +208,15 @@ void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
 
 void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
   Arguments found;
+  auto* active = static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
+  if (active && active->options().allow_non_fake_inputs) found.mode = active;
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { visit(found, t); });
-  FakeModeImpl* mode = found.mode ? found.mode : static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
+  FakeModeImpl* mode = found.mode ? found.mode : active;
   check<AssertionError>(mode, "a fake tensor without a mode");
   if (found.any_real && lift_literal(op, *mode, frame)) return;
   if (found.any_real) convert_real(op, *mode, frame);
+  if (found.known() && (fold_constants(op, *mode, frame) || write_constant(op, *mode, frame))) return;
   if (found.any_constant) {
-    if (found.all_constant && fold_constants(op, *mode, frame)) return;
     if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref())) return view_constant(op, *mode, frame);
     if (op.is_mutable()) forget_written_constants(op, *mode, frame);
   }

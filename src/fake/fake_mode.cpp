@@ -78,15 +78,14 @@ std::optional<Scalar> readable_number(const Tensor& real) {
 }  // namespace
 
 Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* context) {
-  if (real.is_fake()) {
-    check(fake_mode_of(real) == this, "Mixing fake modes NYI");
-    return real;
-  }
+  if (fake_mode_of(real) == this) return real;
   auto found = tensors_.find(real.impl());
   if (found != tensors_.end() && found->second.real.lock() == real.pointer())
     if (IntrusivePtr<TensorImpl> fake = found->second.fake.lock()) return Tensor(std::move(fake));
   SymShape sizes(real.sym_sizes());
-  if (!context || !shape_env()) return convert(real, sizes, real.sym_strides());
+  // Another mode's tensor has metadata to go by, as a real one has; symbols are understood only where they were made.
+  check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == shape_env(), "Mixing fake modes NYI");
+  if (!context || !shape_env() || real.is_symbolic()) return convert(real, sizes, real.sym_strides());
   for (int64_t d = 0; d < real.dim(); ++d)
     sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]", context->dims.at(d));
   return from_tensor_with_sizes(real, sizes);
@@ -114,6 +113,7 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
       fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
   tensors_.insert_or_assign(real.impl(),
                             Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
+  if (Tensor gradient = real.grad(); gradient.defined()) fake.set_grad(from_tensor(gradient));
   return fake;
 }
 

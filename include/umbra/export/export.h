@@ -32,6 +32,7 @@ struct ExportSource {
   std::function<Tree(const Tree& arguments, const Tree& keywords)> forward;
   NamedTensors parameters;
   std::vector<NamedBuffer> buffers;
+  NamedTensors attributes = {};  // other tensors of its parts: constants that the program uses are called by these names
   std::vector<ModuleCall> modules;
 };
 

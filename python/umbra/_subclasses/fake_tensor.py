@@ -141,17 +141,20 @@ class FakeCopyMode:
         self.fake_mode = fake_mode
 
     def __enter__(self):
-        self._before = Tensor.__deepcopy__
+        from umbra.nn.parameter import Parameter
+        self._before = Tensor.__deepcopy__, Parameter.__deepcopy__
 
         def copy(tensor, memo):
             if id(tensor) not in memo:
-                memo[id(tensor)] = self.fake_mode.from_tensor(tensor, static_shapes=True)
+                fake = self.fake_mode.from_tensor(tensor, static_shapes=True)
+                memo[id(tensor)] = Parameter(fake, tensor.requires_grad) if isinstance(tensor, Parameter) else fake
             return memo[id(tensor)]
-        Tensor.__deepcopy__ = copy
+        Tensor.__deepcopy__ = Parameter.__deepcopy__ = copy
         return self
 
     def __exit__(self, *exception):
-        Tensor.__deepcopy__ = self._before
+        from umbra.nn.parameter import Parameter
+        Tensor.__deepcopy__, Parameter.__deepcopy__ = self._before
 
 
 class FakeContext:

@@ -3,6 +3,7 @@ import inspect
 
 from umbra import _C
 from umbra._dynamo.exc import user_error
+from umbra.compiler import _capturing
 from umbra.export import _tree
 from umbra.export.dynamic_shapes import ShapesCollection, read_dynamic_shapes
 from umbra.export.exported_program import ExportedProgram
@@ -60,10 +61,10 @@ class _Paths:
         self.paths = {id(module): path for path, module in mod.named_modules()}
 
     def __enter__(self):
-        nn_module._paths = self.paths
+        self._before = nn_module.set_paths(self.paths)
 
     def __exit__(self, *exception):
-        nn_module._paths = None
+        nn_module.set_paths(self._before)
 
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False,
@@ -86,10 +87,16 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         results, out_spec = pytree.tree_flatten(mod(*given, **named))
         return results, _tree.describe(out_spec)
 
-    with _Paths(mod):
-        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers,
+    with _Paths(mod), _capturing(exporting=True):
+        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod),
                              [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
+
+
+def _plain_tensors(mod):
+    """Tensors that are attributes and neither parameters nor buffers."""
+    return [(f"{path}.{name}" if path else name, value) for path, module in mod.named_modules() for name, value in vars(module).items()
+            if isinstance(value, _C.Tensor)]
 
 
 def _is_persistent(mod, path):

@@ -215,6 +215,9 @@ def _children_of(shapes, value, count, where):
         values = list(shapes)
         position = iter(values)
         return lambda key: next(position)
+    if type(shapes) is type(value):  # a registered class with shapes in the places of its tensors
+        entries = iter(pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_fn(shapes)[0])
+        return lambda key: next(entries)
     raise _user_error(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{where}` is a {type(value)}, but "
                       f"`dynamic_shapes{where}` is a {type(shapes)}")
 
@@ -240,4 +243,20 @@ def read_dynamic_shapes(dynamic_shapes, arguments):
         entries = {name: dynamic_shapes[name] for name in names}
     for name, shapes in entries.items():
         _walk(shapes, arguments[name], name, f"['{name}']", out)
+    _check_names(out)
     return out
+
+
+def _check_names(shapes):
+    """One name is one dimension: with one range, wherever it stands."""
+    seen = {}
+    for entries in shapes.values():
+        for hint, name, least, most, _, _ in entries.values():
+            if hint == "named" and seen.setdefault(name, (least, most)) != (least, most):
+                first, second = (_dim_text(name, *bounds) for bounds in (seen[name], (least, most)))
+                raise _user_error(f"Found different definitions {first} and {second} for the same symbolic dimension Dim('{name}')!")
+
+
+def _dim_text(name, least, most):
+    bounds = ([f"min={least}"] if least else []) + ([f"max={most}"] if most is not None else [])
+    return f"Dim({', '.join([repr(name), *bounds])})"

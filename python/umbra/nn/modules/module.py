@@ -1,5 +1,6 @@
 """Module: parameters, buffers and submodules under names, and a forward function."""
 import collections
+import threading
 from typing import NamedTuple
 
 from umbra import _C
@@ -7,8 +8,11 @@ from umbra._C import Tensor
 from umbra.nn.parameter import Buffer, Parameter
 from umbra.utils.hooks import BackwardHook, RemovableHandle
 
-# While a program is exported: the path of each module in it, for the nodes that are recorded.
-_paths = None
+# While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
+# exports in progress spares calls outside of them the look.
+_capture = threading.local()
+_captures = 0
+_captures_lock = threading.Lock()
 
 _global_forward_hooks = collections.OrderedDict()
 _global_forward_pre_hooks = collections.OrderedDict()
@@ -38,6 +42,16 @@ def register_module_forward_hook(hook, **_):
 
 def register_module_forward_pre_hook(hook):
     return _add_hook(_global_forward_pre_hooks, hook)
+
+
+def set_paths(paths):
+    """Gives this thread's export the paths of modules, or takes them back with None; says which there were before."""
+    global _captures
+    before = getattr(_capture, "paths", None)
+    with _captures_lock:
+        _captures += (paths is not None) - (before is not None)
+    _capture.paths = paths
+    return before
 
 
 def _indent(text, spaces):
@@ -218,8 +232,8 @@ class Module:
     # ---- calls and hooks ----
 
     def __call__(self, *args, **kwargs):
-        if _paths is not None:
-            path = _paths.get(id(self))
+        if _captures:
+            path = (getattr(_capture, "paths", None) or {}).get(id(self))
             if path is not None:
                 _C._enter_module(path, type_path(self))
                 try:
