@@ -63,6 +63,7 @@ void bind_shape_env(nb::module_& m) {
            [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_float())); })
       .def("create_unbacked_symbool",
            [](const ShapeEnvObject& e) { return nb::steal(wrap(e.env->create_unbacked_bool())); })
+      .def_prop_ro("_cdata", [](const ShapeEnvObject& e) { return reinterpret_cast<uintptr_t>(e.env.get()); })
       .def("guards",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;

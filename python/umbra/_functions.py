@@ -201,6 +201,15 @@ def set_rng_state(new_state):
 
 # ---- symbolic numbers ----
 
+def _sym_node(value):
+    from umbra.fx.experimental.sym_node import SymNode
+    return SymNode(value)
+
+
+for _kind in (SymInt, SymFloat, SymBool):
+    _kind.node = property(_sym_node)
+
+
 def sym_int(value):
     if isinstance(value, SymInt):
         return value

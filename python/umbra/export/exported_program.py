@@ -44,6 +44,9 @@ class ExportedModule(GraphModule):
         keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
         self.graph._set_pytree(names, keywords, True)
         self._in_spec, self._out_spec = in_spec, program.call_spec.out_spec
+        for name in program.graph_signature.non_persistent_buffers:
+            path, _, leaf = name.rpartition(".")
+            self.get_submodule(path)._non_persistent_buffers_set.add(leaf)
         return self
 
     def forward(self, *args, **kwargs):

@@ -366,7 +366,7 @@ class TreeSpec:
 
     def entries(self):
         node = SUPPORTED_NODES[self.type]
-        return [key for key, _ in node.flatten_with_keys_fn(node.unflatten_fn([None] * self.num_children, self._context))[0]]
+        return [key for key, _ in node.flatten_with_keys_fn(node.unflatten_fn(list(range(self.num_children)), self._context))[0]]
 
 
 class LeafSpec(TreeSpec):

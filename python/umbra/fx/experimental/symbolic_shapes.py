@@ -1,5 +1,6 @@
 """Symbols of captured programs: the environment that knows about them, and policies for sizes."""
 import enum
+import weakref
 
 from umbra import _C
 from umbra._C import (  # noqa: F401
@@ -42,6 +43,9 @@ class ShapeGuard:
         return f"ShapeGuard({self.expr})"
 
 
+_environments = weakref.WeakValueDictionary()  # the Python object of an environment, by the C++ one
+
+
 class ShapeEnv:
     """The symbols of one captured program and everything that is known about them."""
 
@@ -50,12 +54,16 @@ class ShapeEnv:
         self._env = _C._ShapeEnv(duck_shape, specialize_zero_one)
         self.allow_scalar_outputs = allow_scalar_outputs
         self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
+        _environments[self._env._cdata] = self
 
     @classmethod
     def _of(cls, env):
-        self = cls.__new__(cls)
-        self._env = env
-        self.allow_scalar_outputs = self.allow_dynamic_output_shape_ops = True
+        self = _environments.get(env._cdata)
+        if self is None:
+            self = cls.__new__(cls)
+            self._env = env
+            self.allow_scalar_outputs = self.allow_dynamic_output_shape_ops = True
+            _environments[env._cdata] = self
         return self
 
     @property
