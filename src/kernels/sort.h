@@ -1,0 +1,11 @@
+// Elements in order along one dimension. NaN counts as the largest number.
+#pragma once
+
+#include "umbra/core/tensor.h"
+
+namespace umbra::kernels {
+
+/// The first elements of the sorted order, as many as `values` has along the dimension, and where they were. Equal elements keep their order.
+void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending);
+
+}  // namespace umbra::kernels
