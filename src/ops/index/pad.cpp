@@ -47,7 +47,7 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
       SymShape sizes = padded_sizes(self, pad), positive;
       Tensor inside = crop(self, pad, positive);
       MemoryFormat format = self.suggested_format();
-      Tensor out = empty(sizes, self.dtype(), Layout::Strided, self.device(), std::nullopt, format).fill_(value);
+      Tensor out = empty(sizes, self.options(), format).fill_(value);
       Tensor middle = out;
       for (size_t i = 0; i < pad.size() / 2; ++i) {
         int64_t d = padded_dim(self, i);
@@ -67,9 +67,9 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
 enum class Edge { Reflect, Replicate, Circular };
 
 Tensor padded_places(SymInt before, SymInt after, SymInt n, Edge edge, Device device) {
-  Tensor place = arange(Scalar(-before), Scalar(n + after), DType::Int64, Layout::Strided, device);
+  Tensor place = arange(Scalar(-before), Scalar(n + after), {.dtype = DType::Int64, .device = device});
   switch (edge) {
-    case Edge::Reflect: return Scalar(n - 1) - (place.abs() - Scalar(n - 1)).abs();
+    case Edge::Reflect: return place.abs().sub(Scalar(n - 1)).abs().neg().add(Scalar(n - 1));
     case Edge::Replicate: return place.clamp(0, Scalar(n - 1));
     case Edge::Circular: return place.remainder(Scalar(n));
   }

@@ -1,5 +1,6 @@
 // einsum: products and sums by the names of dimensions, two tensors at a time, each pair as one batched matrix product.
 #include <algorithm>
+#include <map>
 
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -128,14 +129,13 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
   for (int label : b.labels)
     if (!has(a.labels, label)) place(label);
 
-  auto matrix = [&](const Operand& o, const Labels& rows, const Labels& columns, SymIntArrayRef other) {
+  auto matrix = [&](const Operand& o, const Labels& rows, const Labels& columns) {
     Labels order = batch;
     order.insert(order.end(), rows.begin(), rows.end());
     order.insert(order.end(), columns.begin(), columns.end());
     Labels all = order;
     for (int label : o.labels)
       if (!has(all, label)) all.push_back(label);  // size 1, named by the other side
-    (void)other;
     Tensor t = arranged(o, all);
     SymInt n = product(batch_sizes), r = 1, c = 1;
     for (int label : rows) r *= sym_max(size_of(a, label), size_of(b, label));
@@ -145,7 +145,7 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
       if (has(order, all[i])) wide[i] = sym_max(size_of(a, all[i]), size_of(b, all[i]));
     return t.expand(wide).reshape({n, r, c});
   };
-  Tensor product_matrix = matrix(a, left, summed, {}).bmm(matrix(b, summed, right, {}));
+  Tensor product_matrix = matrix(a, left, summed).bmm(matrix(b, summed, right));
   SymShape sizes = batch_sizes;
   for (SymInt s : left_sizes) sizes.push_back(s);
   for (SymInt s : right_sizes) sizes.push_back(s);
