@@ -7,7 +7,7 @@ from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast, get_num_threads, promote_types, set_num_threads
 
 __all__ = [
-    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "cond", "get_default_device", "get_num_interop_threads",
+    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_ite", "sym_sum",
@@ -61,6 +61,12 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
 
 def split(tensor, split_size_or_sections, dim=0):
     return tensor.split(split_size_or_sections, dim)
+
+
+def einsum(equation, *operands):
+    """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list."""
+    tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
+    return umbra.ops.aten.einsum.default(equation, list(tensors))
 
 
 def numel(input):

@@ -4,6 +4,7 @@ import io
 import pytest
 
 import umbra
+from umbra import nn
 from umbra.export import Dim, export, load, save
 
 
@@ -149,3 +150,51 @@ def test_buffers_are_written():
     assert counter.count.item() == 0
     module = exported.module()
     assert [module(umbra.zeros(1)).item() for _ in range(2)] == [1.0, 2.0]
+
+
+def test_constants_are_called_by_their_attributes():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.table = umbra.tensor([1.0, 2.0])
+
+        def forward(self, x):
+            return x * self.table
+    program = umbra.export.export(Net(), (umbra.ones(2),))
+    assert list(program.constants) == ["table"]
+    assert program.graph_signature.lifted_tensor_constants == ("table",)
+
+
+def test_captured_code_knows_that_it_is_captured():
+    class Net(nn.Module):
+        def forward(self, x):
+            return x * 2 if umbra.compiler.is_compiling() else x * 3
+    x = umbra.ones(2)
+    assert umbra.equal(umbra.export.export(Net(), (x,)).module()(x), x * 2)
+    assert umbra.equal(Net()(x), x * 3) and not umbra.compiler.is_compiling()
+
+
+def test_weights_and_inputs_of_a_fake_mode():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode():
+        net, x = nn.Linear(2, 3), umbra.ones(5, 2)
+        inside = umbra.export.export(net, (x,))
+    outside = umbra.export.export(net, (umbra.ones(5, 2),))
+    assert inside.graph_module.code == outside.graph_module.code
+
+
+def test_one_name_is_one_dimension():
+    with pytest.raises(umbra._dynamo.exc.UserError, match="different definitions .*min=3.* and .*max=12"):
+        umbra.export.export(nn.Linear(4, 4), (umbra.ones(4, 4),), dynamic_shapes=({0: Dim("c", min=3), 1: Dim("c", max=12)},))
+
+
+def test_non_persistent_buffers_stay_out_of_the_state():
+    class Net(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("scale", umbra.ones(2), persistent=False)
+
+        def forward(self, x):
+            return x * self.scale
+    module = umbra.export.export(Net(), (umbra.ones(2),)).module()
+    assert "scale" not in module.state_dict() and "scale" in dict(module.named_buffers())

@@ -120,3 +120,41 @@ def test_sym_functions():
     a, b, _ = symbols(6, 9)
     assert int(umbra.sym_max(a, b)) == 9 and int(umbra.sym_min(a, 3)) == 3
     assert umbra.sym_not(True) is False and isinstance(umbra.sym_float(a), umbra.SymFloat) and umbra.sym_int(2.7) == 2
+
+
+def test_gradients_are_converted_too():
+    x = umbra.ones(3, requires_grad=True)
+    x.grad = umbra.ones(3)
+    fake = FakeTensorMode().from_tensor(x)
+    assert type(fake.grad) is FakeTensor and fake.grad.shape == (3,)
+
+
+def test_tensors_of_another_mode():
+    first, second = FakeTensorMode(), FakeTensorMode()
+    with first:
+        x = umbra.ones(2, 3)
+    y = second.from_tensor(x)
+    assert y is not x and y.fake_mode is second and y.shape == (2, 3)
+    with pytest.raises(AssertionError, match="Mixing fake modes"):
+        x + y
+    with FakeTensorMode(allow_non_fake_inputs=True) as third:
+        assert (x + umbra.ones(3)).fake_mode is third
+
+
+def test_writes_to_constants():
+    with FakeTensorMode():
+        x = umbra.tensor(4.0)
+        y = x.add_(1)
+        assert x.item() == 5 and y.item() == 5
+        z = umbra.tensor([1])
+        wide = z.expand([4])
+        wide[0] = umbra.ones(1, dtype=umbra.int64)[0]
+        with pytest.raises(DataDependentOutputException):
+            z.item()
+        assert umbra.div(4, 4, rounding_mode="trunc").item() == 1
+
+
+def test_sym_nodes():
+    env = ShapeEnv()
+    size = FakeTensorMode(shape_env=env).from_tensor(umbra.ones(5, 7)).shape[0]
+    assert size.node.shape_env is env and size.node.hint == 5 and str(size.node.expr) == str(size)

@@ -114,6 +114,7 @@ UMBRA_OPERATOR("pad_sequence(Tensor[] sequences, bool batch_first=False, float p
       check(!sequences.empty(), "received an empty list of sequences");
       check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");
       SymInt longest = 0;
+      for (const Tensor& t : sequences) check(t.dim() > 0, "pad_sequence: sequences must have at least one dimension");
       for (const Tensor& t : sequences) longest = sym_max(longest, t.sym_size(0));
       std::vector<Tensor> rows;
       for (const Tensor& t : sequences) {

@@ -11,7 +11,7 @@ using Specs = std::tuple<TensorSpec, TensorSpec>;
 
 Specs sorted_specs(const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  check(!self.is_complex(), "Sort currently does not support complex dtypes on CPU");
+  check<TypeError>(!self.is_complex(), "Sort currently does not support complex dtypes on CPU");
   return {spec_like(self), spec_like(self, DType::Int64)};
 }
 
@@ -50,6 +50,7 @@ UMBRA_OPERATOR("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool 
     .out("values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool, bool) -> Specs {
       int64_t d = wrap_dim(dim, self.dim());
+      check<NotImplementedError>(!self.is_complex(), "\"topk_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
       check(k >= 0 && k <= (self.dim() > 0 ? self.sym_sizes()[d] : SymInt(1)), "selected index k out of range");
       SymShape sizes(self.sym_sizes());
       if (self.dim() > 0) sizes[d] = k;

@@ -41,7 +41,7 @@ Labels read_labels(const std::string& text, size_t number, int64_t covered, int6
 }
 
 int64_t letters_in(const std::string& text) {
-  return std::count_if(text.begin(), text.end(), [](unsigned char c) { return std::isalpha(c); });
+  return std::count_if(text.begin(), text.end(), [](char c) { return c != ' ' && c != '.'; });
 }
 
 std::vector<std::string> split_inputs(const std::string& text) {
@@ -54,10 +54,10 @@ std::vector<std::string> split_inputs(const std::string& text) {
 }
 
 // Without "->": what "..." covers, then the letters that occur once, in alphabetical order.
-Labels implied_output(const std::vector<Operand>& operands, int64_t most_covered) {
+Labels implied_output(const std::vector<Labels>& inputs, int64_t most_covered) {
   std::map<int, int> counts;
-  for (const Operand& o : operands)
-    for (int label : o.labels) ++counts[label];
+  for (const Labels& labels : inputs)
+    for (int label : labels) ++counts[label];
   Labels out;
   for (int64_t k = 0; k < most_covered; ++k) out.push_back(kEllipsis + static_cast<int>(k));
   for (auto [label, count] : counts)
@@ -73,11 +73,16 @@ Operand without_repeats(Operand o) {
         ++j;
         continue;
       }
-      SymInt a = o.tensor.sym_size(static_cast<int64_t>(i)), b = o.tensor.sym_size(static_cast<int64_t>(j));
+      int64_t first = static_cast<int64_t>(i), second = static_cast<int64_t>(j);
+      SymInt a = o.tensor.sym_size(first), b = o.tensor.sym_size(second);
       check(a == b, "einsum(): subscript ", static_cast<char>(o.labels[i]), " is repeated for operand but the sizes don't match, ", a, " != ", b);
       // diagonal() puts the joint dimension last; it goes back to the first place.
-      o.tensor = o.tensor.diagonal(0, static_cast<int64_t>(i), static_cast<int64_t>(j)).movedim(-1, static_cast<int64_t>(i));
-      o.labels.erase(o.labels.begin() + static_cast<ptrdiff_t>(j));
+      o.tensor = o.tensor.diagonal(0, first, second);
+      std::vector<int64_t> order;
+      for (int64_t d = 0; d + 1 < o.tensor.dim(); ++d) order.push_back(d);
+      order.insert(order.begin() + first, o.tensor.dim() - 1);
+      o.tensor = o.tensor.permute(order);
+      o.labels.erase(o.labels.begin() + second);
     }
   return o;
 }
@@ -159,12 +164,13 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
   size_t arrow = equation.find("->");
   std::vector<std::string> inputs = split_inputs(equation.substr(0, arrow));
   check(!tensors.empty(), "einsum(): must provide at least one operand");
-  check(inputs.size() <= tensors.size(), "einsum(): more operands were provided than specified in the equation");
-  check(inputs.size() == tensors.size(), "einsum(): fewer operands were provided than specified in the equation");
+  check(tensors.size() >= inputs.size(), "einsum(): fewer operands were provided than specified in the equation");
+  check(tensors.size() == inputs.size(), "einsum(): more operands were provided than specified in the equation");
 
   std::vector<int64_t> covered;
   int64_t most_covered = 0;
   for (size_t i = 0; i < inputs.size(); ++i) {
+    read_labels(inputs[i], i, 0, 0);  // refuses what is no letter
     bool dots = inputs[i].find("...") != std::string::npos;
     int64_t letters = letters_in(inputs[i]), rank = tensors[i].dim();
     check(dots ? letters <= rank : letters == rank, "einsum(): the number of subscripts in the equation (", letters, ") ",
@@ -173,10 +179,13 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
     covered.push_back(dots ? rank - letters : 0);
     most_covered = std::max(most_covered, covered.back());
   }
+  std::vector<Labels> labels;
   std::vector<Operand> operands;
-  for (size_t i = 0; i < inputs.size(); ++i)
-    operands.push_back(without_repeats({tensors[i], read_labels(inputs[i], i, covered[i], most_covered)}));
-  Labels output = arrow == std::string::npos ? implied_output(operands, most_covered)
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    labels.push_back(read_labels(inputs[i], i, covered[i], most_covered));
+    operands.push_back(without_repeats({tensors[i], labels.back()}));
+  }
+  Labels output = arrow == std::string::npos ? implied_output(labels, most_covered)
                                              : read_labels(equation.substr(arrow + 2), inputs.size(), most_covered, most_covered);
   for (size_t i = 0; i < output.size(); ++i) {
     check(std::count(output.begin(), output.end(), output[i]) == 1, "einsum(): output subscript ", static_cast<char>(output[i]),
