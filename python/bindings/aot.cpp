@@ -22,11 +22,12 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
 }
 
 CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward,
-                       nb::handle decompositions) {
+                       nb::handle inference, nb::handle decompositions) {
   aot::CompileOptions options;
   options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
   options.forward_compiler = graph_compiler(forward);
   options.backward_compiler = graph_compiler(backward);
+  options.inference_compiler = graph_compiler(inference);
   options.decompositions = read_decompositions(decompositions);
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
@@ -56,7 +57,7 @@ void bind_aot(nb::module_& m) {
         return wrap_graphs(c.function->graphs(inputs));
       });
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
-        nb::arg("backward").none(), nb::arg("decompositions").none());
+        nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none());
 }
 
 }  // namespace umbra::python

@@ -1,7 +1,7 @@
 #include "umbra/aot/analysis.h"
 
+#include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
-#include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
 
 namespace umbra::aot {
@@ -22,8 +22,16 @@ std::vector<size_t> CallInfo::differentiable_primals() const {
 
 bool CallInfo::needs_gradients() const {
   bool any = false;
+  for (const PrimalInfo& p : primals) any |= p.tracked;
   for (const OutputInfo& o : outputs) any |= o.requires_grad && o.kind == OutputInfo::Kind::Fresh;
+  for (const IntermediateInfo& b : intermediates) any |= b.requires_grad;
   return any && !differentiable_primals().empty();
+}
+
+std::vector<Tensor> CallInfo::sources(const std::vector<Tensor>& arguments, const std::vector<Tensor>& all_primals) const {
+  std::vector<Tensor> out = arguments;
+  out.insert(out.end(), all_primals.begin() + static_cast<ptrdiff_t>(input_count()), all_primals.end());
+  return out;
 }
 
 Tensor untracked(const Tensor& tensor) {
@@ -34,99 +42,99 @@ Tensor untracked(const Tensor& tensor) {
 
 namespace {
 
-Tensor stand_in(FakeModeImpl& mode, const Tensor& real) {
-  Tensor fake = mode.from_tensor(untracked(real));
-  Tensor wrapper = to_functional(fake);
-  if (real.requires_grad()) wrapper.requires_grad_();
-  return wrapper;
-}
+/// The history of a stand-in: it makes it a tensor that may be written, as one that was computed. Leaves are told when a call runs.
+class Origin final : public autograd::Node {
+ public:
+  std::string name() const override { return "Input"; }
+  autograd::Gradients apply(autograd::Gradients) override { return {}; }
+};
 
-// A write to memory that two of the tensors share would have to be seen through both.
-void check_no_shared_writes(const CallInfo& info) {
+/// One run of the function on stand-ins.
+class Analysis {
+ public:
+  explicit Analysis(ArgumentLayout layout) : mode_(fake_mode()) { info_.layout = std::move(layout); }
+
+  CallInfo run(const ValueFunction& function, const std::vector<Tensor>& inputs) {
+    info_.inputs = inputs;
+    auto lift = make_counted<LiftMode>([this](const Tensor& real) { return add(real); });
+    for (const Tensor& primal : primals_of(info_.layout, inputs)) lift->set(primal, add(primal));
+    std::vector<Tensor> arguments;
+    std::vector<Value> results;
+    {
+      EnterMode fake_scope(mode_), functional_scope(make_counted<FunctionalMode>());
+      arguments = arguments_of(info_.layout, stand_ins_);
+      for (size_t i = 0; i < inputs.size(); ++i) lift->set(inputs[i], arguments[i]);
+      EnterMode lift_scope(lift);
+      results = function(std::vector<Value>(arguments.begin(), arguments.end()));
+    }
+    for (Value& v : results)
+      if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
+    for (size_t i = 0; i < stand_ins_.size(); ++i) note_writes(i);
+    describe_outputs(info_, results, info_.sources(arguments, stand_ins_));
+    return std::move(info_);
+  }
+
+ private:
+  static IntrusivePtr<FakeModeImpl> fake_mode() {
+    FakeOptions options;
+    options.allow_non_fake_inputs = true;
+    return make_counted<FakeModeImpl>(std::move(options));
+  }
+
+  Tensor add(const Tensor& real) {
+    Tensor stand_in = to_functional(mode_->from_tensor(untracked(real)));
+    if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>());
+    origins_.push_back(autograd::grad_fn(stand_in));
+    stand_ins_.push_back(stand_in);
+    info_.primals.push_back({.tensor = real, .requires_grad = real.requires_grad()});
+    return stand_in;
+  }
+
+  void note_writes(size_t i) {
+    PrimalInfo& primal = info_.primals[i];
+    primal.written = was_written(stand_ins_[i]);
+    primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
+    primal.counted = stand_ins_[i].version() > 0;
+  }
+
+  IntrusivePtr<FakeModeImpl> mode_;
+  CallInfo info_;
+  std::vector<Tensor> stand_ins_;
+  std::vector<IntrusivePtr<autograd::Node>> origins_;
+};
+
+/// Inputs that share memory with another primal, where one of them is written. A tensor that is closed over cannot be part of that.
+std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>& inputs) {
+  std::vector<bool> shared(inputs.size());
   for (size_t i = 0; i < info.primals.size(); ++i)
-    for (size_t j = 0; j < info.primals.size(); ++j)
-      if (!info.primals[i].tensor.is_same(info.primals[j].tensor) && info.primals[i].written &&
-          info.primals[i].tensor.storage() == info.primals[j].tensor.storage())
-        fail<NotImplementedError>("the function writes tensor ", i, ", which shares memory with tensor ", j,
-                                  ": ahead-of-time autograd does not support that yet; pass a clone of one of them");
-}
-
-OutputInfo describe(const Value& result, const std::vector<Tensor>& primals, const std::vector<Tensor>& earlier) {
-  OutputInfo info;
-  if (!result.is_tensor()) {
-    info.kind = OutputInfo::Kind::Plain;
-    info.value = result;
-    return info;
-  }
-  const Tensor& t = result.tensor_ref();
-  info.requires_grad = t.requires_grad();
-  info.dtype = t.dtype();
-  info.device = t.device();
-  info.sizes = SymShape(t.sym_sizes());
-  info.strides = SymShape(t.sym_strides());
-  info.offset = t.sym_storage_offset();
-  for (size_t i = 0; i < primals.size(); ++i) {
-    if (!(primals[i].storage() == t.storage())) continue;
-    info.kind = primals[i].is_same(t) ? OutputInfo::Kind::Input : OutputInfo::Kind::InputView;
-    info.base = i;
-    info.views = functional_state(t).views;
-    return info;
-  }
-  for (size_t i = 0; i < earlier.size(); ++i) {
-    // Views of a fresh output can be made again from it where it is the whole of its storage.
-    if (!earlier[i].defined() || !(earlier[i].storage() == t.storage()) || earlier[i].is_view()) continue;
-    info.kind = OutputInfo::Kind::OutputView;
-    info.base = i;
-    info.views = functional_state(t).views;
-    return info;
-  }
-  return info;
+    for (size_t j = 0; j < info.primals.size(); ++j) {
+      const PrimalInfo &written = info.primals[i], &other = info.primals[j];
+      if (i == j || !written.written || !(written.tensor.storage() == other.tensor.storage())) continue;
+      check<NotImplementedError>(i < info.input_count() && j < info.input_count(), "the function writes tensor ", i,
+                                 ", which shares memory with tensor ", j,
+                                 ", and closes over one of them: ahead-of-time autograd does not support that; make both inputs");
+      for (size_t k = 0; k < inputs.size(); ++k) shared[k] = shared[k] || inputs[k].storage() == written.tensor.storage();
+    }
+  return shared;
 }
 
 }  // namespace
 
 CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& inputs) {
-  FakeOptions fake;
-  fake.allow_non_fake_inputs = true;
-  auto mode = make_counted<FakeModeImpl>(std::move(fake));
-  CallInfo info;
-  info.input_count = inputs.size();
-  std::vector<Tensor> wrappers;
-  auto add = [&](const Tensor& real) {
-    wrappers.push_back(stand_in(*mode, real));
-    info.primals.push_back({real, real.requires_grad(), false});
-    return wrappers.back();
-  };
-  auto lift = make_counted<LiftMode>(add);
-  for (const Tensor& t : inputs) lift->set(t, add(t));
-  std::vector<Value> results;
-  {
-    EnterMode fake_scope(mode), functional_scope(make_counted<FunctionalMode>()), lift_scope(lift);
-    results = function(std::vector<Value>(wrappers.begin(), wrappers.begin() + static_cast<ptrdiff_t>(inputs.size())));
-  }
-  for (size_t i = 0; i < wrappers.size(); ++i) info.primals[i].written = was_written(wrappers[i]);
-  check_no_shared_writes(info);
-  std::vector<Tensor> earlier;
-  for (const Value& v : results) {
-    info.outputs.push_back(describe(v.is_tensor() ? Value(lift->replace(v.tensor_ref())) : v, wrappers, earlier));
-    earlier.push_back(info.outputs.back().kind == OutputInfo::Kind::Fresh ? v.tensor() : Tensor());
-  }
-  return info;
+  CallInfo info = Analysis(lay_out_arguments(inputs, std::vector<bool>(inputs.size()))).run(function, inputs);
+  std::vector<bool> merged = shared_writes(info, inputs);
+  if (std::find(merged.begin(), merged.end(), true) == merged.end()) return info;
+  return Analysis(lay_out_arguments(inputs, merged)).run(function, inputs);
 }
 
 std::string to_string(const CallInfo& info) {
-  constexpr const char* kKinds[] = {"fresh", "input", "view of input", "view of output", "plain"};
   std::string out;
   for (size_t i = 0; i < info.primals.size(); ++i) {
     const PrimalInfo& p = info.primals[i];
-    out += concat("primal ", i, i < info.input_count ? " (input)" : " (closed over)", p.requires_grad ? ", requires grad" : "", p.written ? ", written" : "", "\n");
+    out += concat("primal ", i, i < info.input_count() ? " (input)" : " (closed over)", p.requires_grad ? ", requires grad" : "",
+                  p.written ? ", written" : "", p.tracked ? " with history" : "", "\n");
   }
-  for (size_t i = 0; i < info.outputs.size(); ++i) {
-    const OutputInfo& o = info.outputs[i];
-    out += concat("output ", i, ": ", kKinds[static_cast<int>(o.kind)]);
-    if (o.kind != OutputInfo::Kind::Fresh && o.kind != OutputInfo::Kind::Plain) out += concat(" ", o.base);
-    out += o.requires_grad ? ", requires grad\n" : "\n";
-  }
+  for (size_t i = 0; i < info.outputs.size(); ++i) out += concat("output ", i, ": ", to_string(info.outputs[i]), "\n");
   return out;
 }
 

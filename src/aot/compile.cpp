@@ -3,9 +3,9 @@
 #include <map>
 #include <mutex>
 
-#include "umbra/autograd/autograd.h"
-#include "umbra/autograd/function.h"
-#include "umbra/generated/functions.h"
+#include "aot/runtime.h"
+#include "aot/signature.h"
+#include "umbra/autograd/grad_mode.h"
 
 namespace umbra::aot {
 
@@ -15,154 +15,110 @@ ValueFunction interpret(const IntrusivePtr<fx::GraphModule>& module) {
   return [module](const std::vector<Value>& inputs) { return module->run(inputs); };
 }
 
-// The first of the inputs whose memory this one shares.
-size_t first_sharing(const std::vector<Tensor>& inputs, const Tensor& t) {
-  size_t i = 0;
-  while (!(inputs[i].storage() == t.storage())) ++i;
-  return i;
+ValueFunction prepare(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
+  return compiler ? compiler(module) : interpret(module);
 }
 
-// What has to be the same for graphs to be used again.
-std::string signature_of(const std::vector<Tensor>& inputs) {
-  std::string key = is_grad_enabled() ? "g" : "n";
-  for (const Tensor& t : inputs)
-    key += concat(name(t.dtype()), to_string(t.sym_sizes()), to_string(t.sym_strides()), t.sym_storage_offset(), t.device(), t.requires_grad(),
-                  t.is_conj(), t.is_neg(), ",", first_sharing(inputs, t), ";");
-  return key;
+/// The same when it is first needed: many a call is never differentiated.
+ValueFunction prepare_later(const GraphCompiler& compiler, const IntrusivePtr<fx::GraphModule>& module) {
+  struct Later {
+    std::mutex mutex;
+    ValueFunction function;
+  };
+  return [compiler, module, later = std::make_shared<Later>()](const std::vector<Value>& inputs) {
+    std::unique_lock lock(later->mutex);
+    ValueFunction function = later->function;
+    lock.unlock();  // a compiler may run any code, that of other threads included
+    if (!function) {
+      function = prepare(compiler, module);
+      lock.lock();
+      later->function = function;
+      lock.unlock();
+    }
+    return function(inputs);
+  };
 }
 
-/// Graphs made ready to run.
-struct Executable {
-  CompiledGraphs graphs;
-  ValueFunction forward, backward;
-};
-
-std::vector<Tensor> tensors_of(std::vector<Value> values) {
+std::vector<Tensor> closed_over(const CallInfo& info) {
   std::vector<Tensor> out;
-  for (Value& v : values) out.push_back(v.take_tensor());
+  for (size_t i = info.input_count(); i < info.primals.size(); ++i) out.push_back(info.primals[i].tensor);
   return out;
 }
 
-/// Forward outputs as differentiable tensors: the forward graph runs now, the backward graph when gradients arrive.
-std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& primals) {
-  const JointGraph& joint = e->graphs.joint;
-  size_t outputs = joint.forward_outputs();
-  auto backward = [e](autograd::FunctionContext& context, autograd::Gradients grads) {
-    const JointGraph& j = e->graphs.joint;
-    std::vector<Value> inputs;
-    for (const Tensor& t : context.saved_tensors()) inputs.push_back(Value(t));
-    for (size_t k = 0; k < j.tangents; ++k) inputs.push_back(Value(grads[j.tangent_outputs[k]]));
-    check(!is_grad_enabled(), "torch.compile with aot_autograd does not currently support double backward");
-    std::vector<Tensor> results = tensors_of(e->backward(inputs));
-    autograd::Gradients out(j.primals);
-    for (size_t k = 0; k < j.gradients.size(); ++k) out[j.gradients[k]] = results[k];
-    return out;
-  };
-  auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
-  std::vector<Tensor> results = autograd::apply_function(node, primals, [&](autograd::FunctionContext& context) {
-    std::vector<Value> inputs(primals.begin(), primals.end());
-    std::vector<Tensor> all = tensors_of(e->forward(inputs));
-    std::vector<Tensor> saved(all.begin() + static_cast<ptrdiff_t>(outputs), all.end());
-    // What is written when the call ends is kept as it was before.
-    for (Tensor& t : saved)
-      for (size_t i : joint.written)
-        if (t.storage() == primals[i].storage()) t = t.clone();
-    context.save_for_backward(std::move(saved));
-    all.resize(outputs);
-    std::vector<Tensor> plain;
-    for (size_t i = 0; i < joint.written.size(); ++i) plain.push_back(all[i]);
-    for (size_t k = 0; k < joint.fresh.size(); ++k)
-      if (!e->graphs.info.outputs[joint.fresh[k]].requires_grad) plain.push_back(all[joint.written.size() + k]);
-    context.mark_non_differentiable(plain);
-    return all;
-  });
-  return results;
-}
-
-/// Puts results in the order and form the caller expects: writes carried out, views made of what they are views of.
-std::vector<Value> finish(const CompiledGraphs& graphs, const std::vector<Tensor>& primals, std::vector<Tensor> forward) {
-  const JointGraph& joint = graphs.joint;
-  for (size_t k = 0; k < joint.written.size(); ++k) {
-    NoGrad no_grad;
-    size_t i = joint.written[k];
-    // Statistics that a module keeps change without notice, as batch_norm changes them when it runs by itself: an earlier call
-    // whose backward is still to come does not read them.
-    bool kept_by_module = i >= graphs.info.input_count && !primals[i].requires_grad();
-    (kept_by_module ? autograd::data_of(primals[i]) : primals[i]).copy_(forward[k]);
+/// All phases, one after the other.
+std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options, const std::vector<Tensor>& inputs) {
+  auto e = std::make_shared<Executable>();
+  CompiledGraphs& graphs = e->graphs;
+  graphs.info = analyse(function, inputs);
+  if (!is_grad_enabled())
+    for (PrimalInfo& p : graphs.info.primals) p.requires_grad = false;
+  graphs.joint = trace_joint(function, graphs.info, {options.decompositions});
+  if (graphs.joint.is_differentiable()) {
+    graphs.partition = options.partitioner(graphs.joint);
+    e->forward = prepare(options.forward_compiler, graphs.partition.forward);
+    e->backward = prepare_later(options.backward_compiler, graphs.partition.backward);
+  } else {
+    graphs.partition.forward = graphs.joint.module;
+    graphs.partition.forward_outputs = graphs.joint.forward_outputs();
+    e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler, graphs.partition.forward);
   }
-  std::vector<Value> results(graphs.info.outputs.size());
-  for (size_t k = 0; k < joint.fresh.size(); ++k) results[joint.fresh[k]] = Value(forward[joint.written.size() + k]);
-  for (size_t i = 0; i < results.size(); ++i) {
-    const OutputInfo& o = graphs.info.outputs[i];
-    switch (o.kind) {
-      case OutputInfo::Kind::Fresh: break;
-      case OutputInfo::Kind::Plain: results[i] = o.value; break;
-      case OutputInfo::Kind::Input: results[i] = Value(primals[o.base]); break;
-      case OutputInfo::Kind::InputView: results[i] = Value(replay_views(primals[o.base], o.views)); break;
-      case OutputInfo::Kind::OutputView: results[i] = Value(replay_views(results[o.base].tensor(), o.views)); break;
-    }
-  }
-  return results;
+  graphs.info.inputs.clear();
+  for (size_t i = 0; i < graphs.info.input_count(); ++i) graphs.info.primals[i].tensor = Tensor();
+  return e;
 }
 
 }  // namespace
 
-struct CompiledFunction::Cache {
-  ValueFunction function;
-  CompileOptions options;
-  std::mutex mutex;
-  std::map<std::string, std::shared_ptr<const Executable>> entries;
+class CompiledFunction::Cache {
+ public:
+  Cache(ValueFunction function, CompileOptions options) : function_(std::move(function)), options_(std::move(options)) {}
 
-  std::shared_ptr<const Executable> find(const std::vector<Tensor>& inputs) {
-    std::string key = signature_of(inputs);
+  /// A call's inputs as the graphs have them: the state comes first.
+  std::vector<Tensor> with_state(const std::vector<Tensor>& inputs) const {
+    std::vector<Tensor> all = options_.state ? options_.state() : std::vector<Tensor>();
+    all.insert(all.end(), inputs.begin(), inputs.end());
+    return all;
+  }
+
+  /// The graphs for a call of these inputs, of which the last `given` are the function's own.
+  std::shared_ptr<const Executable> find(const std::vector<Tensor>& inputs, size_t given) {
+    Signature key{options_.context ? options_.context() : "", describe_tensors(inputs)};
     {
-      std::lock_guard lock(mutex);
-      if (auto found = entries.find(key); found != entries.end()) return found->second;
+      std::lock_guard lock(mutex_);
+      auto found = entries_.find(key);
+      if (found != entries_.end() && found->second.closed_over == describe_tensors(closed_over(found->second.executable->graphs.info)))
+        return found->second.executable;
     }
-    std::shared_ptr<const Executable> made = build(inputs);
-    std::lock_guard lock(mutex);
-    return entries.emplace(std::move(key), std::move(made)).first->second;
+    auto function = [this, given](const std::vector<Value>& all) { return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()}); };
+    Entry made{build(function, options_, inputs), {}};
+    made.closed_over = describe_tensors(closed_over(made.executable->graphs.info));
+    std::lock_guard lock(mutex_);
+    return (entries_[std::move(key)] = std::move(made)).executable;
   }
 
-  std::shared_ptr<const Executable> build(const std::vector<Tensor>& inputs) const {
-    auto e = std::make_shared<Executable>();
-    e->graphs.info = analyse(function, inputs);
-    if (!is_grad_enabled())
-      for (PrimalInfo& p : e->graphs.info.primals) p.requires_grad = false;
-    e->graphs.joint = trace_joint(function, e->graphs.info, {options.decompositions});
-    GraphCompiler forward = options.forward_compiler ? options.forward_compiler : GraphCompiler(interpret);
-    GraphCompiler backward = options.backward_compiler ? options.backward_compiler : GraphCompiler(interpret);
-    bool differentiable = e->graphs.joint.tangents > 0;
-    if (differentiable) {
-      e->graphs.partition = options.partitioner(e->graphs.joint);
-    } else {
-      e->graphs.partition.forward = e->graphs.joint.module;
-      e->graphs.partition.forward_outputs = e->graphs.joint.forward_outputs();
-    }
-    e->forward = forward(e->graphs.partition.forward);
-    if (differentiable) e->backward = backward(e->graphs.partition.backward);
-    return e;
-  }
+ private:
+  struct Entry {
+    std::shared_ptr<const Executable> executable;
+    std::vector<int64_t> closed_over;  // what the tensors closed over were like
+  };
+  ValueFunction function_;
+  CompileOptions options_;
+  std::mutex mutex_;
+  std::map<Signature, Entry> entries_;
 };
 
-CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions options) : cache_(std::make_shared<Cache>()) {
-  cache_->function = std::move(function);
-  cache_->options = std::move(options);
-}
+CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions options)
+    : cache_(std::make_shared<Cache>(std::move(function), std::move(options))) {}
 
-const CompiledGraphs& CompiledFunction::graphs(const std::vector<Tensor>& inputs) const { return cache_->find(inputs)->graphs; }
+CompiledGraphs CompiledFunction::graphs(const std::vector<Tensor>& inputs) const {
+  return cache_->find(cache_->with_state(inputs), inputs.size())->graphs;
+}
 
 std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
   std::vector<Tensor> tensors;
   for (const Value& v : inputs) tensors.push_back(v.tensor());
-  std::shared_ptr<const Executable> e = cache_->find(tensors);
-  std::vector<Tensor> primals = tensors;
-  for (size_t i = e->graphs.info.input_count; i < e->graphs.info.primals.size(); ++i) primals.push_back(e->graphs.info.primals[i].tensor);
-  std::vector<Tensor> forward;
-  if (e->graphs.joint.tangents > 0 && is_grad_enabled()) forward = run_differentiable(e, primals);
-  else forward = tensors_of(e->forward(std::vector<Value>(primals.begin(), primals.end())));
-  forward.resize(e->graphs.joint.forward_outputs());
-  return finish(e->graphs, primals, std::move(forward));
+  std::vector<Tensor> all = cache_->with_state(tensors);
+  return execute(cache_->find(all, tensors.size()), all);
 }
 
 }  // namespace umbra::aot

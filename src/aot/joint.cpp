@@ -3,6 +3,7 @@
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
+#include "umbra/generated/functions.h"
 #include "umbra/graph/passes.h"
 
 namespace umbra::aot {
@@ -12,25 +13,19 @@ namespace {
 /// The function of primals and tangents that is traced.
 class Joint {
  public:
-  Joint(const ValueFunction& function, const CallInfo& info, const JointGraph& layout) : function_(function), info_(info), layout_(layout) {}
+  Joint(const ValueFunction& function, const CallInfo& info, const JointGraph& layout)
+      : function_(function), info_(info), layout_(layout) {}
 
   std::vector<Value> operator()(const std::vector<Value>& inputs) const {
-    std::vector<Tensor> wrappers;
-    auto lift = make_counted<LiftMode>(nullptr);
-    for (size_t i = 0; i < info_.primals.size(); ++i) {
-      Tensor wrapper = to_functional(inputs[i].tensor());
-      if (info_.primals[i].requires_grad) wrapper.requires_grad_();
-      lift->set(info_.primals[i].tensor, wrapper);
-      wrappers.push_back(std::move(wrapper));
-    }
-    std::vector<Tensor> forward, gradients;
+    std::vector<Tensor> leaves, forward, gradients;
     {
       EnterMode functional_scope(make_counted<FunctionalMode>());
-      {
-        EnterMode lift_scope(lift);
-        forward = run_forward(wrappers);
+      for (size_t i = 0; i < info_.primals.size(); ++i) {
+        leaves.push_back(to_functional(inputs[i].tensor()));
+        if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
       }
-      gradients = run_backward(wrappers, forward, inputs);
+      forward = run_forward(leaves);
+      gradients = run_backward(leaves, forward, inputs);
     }
     std::vector<Value> results;
     for (const Tensor& t : forward) results.push_back(Value(from_functional(t)));
@@ -39,24 +34,41 @@ class Joint {
   }
 
  private:
-  std::vector<Tensor> run_forward(const std::vector<Tensor>& wrappers) const {
-    std::vector<Value> arguments(wrappers.begin(), wrappers.begin() + static_cast<ptrdiff_t>(info_.input_count));
-    std::vector<Value> results = function_(arguments);
+  std::vector<Tensor> run_forward(const std::vector<Tensor>& leaves) const {
+    auto lift = make_counted<LiftMode>(nullptr);
+    std::vector<Tensor> primals;
+    for (size_t i = 0; i < leaves.size(); ++i) {
+      // A leaf must not be written where autograd sees it.
+      primals.push_back(info_.primals[i].tracked ? leaves[i].clone() : leaves[i]);
+      lift->set(info_.primals[i].tensor, primals.back());
+    }
+    std::vector<Tensor> arguments = arguments_of(info_.layout, primals);
+    for (size_t i = 0; i < arguments.size(); ++i) lift->set(info_.inputs[i], arguments[i]);
+    std::vector<Value> results;
+    {
+      EnterMode lift_scope(lift);
+      results = function_(std::vector<Value>(arguments.begin(), arguments.end()));
+    }
     std::vector<Tensor> forward;
-    for (size_t i : layout_.written) forward.push_back(wrappers[i]);
-    for (size_t i : layout_.fresh) forward.push_back(results.at(i).tensor());
+    for (size_t i : layout_.written) forward.push_back(primals[i]);
+    for (size_t i : layout_.results) forward.push_back(lift->replace(results.at(i).tensor()));
+    for (const IntermediateInfo& b : info_.intermediates) forward.push_back(Tensor(results.at(b.output).tensor_ref().impl()->view_base()));
     return forward;
   }
 
-  std::vector<Tensor> run_backward(const std::vector<Tensor>& wrappers, const std::vector<Tensor>& forward, const std::vector<Value>& inputs) const {
-    if (layout_.tangents == 0) return {};
-    std::vector<Tensor> outputs, tangents, primals;
+  /// One gradient for each primal, undefined where none is needed.
+  std::vector<Tensor> run_backward(const std::vector<Tensor>& leaves, const std::vector<Tensor>& forward, const std::vector<Value>& inputs) const {
+    if (!layout_.is_differentiable()) return {};
+    std::vector<Tensor> outputs, tangents, wanted;
     for (size_t k = 0; k < layout_.tangents; ++k) {
       outputs.push_back(forward[layout_.tangent_outputs[k]]);
       tangents.push_back(to_functional(inputs[info_.primals.size() + k].tensor()));
     }
-    for (size_t i : layout_.gradients) primals.push_back(wrappers[i]);
-    return autograd::grad(outputs, primals, tangents, {}, true);
+    std::vector<size_t> differentiable = info_.differentiable_primals();
+    for (size_t i : differentiable) wanted.push_back(leaves[i]);
+    std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true), gradients(leaves.size());
+    for (size_t k = 0; k < differentiable.size(); ++k) gradients[differentiable[k]] = found[k];
+    return gradients;
   }
 
   const ValueFunction& function_;
@@ -64,16 +76,27 @@ class Joint {
   const JointGraph& layout_;
 };
 
+TensorSpec spec_of(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device()); }
+
 JointGraph plan(const CallInfo& info) {
   JointGraph layout;
   layout.primals = info.primals.size();
   layout.written = info.written();
+  layout.intermediates = info.intermediates.size();
   for (size_t i = 0; i < info.outputs.size(); ++i)
-    if (info.outputs[i].kind == OutputInfo::Kind::Fresh) layout.fresh.push_back(i);
+    if (info.outputs[i].kind != OutputInfo::Kind::Plain) layout.results.push_back(i);
   if (!info.needs_gradients()) return layout;
-  layout.gradients = info.differentiable_primals();
-  for (size_t k = 0; k < layout.fresh.size(); ++k)
-    if (info.outputs[layout.fresh[k]].requires_grad) layout.tangent_outputs.push_back(layout.written.size() + k);
+  size_t position = 0;
+  auto add = [&](bool differentiable, const TensorSpec& spec) {
+    if (differentiable) {
+      layout.tangent_outputs.push_back(position);
+      layout.tangent_specs.push_back(spec);
+    }
+    ++position;
+  };
+  for (size_t i : layout.written) add(info.primals[i].tracked, spec_of(info.primals[i].tensor));
+  for (size_t i : layout.results) add(info.outputs[i].kind == OutputInfo::Kind::Fresh && info.outputs[i].requires_grad, info.outputs[i].spec);
+  for (const IntermediateInfo& b : info.intermediates) add(b.requires_grad, b.spec);
   layout.tangents = layout.tangent_outputs.size();
   return layout;
 }
@@ -89,17 +112,17 @@ JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, cons
   capture.mode = TracingMode::Fake;
   capture.fake_mode = mode;
   capture.decompositions = options.decompositions;
-  std::vector<Value> inputs;
+  std::vector<Value> stand_ins;
   for (const PrimalInfo& p : info.primals) {
-    inputs.push_back(Value(mode->from_tensor(untracked(p.tensor))));
-    capture.names.push_back("primals_" + std::to_string(capture.names.size() + 1));
+    size_t number = stand_ins.size();
+    stand_ins.push_back(Value(mode->from_tensor(untracked(p.tensor))));
+    capture.names.push_back(joint.is_differentiable() ? concat("primals_", number + 1) : concat("arg", number, "_1"));
   }
-  for (size_t k = 0; k < joint.tangents; ++k) {
-    const OutputInfo& o = info.outputs[joint.fresh[joint.tangent_outputs[k] - joint.written.size()]];
-    inputs.push_back(Value(mode->make(TensorSpec(o.sizes, o.strides, o.dtype, o.device))));
-    capture.names.push_back("tangents_" + std::to_string(k + 1));
+  for (const TensorSpec& spec : joint.tangent_specs) {
+    stand_ins.push_back(Value(mode->make(spec)));
+    capture.names.push_back(concat("tangents_", stand_ins.size() - info.primals.size()));
   }
-  joint.module = make_fx(ValueFunction(Joint(function, info, joint)), inputs, capture);
+  joint.module = make_fx(ValueFunction(Joint(function, info, joint)), stand_ins, capture);
   fx::eliminate_common_subexpressions(joint.module->graph());
   fx::eliminate_dead_code(joint.module->graph());
   return joint;

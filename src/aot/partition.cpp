@@ -71,6 +71,8 @@ class Analysis {
 
  private:
   IntrusivePtr<fx::GraphModule> with_attributes(IntrusivePtr<fx::Graph> graph) const {
+    // Compilers get graphs that give lists.
+    graph->output_node()->set_args({fx::Argument::list(graph->outputs())});
     auto module = make_counted<fx::GraphModule>(std::move(graph));
     for (const fx::Attribute& a : joint_.module->attributes()) module->set(a.path, a.value, a.kind);
     module->remove_unused_attributes();
@@ -89,7 +91,11 @@ bool is_tensor_value(const fx::Node* node) { return node->meta.val.is_tensor(); 
 // Cheap enough to be done twice: views, pointwise operators, sizes. Random numbers would come out differently.
 bool can_recompute(const fx::Node* node) {
   const Operator* op = node->target().op();
-  if (!op) return node->op() == fx::Op::CallFunction && !node->target().function()->has_side_effects;
+  if (!op) {
+    // A higher-order operator holds graphs of any cost.
+    const fx::Function* function = node->target().function();
+    return node->op() == fx::Op::CallFunction && !function->has_side_effects && !function->name.starts_with("torch.ops.higher_order.");
+  }
   const Definition& d = op->definition();
   if (d.random || op->is_mutable()) return false;
   return op->is_view() || d.elementwise || op->has_tag("pointwise") || op->name() == "aten::clone" || op->name() == "aten::_unsafe_view" ||

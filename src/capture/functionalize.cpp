@@ -102,7 +102,7 @@ Tensor wrap_view(const Tensor& self, const Tensor& value, ViewStep step) {
   Tensor out = make_wrapper(value, self.storage(), std::move(state));
   const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
   if (value.is_view()) {
-    out.impl()->set_view_base(base);
+    out.impl()->set_view_base(base, value.impl()->view_kind());
     out.impl()->add_key(DispatchKey::Autograd);
   }
   return out;

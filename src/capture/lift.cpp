@@ -3,9 +3,10 @@
 namespace umbra {
 
 Tensor LiftMode::replace(const Tensor& tensor) {
-  if (!tensor.defined() || !tensor.storage()->has_data() || tensor.impl()->is_wrapped_number()) return tensor;
+  if (!tensor.defined()) return tensor;
   auto found = stand_ins_.find(tensor.impl());
   if (found != stand_ins_.end()) return found->second.stand_in;
+  if (!tensor.storage()->has_data() || tensor.impl()->is_wrapped_number()) return tensor;
   Tensor stand_in = make_ ? make_(tensor) : Tensor();
   if (!stand_in.defined()) stand_in = tensor;
   set(tensor, stand_in);

@@ -50,15 +50,6 @@ def test_compiled_views_keep_dtype_conjugation_and_detachment():
     assert not aot_function(lambda x: x.detach(), nop)(torch.ones(2, requires_grad=True)).requires_grad
 
 
-def test_a_write_to_shared_inputs_is_refused_ahead_of_time():
-    def write(a, b):
-        a.add_(1)
-        return b * 1
-    x = torch.zeros(3)
-    with pytest.raises(NotImplementedError, match="shares memory"):
-        aot_function(write, nop)(x, x[1:])
-
-
 def test_double_backward_through_a_compiled_function_is_an_error():
     compiled = aot_function(lambda x: (x ** 3).sum(), nop)
     x = torch.randn(3, requires_grad=True)

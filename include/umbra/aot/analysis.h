@@ -3,6 +3,7 @@
 
 #include <vector>
 
+#include "umbra/aot/arguments.h"
 #include "umbra/capture/functionalize.h"
 
 namespace umbra::aot {
@@ -12,36 +13,50 @@ struct PrimalInfo {
   Tensor tensor;
   bool requires_grad = false;
   bool written = false;
+  bool tracked = false;  // the write is part of autograd's history; not so under NoGrad, or where no gradient is needed
+  bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
 };
 
 struct OutputInfo {
   enum class Kind : uint8_t {
-    Fresh,          // a value of its own
-    Input,          // an input itself
-    InputView,      // a view of an input
-    OutputView,     // a view of an earlier output
-    Plain,          // no tensor
+    Fresh,             // a value of its own
+    Input,             // an input itself
+    InputView,         // a view of an input
+    Output,            // an earlier output once more
+    OutputView,        // a view of another output
+    IntermediateView,  // a view, as other outputs are, of something that is no output
+    Plain,             // no tensor
   };
   Kind kind = Kind::Fresh;
-  size_t base = 0;  // which input or output it is (a view of)
+  size_t base = 0;  // which source, output or intermediate it is (a view of)
   bool requires_grad = false;
-  DType dtype = DType::Undefined;
-  Device device = {};
-  SymShape sizes, strides;
-  SymInt offset = 0;
-  std::vector<ViewStep> views;  // from the base to a view of it
-  Value value;  // of a plain one
+  bool made_without_grad = false;       // a view that was taken under NoGrad
+  std::vector<ViewStep> views = {};     // from the base to a view of it
+  TensorSpec spec = {};
+  Value value = {};  // of a plain one
+};
+
+/// A tensor that is no output, of which several outputs are views.
+struct IntermediateInfo {
+  size_t output = 0;  // one of the views
+  bool requires_grad = false;
+  TensorSpec spec = {};
 };
 
 /// Everything later phases need to know of one call.
 struct CallInfo {
-  size_t input_count = 0;            // the function's own inputs come first among the primals
+  std::vector<Tensor> inputs;  // those that were analysed
+  ArgumentLayout layout;  // how the function's arguments are made of the first primals; the other primals are closed over
   std::vector<PrimalInfo> primals;
   std::vector<OutputInfo> outputs;
+  std::vector<IntermediateInfo> intermediates;
 
+  size_t input_count() const { return layout.primals(); }
   std::vector<size_t> written() const;
   std::vector<size_t> differentiable_primals() const;
   bool needs_gradients() const;
+  /// What outputs can be or be views of: the arguments, then the primals that are closed over.
+  std::vector<Tensor> sources(const std::vector<Tensor>& arguments, const std::vector<Tensor>& primals) const;
 };
 
 /// The tensor without its history; no operator is called, so that it can be used while modes are active.

@@ -2,6 +2,13 @@
 //
 //     auto step = aot::compile([&](const Tensor& x) { return model(x).square().mean(); });
 //     step(x).backward();            // gradients reach x and the model's parameters
+//
+// The function runs when it is captured, not when it is called. Inputs that it writes are written at each call, outputs that are views
+// are views, and gradients flow as if it had run. Captured once for each kind of inputs is everything else that it decides by: a
+// condition on a number or a flag that it closes over (a module's `training`, too) and which tensors it closes over. Their contents
+// may change, and so may their types, shapes and need for gradients; but where another tensor takes the place of one of them, the
+// graphs go on with the first. For modules, nn::compile (nn/compile.h) looks all this up at each call; `state` and `context` below do so
+// for other functions.
 #pragma once
 
 #include <memory>
@@ -15,28 +22,33 @@ using GraphCompiler = std::function<ValueFunction(const IntrusivePtr<fx::GraphMo
 
 struct CompileOptions {
   Partitioner partitioner = min_cut_partition;
-  GraphCompiler forward_compiler = {}, backward_compiler = {};
+  /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
+  GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
+  /// Tensors the function closes over, looked up at each call. They come before the inputs among the graph's inputs.
+  std::function<std::vector<Tensor>()> state = {};
+  /// What else the function decides by: it is captured anew for each text this gives.
+  std::function<std::string()> context = {};
 };
 
-/// The graphs of one set of input shapes.
+/// The graphs of one kind of inputs. The tensors that they were captured with are let go, but for those closed over.
 struct CompiledGraphs {
   CallInfo info;
   JointGraph joint;
   Partition partition;
 };
 
-/// A compiled function; copies share the graphs. Other shapes, types or needs for gradients are captured anew.
+/// A compiled function; copies share the graphs. Other shapes, types, needs for gradients or sharing of memory are captured anew.
 class CompiledFunction {
  public:
   CompiledFunction(ValueFunction function, CompileOptions options);
   std::vector<Value> run(const std::vector<Value>& inputs) const;
   template <class... Tensors> Tensor operator()(const Tensors&... inputs) const { return run({Value(inputs)...}).at(0).tensor(); }
   /// The graphs for inputs like these, captured if need be.
-  const CompiledGraphs& graphs(const std::vector<Tensor>& inputs) const;
+  CompiledGraphs graphs(const std::vector<Tensor>& inputs) const;
 
  private:
-  struct Cache;
+  class Cache;
   std::shared_ptr<Cache> cache_;
 };
 

@@ -3,6 +3,7 @@
 
 #include "umbra/nn/activation.h"
 #include "umbra/nn/attention.h"
+#include "umbra/nn/compile.h"
 #include "umbra/nn/container.h"
 #include "umbra/nn/convolution.h"
 #include "umbra/nn/embedding.h"

@@ -51,45 +51,93 @@ def _compiler(compiler):
 class _Compiled:
     """One function, compiled for each structure and set of plain arguments it is called with."""
 
-    def __init__(self, function, forward, backward, partition, decompositions):
+    def __init__(self, function, forward, backward, inference, partition, decompositions):
         self.function = function
-        self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), decompositions)
+        self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions)
         self.entries = {}
 
-    def __call__(self, leaves, spec):
-        """Flat arguments to the function's result."""
+    def __call__(self, leaves, spec, context=()):
+        """Flat arguments to the function's result. `context` is what else the function decides by."""
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         plain = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor))
-        key = (spec, tuple((i, type(leaf), repr(leaf)) for i, leaf in plain))
+        key = (spec, tuple((i, type(leaf), repr(leaf)) for i, leaf in plain), context)
         if key not in self.entries:
             self.entries[key] = self._compile(len(leaves), plain, spec)
-        compiled, result_spec = self.entries[key]
-        results = compiled(tensors)
-        return pytree.tree_unflatten(results, result_spec[0])
+        compiled, results = self.entries[key]
+        *tensors, number = compiled(tensors)
+        return results[number].fill(tensors)
 
     def _compile(self, count, plain, spec):
-        result_spec = [None]
         fixed = dict(plain)
+        results = []
 
         def run(tensors):
             remaining = iter(tensors)
             leaves = [fixed[i] if i in fixed else next(remaining) for i in range(count)]
             args, kwargs = pytree.tree_unflatten(leaves, spec)
-            results, result_spec[0] = pytree.tree_flatten(self.function(*args, **kwargs))
-            return results
-        partition, forward, backward, decompositions = self.options
-        return _C._aot_compile(run, partition, forward, backward, decompositions), result_spec
+            result = _Result(self.function(*args, **kwargs))
+            if result not in results:
+                results.append(result)
+            # Graphs keep the plain numbers that were among their results: this one says which form the result has.
+            return [*result.take_tensors(), results.index(result)]
+        partition, forward, backward, inference, decompositions = self.options
+        return _C._aot_compile(run, partition, forward, backward, inference, decompositions), results
+
+
+class _Result:
+    """The form of a function's result: its structure, and the leaves that are not tensors."""
+
+    def __init__(self, value):
+        leaves, self.spec = pytree.tree_flatten(value)
+        self.is_tensor = [isinstance(leaf, Tensor) for leaf in leaves]
+        self.plain = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
+        self.tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
+
+    def __eq__(self, other):
+        return (self.spec, self.is_tensor, [(type(p), repr(p)) for p in self.plain]) == (
+            other.spec, other.is_tensor, [(type(p), repr(p)) for p in other.plain])
+
+    def take_tensors(self):
+        tensors, self.tensors = self.tensors, None
+        return tensors
+
+    def fill(self, tensors):
+        tensors, plain = iter(tensors), iter(self.plain)
+        return pytree.tree_unflatten([next(tensors if is_tensor else plain) for is_tensor in self.is_tensor], self.spec)
 
 
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
                  keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True, **_):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments."""
-    compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, partition_fn, decompositions)
+    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+
+
+def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, context=lambda: ()):
+    compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, inference_compiler, partition_fn,
+                         decompositions)
 
     @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
     def call(*args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        return compiled(leaves, spec)
+        return compiled(leaves, spec, context())
+    return call
+
+
+def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
+                    keep_inference_input_mutations=False, *, dynamic=False, **_):
+    """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
+    arguments which graphs run."""
+    def functional_call(named, *args, **kwargs):
+        with _reparametrize_module(mod, dict(named)):
+            return mod(*args, **kwargs)
+
+    def training():
+        return tuple(part.training for part in mod.modules())
+    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, training)
+
+    def call(*args, **kwargs):
+        named = {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
+        return compiled(named, *args, **kwargs)
     return call
 
 
@@ -99,15 +147,10 @@ class AOTModule(Module):
     def __init__(self, mod, args, kwargs):
         super().__init__()
         self.orig_module = mod
-
-        def functional_call(named, *call_args, **call_kwargs):
-            with _reparametrize_module(mod, dict(named)):
-                return mod(*call_args, **call_kwargs)
-        self.__dict__["_compiled"] = aot_function(functional_call, *args, **kwargs)
+        self.__dict__["_compiled"] = _compile_module(mod, *args, **kwargs)
 
     def forward(self, *args, **kwargs):
-        named = {**dict(self.orig_module.named_parameters()), **dict(self.orig_module.named_buffers())}
-        return self._compiled(named, *args, **kwargs)
+        return self._compiled(*args, **kwargs)
 
 
 def aot_module(mod, *args, **kwargs):
@@ -116,16 +159,11 @@ def aot_module(mod, *args, **kwargs):
 
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
                           keep_inference_input_mutations=False, inference_compiler=None, **_):
-    """`mod` compiled for the given arguments; the result takes flat arguments."""
-    named = {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
-
-    def functional_call(values, *call_args):
-        with _reparametrize_module(mod, dict(values)):
-            return mod(*call_args)
-    compiled = aot_function(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions)
+    """`mod` compiled; the result takes flat arguments such as `args`."""
+    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
     def forward(*runtime_args):
-        return compiled(named, *runtime_args)
+        return compiled(*runtime_args)
     forward.zero_grad = mod.zero_grad
     forward.named_parameters = mod.named_parameters
     forward.named_buffers = mod.named_buffers

@@ -15,7 +15,7 @@ TEST(AotAnalysis, FindsInputsThatAreWrittenAndTensorsClosedOver) {
     in[0].tensor().mul_(2);
     return {Value(in[0].tensor() * weight)};
   }), {x});
-  EXPECT_EQ(info.input_count, 1u);
+  EXPECT_EQ(info.input_count(), 1u);
   ASSERT_EQ(info.primals.size(), 2u);
   EXPECT_TRUE(info.primals[0].written);
   EXPECT_TRUE(info.primals[1].requires_grad);

@@ -1,0 +1,124 @@
+#include "aot/outputs.h"
+
+namespace umbra::aot {
+
+namespace {
+
+using Kind = OutputInfo::Kind;
+
+TensorSpec spec_of(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device()); }
+
+bool same_step(const ViewStep& a, const ViewStep& b) {
+  if (a.op != b.op || a.output != b.output) return false;
+  for (size_t i = 1; i < a.arguments.size(); ++i)
+    if (!a.arguments[i].equals(b.arguments[i])) return false;
+  return true;
+}
+
+/// Whether a tensor can be made of another by views, and by how many of the steps that it is from their common base.
+bool is_view_of(const Tensor& t, const Tensor& other) {
+  if (!is_functional(other) || !(other.storage() == t.storage())) return false;
+  const std::vector<ViewStep>&all = functional_state(t).views, &first = functional_state(other).views;
+  return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
+}
+
+std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
+  const std::vector<ViewStep>& all = functional_state(t).views;
+  return {all.begin() + static_cast<ptrdiff_t>(functional_state(source).views.size()), all.end()};
+}
+
+/// The outputs of one call, one after the other.
+class Outputs {
+ public:
+  Outputs(CallInfo& info, const std::vector<Value>& results, const std::vector<Tensor>& sources) : info_(info), sources_(sources) {
+    for (const Value& v : results) tensors_.push_back(v.is_tensor() ? v.tensor() : Tensor());
+    for (size_t i = 0; i < results.size(); ++i) info.outputs.push_back(tensors_[i].defined() ? describe(i) : plain(results[i]));
+  }
+
+ private:
+  static OutputInfo plain(const Value& value) {
+    OutputInfo out;
+    out.kind = Kind::Plain;
+    out.value = value;
+    return out;
+  }
+
+  OutputInfo describe(size_t i) {
+    const Tensor& t = tensors_[i];
+    OutputInfo out;
+    out.requires_grad = t.requires_grad();
+    out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
+    out.spec = spec_of(t);
+    if (is_functional(t) && !find_source(t, out) && !find_output(i, out)) find_intermediate(i, out);
+    return out;
+  }
+
+  bool find_source(const Tensor& t, OutputInfo& out) const {
+    for (size_t i = 0; i < sources_.size(); ++i) {
+      if (!is_view_of(t, sources_[i])) continue;
+      bool nearer = out.kind == Kind::Fresh || functional_state(sources_[i]).views.size() > functional_state(sources_[out.base]).views.size();
+      if (sources_[i].is_same(t)) return out.kind = Kind::Input, out.base = i, true;
+      if (nearer) out.kind = Kind::InputView, out.base = i;
+    }
+    if (out.kind == Kind::InputView) out.views = steps_from(sources_[out.base], t);
+    return out.kind == Kind::InputView;
+  }
+
+  bool find_output(size_t i, OutputInfo& out) const {
+    const Tensor& t = tensors_[i];
+    for (size_t j = 0; j < tensors_.size(); ++j) {
+      const Tensor& other = tensors_[j];
+      if (!other.defined() || i == j) continue;
+      if (j < i && other.is_same(t)) return out.kind = Kind::Output, out.base = j, true;
+      if (!is_whole(other) || is_whole(t) || !is_view_of(t, other)) continue;
+      out.kind = Kind::OutputView;
+      out.base = j;
+      out.views = steps_from(other, t);
+      return true;
+    }
+    return false;
+  }
+
+  static bool is_whole(const Tensor& t) { return is_functional(t) && functional_state(t).views.empty(); }
+
+  /// Two outputs that are views of one tensor change together when one is written: both are made of that tensor.
+  void find_intermediate(size_t i, OutputInfo& out) {
+    const Tensor& t = tensors_[i];
+    if (is_whole(t)) return;
+    Tensor base;
+    size_t members = 0, view = i;
+    for (size_t j = 0; j < tensors_.size(); ++j) {
+      if (!tensors_[j].defined() || !(tensors_[j].storage() == t.storage()) || (i != j && tensors_[j].is_same(t))) continue;
+      ++members;
+      if (tensors_[j].is_view()) base = Tensor(tensors_[j].impl()->view_base()), view = j;
+    }
+    bool needs_base = members > 1 || (out.made_without_grad && out.requires_grad);  // such a view has no history but its base's
+    if (!needs_base || !base.defined()) return;
+    size_t number = 0;
+    while (number < info_.intermediates.size() && !(tensors_[info_.intermediates[number].output].storage() == t.storage())) ++number;
+    if (number == info_.intermediates.size()) info_.intermediates.push_back({view, base.requires_grad(), spec_of(base)});
+    out.kind = Kind::IntermediateView;
+    out.base = number;
+    out.views = functional_state(t).views;
+  }
+
+  CallInfo& info_;
+  const std::vector<Tensor>& sources_;
+  std::vector<Tensor> tensors_;
+};
+
+}  // namespace
+
+void describe_outputs(CallInfo& info, const std::vector<Value>& results, const std::vector<Tensor>& sources) {
+  Outputs(info, results, sources);
+}
+
+std::string to_string(const OutputInfo& o) {
+  constexpr const char* kKinds[] = {"fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain"};
+  std::string out = kKinds[static_cast<int>(o.kind)];
+  if (o.kind != Kind::Fresh && o.kind != Kind::Plain) out += concat(" ", o.base);
+  if (o.requires_grad) out += ", requires grad";
+  return out;
+}
+
+}  // namespace umbra::aot

@@ -1,0 +1,17 @@
+// The last phase: a call of compiled graphs that looks to the caller as the function itself would.
+#pragma once
+
+#include "umbra/aot/compile.h"
+
+namespace umbra::aot {
+
+/// Graphs made ready to run.
+struct Executable {
+  CompiledGraphs graphs;
+  ValueFunction forward, backward;
+};
+
+/// Runs the graphs on a call's inputs: gradients flow, writes reach the inputs, outputs are views of what they are views of.
+std::vector<Value> execute(const std::shared_ptr<const Executable>& executable, const std::vector<Tensor>& inputs);
+
+}  // namespace umbra::aot
