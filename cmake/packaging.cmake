@@ -8,7 +8,7 @@ if(TARGET umbra_cli)
   set_target_properties(umbra_cli PROPERTIES INSTALL_RPATH "$ORIGIN/${to_library}")
   install(TARGETS umbra_cli)
 endif()
-foreach(folder ${CMAKE_SOURCE_DIR}/include/ ${UMBRA_GENERATED}/include/)
+foreach(folder ${CMAKE_SOURCE_DIR}/include/ ${UMBRA_GENERATED}/installed/)
   install(DIRECTORY ${folder} DESTINATION ${CMAKE_INSTALL_INCLUDEDIR} FILES_MATCHING PATTERN "*.h" PATTERN "*.inc")
 endforeach()
 

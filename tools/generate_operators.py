@@ -8,7 +8,7 @@ Reads every UMBRA_OPERATOR("...") with its .inplace() and .out(...) and writes
     include/umbra/generated/methods.inc    the same as members of Tensor
     src/functions_<k>.cpp                  their bodies: arguments into a frame, the call, results out
 A file whose contents would not change is left alone. The headers declare all of ATen (src/ops/aten_schemas.txt), defined here or not, so
-that a new definition changes one source and no header; a call of an operator that has no definition does not link.
+that a new definition changes one source and no header. `installed/` has the same headers with the defined operators alone.
 """
 import argparse
 import pathlib
@@ -116,7 +116,7 @@ def cpp_type(a):
     if a.base == "Scalar":
         return "const std::optional<Scalar>&" if a.optional else "const Scalar&"
     if a.base == "str":
-        return "const std::optional<std::string>&" if a.optional else "const std::string&"
+        return "const std::optional<std::string>&" if a.optional else "const Text&"
     if a.base == "Generator":
         return "const IntrusivePtr<Generator>&"
     plain = PLAIN[a.base]
@@ -160,7 +160,7 @@ def boxed(a):
     if a.base == "Tensor":
         return f"Value::borrow({n})"
     if a.base == "str" and not a.optional:
-        return f"Value::borrow({n})"
+        return f"Value::borrow({n}.string)"
     return f"Value({n})"
 
 
@@ -335,10 +335,11 @@ def main():
     note = "// Written by tools/generate_operators.py from the operators' schemas.\n"
     head = note + ("#pragma once\n\n#include <cmath>\n#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n\n"
                    '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace umbra {\n\n')
-    declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}" for f in functions)
-    write(out / "include/umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
-    methods = [f for f in functions if f.is_method()]
-    write(out / "include/umbra/generated/methods.inc", note + "\n".join(f.method_declaration() for f in methods) + "\n")
+    for folder, shown in (("include", functions), ("installed", [f for f in functions if f.schema.full_name() in defined])):
+        declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}" for f in shown)
+        write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
+        methods = [f.method_declaration() for f in shown if f.is_method()]
+        write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")
     source_head = note + ('#include "umbra/dispatch/operator.h"\n#include "umbra/generated/functions.h"\n\nnamespace umbra {\n\n'
                           "[[maybe_unused]] static Value box_scalars(ArrayRef<Scalar> scalars) {\n"
                           "  return std::vector<Value>(scalars.begin(), scalars.end());\n}\n\n")

@@ -20,9 +20,7 @@ void AccumulateGrad::run_tensor_hooks(Gradients& incoming) {
   AutogradMeta* meta = meta_of(leaf_.impl());
   if (!meta || !meta->rare) return;
   meta->rare->hooks.each([&](const TensorHook& hook) {
-    if (!incoming[0].defined()) return;
-    Tensor changed = hook(incoming[0]);
-    if (changed.defined()) incoming[0] = std::move(changed);
+    run_hook(hook, incoming[0]);
   });
 }
 

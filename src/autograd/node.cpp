@@ -97,13 +97,19 @@ void Node::stop_retaining(const TensorImpl* tensor) {
   if (hooks_) std::erase_if(hooks_->retained, [&](const auto& r) { return r.second.identity() == tensor; });
 }
 
+void run_hook(const TensorHook& hook, Tensor& gradient) {
+  if (!gradient.defined()) return;
+  Tensor changed = hook(gradient);
+  if (!changed.defined()) return;
+  check(changed.sym_sizes() == gradient.sym_sizes(), "a hook has changed the size of value: it was ", to_string(gradient.sym_sizes()),
+        " and is ", to_string(changed.sym_sizes()));
+  gradient = std::move(changed);
+}
+
 void Node::run_tensor_hooks(Gradients& incoming) {
   if (!hooks_) return;
   hooks_->tensor.each([&](const Hooks::OnTensor& h) {
-    Tensor& gradient = incoming[h.input];
-    if (!gradient.defined()) return;
-    Tensor changed = h.hook(gradient);
-    if (changed.defined()) gradient = std::move(changed);
+    run_hook(h.hook, incoming[h.input]);
   });
   for (auto& [input, weak] : hooks_->retained) {
     IntrusivePtr<TensorImpl> tensor = weak.lock();

@@ -48,7 +48,12 @@ SymBool compare(SymOp op, SymInt a, SymInt b) {
 
 }  // namespace
 
-SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) { return any_node(a, b)->int_binary(op, a, b); }
+SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) {
+  if (plain(a, b))
+    fail("integer overflow: ", a, op == SymOp::Add ? " + " : op == SymOp::Sub ? " - " : " * ", b, " does not fit 64 bits");
+  return any_node(a, b)->int_binary(op, a, b);
+}
+void SymInt::refuse(int64_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
 bool SymInt::decide(SymOp op, SymInt a, SymInt b) { return any_node(a, b)->compare(op, a, b).guard_bool(); }
 
 SymInt operator/(SymInt a, SymInt b) {

@@ -9,6 +9,24 @@ constinit thread_local GradModeState detail::grad_mode_state;
 // ---- TensorImpl ----
 
 namespace {
+// INT64_MAX where it does not fit: more than any storage has.
+int64_t extent_of(const SymInt* sizes, const SymInt* strides, int32_t dim) {
+  int64_t extent = 1, step;
+  for (int32_t d = 0; d < dim; ++d) {
+    if (sizes[d].value() == 0) return 0;
+    if (__builtin_mul_overflow(sizes[d].value() - 1, strides[d].value(), &step) || __builtin_add_overflow(extent, step, &extent))
+      return INT64_MAX;
+  }
+  return extent;
+}
+
+// An empty tensor has none, however large its other dimensions.
+SymInt count_elements(SymIntArrayRef sizes) {
+  for (SymInt s : sizes)
+    if (s.same(0)) return 0;
+  return product(sizes);
+}
+
 bool row_major(const SymInt* sizes, const SymInt* strides, int32_t dim) {
   int64_t expected = 1;
   for (int32_t d = dim; d-- > 0;) {
@@ -33,14 +51,14 @@ void TensorImpl::set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymI
     strides_to = to + dim;
   }
   bool symbolic = offset.is_symbolic();
-  SymInt numel = 1;
+  SymInt numel = count_elements(sizes);
   for (int32_t i = 0; i < dim; ++i) {
     SymInt size = sizes[i], stride = strides[i];
     symbolic |= size.is_symbolic() | stride.is_symbolic();
-    numel *= size;
     to[i] = size;
     strides_to[i] = stride;
   }
+  extent_ = symbolic ? 0 : extent_of(to, strides_to, dim);
   contiguous_ = !symbolic && (numel.value() == 0 || row_major(to, strides_to, dim));
   heap_ = std::move(heap);
   dim_ = dim;
@@ -143,7 +161,17 @@ SymInt Tensor::sym_stride(int64_t d) const { return sym_strides()[wrap_dim(d, di
 void* Tensor::raw_data() const {
   const StorageImpl* memory = storage().get();
   if (!memory || !memory->has_data()) fail("Cannot access data pointer of Tensor that doesn't have storage");
-  return static_cast<char*>(memory->data()) + storage_offset() * item_size();
+  // A storage may have shrunk since the view was made, and a view may come from a file: nothing is read beyond the end.
+  int64_t offset = storage_offset();
+  if (static_cast<__int128>(offset) * item_size() + static_cast<__int128>(impl_->extent()) * item_size() > memory->bytes().value() &&
+      impl_->extent() > 0) [[unlikely]]
+    fail("the tensor of sizes ", umbra::to_string(sym_sizes()), ", strides ", umbra::to_string(sym_strides()), " and storage offset ",
+         offset, " is out of bounds for a storage of ", memory->bytes(), " bytes");
+  return static_cast<char*>(memory->data()) + offset * item_size();
+}
+
+void Tensor::fail_item_size(size_t wanted) const {
+  fail<TypeError>("elements of ", wanted, " bytes asked of a tensor of ", name(dtype()), ", whose elements have ", item_size());
 }
 
 namespace {

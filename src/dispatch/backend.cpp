@@ -160,11 +160,12 @@ struct Run {
   static void resize_output(const Tensor& out, const TensorSpec& spec) {
     if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
     TensorImpl* impl = out.impl();
-    impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
+    // The memory first: where it cannot grow, the tensor stays as it was.
     SymInt bytes = storage_bytes(spec.sizes, spec.strides, impl->sym_storage_offset(), item_size(impl->dtype()));
     const Storage& storage = impl->storage();
     if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes) storage->resize(bytes.value());
     else if (!storage->has_data()) storage->set_bytes(bytes);
+    impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
   }
 
   /// An output that is an input too cannot change its size: the kernel would read what is not there.

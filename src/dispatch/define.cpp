@@ -76,6 +76,10 @@ void OperatorBuilder::check_kernel_arity(size_t arguments, size_t outputs) const
         ": a kernel takes the outputs and then the schema's arguments");
 }
 
+void OperatorBuilder::check_gradient_arity(size_t names, size_t parameters) const {
+  check<TypeError>(names == parameters, op_->name(), ": a gradient of ", parameters, " parameters is given ", names, " values");
+}
+
 namespace {
 
 GradientSource resolve_source(const Operator& op, const std::string& name) {
@@ -174,6 +178,14 @@ Operator& Library::find(const std::string& name) {
   const Operator* op = find_operator(full);
   if (!op) fail("operator ", full, " is not defined");
   return *const_cast<Operator*>(op);
+}
+
+Operator& Library::find(const std::string& name, size_t arguments, size_t results) {
+  Operator& op = find(name);
+  check<TypeError>(arguments == op.argument_count() && results == op.return_count(), op.name(), " takes ", op.argument_count(),
+                   " arguments and gives ", op.return_count(), " results by its schema, but the function takes ", arguments, " and gives ",
+                   results);
+  return op;
 }
 
 namespace {

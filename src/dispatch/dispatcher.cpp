@@ -33,11 +33,13 @@ Mode* active_mode(DispatchKey key) {
   return nullptr;
 }
 
-EnterMode::EnterMode(IntrusivePtr<Mode> mode) : depth_(g_modes.size()), before_(g_state) {
+EnterMode::EnterMode(IntrusivePtr<Mode> mode) : mode_(mode.get()), depth_(g_modes.size()), before_(g_state) {
   push_mode(std::move(mode));
 }
 EnterMode::~EnterMode() {
-  g_modes.resize(std::min(depth_, g_modes.size()));
+  // Leaving a mode leaves those entered inside it, too; their own scopes, should they end later, find nothing to do.
+  if (depth_ >= g_modes.size() || g_modes[depth_].get() != mode_) return;
+  g_modes.resize(depth_);
   g_state = before_;
 }
 

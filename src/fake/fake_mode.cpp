@@ -29,11 +29,18 @@ Tensor FakeModeImpl::make(const TensorSpec& spec) {
   return out;
 }
 
+template <class Memo> void FakeModeImpl::sweep(Memo& memo, size_t& limit) {
+  if (memo.size() < limit) return;
+  std::erase_if(memo, [](const auto& entry) { return !entry.second.real.lock() || !entry.second.fake.lock(); });
+  limit = 1024 + 2 * memo.size();
+}
+
 Storage FakeModeImpl::fake_storage(const Storage& real, SymInt bytes, Device device) {
   auto found = storages_.find(real.get());
   if (found != storages_.end() && found->second.real.lock() == real)
     if (Storage fake = found->second.fake.lock()) return fake;
   Storage fake = StorageImpl::without_data(bytes, device);
+  sweep(storages_, storage_limit_);
   storages_.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr<StorageImpl>(real), WeakPtr<StorageImpl>(fake)});
   return fake;
 }
@@ -79,6 +86,7 @@ std::optional<Scalar> readable_number(const Tensor& real) {
 
 Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* context) {
   if (fake_mode_of(real) == this) return real;
+  std::lock_guard lock(mutex_);
   auto found = tensors_.find(real.impl());
   if (found != tensors_.end() && found->second.real.lock() == real.pointer())
     if (IntrusivePtr<TensorImpl> fake = found->second.fake.lock()) return Tensor(std::move(fake));
@@ -96,6 +104,7 @@ Tensor FakeModeImpl::from_tensor_with_sizes(const Tensor& real, SymIntArrayRef s
 }
 
 Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  std::lock_guard lock(mutex_);
   SymInt offset = real.sym_storage_offset();
   SymInt bytes = any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
   Tensor fake = fake_over(*this, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
@@ -111,6 +120,7 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
   if (!shape_env())
     if (std::optional<Scalar> number = readable_number(real))
       fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
+  sweep(tensors_, tensor_limit_);
   tensors_.insert_or_assign(real.impl(),
                             Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
   if (Tensor gradient = real.grad(); gradient.defined()) fake.set_grad(from_tensor(gradient));
@@ -118,6 +128,7 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
 }
 
 void FakeModeImpl::clear_memo() {
+  std::lock_guard lock(mutex_);
   tensors_.clear();
   storages_.clear();
 }

@@ -30,6 +30,7 @@ Node* Graph::allocate(Op op, Target target) {
 }
 
 Node* Graph::checked(Node* node) const {
+  check<ValueError>(node, "a node is needed here, not null");
   check(node->graph_ == this, "Node ", node->name(), " is not in this graph");
   check(!node->is_erased(), "Node ", node->name(), " was erased from its graph");
   return node;
@@ -47,12 +48,17 @@ std::string default_name(const Target& target) {
 }
 }  // namespace
 
-Node* Graph::create_node(Op op, Target target, Arguments args, KeywordArguments kwargs, std::string_view name) {
-  auto own = [this](Node* input) {
+void Graph::check_argument(const Argument& argument) const {
+  argument.each_node([this](Node* input) {
+    check<ValueError>(input, "an argument is a null node");
     check(input->graph_ == this, "node ", input->name(), " belongs to another graph and cannot be an argument here");
-  };
-  for (const Argument& a : args) a.each_node(own);
-  for (const auto& entry : kwargs) entry.second.each_node(own);
+    check(!input->is_erased(), "node ", input->name(), " was erased from its graph and cannot be an argument");
+  });
+}
+
+Node* Graph::create_node(Op op, Target target, Arguments args, KeywordArguments kwargs, std::string_view name) {
+  for (const Argument& a : args) check_argument(a);
+  for (const auto& entry : kwargs) check_argument(entry.second);
   std::string unique = names_.create(name.empty() ? default_name(target) : name);
   Node* node = allocate(op, std::move(target));
   node->name_ = std::move(unique);

@@ -87,12 +87,14 @@ void Node::set_target(Target target) {
 }
 
 void Node::set_args(Arguments args) {
+  for (const Argument& a : args) graph_->check_argument(a);
   remove_uses();
   args_ = std::move(args);
   add_uses();
 }
 
 void Node::set_kwargs(KeywordArguments kwargs) {
+  for (const auto& entry : kwargs) graph_->check_argument(entry.second);
   remove_uses();
   kwargs_ = std::move(kwargs);
   add_uses();
@@ -100,12 +102,14 @@ void Node::set_kwargs(KeywordArguments kwargs) {
 
 void Node::set_arg(size_t i, Argument value) {
   arg(i);  // checks
+  graph_->check_argument(value);
   remove_uses();
   args_[i] = std::move(value);
   add_uses();
 }
 
 void Node::set_kwarg(std::string_view name, Argument value) {
+  graph_->check_argument(value);
   remove_uses();
   Argument* held = const_cast<Argument*>(kwarg(name));
   if (held)
@@ -116,6 +120,7 @@ void Node::set_kwarg(std::string_view name, Argument value) {
 }
 
 void Node::replace_input(Node* old_input, Node* new_input) {
+  graph_->check_argument(new_input);
   auto replace = [&](Node* input) { return Argument(input == old_input ? new_input : input); };
   remove_uses();
   for (Argument& a : args_)

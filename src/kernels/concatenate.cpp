@@ -144,12 +144,17 @@ void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef
   roll_dims(out, self, steps);
 }
 
+// Beyond the matrix all diagonals are alike.
+int64_t diagonal_inside(const Tensor& self, int64_t diagonal) { return std::clamp(diagonal, -self.size(-2), self.size(-1)); }
+
 void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  diagonal = diagonal_inside(self, diagonal);
   keep_part(
       out, self, [](int64_t) { return int64_t{0}; }, [=](int64_t row) { return row + diagonal + 1; });
 }
 
 void triu(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  diagonal = diagonal_inside(self, diagonal);
   int64_t columns = self.size(-1);
   keep_part(
       out, self, [=](int64_t row) { return row + diagonal; }, [=](int64_t) { return columns; });

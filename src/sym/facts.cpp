@@ -233,6 +233,31 @@ int ShapeEnv::compute_known(const Expression* condition) {
   }
 }
 
+/// A sum divided by the factors that all its terms have and that are above zero: of the same sign, and with a tighter range
+/// (s1 - s0*s1 is 1 - s0 in this sense).
+const Expression* ShapeEnv::without_common_factors(const Expression* form, bool sizes_above_one) {
+  Terms terms = terms_of(form);
+  if (terms.size() < 2) return form;
+  auto factors = [](const Expression* const& rest) { return rest->is(Kind::Mul) ? rest->args() : Terms(&rest, 1); };
+  auto exponent_in = [&](const Expression* base, const Expression* term) -> int64_t {
+    Term split = split_coefficient(term);
+    for (const Expression* factor : factors(split.rest))
+      if (Factor f = split_power(factor); f.base == base) return f.exponent;
+    return 0;
+  };
+  SmallVector<const Expression*, 8> divided(terms.begin(), terms.end());
+  Term first = split_coefficient(terms[0]);
+  for (const Expression* factor : factors(first.rest)) {
+    Factor common = split_power(factor);
+    for (const Expression* term : terms) common.exponent = std::min(common.exponent, exponent_in(common.base, term));
+    Range base = sizes_above_one ? compute_range(common.base, true) : range(common.base);
+    if (common.exponent <= 0 || common.base->is(Kind::Integer) || base.lower <= 0) continue;
+    for (const Expression*& term : divided)
+      for (int64_t i = 0; i < common.exponent; ++i) term = table_.floor_divide(term, common.base);
+  }
+  return table_.add(divided);
+}
+
 int ShapeEnv::known_relation(const Expression* condition, bool sizes_above_one) {
   const Expression* a = condition->arg(0);
   const Expression* b = condition->arg(1);
@@ -251,6 +276,12 @@ int ShapeEnv::known_relation(const Expression* condition, bool sizes_above_one) 
   // Multiplying out may loosen a range; the sides as they stand are another bound.
   Range sides = sizes_above_one ? compute_range(a, true) + -compute_range(b, true) : range(a) + -range(b);
   if (Range tighter = apart.intersect(sides); !tighter.empty()) apart = tighter;
+  // Against zero only the sign counts.
+  if (difference.form && difference.constant == 0 && apart.contains(0)) {
+    const Expression* sign = without_common_factors(difference.form, sizes_above_one);
+    Range signs = sizes_above_one ? compute_range(sign, true) : range(sign);
+    if (sign != difference.form) apart = signs * Range::point(difference.scale);
+  }
   if (kind == Kind::Lt) return apart.upper < 0 ? 1 : apart.lower >= 0 ? 0 : -1;
   if (kind == Kind::Le) return apart.upper <= 0 ? 1 : apart.lower > 0 ? 0 : -1;
   int equal = -1;

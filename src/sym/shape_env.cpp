@@ -133,14 +133,20 @@ void ShapeEnv::mark_size_like(SymInt value) {
 }
 
 // ---- handles
+const Expression* ShapeEnv::own(const SymNode* node) const {
+  auto* expression = static_cast<const Expression*>(node);
+  check(&expression->env() == this, "symbolic numbers of two different ShapeEnvs cannot be combined");
+  return expression;
+}
+
 const Expression* ShapeEnv::expression(SymInt value) {
-  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.integer(value.value());
+  return value.is_symbolic() ? own(value.node()) : table_.integer(value.value());
 }
 const Expression* ShapeEnv::expression(const SymFloat& value) {
-  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.real(value.value());
+  return value.is_symbolic() ? own(value.node()) : table_.real(value.value());
 }
 const Expression* ShapeEnv::expression(const SymBool& value) {
-  return value.is_symbolic() ? static_cast<const Expression*>(value.node()) : table_.boolean(value.value());
+  return value.is_symbolic() ? own(value.node()) : table_.boolean(value.value());
 }
 
 SymInt ShapeEnv::sym_int(const Expression* a) {

@@ -37,6 +37,8 @@ struct InputMetadata {
 
 /// Sees a tensor's gradient; what it returns takes its place, unless undefined.
 using TensorHook = std::function<Tensor(const Tensor& gradient)>;
+/// Puts what the hook returns in the gradient's place; an error where its size differs.
+void run_hook(const TensorHook& hook, Tensor& gradient);
 /// Sees what flows into a node before it runs; a result that is not empty takes its place.
 using NodePreHook = std::function<Gradients(const Gradients& incoming)>;
 /// Sees what a node gave for what flowed in; a result that is not empty takes the place of what it gave.

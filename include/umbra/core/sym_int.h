@@ -56,7 +56,7 @@ class SymInt {
   /// Numbers below -2^62 cannot be told from pointers and become -2^62.
   constexpr SymInt(int64_t value) : data_(value < kLeast ? kLeast : value) {}
   constexpr SymInt(int value) : data_(value) {}
-  constexpr SymInt(size_t value) : data_(static_cast<int64_t>(value)) {}
+  constexpr SymInt(size_t value) : data_(value > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value)) {}
   constexpr SymInt(long long value) : SymInt(static_cast<int64_t>(value)) {}
   static SymInt from_raw(int64_t bits) {
     SymInt result;
@@ -78,11 +78,21 @@ class SymInt {
   int64_t hint() const { return is_symbolic() ? node()->hint_int() : data_; }
 
   SymInt operator-() const { return SymInt(0) - *this; }
-  friend SymInt operator+(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ + b.data_) : slow(SymOp::Add, a, b); }
-  friend SymInt operator-(SymInt a, SymInt b) { return plain(a, b) ? SymInt(a.data_ - b.data_) : slow(SymOp::Sub, a, b); }
+  // What does not fit 64 bits is an error: a size that wrapped around would be a wrong address later.
+  friend SymInt operator+(SymInt a, SymInt b) {
+    int64_t sum;
+    if (plain(a, b) && !__builtin_add_overflow(a.data_, b.data_, &sum)) [[likely]] return sum;
+    return slow(SymOp::Add, a, b);
+  }
+  friend SymInt operator-(SymInt a, SymInt b) {
+    int64_t difference;
+    if (plain(a, b) && !__builtin_sub_overflow(a.data_, b.data_, &difference)) [[likely]] return difference;
+    return slow(SymOp::Sub, a, b);
+  }
   friend SymInt operator*(SymInt a, SymInt b) {
-    return plain(a, b) ? SymInt(static_cast<int64_t>(static_cast<uint64_t>(a.data_) * static_cast<uint64_t>(b.data_)))
-                       : slow(SymOp::Mul, a, b);
+    int64_t product;
+    if (plain(a, b) && !__builtin_mul_overflow(a.data_, b.data_, &product)) [[likely]] return product;
+    return slow(SymOp::Mul, a, b);
   }
   /// Floor division and remainder, as Python has them. The divisor must not be zero.
   friend SymInt operator/(SymInt a, SymInt b);
@@ -98,6 +108,9 @@ class SymInt {
   friend bool operator<=(SymInt a, SymInt b) { return plain(a, b) ? a.data_ <= b.data_ : decide(SymOp::Le, a, b); }
   friend bool operator>(SymInt a, SymInt b) { return b < a; }
   friend bool operator>=(SymInt a, SymInt b) { return b <= a; }
+
+  static constexpr bool can_hold(int64_t value) { return value >= kLeast; }
+  [[noreturn]] static void refuse(int64_t value);
 
  private:
   static constexpr uintptr_t kTag = uintptr_t{1} << 63;
@@ -173,9 +186,14 @@ std::string to_string(const SymBool& value);
 using SymIntArrayRef = ArrayRef<SymInt>;
 using SymShape = SmallVector<SymInt, 6>;
 
-/// Plain ints seen as SymInts: the bits are the same.
-inline SymIntArrayRef as_sym(IntArrayRef ints) { return {reinterpret_cast<const SymInt*>(ints.data()), ints.size()}; }
-/// The ints behind SymInts, or an error (with `guard`, a specialisation) where one is symbolic.
+/// Plain ints seen as SymInts: the bits are the same, but for numbers so low that they would be pointers; those are refused.
+inline SymIntArrayRef as_sym(IntArrayRef ints) {
+  for (int64_t value : ints)
+    if (!SymInt::can_hold(value)) [[unlikely]]
+      SymInt::refuse(value);
+  return {reinterpret_cast<const SymInt*>(ints.data()), ints.size()};
+}
+/// The ints behind SymInts, if need be by guards that specialise the program to them.
 std::vector<int64_t> guard_ints(SymIntArrayRef values);
 bool any_symbolic(SymIntArrayRef values);
 

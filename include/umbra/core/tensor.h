@@ -24,6 +24,7 @@
 #include "umbra/core/scalar.h"
 #include "umbra/core/storage.h"
 #include "umbra/core/sym_int.h"
+#include "umbra/core/text.h"
 
 namespace umbra {
 
@@ -61,6 +62,8 @@ class TensorImpl final : public RefCounted {
   bool is_symbolic() const { return symbolic_; }
   /// Row-major without gaps, as far as plain numbers tell: false where something is symbolic.
   bool known_contiguous() const { return contiguous_; }
+  /// How many elements of the storage, from the offset on, the geometry reaches over; 0 where it is symbolic.
+  int64_t extent() const { return extent_; }
   /// Sizes, strides and offset at once; numel follows.
   void set_geometry(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset = 0);
   /// Row-major strides for the sizes.
@@ -137,6 +140,7 @@ class TensorImpl final : public RefCounted {
   SymInt inline_[2 * kInline];
   std::unique_ptr<SymInt[]> heap_;
   SymInt offset_ = 0, numel_ = 1;
+  int64_t extent_ = 1;
   int32_t dim_ = 0;
   DType dtype_;
   Device device_;
@@ -212,7 +216,11 @@ class Tensor {
 
   /// The first element's address. Only tensors with data have one.
   void* raw_data() const;
-  template <class T> T* data() const { return static_cast<T*>(raw_data()); }
+  template <class T> T* data() const {
+    if (static_cast<int64_t>(sizeof(T)) > item_size()) [[unlikely]]
+      fail_item_size(sizeof(T));
+    return static_cast<T*>(raw_data());
+  }
 
   // ---- autograd (defined in autograd/) ----
   bool requires_grad() const;
@@ -244,6 +252,7 @@ class Tensor {
     return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
   }
   bool follows_format(MemoryFormat format) const;
+  [[noreturn]] void fail_item_size(size_t wanted) const;
   static void refuse_symbolic(SymIntArrayRef values);
   IntrusivePtr<TensorImpl> impl_;
 };

@@ -87,6 +87,10 @@ template <class R, class... A> struct Signature<R (*)(A...)> {
 };
 template <class C, class R, class... A> struct Signature<R (C::*)(A...) const> : Signature<R (*)(A...)> {};
 template <class C, class R, class... A> struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
+/// How many results a function gives: those of a tuple count one by one.
+template <class R> inline constexpr size_t kResults = 1;
+template <> inline constexpr size_t kResults<void> = 0;
+template <class... T> inline constexpr size_t kResults<std::tuple<T...>> = sizeof...(T);
 template <class F> using Argument0 = std::tuple_element_t<0, typename Signature<F>::Arguments>;
 
 /// The callable behind a context pointer: a captureless lambda needs none, a function pointer is the context itself, anything

@@ -17,7 +17,7 @@
 
 namespace umbra {
 
-/// Collects a definition; the operator is registered when the builder goes out of scope or is copied into its static.
+/// Collects a definition; the operator is registered at once, and each call adds to its definition.
 class OperatorBuilder {
  public:
   explicit OperatorBuilder(const char* schema);
@@ -79,6 +79,7 @@ class OperatorBuilder {
   /// arguments, "result" (or "result1"), "x.sym_sizes", "x.sym_strides", "x.sym_storage_offset", "x.dtype", "x.device", "needs" (a bool
   /// for each input). That, and only that, is saved for the backward. Returns one Tensor an input (a tuple for several; a vector for a Tensor[] argument).
   template <class F> OperatorBuilder& gradient(const char* inputs, std::initializer_list<const char*> names, F f) {
+    check_gradient_arity(names.size(), boxing::Signature<F>::kCount);
     return add_gradient(inputs, names, boxing::box_function(std::move(f)));
   }
   /// This operator writes arguments, and `name` computes the same as values: its results, then the new contents of each written one.
@@ -112,6 +113,7 @@ class OperatorBuilder {
  private:
   OperatorBuilder& add_gradient(const char* inputs, std::initializer_list<const char*> names, BoxedFunction function);
   void check_kernel_arity(size_t arguments, size_t outputs) const;
+  void check_gradient_arity(size_t names, size_t parameters) const;
   void compose_inplace();
   Operator* op_;
 };

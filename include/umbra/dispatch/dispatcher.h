@@ -73,6 +73,7 @@ class EnterMode {
   EnterMode(const EnterMode&) = delete;
 
  private:
+  const Mode* mode_;
   size_t depth_;
   DispatchState before_;
 };

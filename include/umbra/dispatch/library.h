@@ -25,11 +25,11 @@ class Library {
   Operator& define(const std::string& schema);
   /// What runs on tensors with data.
   template <class F> void implement(const std::string& name, F f) {
-    find(name).mutable_definition().real = boxing::box_function(std::move(f));
+    find<F>(name).mutable_definition().real = boxing::box_function(std::move(f));
   }
   /// What runs without data, by operators such as empty_like that only make metadata.
   template <class F> void fake(const std::string& name, F f) {
-    find(name).mutable_definition().fake = boxing::box_function(std::move(f));
+    find<F>(name).mutable_definition().fake = boxing::box_function(std::move(f));
   }
   template <class F>
   void gradient(const std::string& name, const char* inputs, std::initializer_list<const char*> names, F f) {
@@ -37,7 +37,7 @@ class Library {
   }
   /// A composite: no fake function or gradient needed.
   template <class F> void composite(const std::string& name, F f) {
-    find(name).mutable_definition().composite = boxing::box_function(std::move(f));
+    find<F>(name).mutable_definition().composite = boxing::box_function(std::move(f));
   }
   // The same for generic functions.
   void implement_generic(const std::string& name, GenericFunction f);
@@ -48,6 +48,12 @@ class Library {
   const std::string& space() const { return space_; }
 
  private:
+  /// The operator that a function of type F is to serve; an error where its schema has another number of arguments or results.
+  template <class F> Operator& find(const std::string& name) {
+    using Signature = boxing::Signature<F>;
+    return find(name, Signature::kCount, boxing::kResults<typename Signature::Return>);
+  }
+  Operator& find(const std::string& name, size_t arguments, size_t results);
   std::string space_;
 };
 

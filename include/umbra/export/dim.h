@@ -35,20 +35,15 @@ class Dim {
   /// "batch", "2*batch + 1".
   std::string text() const;
 
-  friend Dim operator*(int64_t factor, Dim dim) {
-    dim.scale_ *= factor;
-    dim.offset_ *= factor;
-    return dim;
-  }
-  friend Dim operator*(Dim dim, int64_t factor) { return factor * std::move(dim); }
-  friend Dim operator+(Dim dim, int64_t number) {
-    dim.offset_ += number;
-    return dim;
-  }
-  friend Dim operator-(Dim dim, int64_t number) { return std::move(dim) + -number; }
+  friend Dim operator*(int64_t factor, const Dim& dim) { return dim.scaled(factor); }
+  friend Dim operator*(const Dim& dim, int64_t factor) { return dim.scaled(factor); }
+  friend Dim operator+(const Dim& dim, int64_t number) { return dim.shifted(number); }
+  friend Dim operator-(const Dim& dim, int64_t number) { return dim.shifted(-number); }
 
  private:
   explicit Dim(Hint hint) : hint_(hint) {}
+  Dim scaled(int64_t factor) const;
+  Dim shifted(int64_t number) const;
   Hint hint_ = Hint::Named;
   std::string name_;
   Bounds bounds_;

@@ -12,6 +12,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -72,7 +73,11 @@ class FakeModeImpl final : public FakeState {
   };
   Tensor convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides);
   Storage fake_storage(const Storage& real, SymInt bytes, Device device);
+  /// Forgets what is gone, now and then: an entry keeps the memory of the objects it knows, though not their contents.
+  template <class Memo> void sweep(Memo& memo, size_t& limit);
   FakeOptions options_;
+  std::recursive_mutex mutex_;  // of what follows; a view's base is converted on the way
+  size_t tensor_limit_ = 1024, storage_limit_ = 1024;
   std::unordered_map<const void*, Converted<TensorImpl>> tensors_;
   std::unordered_map<const void*, Converted<StorageImpl>> storages_;
 };

@@ -73,7 +73,10 @@ class Graph final : public RefCounted {
     InsertionScope(Graph& graph, Node* before) : graph_(&graph), saved_(graph.insert_before_) {
       graph.insert_before_ = before;
     }
-    ~InsertionScope() { graph_->insert_before_ = saved_; }
+    ~InsertionScope() {
+      while (saved_->is_erased()) saved_ = saved_->next();
+      graph_->insert_before_ = saved_;
+    }
     InsertionScope(const InsertionScope&) = delete;
 
    private:
@@ -155,6 +158,8 @@ class Graph final : public RefCounted {
   friend class Node;
   Node* allocate(Op op, Target target);
   Node* checked(Node* node) const;
+  /// An error where the argument has a node that is not of this graph.
+  void check_argument(const Argument& argument) const;
   Node* adopt(const Node& node, Arguments args, KeywordArguments kwargs);
   template <class F>
   static Arguments map_arguments(const Arguments& args, F&& map) {

@@ -38,10 +38,9 @@ struct LoadResult {
 class Module {
  public:
   Module();
+  // A module is a handle: what is moved from stays as good as a copy.
   Module(const Module&) = default;
   Module& operator=(const Module&) = default;
-  Module(Module&&) = default;
-  Module& operator=(Module&&) = default;
   virtual ~Module() = default;
 
   /// What the module computes; written by the user, called through operator().

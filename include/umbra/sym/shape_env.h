@@ -123,6 +123,7 @@ class ShapeEnv final : public RefCounted {
   }
 
   // ---- expressions
+  /// A handle's expression; an error where it is another ShapeEnv's.
   const Expression* expression(SymInt value);
   const Expression* expression(const SymFloat& value);
   const Expression* expression(const SymBool& value);
@@ -174,6 +175,7 @@ class ShapeEnv final : public RefCounted {
   std::optional<std::string> failing_guard(const std::function<int64_t(const std::string& source)>& value_of) const;
 
  private:
+  const Expression* own(const SymNode* node) const;
   struct Linear {
     int64_t scale = 0, constant = 0;
     const Expression* form = nullptr;  // null where the expression is the constant
@@ -193,6 +195,7 @@ class ShapeEnv final : public RefCounted {
   const Expression* canonical(const Expression* a);
   const Expression* rewrite_divisions(const Expression* a);
   static Linear decompose(const Expression* a);
+  const Expression* without_common_factors(const Expression* form, bool sizes_above_one);
   Range compute_range(const Expression* a, bool sizes_above_one);
   int compute_known(const Expression* condition);
   int known_relation(const Expression* condition, bool sizes_above_one);

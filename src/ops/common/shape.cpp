@@ -79,7 +79,8 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
     run *= sizes[d];
     bool ends = d == 0 || (sizes[d - 1] != 1 && !(strides[d - 1].same(run * base) || strides[d - 1] == run * base));
     if (!ends) continue;
-    while (to >= 0 && ((!covered.same(run) && covered < run) || shape[to] == 1)) {
+    // What is covered only grows, so that "not the same" is as good as "less", and the easier question where sizes are symbols.
+    while (to >= 0 && ((!covered.same(run) && covered != run) || shape[to] == 1)) {
       out[to] = covered * base;
       covered *= shape[to];
       --to;

@@ -63,7 +63,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
   SymInt from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
   if (!from.same(0) && to < from) to = from;
   SymInt span = to - from;
-  return {from, step.same(1) ? span : (span + step - 1) / step};
+  return {from, step.same(1) || span.same(0) ? span : (span - 1) / step + 1};
 }
 
 Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
@@ -105,11 +105,16 @@ UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> 
       SymInt size = self.sym_size(dim);
       check<IndexError>(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
       if (start < 0) start = start + size;
-      check(start + length <= size, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
+      check(length <= size - start, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
       return slice(self, dim, start, start + length, 1);
     });
 
 // ---- several parts ----
+
+[[noreturn]] void fail_split(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+  fail("split_with_sizes expects split_sizes to sum exactly to ", self.sym_sizes()[dim], " (input tensor's size at dimension ", dim,
+       "), but got split_sizes=", sizes);
+}
 
 std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
   check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
@@ -118,14 +123,13 @@ std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_
   std::vector<Tensor> parts;
   for (SymInt length : sizes) {
     check(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
+    if (!length.is_symbolic() && !self.is_symbolic() && length > self.sym_sizes()[at] - start) fail_split(self, sizes, at);
     SymShape shape(self.sym_sizes());
     shape[at] = length;
     parts.push_back(alias_tensor(self, shape, self.sym_strides(), self.sym_storage_offset() + start * self.sym_strides()[at]));
     start += length;
   }
-  if (start != self.sym_sizes()[at])
-    fail("split_with_sizes expects split_sizes to sum exactly to ", self.sym_sizes()[at], " (input tensor's size at dimension ", at,
-         "), but got split_sizes=", sizes);
+  if (start != self.sym_sizes()[at]) fail_split(self, sizes, at);
   return parts;
 }
 
@@ -190,7 +194,7 @@ UMBRA_OPERATOR("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]
     .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
       check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
       check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-      SymInt size = self.sym_size(dim), split = (size + chunks - 1) / chunks;
+      SymInt size = self.sym_size(dim), split = size.same(0) ? size : (size - 1) / chunks + 1;
       if (split == 0 && size == 0) {
         SymShape zeros(chunks, split);
         return split_with_sizes(self, zeros, dim);

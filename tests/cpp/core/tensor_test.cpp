@@ -56,6 +56,32 @@ TEST(TensorGeometry, SizesThatNoMemoryHoldsAreRefused) {
   EXPECT_EQ(empty({huge, 0, 8}).numel(), 0);
 }
 
+TEST(TensorGeometry, NothingIsReadBeyondTheStorage) {
+  Tensor x = ones({8});
+  Tensor view = x.slice(0, 4, 8);
+  x.storage()->resize(16);
+  EXPECT_THAT(message_of([&] { view.sum(); }), testing::HasSubstr("out of bounds for a storage of 16 bytes"));
+  EXPECT_THAT(message_of([] { ones({4}).data<double>(); }), testing::HasSubstr("elements of 8 bytes"));
+}
+
+TEST(TensorGeometry, NumbersAtTheEndsOfTheRange) {
+  EXPECT_EQ(ones({4}).slice(0, 0, 4, INT64_MAX).numel(), 1);
+  EXPECT_THROW(ones({10}).split_with_sizes({INT64_MAX, INT64_MAX, 12}), Error);
+  EXPECT_THROW(ones({1, 1}).expand({int64_t{1} << 32, int64_t{1} << 32}), Error);
+  EXPECT_THROW(ones({10}).narrow(0, 5, INT64_MAX), Error);
+  EXPECT_EQ(ones({3, 3}).tril(INT64_MAX).sum().item().to_double(), 9);
+  EXPECT_EQ(ones({3, 3}).triu(INT64_MAX).sum().item().to_double(), 0);
+  EXPECT_EQ(ones({4}).chunk(INT64_MAX).size(), 4u);
+}
+
+TEST(TensorGeometry, AnOutputThatCannotGrowStaysAsItWas) {
+  float memory[4] = {};
+  Tensor out = from_memory(memory, {4}, {1}, DType::Float32, {});
+  EXPECT_THROW(add_out(out, ones({1000}), ones({1000})), Error);
+  EXPECT_EQ(out.numel(), 4);
+  EXPECT_EQ(out.sum().item().to_double(), 0);
+}
+
 TEST(TensorGeometry, ViewsShareStorageAndVersion) {
   Tensor x = zeros({4, 4});
   Tensor row = x.select(0, 2);
