@@ -78,6 +78,18 @@ constexpr bool is_complex_type = std::is_same_v<T, std::complex<float>> || std::
 
 bool is_nested(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object); }
 bool is_array(PyObject* object) { return PyObject_CheckBuffer(object) && !PyBytes_Check(object) && !is_tensor(object); }
+/// An array among other data; NumPy's single numbers have buffers too.
+bool is_array_of_dims(PyObject* object) {
+  if (!is_array(object) || !PySequence_Check(object)) return false;
+  if (PyObject_Size(object) >= 0) return true;
+  PyErr_Clear();  // an array of no dimensions
+  return false;
+}
+/// NumPy's array of no dimensions as the number that it holds.
+nb::object unboxed(PyObject* object) {
+  if (std::string_view(type_name(object)) != "numpy.ndarray") return nb::borrow(object);
+  return owned(PyObject_CallMethod(object, "__getitem__", "(())"));
+}
 
 /// Anything else that can be counted through: ranges, other sequences.
 nb::object as_list(PyObject* object) { return owned(PySequence_List(object)); }
@@ -95,9 +107,8 @@ class Survey {
       check<ValueError>(depth == 0, "too many dimensions 'str'");
       fail<TypeError>("new(): invalid data type 'str'");
     }
-    if (is_nested(object) || (is_tensor(object) && tensor_of(object).dim() > 0) || is_array(object) ||
-        PyRange_Check(object))
-      return sequence(object, depth);
+    if (PyBytes_Check(object)) fail<TypeError>("new(): invalid data type 'bytes'");
+    if (is_nested(object) || is_array_of_dims(object) || PyRange_Check(object)) return sequence(object, depth);
     check<TypeError>(depth == sizes_.size() || !closed_, "not a sequence");
     closed_ = true;
     check<ValueError>(depth == sizes_.size(), "expected sequence of length ", depth < sizes_.size() ? sizes_[depth] : 0,
@@ -120,27 +131,25 @@ class Survey {
     for (Py_ssize_t i = 0; i < length; ++i) visit(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1);
   }
 
-  void element(PyObject* object) {
-    DType t;
-    if (is_tensor(object)) {
-      t = tensor_of(object).dtype();
-    } else if (std::optional<DType> own = numpy_dtype(object)) {
-      t = *own;
-    } else {
-      Scalar number;
-      if (PyLong_Check(object))
-        t = PyBool_Check(object) ? DType::Bool : DType::Int64;
-      else if (!read_scalar(object, number))
-        fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
-      else if (number.is_complex())
-        t = complex_type(default_dtype());
-      else if (number.is_floating())
-        t = default_dtype();
-      else
-        t = number.dtype();
-    }
+  void element(PyObject* boxed) {
+    nb::object number = unboxed(boxed);
+    DType t = dtype_of_element(number.ptr());
     dtype_ = found_ ? promote_types(dtype_, t) : t;
     found_ = true;
+  }
+
+  static DType dtype_of_element(PyObject* object) {
+    if (is_tensor(object)) {
+      check<ValueError>(tensor_of(object).sym_numel().same(1),
+                        "only one element tensors can be converted to Python scalars");
+      return tensor_of(object).dtype();
+    }
+    if (std::optional<DType> own = numpy_dtype(object)) return *own;
+    if (PyLong_Check(object)) return PyBool_Check(object) ? DType::Bool : DType::Int64;
+    Scalar number;
+    if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
+    if (number.is_complex()) return complex_type(default_dtype());
+    return number.is_floating() ? default_dtype() : number.dtype();
   }
 
   static std::optional<DType> numpy_dtype(PyObject* object) {
@@ -156,17 +165,26 @@ class Survey {
   DType dtype_ = DType::Bool;
 };
 
-Scalar element_of(PyObject* object) {
+/// A number that is to become an element of the dtype. Integers beyond 64 bits fit into floats.
+Scalar element_of(PyObject* object, DType dtype) {
   Scalar number;
   if (PyLong_CheckExact(object)) {
     int overflow;
     long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
-    if (!overflow) return Scalar(static_cast<int64_t>(value));
-    uint64_t wide = overflow > 0 ? PyLong_AsUnsignedLongLong(object) : 0;
-    check(overflow > 0 && !PyErr_Occurred(), "Overflow when unpacking long long");
-    return Scalar(static_cast<int64_t>(wide));
+    if (!overflow && (dtype != DType::UInt64 || value >= 0)) return Scalar(static_cast<int64_t>(value));
+    if (dtype == DType::UInt64) {  // its bits, in a signed integer
+      unsigned long long wide = PyLong_AsUnsignedLongLong(object);
+      if (PyErr_Occurred()) throw nb::python_error();
+      return Scalar(static_cast<int64_t>(wide));
+    }
+    if (dtype == DType::Bool) return Scalar(true);
+    check<ValueError>(!is_integral(dtype, false), "Overflow when unpacking long long");
+    double real = PyLong_AsDouble(object);
+    if (PyErr_Occurred()) throw nb::python_error();
+    return Scalar(real);
   }
-  if (!read_scalar(object, number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
+  if (is_tensor(object)) return call_value<"aten::item">(tensor_of(object)).to_scalar();
+  if (!read_scalar(unboxed(object).ptr(), number)) fail("Could not infer dtype of ", short_type_name(Py_TYPE(object)));
   return number;
 }
 
@@ -185,7 +203,7 @@ void check_fits(DType dtype, const Scalar& value) {
 /// Writes the elements in row-major order.
 char* fill(PyObject* object, size_t depth, size_t rank, DType dtype, char* to) {
   if (depth == rank) {
-    Scalar value = element_of(object);
+    Scalar value = element_of(object, dtype);
     check_fits(dtype, value);
     store_scalar(to, dtype, value);
     return to + item_size(dtype);
@@ -314,6 +332,10 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
 
 PyObject* to_list(const Tensor& tensor) {
   if (tensor.is_fake()) return list_of_items(tensor);
+  if (!tensor.storage()->has_data() && tensor.numel() > 0) {
+    check<NotImplementedError>(!tensor.is_meta(), "Cannot copy out of meta tensor; no data!");
+    fail(".tolist() is not supported for tensor subclasses without data of their own");
+  }
   Tensor plain = tensor;
   if (plain.is_conj()) plain = call<"aten::resolve_conj">(plain);
   if (plain.is_neg()) plain = call<"aten::resolve_neg">(plain);
@@ -326,7 +348,7 @@ void bind_construct(nb::module_& m) {
       [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool) {
         return make_tensor(data, dtype, device, requires_grad);
       },
-      nb::arg("data"), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
+      nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);
 }
 

@@ -2,6 +2,7 @@
 #include "conversions.h"
 
 #include "call.h"
+#include "overridable.h"
 #include "tensor_type.h"
 #include "values.h"
 
@@ -149,32 +150,26 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
   });
 }
 
-template <class F>
-PyMethodDef method(const char* name, F* function) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_VARARGS | METH_KEYWORDS,
-          nullptr};
-}
-
 }  // namespace
 
 void add_conversion_methods(std::vector<PyMethodDef>& methods) {
   std::initializer_list<PyMethodDef> own = {
-      method("to", to),
-      method("type", type),
-      method("cpu", to_cpu),
-      method("cuda", to_cuda),
-      method("float", to_dtype<DType::Float32>),
-      method("double", to_dtype<DType::Float64>),
-      method("half", to_dtype<DType::Float16>),
-      method("bfloat16", to_dtype<DType::BFloat16>),
-      method("int", to_dtype<DType::Int32>),
-      method("long", to_dtype<DType::Int64>),
-      method("short", to_dtype<DType::Int16>),
-      method("char", to_dtype<DType::Int8>),
-      method("byte", to_dtype<DType::UInt8>),
-      method("bool", to_dtype<DType::Bool>),
-      method("cfloat", to_dtype<DType::Complex64>),
-      method("cdouble", to_dtype<DType::Complex128>),
+      method<"to", to>(),
+      method<"type", type>(),
+      method<"cpu", to_cpu>(),
+      method<"cuda", to_cuda>(),
+      method<"float", to_dtype<DType::Float32>>(),
+      method<"double", to_dtype<DType::Float64>>(),
+      method<"half", to_dtype<DType::Float16>>(),
+      method<"bfloat16", to_dtype<DType::BFloat16>>(),
+      method<"int", to_dtype<DType::Int32>>(),
+      method<"long", to_dtype<DType::Int64>>(),
+      method<"short", to_dtype<DType::Int16>>(),
+      method<"char", to_dtype<DType::Int8>>(),
+      method<"byte", to_dtype<DType::UInt8>>(),
+      method<"bool", to_dtype<DType::Bool>>(),
+      method<"cfloat", to_dtype<DType::Complex64>>(),
+      method<"cdouble", to_dtype<DType::Complex128>>(),
   };
   methods.insert(methods.end(), own);
 }

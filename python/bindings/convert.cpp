@@ -14,6 +14,7 @@ using Base = SchemaType::Base;
 bool is_numpy_bool(PyObject* object) { return std::string_view(type_name(object)).starts_with("numpy.bool"); }
 
 // A number that C++ sees through Python's protocols: numpy's scalars, fractions and the like.
+bool is_numpy_array(PyObject* object) { return std::string_view(type_name(object)) == "numpy.ndarray"; }
 bool has_index(PyObject* object) {
   PyNumberMethods* number = Py_TYPE(object)->tp_as_number;
   return number && number->nb_index;
@@ -33,8 +34,9 @@ Scalar item_of(const Tensor& tensor) {
 bool is_single(PyObject* object) { return is_tensor(object) && tensor_of(object).dim() == 0; }
 
 int64_t long_value(PyObject* object) {
-  int64_t value = PyLong_AsLongLong(object);
-  if (value == -1 && PyErr_Occurred()) throw nb::python_error();
+  int overflow = 0;
+  int64_t value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  check<ValueError>(!overflow, "Overflow when unpacking long long");
   return value;
 }
 
@@ -184,7 +186,12 @@ bool read_int(PyObject* object, SymInt& out) {
     return true;
   }
   if (PyBool_Check(object) || !has_index(object) || is_sym_bool(object)) return false;
-  out = long_value(owned(PyNumber_Index(object)).ptr());
+  PyObject* index = PyNumber_Index(object);
+  if (!index && is_numpy_array(object)) {  // no array of a single integer
+    PyErr_Clear();
+    return false;
+  }
+  out = long_value(owned(index).ptr());
   return true;
 }
 
@@ -207,7 +214,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
     out = item_of(tensor_of(object));
   else if (is_numpy_bool(object))
     out = Scalar(PyObject_IsTrue(object) == 1);
-  else if (is_tensor(object))
+  else if (is_tensor(object) || is_numpy_array(object))
     return false;
   else if (has_index(object))
     out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
@@ -215,7 +222,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
     Py_complex c = PyComplex_AsCComplex(object);
     if (PyErr_Occurred()) throw nb::python_error();
     out = Scalar(std::complex<double>(c.real, c.imag));
-  } else if (has_float(object) && !std::string_view(type_name(object)).starts_with("numpy.ndarray")) {
+  } else if (has_float(object)) {
     out = Scalar(PyFloat_AsDouble(owned(PyNumber_Float(object)).ptr()));
   } else {
     return false;

@@ -75,9 +75,15 @@ void release_capsule(PyObject* capsule) {
 }
 
 nb::object to_dlpack(const Tensor& t) {
-  check(!t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
-  check(!t.is_conj(), "Can't export tensors with the conjugate bit set");
-  check(!t.is_fake() && t.device().type == DeviceType::CPU, "Cannot export tensors on ", t.device(), " without memory");
+  auto refuse = [](bool good, const std::string& why) {
+    if (good) return;
+    PyErr_SetString(PyExc_BufferError, why.c_str());
+    throw nb::python_error();
+  };
+  refuse(!t.requires_grad(), "Can't export tensors that require gradient, use tensor.detach()");
+  refuse(!t.is_conj(), "Can't export tensors with the conjugate bit set");
+  refuse(t.device().type == DeviceType::CPU, concat("Cannot pack tensors on ", t.device()));
+  refuse(t.storage()->has_data() || t.sym_numel().same(0), "Cannot pack tensors without data of their own");
   auto* out = new Exported{{}, t, t.sizes().vec(), t.strides().vec()};
   out->managed = {{t.raw_data(),
                    {kCpu, 0},

@@ -5,6 +5,7 @@
 #include "call.h"
 #include "construct.h"
 #include "functions.h"
+#include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
 #include "values.h"
@@ -97,7 +98,35 @@ bool is_int_like(PyObject* object) {
   return number && number->nb_index && !is_sym_bool(object);
 }
 
-bool is_array_like(PyObject* object) { return PyList_Check(object) || PyTuple_Check(object) || is_numpy_array(object); }
+/// Whether a sequence that is no tuple is meant as one: it holds something that indexes by itself.
+bool stands_for_tuple(PyObject* index) {
+  constexpr Py_ssize_t kLongest = 32;  // longer ones are data
+  if (PyTuple_Check(index) || is_tensor(index) || !PySequence_Check(index)) return false;
+  nb::object items = nb::steal(PySequence_Fast(index, ""));
+  if (!items) {
+    PyErr_Clear();
+    return false;
+  }
+  Py_ssize_t count = PySequence_Fast_GET_SIZE(items.ptr());
+  if (count >= kLongest) return false;
+  for (Py_ssize_t i = 0; i < count; ++i) {
+    PyObject* item = PySequence_Fast_GET_ITEM(items.ptr(), i);
+    bool indexes =
+        is_tensor(item) || PySequence_Check(item) || PySlice_Check(item) || item == Py_Ellipsis || item == Py_None;
+    if (indexes) return true;
+  }
+  return false;
+}
+
+/// The index that a sequence of numbers is: masks stay what they are, everything else becomes integers.
+Tensor index_from(PyObject* sequence) {
+  if (PyUnicode_Check(sequence) || PyBytes_Check(sequence))
+    fail<TypeError>("new(): invalid data type '", short_type_name(Py_TYPE(sequence)), "'");
+  Tensor data = tensor_from_data(sequence);
+  bool kept = data.dtype() == DType::Bool || data.dtype() == DType::UInt8;
+  data = call<"aten::lift_fresh">(data);
+  return kept || data.dtype() == DType::Int64 ? data : call<"aten::_to_copy">(data, DType::Int64);
+}
 
 /// How many dimensions of the tensor an index takes up.
 int64_t dimensions_of(PyObject* item) {
@@ -139,12 +168,10 @@ class Applier {
     } else if (item == Py_None) {
       out_.result = call<"aten::unsqueeze">(out_.result, dim_);
       ++dim_;
-    } else if (is_array_like(item)) {
-      tensor(call<"aten::lift_fresh">(tensor_from_data(item)), position);
-    } else if (PyFloat_Check(item)) {
-      fail_kind(item);
+    } else if (PySequence_Check(item)) {
+      tensor(index_from(item), position);
     } else {
-      fail<TypeError>("new(): invalid data type '", short_type_name(Py_TYPE(item)), "'");
+      fail_kind(item);
     }
   }
 
@@ -174,16 +201,16 @@ class Applier {
   bool skip_whole_;
 };
 
-Value index_list(const std::vector<Tensor>& indices) {
-  return Value(std::vector<Tensor>(indices));
-}
+Value index_list(const std::vector<Tensor>& indices) { return Value(std::vector<Tensor>(indices)); }
 
 /// The items of an index: those of a tuple, or the one that is given.
 struct Items {
   explicit Items(PyObject*& index) {
-    if (PyTuple_Check(index)) {
-      data = &PyTuple_GET_ITEM(index, 0);
-      count = static_cast<size_t>(PyTuple_GET_SIZE(index));
+    if (stands_for_tuple(index)) tuple = owned(PySequence_Tuple(index));
+    PyObject* items = tuple ? tuple.ptr() : index;
+    if (PyTuple_Check(items)) {
+      data = &PyTuple_GET_ITEM(items, 0);
+      count = static_cast<size_t>(PyTuple_GET_SIZE(items));
     } else {
       data = &index;
       count = 1;
@@ -191,6 +218,7 @@ struct Items {
   }
   PyObject* const* data;
   size_t count;
+  nb::object tuple;  // made of another sequence
 };
 
 Tensor get(const Tensor& self, PyObject* index) {
@@ -272,10 +300,29 @@ void set(const Tensor& self, PyObject* index, PyObject* object) {
 
 // ---- slots ----
 
+/// Whether a user's class may want an access: the tensor's, or that of a tensor in the index.
+bool wants_offer(PyObject* self, PyObject* index) {
+  auto of_user = [](PyObject* object) { return is_tensor(object) && !is_plain_tensor_type(Py_TYPE(object)); };
+  if (may_be_overridden(self) || of_user(index)) return true;
+  if (!PyTuple_Check(index)) return false;
+  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(index); ++i)
+    if (of_user(PyTuple_GET_ITEM(index, i))) return true;
+  return false;
+}
+
 PyObject* subscript(PyObject* self, PyObject* index) {
+  PyObject* values[] = {self, index};
+  PyObject* result = nullptr;
+  if (wants_offer(self, index) && offer_member("__getitem__", values, 2, nullptr, &result)) return result;
   return guarded([&] { return wrap(get(tensor_of(self), index)); });
 }
 int assign(PyObject* self, PyObject* index, PyObject* value) {
+  PyObject* values[] = {self, index, value};
+  PyObject* result = nullptr;
+  if (value && wants_offer(self, index) && offer_member("__setitem__", values, 3, nullptr, &result)) {
+    Py_XDECREF(result);
+    return result ? 0 : -1;
+  }
   return guarded_int([&] {
     check<TypeError>(value != nullptr, "Tensor does not support deleting items");
     set(tensor_of(self), index, value);
@@ -298,7 +345,8 @@ PyObject* iterate(PyObject* self) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
     check<TypeError>(t.dim() > 0, "iteration over a 0-d tensor");
-    nb::object parts = owned(wrap(call_value<"aten::unbind.int">(t)));
+    static PyObject* unbind = make_function("aten::unbind", Reading::Method);  // of which a user's class hears
+    nb::object parts = owned(call_function(unbind, &self, 1, nullptr));
     return checked(PyObject_GetIter(parts.ptr()));
   });
 }
@@ -318,8 +366,11 @@ int contains(PyObject* self, PyObject* element) {
 
 void add_index_slots(std::vector<PyType_Slot>& slots) {
   std::initializer_list<PyType_Slot> own = {
-      slot(Py_mp_length, length), slot(Py_mp_subscript, subscript), slot(Py_mp_ass_subscript, assign),
-      slot(Py_tp_iter, iterate),  slot(Py_sq_contains, contains),
+      slot(Py_mp_length, integer_slot<"__len__", length>),
+      slot(Py_mp_subscript, subscript),
+      slot(Py_mp_ass_subscript, assign),
+      slot(Py_tp_iter, iterate),
+      slot(Py_sq_contains, integer_slot<"__contains__", contains, PyObject*>),
   };
   slots.insert(slots.end(), own);
 }

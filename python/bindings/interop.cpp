@@ -101,7 +101,8 @@ Tensor tensor_from_buffer(PyObject* object) {
 }
 
 PyObject* to_numpy(const Tensor& t) {
-  check(!t.is_fake(), ".numpy() is not supported for tensor subclasses.");
+  bool wrapper = t.impl()->keys().has(DispatchKey::Python) && !t.storage()->has_data();
+  check(!t.is_fake() && !wrapper, ".numpy() is not supported for tensor subclasses.");
   check<TypeError>(t.device().type == DeviceType::CPU, "can't convert ", t.device(),
                    " device type tensor to numpy. Use "
                    "Tensor.cpu() to copy the tensor to host memory first.");

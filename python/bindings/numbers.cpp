@@ -1,5 +1,7 @@
 // Tensor's arithmetic: x + y, 2 - x, x += y, x < y and the conversions to Python's numbers.
+#include "construct.h"
 #include "functions.h"
+#include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
 #include "values.h"
@@ -66,6 +68,12 @@ PyObject* unary(PyObject* self) {
 }
 
 PyObject* compare(PyObject* a, PyObject* b, int op) {
+  // NumPy leaves the question whether an array is equal to the tensor.
+  if ((op == Py_EQ || op == Py_NE) && std::string_view(type_name(b)) == "numpy.ndarray")
+    return guarded([&] {
+      nb::object array = owned(wrap(tensor_from_data(b)));
+      return call_operand(op == Py_EQ ? function<"eq">() : function<"ne">(), a, array.ptr());
+    });
   switch (op) {
     case Py_LT:
       return call_operand(function<"lt">(), a, b);
@@ -154,10 +162,10 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_positive, unary<"positive">),
       slot(Py_nb_absolute, unary<"abs">),
       slot(Py_nb_invert, unary<"bitwise_not">),
-      slot(Py_nb_bool, truth),
-      slot(Py_nb_int, as_int),
-      slot(Py_nb_float, as_float),
-      slot(Py_nb_index, as_index),
+      slot(Py_nb_bool, integer_slot<"__bool__", truth>),
+      slot(Py_nb_int, unary_slot<"__int__", as_int>),
+      slot(Py_nb_float, unary_slot<"__float__", as_float>),
+      slot(Py_nb_index, unary_slot<"__index__", as_index>),
       slot(Py_tp_richcompare, compare),
   };
   slots.insert(slots.end(), own);

@@ -8,6 +8,7 @@
 #include "construct.h"
 #include "conversions.h"
 #include "functions.h"
+#include "overridable.h"
 #include "tensor_type.h"
 #include "values.h"
 
@@ -35,7 +36,12 @@ PyObject* get_item_size(PyObject* self, void*) { return PyLong_FromLongLong(tens
 PyObject* get_nbytes(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(t.sym_numel() * SymInt(t.item_size())); });
 }
-PyObject* get_version(PyObject* self, void*) { return PyLong_FromLong(tensor_of(self).version()); }
+PyObject* get_version(PyObject* self, void*) {
+  return property(self, [](const Tensor& t) {
+    check(!t.impl()->is_inference(), "Inference tensors do not track version counter.");
+    return PyLong_FromLong(t.version());
+  });
+}
 PyObject* get_cdata(PyObject* self, void*) { return PyLong_FromVoidPtr(tensor_of(self).impl()); }
 PyObject* get_base(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(Tensor(t.impl()->view_base())); });
@@ -178,7 +184,10 @@ PyObject* item(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     if (!t.sym_numel().is_symbolic())
       check(t.sym_numel().value() == 1, "a Tensor with ", t.sym_numel(), " elements cannot be converted to Scalar");
-    return wrap(call_value<"aten::item">(t));
+    Value value = call_value<"aten::item">(t);
+    if (t.dtype() == DType::UInt64 && value.tag() == Value::Tag::Int)
+      return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.to_int()));
+    return wrap(value);
   });
 }
 PyObject* tolist(PyObject* self, PyObject*) {
@@ -201,43 +210,32 @@ PyObject* repr(PyObject* self) {
   });
 }
 
-template <class F>
-PyMethodDef plain(const char* name, F* function) {
-  return {name, function, METH_NOARGS, nullptr};
-}
-template <class F>
-PyMethodDef fast(const char* name, F* function) {
-  return {name, reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(function)), METH_FASTCALL | METH_KEYWORDS,
-          nullptr};
-}
-
 std::vector<PyMethodDef> own_methods() {
   std::vector<PyMethodDef> methods = {
-      fast("size", size),
-      fast("stride", stride),
-      plain("dim", dim),
-      plain("ndimension", dim),
-      plain("numel", numel),
-      plain("nelement", numel),
-      plain("storage_offset", storage_offset),
-      plain("element_size", element_size),
-      plain("data_ptr", data_ptr),
-      fast("is_contiguous", is_contiguous),
-      plain("is_floating_point", is_floating_point),
-      plain("is_complex", is_complex_tensor),
-      plain("is_conj", is_conj),
-      plain("is_neg", is_neg),
-      plain("is_inference", is_inference),
-      plain("_is_view", is_view),
-      plain("is_non_overlapping_and_dense", is_dense),
-      plain("get_device", get_device_index),
-      plain("is_pinned", no),
-      plain("is_shared", no),
-      plain("_is_zerotensor", no),
-      plain("item", item),
-      plain("tolist", tolist),
-      {"numpy", reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(numpy)), METH_VARARGS | METH_KEYWORDS,
-       nullptr},
+      method<"size", size>(),
+      method<"stride", stride>(),
+      method<"dim", dim>(),
+      method<"ndimension", dim>(),
+      method<"numel", numel>(),
+      method<"nelement", numel>(),
+      method<"storage_offset", storage_offset>(),
+      method<"element_size", element_size>(),
+      method<"data_ptr", data_ptr>(),
+      method<"is_contiguous", is_contiguous>(),
+      method<"is_floating_point", is_floating_point>(),
+      method<"is_complex", is_complex_tensor>(),
+      method<"is_conj", is_conj>(),
+      method<"is_neg", is_neg>(),
+      method<"is_inference", is_inference>(),
+      method<"_is_view", is_view>(),
+      method<"is_non_overlapping_and_dense", is_dense>(),
+      method<"get_device", get_device_index>(),
+      method<"is_pinned", no>(),
+      method<"is_shared", no>(),
+      method<"_is_zerotensor", no>(),
+      method<"item", item>(),
+      method<"tolist", tolist>(),
+      method<"numpy", numpy>(),
   };
   add_conversion_methods(methods);
   methods.push_back({nullptr, nullptr, 0, nullptr});
@@ -245,37 +243,37 @@ std::vector<PyMethodDef> own_methods() {
 }
 
 std::vector<PyGetSetDef> own_properties() {
-  std::vector<PyGetSetDef> properties = {
-      get("dtype", get_dtype),
-      get("device", get_device),
-      get("layout", get_layout),
-      get("shape", get_shape),
-      get("ndim", get_ndim),
-      get("itemsize", get_item_size),
-      get("nbytes", get_nbytes),
-      get("_version", get_version),
-      get("_cdata", get_cdata),
-      get("_base", get_base),
-      get("names", get_names),
-      get("real", get_real),
-      get("imag", get_imag),
-      get("T", get_T),
-      get("mT", get_mT),
-      get("H", get_H),
-      get("mH", get_mH),
-      get("is_cpu", is_on<DeviceType::CPU>),
-      get("is_cuda", is_on<DeviceType::CUDA>),
-      get("is_meta", is_on<DeviceType::Meta>),
-      get("is_mps", is_on<DeviceType::MPS>),
-      get("is_xpu", is_on<DeviceType::XPU>),
-      get("is_sparse", always_false),
-      get("is_sparse_csr", always_false),
-      get("is_mkldnn", always_false),
-      get("is_quantized", always_false),
-      get("is_nested", always_false),
-      get("name", always_none),
-      {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr}};
+  std::vector<PyGetSetDef> properties = {get("dtype", get_dtype),
+                                         get("device", get_device),
+                                         get("layout", get_layout),
+                                         get("shape", get_shape),
+                                         get("ndim", get_ndim),
+                                         get("itemsize", get_item_size),
+                                         get("nbytes", get_nbytes),
+                                         get("_version", get_version),
+                                         get("_cdata", get_cdata),
+                                         get("_base", get_base),
+                                         get("names", get_names),
+                                         get("real", get_real),
+                                         get("imag", get_imag),
+                                         get("T", get_T),
+                                         get("mT", get_mT),
+                                         get("H", get_H),
+                                         get("mH", get_mH),
+                                         get("is_cpu", is_on<DeviceType::CPU>),
+                                         get("is_cuda", is_on<DeviceType::CUDA>),
+                                         get("is_meta", is_on<DeviceType::Meta>),
+                                         get("is_mps", is_on<DeviceType::MPS>),
+                                         get("is_xpu", is_on<DeviceType::XPU>),
+                                         get("is_sparse", always_false),
+                                         get("is_sparse_csr", always_false),
+                                         get("is_mkldnn", always_false),
+                                         get("is_quantized", always_false),
+                                         get("is_nested", always_false),
+                                         get("name", always_none)};
   add_autograd_properties(properties);
+  make_overridable(properties);
+  properties.push_back({"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr});
   properties.push_back({nullptr, nullptr, nullptr, nullptr, nullptr});
   return properties;
 }
@@ -287,7 +285,7 @@ void add_tensor_slots(std::vector<PyType_Slot>& slots) {
   static std::vector<PyGetSetDef> properties = own_properties();
   slots.push_back({Py_tp_methods, methods.data()});
   slots.push_back({Py_tp_getset, properties.data()});
-  slots.push_back(slot(Py_tp_repr, repr));
+  slots.push_back(slot(Py_tp_repr, unary_slot<"__repr__", repr>));
   add_number_slots(slots);
   add_index_slots(slots);
 }

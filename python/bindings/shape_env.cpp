@@ -67,7 +67,8 @@ void bind_shape_env(nb::module_& m) {
       .def("guards",
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
-             for (const sym::Guard& g : e.env->guards()) out.emplace_back(g.condition->to_string(), g.location ? g.location->text() : "");
+             for (const sym::Guard& g : e.env->guards())
+               out.emplace_back(g.condition->to_string(), g.location ? g.location->text() : "");
              return out;
            })
       .def("guard_texts", [](const ShapeEnvObject& e) { return e.env->guard_texts(); })
@@ -109,10 +110,6 @@ void bind_shape_env(nb::module_& m) {
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);
     if (symbol.is_symbolic()) static_cast<const sym::Expression*>(symbol.node())->env().mark_size_like(symbol);
-  });
-  m.def("_sym_shape_env", [](nb::handle value) {
-    auto* expression = static_cast<const sym::Expression*>(node_of(value.ptr()));
-    return ShapeEnvObject{IntrusivePtr<ShapeEnv>(&expression->env())};
   });
 }
 

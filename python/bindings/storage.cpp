@@ -22,7 +22,11 @@ void deallocate_buffer(PyObject* self) {
 }
 int get_buffer(PyObject* self, Py_buffer* view, int flags) {
   StorageImpl* storage = reinterpret_cast<PyStorageBuffer*>(self)->storage;
-  return PyBuffer_FillInfo(view, self, storage->data(), storage->bytes().guard_int(), /*readonly=*/0, flags);
+  return guarded_int([&] {
+    int64_t bytes = storage->bytes().guard_int();
+    check(bytes == 0 || storage->has_data(), "a storage without data has no bytes to read");
+    return PyBuffer_FillInfo(view, self, storage->data(), bytes, /*readonly=*/0, flags);
+  });
 }
 
 /// The Python class.
@@ -89,9 +93,12 @@ void bind_storage(nb::module_& m) {
       .def("__getitem__",
            [](const StorageObject& s, int64_t i) {
              int64_t n = bytes_of(s);
+             check<NotImplementedError>(s.storage->has_data(), "Not available for '", s.storage->device(),
+                                        "' device type: the storage has no data");
              check<IndexError>(i >= -n && i < n, "index ", i, " out of range for storage of size ", n);
              return static_cast<const uint8_t*>(s.storage->data())[i < 0 ? i + n : i];
            })
+      .def("_has_data", [](const StorageObject& s) { return s.storage->has_data() || s.storage->bytes().same(0); })
       .def("_buffer", [](const StorageObject& s) { return nb::steal(storage_buffer(s.storage)); })
       .def("__repr__", &describe);
   m.def("_untyped_storage", [](const Tensor& t) { return StorageObject{t.storage()}; });

@@ -5,6 +5,7 @@
 #include "dispatch_mode.h"
 #include "misc.h"
 #include "tensor_type.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -75,6 +76,13 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
 void bind_subclass(nb::module_& m) {
   m.def("_make_subclass", &make_subclass, nb::arg("cls"), nb::arg("data"), nb::arg("require_grad") = false);
   m.def("_make_wrapper_subclass", &make_wrapper_subclass, nb::arg("cls"), nb::arg("size"), nb::arg("options"));
+  // The same memory as a tensor of no class, which calls on it do not come back to.
+  m.def("_plain_alias", [](const Tensor& t) {
+    ExcludeKeys below(DispatchKeySet(DispatchKey::Python) | DispatchKey::Autograd);
+    Tensor alias = call<"aten::detach">(t);
+    alias.impl()->set_view_base(nullptr);
+    return alias;
+  });
   m.def("_as_subclass", [](const Tensor& t, nb::handle cls) {
     Tensor alias = call<"aten::alias">(t);
     return make_object(cls, alias);

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <optional>
 
+#include "fake.h"
 #include "tensor_type.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
@@ -30,6 +31,21 @@ void deallocate(PyObject* self) {
   reinterpret_cast<PySym*>(self)->owner->release();
   PyObject_Free(self);
   Py_DECREF(type);
+}
+
+/// The expression behind a symbolic number; anything else is an error.
+const SymNode* expect_node(nb::handle object) {
+  PyObject* o = object.ptr();
+  if (!is_sym_int(o) && !is_sym_float(o) && !is_sym_bool(o))
+    fail<TypeError>("expected a SymInt, SymFloat or SymBool, not ", short_type_name(Py_TYPE(o)));
+  return node_of(o);
+}
+
+/// Python's truth of an object that is no SymBool.
+bool plain_truth(nb::handle object) {
+  int truth = PyObject_IsTrue(object.ptr());
+  checked(truth);
+  return truth == 1;
 }
 
 /// An operand: an integer or a float, symbolic or not.
@@ -339,7 +355,7 @@ void bind_sym(nb::module_& m) {
   });
   m.def("sym_not", [](nb::handle a) {
     auto x = read_bool(a.ptr());
-    return x ? nb::steal(wrap(sym_not(*x))) : nb::steal(PyBool_FromLong(PyObject_Not(a.ptr())));
+    return x ? nb::steal(wrap(sym_not(*x))) : nb::steal(PyBool_FromLong(!plain_truth(a)));
   });
   m.def("_sym_statically_known_true", [](nb::handle a) {
     auto x = read_bool(a.ptr());
@@ -347,19 +363,24 @@ void bind_sym(nb::module_& m) {
   });
   m.def("_sym_guard_or", [](nb::handle a, bool fallback) {
     auto x = read_bool(a.ptr());
-    return x ? x->guard_or(fallback) : PyObject_IsTrue(a.ptr()) == 1;
+    return x ? x->guard_or(fallback) : plain_truth(a);
   });
   m.def("_sym_expect_true", [](nb::handle a, const std::string& message) {
     auto x = read_bool(a.ptr());
-    return x ? x->expect_true(message.c_str()) : PyObject_IsTrue(a.ptr()) == 1;
+    return x ? x->expect_true(message.c_str()) : plain_truth(a);
   });
-  m.def("_sym_has_hint", [](nb::handle a) { return node_of(a.ptr())->has_hint(); });
+  m.def("_sym_has_hint", [](nb::handle a) { return expect_node(a)->has_hint(); });
   m.def("_sym_hint", [](nb::handle a) -> nb::object {
-    if (is_sym_float(a.ptr())) return nb::float_(node_of(a.ptr())->hint_float());
-    if (is_sym_bool(a.ptr())) return nb::bool_(node_of(a.ptr())->hint_int() != 0);
-    return nb::int_(node_of(a.ptr())->hint_int());
+    const SymNode* node = expect_node(a);
+    if (is_sym_float(a.ptr())) return nb::float_(node->hint_float());
+    if (is_sym_bool(a.ptr())) return nb::bool_(node->hint_int() != 0);
+    return nb::int_(node->hint_int());
   });
-  m.def("_sym_expression", [](nb::handle a) { return node_of(a.ptr())->to_string(); });
+  m.def("_sym_shape_env", [](nb::handle a) {
+    auto* expression = static_cast<const sym::Expression*>(expect_node(a));
+    return ShapeEnvObject{IntrusivePtr<sym::ShapeEnv>(&expression->env())};
+  });
+  m.def("_sym_expression", [](nb::handle a) { return expect_node(a)->to_string(); });
 }
 
 }  // namespace umbra::python

@@ -1,5 +1,6 @@
 """What Tensor has besides its operators, written in Python: it is attached to the class when the package is imported."""
 import copy as _copy
+import functools
 
 from umbra import _C
 from umbra._C import Tensor
@@ -30,26 +31,79 @@ def _convert(result, cls):
         return result.as_subclass(cls)
     if isinstance(result, (tuple, list)):
         parts = [_convert(part, cls) for part in result]
-        return type(result)(parts) if type(result) in (tuple, list) or hasattr(type(result), "n_fields") else type(result)(*parts)
+        return type(result)(*parts) if hasattr(type(result), "_fields") else type(result)(parts)
     return result
+
+
+# Attributes that hold another tensor: it keeps its own class.
+_KEEPING_CLASSES = {Tensor._base.__get__, Tensor.grad.__get__, Tensor._grad.__get__}
 
 
 def _torch_function(cls, func, types, args=(), kwargs=None):
     if not all(issubclass(cls, t) for t in types):
         return NotImplemented
     with _C.DisableTorchFunctionSubclass():
-        return _convert(func(*args, **(kwargs or {})), cls)
+        result = func(*args, **(kwargs or {}))
+        return result if func in _KEEPING_CLASSES else _convert(result, cls)
+
+
+def _overridable(function):
+    """A method written in Python, of which a subclass's __torch_function__ and the modes hear first."""
+    @functools.wraps(function)
+    def method(self, *args, **kwargs):
+        if _C._has_torch_function(self):
+            from umbra.overrides import handle_torch_function
+            return handle_torch_function(method, (self,), self, *args, **kwargs)
+        return function(self, *args, **kwargs)
+    return method
 
 
 # ---- copies and files ----
 
-def _rebuild(cls, values, requires_grad, attributes):
+def _has_no_data(tensor):
+    return not tensor.untyped_storage()._has_data()
+
+
+def _is_wrapper(tensor):
+    """A subclass around other tensors, without data of its own."""
+    return not isinstance(tensor, _C.FakeTensor) and not tensor.is_meta and _has_no_data(tensor)
+
+
+class _Contents:
+    """What copies of a tensor share: its memory. In a file, the bytes of it."""
+
+    def __init__(self, tensor):
+        self.tensor = tensor
+
+    def __reduce__(self):
+        tensor = self.tensor.resolve_conj().resolve_neg()
+        geometry = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
+        if tensor.is_meta and not isinstance(tensor, _C.FakeTensor):
+            return _contents_without_data, (geometry, tensor.untyped_storage().nbytes(), "meta")
+        if _has_no_data(tensor):
+            raise TypeError(f"cannot pickle a {type(tensor).__name__} on {tensor.device}: it has no data")
+        return _contents_from_bytes, (geometry, bytes(memoryview(tensor.untyped_storage()._buffer())))
+
+
+def _contents_from_bytes(geometry, data):
     import umbra
-    dtype, sizes, strides, offset, data = values
+    dtype, sizes, strides, offset = geometry
     storage = umbra.frombuffer(bytearray(data), dtype=umbra.uint8).clone() if data else umbra.empty(0, dtype=umbra.uint8)
     tensor = umbra.empty(0, dtype=dtype)
     _C._set_storage(tensor, storage.untyped_storage(), offset, list(sizes), list(strides))
-    if cls is not Tensor:
+    return _Contents(tensor)
+
+
+def _contents_without_data(geometry, nbytes, device):
+    import umbra
+    dtype, sizes, strides, offset = geometry
+    flat = umbra.empty(nbytes // dtype.itemsize, dtype=dtype, device=device)
+    return _Contents(flat.as_strided(sizes, strides, offset).detach())
+
+
+def _rebuild(cls, contents, requires_grad, attributes):
+    tensor = contents.tensor.detach()
+    if cls not in (Tensor, _C.FakeTensor):
         tensor = _C._make_subclass(cls, tensor, requires_grad)
     elif requires_grad:
         tensor.requires_grad_()
@@ -57,17 +111,27 @@ def _rebuild(cls, values, requires_grad, attributes):
     return tensor
 
 
+def _rebuild_wrapper(cls, options, requires_grad, attributes):
+    tensor = _C._make_wrapper_subclass(cls, options.pop("size"), {**options, "requires_grad": requires_grad})
+    tensor.__dict__.update(attributes)
+    return tensor
+
+
+@_overridable
 def _reduce_ex(self, protocol):
-    if self.device.type != "cpu":
-        raise RuntimeError(f"a tensor on {self.device} has no data to pickle")
     if self.requires_grad and not self.is_leaf:
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
-    plain = self.detach().resolve_conj().resolve_neg()
-    data = bytes(memoryview(plain.untyped_storage()._buffer()))
-    values = (plain.dtype, tuple(plain.shape), plain.stride(), plain.storage_offset(), data)
-    return _rebuild, (type(self), values, self.requires_grad, dict(self.__dict__))
+    attributes = dict(self.__dict__)
+    if _is_wrapper(self):
+        options = {"size": tuple(self.shape), "strides": self.stride(), "storage_offset": self.storage_offset(), "dtype": self.dtype,
+                   "device": self.device}
+        return _rebuild_wrapper, (type(self), options, self.requires_grad, attributes)
+    if self.device.type not in ("cpu", "meta") and not isinstance(self, _C.FakeTensor):
+        raise RuntimeError(f"a tensor on {self.device} has no data to pickle")
+    return _rebuild, (type(self), _Contents(_C._plain_alias(self)), self.requires_grad, attributes)
 
 
+@_overridable
 def _deepcopy(self, memo):
     if id(self) in memo:
         return memo[id(self)]
@@ -75,6 +139,14 @@ def _deepcopy(self, memo):
         raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment. If "
                            "you were attempting to deepcopy a module, this may be because of a torch.nn.utils.weight_norm usage")
     import umbra
+    if _is_wrapper(self):
+        with umbra.no_grad():
+            result = self.clone()
+        if type(result) is not type(self):
+            raise RuntimeError(f"The default implementation of __deepcopy__() for wrapper subclasses only works for subclass types that properly "
+                               f"implement clone(): {type(self).__name__}.clone() gave a {type(result).__name__}")
+        memo[id(self)] = result.requires_grad_(self.requires_grad)
+        return result
     with umbra.no_grad():
         # Tensors that share memory go on sharing it.
         storage = self.untyped_storage()
@@ -104,32 +176,54 @@ def _deepcopy(self, memo):
 
 # ---- NumPy, DLPack ----
 
+@_overridable
 def _array(self, dtype=None, copy=None):
-    array = self.numpy() if not self.requires_grad else self.detach().numpy()
+    array = self.numpy()
     return array if dtype is None else array.astype(dtype, copy=False)
 
 
+def _array_wrap(self, array, context=None, return_scalar=False):
+    """What NumPy computed with a tensor among its operands becomes a tensor."""
+    import numpy
+    import umbra
+    return umbra.from_numpy(numpy.asarray(array))
+
+
+@_overridable
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
-    return _C._to_dlpack(self)
+    if stream is not None:
+        raise AssertionError("stream should be None on cpu.")
+    return _C._to_dlpack(self.clone() if copy else self)
+
+
+@_overridable
+def _dlpack_device(self):
+    if self.device.type != "cpu":
+        raise ValueError(f"Unknown device type {self.device.type} for Dlpack")
+    return 1, 0
 
 
 # ---- the rest ----
 
+@_overridable
 def _format(self, spec):
     if self.dim() == 0 and type(self) is Tensor and not self.is_meta:
         return self.item().__format__(spec)
     return object.__format__(self, spec)
 
 
+@_overridable
 def untyped_storage(self):
     return _C._untyped_storage(self)
 
 
+@_overridable
 def new_tensor(self, data, *, dtype=None, device=None, requires_grad=False):
     import umbra
     return umbra.tensor(data, dtype=dtype or self.dtype, device=device or self.device, requires_grad=requires_grad)
 
 
+@_overridable
 def split(self, split_size, dim=0):
     import umbra
     if isinstance(split_size, (list, tuple)):
@@ -141,32 +235,38 @@ def as_subclass(self, cls):
     return _C._as_subclass(self, cls)
 
 
+@_overridable
 def is_same_size(self, other):
     return self.shape == other.shape
 
 
+@_overridable
 def is_signed(self):
     return self.dtype.is_signed
 
 
+@_overridable
 def is_set_to(self, other):
     return (_C._is_alias_of(self, other) and self.storage_offset() == other.storage_offset() and self.shape == other.shape
             and self.stride() == other.stride())
 
 
+@_overridable
 def dim_order(self):
     return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
 
-
+@_overridable
 def _complex(self):
     return complex(self.item())
 
 
+@_overridable
 def _reversed(self):
     return self.flip(0) if self.dim() else self
 
 
+@_overridable
 def apply_(self, function):
     import umbra
     flat = [function(value) for value in self.detach().reshape(-1).tolist()]
@@ -176,19 +276,23 @@ def apply_(self, function):
 
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
-Tensor.__reduce_ex__ = _reduce_ex
-Tensor.__deepcopy__ = _deepcopy
-Tensor.__array__ = _array
 Tensor.__array_priority__ = 1000
-Tensor.__dlpack__ = _dlpack
-Tensor.__dlpack_device__ = lambda self: (1, 0)
-Tensor.__format__ = _format
-Tensor.__complex__ = _complex
-Tensor.__reversed__ = _reversed
 Tensor._make_subclass = staticmethod(lambda cls, data, require_grad=False, **_: _C._make_subclass(cls, data, require_grad))
 Tensor._make_wrapper_subclass = staticmethod(lambda cls, size, strides=None, storage_offset=None, **kwargs: _C._make_wrapper_subclass(
     cls, size, {**kwargs, "strides": strides, "storage_offset": storage_offset}))
+
+
+def _attach(name, function):
+    """Makes a method of a function, under the name that handlers of __torch_function__ see."""
+    function.__name__, function.__qualname__ = name, f"Tensor.{name}"
+    setattr(Tensor, name, function)
+
+
+for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy), ("array", _array), ("array_wrap", _array_wrap),
+                             ("dlpack", _dlpack), ("dlpack_device", _dlpack_device), ("format", _format), ("complex", _complex),
+                             ("reversed", _reversed)):
+    _attach(f"__{_protocol}__", _function)
 for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_):
-    setattr(Tensor, _function.__name__, _function)
+    _attach(_function.__name__, _function)
 Tensor.storage = untyped_storage
 Tensor._typed_storage = untyped_storage

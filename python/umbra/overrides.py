@@ -48,7 +48,8 @@ def is_tensor_like(value):
 
 def _handler(value):
     method = getattr(type(value), "__torch_function__", None)
-    return None if method is None or method is _C._disabled_torch_function_impl or type(value) is _C.Tensor else method
+    plain = type(value) in (_C.Tensor, _C.FakeTensor)
+    return None if method is None or method is _C._disabled_torch_function_impl or plain else method
 
 
 def handle_torch_function(public_api, relevant_args, *args, **kwargs):

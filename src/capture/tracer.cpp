@@ -40,7 +40,8 @@ fx::Node* Tracer::add_input(const std::string& name, const Value& value) {
     const Tensor& tensor = value.tensor_ref();
     tensors_[tensor.impl()] = {tensor, node};
     for (int64_t d = 0; d < tensor.dim(); ++d)
-      if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic()) sources_.try_emplace(size.raw(), SymbolSource{node, d});
+      if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic())
+        sources_.try_emplace(size.raw(), SymbolSource{node, d});
   } else if (value.is_sym_int()) {
     sources_.try_emplace(value.to_sym_int().raw(), SymbolSource{node, -1});
   }
@@ -66,10 +67,18 @@ void Tracer::track(fx::Node* node, const Value& result) {
     track(item, value);
   };
   switch (result.tag()) {
-    case Value::Tag::Tensor: tensors_[result.tensor_impl()] = {result.tensor(), node}; break;
-    case Value::Tag::SymInt: symbols_[result.to_sym_int().raw()] = node; break;
-    case Value::Tag::SymFloat: floats_[result.to_sym_float().node()] = node; break;
-    case Value::Tag::SymBool: floats_[result.to_sym_bool().node()] = node; break;
+    case Value::Tag::Tensor:
+      tensors_[result.tensor_impl()] = {result.tensor(), node};
+      break;
+    case Value::Tag::SymInt:
+      symbols_[result.to_sym_int().raw()] = node;
+      break;
+    case Value::Tag::SymFloat:
+      floats_[result.to_sym_float().node()] = node;
+      break;
+    case Value::Tag::SymBool:
+      floats_[result.to_sym_bool().node()] = node;
+      break;
     case Value::Tag::TensorList: {
       TensorList list = result.tensor_list();
       for (size_t i = 0; i < list.size(); ++i)
@@ -82,7 +91,8 @@ void Tracer::track(fx::Node* node, const Value& result) {
         if (!list[i].is_none()) element(i, list[i]);
       break;
     }
-    default: break;
+    default:
+      break;
   }
 }
 
@@ -127,9 +137,12 @@ fx::Argument Tracer::argument(const Value& value) {
       if (tensor.impl()->is_wrapped_number() && !tensor.is_fake()) return argument(Value(wrapped_scalar(tensor)));
       return constant_node(tensor);
     }
-    case Value::Tag::SymInt: return symbol_argument(value.to_sym_int());
-    case Value::Tag::SymFloat: return expression_argument(value.to_sym_float().node(), 0);
-    case Value::Tag::SymBool: return expression_argument(value.to_sym_bool().node(), 0);
+    case Value::Tag::SymInt:
+      return symbol_argument(value.to_sym_int());
+    case Value::Tag::SymFloat:
+      return expression_argument(value.to_sym_float().node(), 0);
+    case Value::Tag::SymBool:
+      return expression_argument(value.to_sym_bool().node(), 0);
     case Value::Tag::IntList: {
       if (!any_symbolic(value.int_list())) return value;
       fx::Arguments items;
@@ -146,7 +159,8 @@ fx::Argument Tracer::argument(const Value& value) {
       for (const Value& v : value.list()) items.push_back(argument(v));
       return fx::Argument::list(std::move(items));
     }
-    default: return value;
+    default:
+      return value;
   }
 }
 
@@ -157,8 +171,8 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
   if (source == sources_.end()) return expression_argument(value.node(), value.raw());
   if (source->second.dim < 0) return source->second.input;
   auto scope = graph().inserting_after(last_size_ ? last_size_ : last_input_);
-  fx::Node* node = graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"), {source->second.input, source->second.dim}, {},
-                                       "sym_size_int");
+  fx::Node* node = graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"),
+                                       {source->second.input, source->second.dim}, {}, "sym_size_int");
   node->meta.val = Value(value);
   last_size_ = node;
   return symbols_[value.raw()] = node;
@@ -237,6 +251,7 @@ void enter_module(const std::string& path, std::string type) {
 }
 
 void leave_module() {
+  check(!g_modules.frames.empty(), "no module is entered");
   g_modules.frames.pop_back();
   g_modules.stacks.pop_back();
 }

@@ -1,0 +1,76 @@
+"""Tensors out of Python's and NumPy's numbers, and the two libraries' values in one expression."""
+import numpy
+import pytest
+
+import umbra
+
+
+def test_integers_beyond_64_bits():
+    for wrong in (2**63, [2**63], -2**63 - 1):
+        with pytest.raises(ValueError, match="Overflow when unpacking long long"):
+            umbra.tensor(wrong)
+    assert umbra.tensor(2**63 - 1).item() == 2**63 - 1
+    assert umbra.tensor(2**63, dtype=umbra.float64).item() == 2.0**63
+    assert umbra.tensor(2**64, dtype=umbra.float64).item() == 2.0**64
+    assert umbra.tensor([2**63, 1.5]).dtype == umbra.float32
+    assert umbra.tensor(2**63, dtype=umbra.bool).item() is True
+    assert umbra.tensor(2**63, dtype=umbra.uint64).item() == 2**63
+    for wrong in (-1, 2**64):
+        with pytest.raises(OverflowError):
+            umbra.tensor(wrong, dtype=umbra.uint64)
+
+
+@pytest.mark.parametrize("data, dtype, values", [
+    ([numpy.float32(1), 2], umbra.float32, [1, 2]),
+    ([numpy.float64(1), 2], umbra.float64, [1, 2]),
+    ([numpy.ones(2), numpy.ones(2)], umbra.float64, [[1, 1], [1, 1]]),
+    ([numpy.array(3), 2], umbra.int64, [3, 2]),
+    ([numpy.int64(1), 2.5], umbra.float32, [1, 2.5]),
+    ([umbra.tensor(1), 2.0], umbra.float32, [1, 2]),
+    ([umbra.ones(1), 2.0], umbra.float32, [1, 2]),
+    ([[umbra.tensor(1)], [2]], umbra.int64, [[1], [2]]),
+    ([range(2), range(2)], umbra.int64, [[0, 1], [0, 1]]),
+])
+def test_mixed_elements(data, dtype, values):
+    made = umbra.tensor(data)
+    assert made.dtype == dtype and made.tolist() == values
+
+
+def test_tensors_of_several_elements_are_no_elements():
+    with pytest.raises(ValueError, match="only one element tensors"):
+        umbra.tensor([umbra.ones(2), umbra.ones(2)])
+
+
+@pytest.mark.parametrize("call, expected", [
+    (lambda a, n: a + n, [2, 2]), (lambda a, n: a * n, [1, 1]), (lambda a, n: a - n, [0, 0]), (lambda a, n: a / n, [1, 1]),
+    (lambda a, n: a ** n, [1, 1]), (lambda a, n: a @ n, 2), (lambda a, n: numpy.add(n, a), [2, 2])])
+def test_arithmetic_with_arrays(call, expected):
+    result = call(umbra.ones(2), numpy.ones(2))
+    assert isinstance(result, umbra.Tensor) and result.dtype == umbra.float64
+    assert result.tolist() == expected
+
+
+def test_comparison_with_arrays():
+    a, n = umbra.ones(2), numpy.array([1.0, 2.0])
+    assert (a == n).tolist() == [True, False] and (a != n).tolist() == [False, True]
+    assert (n == a).tolist() == [True, False]
+    assert (a + numpy.float64(1)).dtype == umbra.float32
+
+
+@pytest.mark.parametrize("index, shape", [
+    ([[0, 1], [1, 0]], (2, 4)), ([slice(None), 0], (2, 4)), ([0, None], (1, 3, 4)), ([], (0, 3, 4)), (range(2), (2, 3, 4)),
+    ([0, 1], (2, 3, 4)), ([[0, 1]], (2, 3, 4)), ([[0, 1], 1], (2, 4)), ([..., 0], (2, 3)), ([None], (1, 2, 3, 4)),
+    ([True, False], (1, 3, 4)), ((0, range(2)), (2, 4)), ([range(2)], (2, 3, 4)), ([0.5], (1, 3, 4)), (range(0), (0, 3, 4)),
+    (numpy.array([0, 1]), (2, 3, 4)), (numpy.array(1), (3, 4)), ([umbra.tensor([0, 1]), 1], (2, 4))])
+def test_sequences_as_indices(index, shape):
+    x = umbra.arange(24).reshape(2, 3, 4)
+    assert x[index].shape == shape
+    x[index] = -1
+    assert (x[index] == -1).all()
+
+
+@pytest.mark.parametrize("index, error", [("a", TypeError), (b"a", TypeError), ({}, IndexError), (1.0, IndexError), (object(), IndexError),
+                                          ([[0, 1]] * 4, IndexError), ({0}, IndexError)])
+def test_what_is_no_index(index, error):
+    with pytest.raises(error):
+        umbra.ones(2, 3, 4)[index]

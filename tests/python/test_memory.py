@@ -1,0 +1,97 @@
+"""Everything that exposes memory, on tensors that have none: an error or a copy, never a crash."""
+import copy
+import io
+import pickle
+
+import numpy
+import pytest
+
+import umbra
+from umbra import _C
+from umbra._subclasses.fake_tensor import FakeTensorMode
+
+
+class Wrapper(umbra.Tensor):
+    @staticmethod
+    def __new__(cls, inner):
+        return umbra.Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        result = func(*[a.inner if isinstance(a, Wrapper) else a for a in args], **(kwargs or {}))
+        return Wrapper(result) if isinstance(result, umbra.Tensor) else result
+
+
+@pytest.fixture(params=["fake", "meta", "wrapper"])
+def without_data(request):
+    return {"fake": lambda: FakeTensorMode().from_tensor(umbra.ones(2)), "meta": lambda: umbra.ones(2, device="meta"),
+            "wrapper": lambda: Wrapper(umbra.ones(2))}[request.param]()
+
+
+@pytest.mark.parametrize("read", [
+    lambda t: t.numpy(), lambda t: t.numpy(force=True), lambda t: numpy.asarray(t), lambda t: t.__dlpack__(), lambda t: t.tolist(),
+    lambda t: memoryview(t.untyped_storage()._buffer()), lambda t: t.untyped_storage()[0], lambda t: umbra.save(t, io.BytesIO())])
+def test_reading_is_refused(without_data, read):
+    with pytest.raises((RuntimeError, TypeError, BufferError, ValueError, NotImplementedError)):
+        read(without_data)
+
+
+@pytest.mark.parametrize("make", [copy.copy, copy.deepcopy])
+def test_copies(without_data, make):
+    copied = make(without_data)
+    assert type(copied) is type(without_data)
+    assert copied.shape == (2,) and copied.device == without_data.device
+
+
+def test_numpy_of_wrapper_says_what_torch_says():
+    with pytest.raises(RuntimeError, match=r"\.numpy\(\) is not supported for tensor subclasses\."):
+        Wrapper(umbra.ones(2)).numpy()
+
+
+def test_shallow_copy_shares_memory():
+    t = umbra.ones(3, requires_grad=True)
+    t.note = "kept"
+    copied = copy.copy(t)
+    assert copied.data_ptr() == t.data_ptr() and copied.requires_grad and copied.note == "kept"
+    assert copy.deepcopy(t).data_ptr() != t.data_ptr()
+
+
+def test_pickle():
+    meta = pickle.loads(pickle.dumps(umbra.ones(2, 3, device="meta").t()))
+    assert meta.is_meta and meta.stride() == (1, 3)
+    strided = pickle.loads(pickle.dumps(umbra.arange(6).reshape(2, 3).t()[1:]))
+    assert strided.tolist() == [[1, 4], [2, 5]]
+    with pytest.raises(TypeError, match="no data"):
+        pickle.dumps(FakeTensorMode().from_tensor(umbra.ones(2)))
+    wrapper = pickle.loads(pickle.dumps(Wrapper(umbra.ones(2))))
+    assert type(wrapper) is Wrapper and wrapper.inner.tolist() == [1, 1]
+
+
+def test_dlpack_refusals_are_buffer_errors():
+    for tensor in (umbra.ones(2, requires_grad=True), umbra.ones(2, dtype=umbra.complex64).conj(), umbra.ones(2, device="meta")):
+        with pytest.raises(BufferError):
+            tensor.__dlpack__()
+    with pytest.raises(ValueError, match="Unknown device type"):
+        umbra.ones(2, device="meta").__dlpack_device__()
+
+
+@pytest.mark.parametrize("name", ["_sym_hint", "_sym_expression", "_sym_has_hint", "_sym_shape_env"])
+def test_private_functions_check_their_arguments(name):
+    for wrong in (1, None, "x", umbra.ones(2)):
+        with pytest.raises(TypeError):
+            getattr(_C, name)(wrong)
+
+
+def test_leaving_a_module_that_was_not_entered():
+    with pytest.raises(RuntimeError, match="no module"):
+        _C._leave_module()
+
+
+def test_version_of_inference_tensor():
+    with umbra.inference_mode():
+        t = umbra.ones(2)
+    with pytest.raises(RuntimeError, match="do not track version counter"):
+        t._version
