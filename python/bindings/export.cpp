@@ -77,13 +77,15 @@ auto forward_function(nb::handle callable) {
 
 ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in_spec, const NamedTensors& parameters,
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
-                            const NamedTensors& attributes, const std::vector<std::string>& modules, nb::handle dynamic_shapes,
+                            const NamedTensors& attributes, nb::callable assigned_buffers,
+                            const std::vector<std::string>& modules, nb::handle dynamic_shapes,
                             std::vector<std::string> argument_names) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
   for (const auto& [name, tensor, persistent] : buffers) source.buffers.push_back({name, tensor, persistent});
   source.attributes = attributes;
+  source.assignments = [&] { return nb::cast<std::vector<std::pair<Tensor, Tensor>>>(assigned_buffers()); };
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
@@ -145,8 +147,8 @@ void bind_program(nb::module_& m) {
 void bind_export(nb::module_& m) {
   bind_program(m);
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
-        nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("modules"), nb::arg("dynamic_shapes"),
-        nb::arg("argument_names"));
+        nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
   m.def("_load_program",
         [](const std::string& path) { return ProgramObject{std::make_shared<ExportedProgram>(load(path))}; });
   m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });

@@ -1,7 +1,8 @@
 // Symbolic numbers in graphs: an expression becomes calls of Python's operators on the sizes of inputs.
+#include "capture/symbol_calls.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/sym/affine.h"
-#include "umbra/sym/shape_env.h"
+#include "umbra/sym/print.h"
 
 namespace umbra {
 
@@ -39,14 +40,6 @@ const char* function_name(sym::Kind kind) {
 
 bool takes_all_at_once(sym::Kind kind) { return kind == sym::Kind::Where || kind == sym::Kind::Not; }
 
-Value value_of(const sym::Expression* e) {
-  switch (e->type()) {
-    case sym::Type::Int: return sym::ShapeEnv::sym_int(e);
-    case sym::Type::Float: return sym::ShapeEnv::sym_float(e);
-    default: return sym::ShapeEnv::sym_bool(e);
-  }
-}
-
 const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, const sym::Expression* a, const sym::Expression* b) {
   if (kind == sym::Kind::Add) return table.add(a, b);
   if (kind == sym::Kind::Mul) return table.multiply(a, b);
@@ -55,9 +48,40 @@ const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, cons
 
 }  // namespace
 
+Value symbol_value(const sym::Expression* e) {
+  switch (e->type()) {
+    case sym::Type::Int: return sym::ShapeEnv::sym_int(e);
+    case sym::Type::Float: return sym::ShapeEnv::sym_float(e);
+    default: return sym::ShapeEnv::sym_bool(e);
+  }
+}
+
+fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
+  const char* name = function_name(e->kind());
+  check(name, "a graph cannot compute the size ", e->to_string());
+  if (sym::prints_flipped(e))  // `2 <= u0` is written as it is printed: u0 >= 2
+    return call(e->is(sym::Kind::Le) ? "operator.ge" : "operator.gt", {part(e->arg(1)), part(e->arg(0))}, e);
+  if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
+    fx::Arguments arguments;
+    for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
+    // A coefficient stands first in an expression and last in code: `size * 2`.
+    if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
+    return call(name, std::move(arguments), e);
+  }
+  // Sums and products of many terms, two at a time.
+  fx::Argument left = part(e->arg(0));
+  const sym::Expression* so_far = e->arg(0);
+  for (size_t i = 1; i < e->args().size(); ++i) {
+    const sym::Expression* next = i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
+    left = call(name, {left, part(e->arg(i))}, next ? next : e);
+    so_far = next ? next : so_far;
+  }
+  return left;
+}
+
 fx::Node* Tracer::symbol_call(const char* function, fx::Arguments arguments, const sym::Expression* result) {
   fx::Node* node = graph().call(fx::function(function), std::move(arguments));
-  finish(node, value_of(result));
+  finish(node, symbol_value(result));
   if (result->type() == sym::Type::Int) symbols_[sym::ShapeEnv::sym_int(result).raw()] = node;
   else floats_[result] = node;
   return node;
@@ -94,7 +118,7 @@ fx::Argument Tracer::unknown_symbol(const sym::Expression* symbol) {
   if (symbol->type() == sym::Type::Int)
     if (fx::Node* node = derived_symbol(symbol)) return node;
   if (on_symbol)
-    if (fx::Node* node = on_symbol(value_of(symbol))) return node;
+    if (fx::Node* node = on_symbol(symbol_value(symbol))) return node;
   fail("the symbol ", symbol->to_string(), " is the size of no input of the graph, so the graph cannot compute it");
 }
 
@@ -109,25 +133,11 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
   if (e->is(sym::Kind::Float)) return e->real();
   if (e->is(sym::Kind::Boolean)) return e->truth();
   if (e->is(sym::Kind::Symbol)) return unknown_symbol(e);
-  const char* name = function_name(e->kind());
-  check(name, "a graph cannot compute the size ", e->to_string());
-  auto part = [&](const sym::Expression* a) { return argument(value_of(a)); };
-  if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
-    fx::Arguments arguments;
-    for (const sym::Expression* a : e->args()) arguments.push_back(part(a));
-    // A coefficient stands first in an expression and last in code: `size * 2`.
-    if (e->is(sym::Kind::Mul) && e->arg(0)->is(sym::Kind::Integer)) std::swap(arguments[0], arguments[1]);
-    return symbol_call(name, std::move(arguments), e);
-  }
-  // Sums and products of many terms, two at a time.
-  fx::Argument left = part(e->arg(0));
-  const sym::Expression* so_far = e->arg(0);
-  for (size_t i = 1; i < e->args().size(); ++i) {
-    const sym::Expression* next = i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
-    left = symbol_call(name, {left, part(e->arg(i))}, next ? next : e);
-    so_far = next ? next : so_far;
-  }
-  return left;
+  SymbolCalls calls{[this](const sym::Expression* part) { return argument(symbol_value(part)); },
+                    [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
+                      return symbol_call(function, std::move(arguments), result);
+                    }};
+  return calls.compute(e);
 }
 
 }  // namespace umbra

@@ -1,11 +1,13 @@
 #include "umbra/capture/tracer.h"
 
+#include "umbra/autograd/grad_mode.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra {
 
-Tracer::Tracer(DispatchKey key, IntrusivePtr<fx::GraphModule> module) : Mode(key), module_(std::move(module)) {}
+Tracer::Tracer(DispatchKey key, IntrusivePtr<fx::GraphModule> module)
+    : Mode(key), module_(std::move(module)), grad_enabled_(is_grad_enabled()) {}
 
 Tracer* active_tracer(DispatchKey key) { return static_cast<Tracer*>(active_mode(key)); }
 
@@ -69,6 +71,7 @@ void Tracer::track(fx::Node* node, const Value& result) {
   switch (result.tag()) {
     case Value::Tag::Tensor:
       tensors_[result.tensor_impl()] = {result.tensor(), node};
+      if (result.tensor_ref().is_symbolic()) note_unbacked_sizes(node, result.tensor_ref());
       break;
     case Value::Tag::SymInt:
       symbols_[result.to_sym_int().raw()] = node;
@@ -96,6 +99,23 @@ void Tracer::track(fx::Node* node, const Value& result) {
   }
 }
 
+// The first result that has a size which nothing before tells (nonzero's) is where later calls get it from.
+void Tracer::note_unbacked_sizes(fx::Node* node, const Tensor& tensor) {
+  for (int64_t d = 0; d < tensor.dim(); ++d) {
+    SymInt size = tensor.sym_sizes()[d];
+    if (!size.is_symbolic()) continue;
+    auto* e = static_cast<const sym::Expression*>(size.node());
+    if (e->is(sym::Kind::Symbol) && !e->has_hint() && !symbols_.count(size.raw()))
+      sources_.try_emplace(size.raw(), SymbolSource{node, d, true});
+  }
+}
+
+void Tracer::record_grad_mode() {
+  if (key() != DispatchKey::PreProxy || is_grad_enabled() == grad_enabled_) return;
+  grad_enabled_ = is_grad_enabled();
+  finish(graph().call(fx::function("torch._C._set_grad_enabled"), {grad_enabled_}), Value());
+}
+
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
   if (locations) node->meta.source = current_location();
@@ -103,12 +123,14 @@ void Tracer::finish(fx::Node* node, const Value& result) {
 }
 
 void Tracer::set_output(const std::vector<Value>& results) {
+  record_grad_mode();
   fx::Arguments items;
   for (const Value& v : results) items.push_back(argument(v));
   graph().output(fx::Argument::tuple(std::move(items)));
 }
 
 fx::Node* Tracer::record_call(const fx::Function& function, fx::Arguments arguments, const Value& result) {
+  record_grad_mode();
   fx::Node* node = graph().call(function, std::move(arguments));
   finish(node, result);
   track(node, result);
@@ -170,17 +192,22 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
   auto source = sources_.find(value.raw());
   if (source == sources_.end()) return expression_argument(value.node(), value.raw());
   if (source->second.dim < 0) return source->second.input;
-  auto scope = graph().inserting_after(last_size_ ? last_size_ : last_input_);
+  bool of_result = source->second.is_result;
+  auto scope = graph().inserting_after(of_result ? source->second.input : last_size_ ? last_size_ : last_input_);
   fx::Node* node = graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"),
                                        {source->second.input, source->second.dim}, {}, "sym_size_int");
   node->meta.val = Value(value);
-  last_size_ = node;
+  if (of_result)
+    node->meta.source = source->second.input->meta.source;
+  else
+    last_size_ = node;
   return symbols_[value.raw()] = node;
 }
 
 // ---- the layer ----
 
 void Tracer::record(const Operator& op, const Value* arguments, Value* results) {
+  record_grad_mode();
   const auto& schema = op.schema().arguments;
   fx::Arguments positional;
   fx::KeywordArguments keywords;
@@ -204,6 +231,9 @@ void Tracer::record(const Operator& op, const Value* arguments, Value* results) 
   } else {
     finish(node, Value());
   }
+  // What an in-place call wrote is from here on its result, also where the argument was a stand-in's original.
+  if (returns == 1 && op.is_inplace() && arguments[0].is_tensor() && node_of(arguments[0].tensor_ref()))
+    alias(arguments[0].tensor_ref(), node);
 }
 
 void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {

@@ -3,7 +3,7 @@
 //
 //     UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
 //         .real(...)
-//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero"), self.dim()}, {.dtype =
+//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero", self.sym_numel()), self.dim()}, {.dtype =
 //         DType::Int64}); })
 #pragma once
 
@@ -12,15 +12,15 @@
 
 namespace umbra {
 
-/// The length of an output: an unbacked symbol, or DynamicOutputShapeException with the operator's name where the mode
-/// has none to give.
-SymInt unknown_size(const char* op);
+/// The length of an output, which is `most` or less: an unbacked symbol, or DynamicOutputShapeException with the
+/// operator's name where the mode has none to give.
+SymInt unknown_size(const char* op, SymInt most);
 /// The one element of a tensor: its value where the mode knows it, an unbacked symbol, or DataDependentOutputException.
 Scalar unknown_element(const char* op, const Tensor& self);
 
 /// For the layer that answers.
 struct DataDependentAnswers {
-  SymInt (*size)(const char* op);
+  SymInt (*size)(const char* op, SymInt most);
   Scalar (*element)(const char* op, const Tensor& self);
 };
 void set_data_dependent_answers(DataDependentAnswers answers);

@@ -1,6 +1,7 @@
 #include "umbra/export/export.h"
 
-#include "umbra/autograd/autograd.h"
+#include "umbra/capture/runtime_asserts.h"
+#include "umbra/export/grad_regions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
 #include "umbra/sym/print.h"
@@ -88,8 +89,12 @@ class Exporter {
     add_state();
     add_user_inputs(flat);
     Tree result = run_forward(flat);
+    add_assignments();
     add_outputs(result);
+    insert_runtime_asserts(program_.graph(), *env_);
     fx::eliminate_dead_code(program_.graph());
+    wrap_grad_regions(*program_.graph_module, is_grad_enabled());
+    name_outputs();
     settle_symbols();
     return std::move(program_);
   }
@@ -109,16 +114,13 @@ class Exporter {
   }
 
   // The program's own tensors are met by the tracer as they are and by the fake mode as stand-ins: both mean the same input. A tensor
-  // with two names is known by the first.
+  // with two names is known by the last.
   void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
     Tensor fake = mode_->from_tensor(tensor);
-    bool known = tracer_->node_of(tensor) != nullptr;
     fx::Node* node = tracer_->add_input_after(last_lifted_, name, Value());
     node->meta.val = Value(fake);
-    if (!known) {
-      tracer_->alias(tensor, node);
-      tracer_->alias(fake, node);
-    }
+    tracer_->alias(tensor, node);
+    tracer_->alias(fake, node);
     spec.name = node->name();
     program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++), std::move(spec));
     last_lifted_ = node;
@@ -127,12 +129,13 @@ class Exporter {
 
   fx::Node* lift_constant(const Tensor& tensor) {
     if (!tensor.storage()->has_data()) return nullptr;
-    std::string name = "lifted_tensor_" + std::to_string(program_.constants.size());
+    std::string name;
     for (const auto& [path, attribute] : source_.attributes)
       if (attribute.is_same(tensor)) {
         name = path;
         break;
       }
+    if (name.empty()) name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
     program_.constants.emplace_back(name, tensor);
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
     return last_lifted_;
@@ -225,11 +228,23 @@ class Exporter {
 
   Tree run_forward(const FlatInputs& flat) {
     Tree both = unflatten(stand_ins_, flat.spec);
-    NoGrad no_grad;
+    ExcludeKeys no_history(DispatchKey::Autograd);  // the grad mode is the program's own: switches of it are recorded
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
     CallBoundary boundary;
     return source_.forward(both.children[0], both.children[1]);
+  }
+
+  // Buffers that the program replaced: the graph writes the new value into the old one at its end.
+  void add_assignments() {
+    tracer_->record_grad_mode();
+    if (!source_.assignments) return;
+    for (const auto& [buffer, value] : source_.assignments()) {
+      fx::Argument target = tracer_->argument(Value(buffer)), written = tracer_->argument(Value(value));
+      fx::Node* node = program_.graph().create_node(fx::Op::CallFunction, get_operator("aten::copy_"), {target, written}, {}, "copy__default");
+      if (target.node()) node->meta.val = target.node()->meta.val;
+      if (written.node()) node->meta.source = written.node()->meta.source;
+    }
   }
 
   void add_outputs(const Tree& result) {
@@ -239,12 +254,18 @@ class Exporter {
     for (const Value& v : leaves) {
       fx::Argument a = tracer_->argument(v);
       OutputSpec out;
-      if (fx::Node* node = a.node()) out.name = node->name();
-      else out.value = v;
+      if (!a.node()) out.value = v;
       program_.signature.outputs.push_back(std::move(out));
       items.push_back(std::move(a));
     }
     program_.graph().output(fx::Argument::tuple(std::move(items)));
+  }
+
+  // The passes give nodes their last names.
+  void name_outputs() {
+    fx::Arguments results = program_.graph().outputs();
+    for (size_t i = 0; i < results.size(); ++i)
+      if (fx::Node* node = results[i].node()) program_.signature.outputs[i].name = node->name();
   }
 
   // ---- symbols ----
@@ -253,8 +274,8 @@ class Exporter {
     sym::check_constraints(*env_);
     for (const sym::Expression* size : derived_) program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
     for (const sym::Symbol& symbol : env_->symbols()) {
-      if (symbol.replacement) continue;
-      program_.ranges.push_back({symbol.name, sym::exported_range(symbol)});
+      if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
+      program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression)) : sym::exported_range(symbol)});
     }
     program_.guards = env_->guard_texts();
     program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
@@ -274,7 +295,7 @@ class Exporter {
   std::vector<const sym::Expression*> derived_;
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
-  size_t lifted_ = 0;
+  size_t lifted_ = 0, unnamed_constants_ = 0;
 };
 
 }  // namespace

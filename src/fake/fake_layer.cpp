@@ -170,11 +170,11 @@ std::string python_name(std::string op) {
 
 FakeModeImpl& answering_mode() { return *static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake)); }
 
-SymInt answer_size(const char* op) {
+SymInt answer_size(const char* op, SymInt most) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
   if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
-  return env->create_unbacked({0, sym::kInfinity}, true);
+  return env->create_unbacked({0, most.is_symbolic() ? sym::kInfinity : most.value()}, true);
 }
 
 Scalar answer_element(const char* op, const Tensor& self) {

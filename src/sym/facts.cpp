@@ -36,7 +36,8 @@ Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
       return Range::point(a->integer());
     case Kind::Symbol: {
       const Symbol& symbol = symbols_[a->symbol_index()];
-      return sizes_above_one && symbol.size_like ? symbol.range.intersect({2}) : symbol.range;
+      bool assumed = sizes_above_one && symbol.size_like && symbol.range.upper >= 2;
+      return assumed ? symbol.range.intersect({2}) : symbol.range;
     }
     case Kind::Add:
       result = fold([](Range x, Range y) { return x + y; });

@@ -1,7 +1,8 @@
 // Recording: while a tracer is on the thread's stack, each operator call that reaches its layer becomes a node of its graph.
 //
 // Which node stands for which tensor is kept in a table of the tracer, not in the tensor. Symbolic sizes get nodes when a call needs
-// them: `sym_size` of an input after the inputs, arithmetic on sizes just before its first use.
+// them: `sym_size` of an input after the inputs, that of a result whose size only the run will tell after the call, arithmetic on sizes
+// just before its first use.
 #pragma once
 
 #include <functional>
@@ -39,6 +40,9 @@ class Tracer final : public Mode {
   fx::Node* node_of(const Tensor& tensor) const;
   /// Adds the output node. Results may be nested in lists.
   void set_output(const std::vector<Value>& results);
+  /// Records a switch of the grad mode since the last call, where the graph is one that will be differentiated (PreProxy): a call of
+  /// torch._C._set_grad_enabled. Each call does this by itself; after the last one it is for the caller to do.
+  void record_grad_mode();
   /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
   fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);
 
@@ -67,6 +71,7 @@ class Tracer final : public Mode {
   fx::Node* constant_node(const Tensor& tensor);
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
+  void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
 
   struct Tracked {
     Tensor tensor;  // kept: the table is by address, which must not be used again
@@ -75,6 +80,7 @@ class Tracer final : public Mode {
   struct SymbolSource {
     fx::Node* input;
     int64_t dim;  // -1: the input itself
+    bool is_result = false;  // of a call, whose size only the run will tell
   };
   IntrusivePtr<fx::GraphModule> module_;
   std::unordered_map<const TensorImpl*, Tracked> tensors_;
@@ -85,6 +91,7 @@ class Tracer final : public Mode {
   fx::Node* last_size_ = nullptr;  // sym_size nodes stand after the inputs, in the order they were needed
   std::unordered_map<std::string, int> module_calls_;
   int constants_ = 0;
+  bool grad_enabled_;  // as the nodes so far leave it
 };
 
 /// The tracer that records at this layer now, or null.

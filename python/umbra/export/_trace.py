@@ -1,5 +1,6 @@
 """Export of modules: one run on fake inputs, recorded."""
 import inspect
+import warnings
 
 from umbra import _C
 from umbra._dynamo.exc import user_error
@@ -54,6 +55,79 @@ def _paths_of_shapes(mod, args, kwargs, dynamic_shapes):
     return {rename(path): dims for path, dims in shapes.items()}
 
 
+class _Attributes:
+    """Puts a module's attributes back after its run on stand-ins, and says which of its buffers the run replaced."""
+
+    _OWN = ("_parameters", "_buffers", "_modules")
+
+    def __init__(self, mod):
+        self._modules = list(mod.named_modules())
+
+    def __enter__(self):
+        self._before = [(path, module, {name: dict(values) if name in self._OWN else self._copy(values) for name, values in vars(module).items()})
+                        for path, module in self._modules]
+        return self
+
+    def __exit__(self, *exception):
+        assigned = []
+        for path, module, before in self._before:
+            values = vars(module)
+            for name in [name for name in values if name not in self._OWN]:
+                self._compare(".".join(filter(None, ("self", path, name))), before.get(name), values[name], assigned)
+            for name, value in before.items():
+                if name in self._OWN:
+                    values[name].clear()
+                    values[name].update(value)
+                else:
+                    values[name] = self._restored(values.get(name), value)
+            for name in values.keys() - before.keys():
+                if pytree.tree_any(lambda leaf: isinstance(leaf, _C.Tensor), values[name]):
+                    del values[name]
+        if assigned:
+            noun, verb = ("attributes", "were") if len(assigned) > 1 else ("attribute", "was")
+            warnings.warn(f"The tensor {noun} {', '.join(assigned)} {verb} assigned during export. Such attributes must be registered as buffers "
+                          "using the `register_buffer` API "
+                          "(https://pytorch.org/docs/stable/generated/torch.nn.Module.html#torch.nn.Module.register_buffer).", stacklevel=3)
+
+    def assigned_buffers(self):
+        """Pairs of a buffer and the tensor that took its place."""
+        return [(buffer, module._buffers[name]) for _, module, before in self._before for name, buffer in before["_buffers"].items()
+                if buffer is not None and module._buffers.get(name) is not None and module._buffers[name] is not buffer]
+
+    @classmethod
+    def _copy(cls, value):
+        """A value with lists and dicts of its own."""
+        if type(value) in (list, tuple):
+            return type(value)(map(cls._copy, value))
+        return {key: cls._copy(item) for key, item in value.items()} if type(value) is dict else value
+
+    @staticmethod
+    def _restored(now, before):
+        """`before`, in the list or dict that holds the value now where there is one: others may hold it too."""
+        if type(before) is type(now) is list:
+            now[:] = before
+            return now
+        if type(before) is type(now) is dict:
+            now.clear()
+            now.update(before)
+            return now
+        return before
+
+    @classmethod
+    def _compare(cls, path, before, now, assigned):
+        """Adds to `assigned` the paths of tensors that are others than before."""
+        if before is now:
+            return
+        if isinstance(now, _C.Tensor):
+            assigned.append(path)
+        elif isinstance(now, dict) and isinstance(before, dict):
+            for key in now:
+                cls._compare(f"{path}[{key!r}]", before.get(key), now[key], assigned)
+        elif isinstance(now, (list, tuple)) and isinstance(before, (list, tuple)):
+            for i, item in enumerate(now):
+                cls._compare(f"{path}[{i}]", before[i] if i < len(before) else None, item, assigned)
+
+
 class _Paths:
     """While it lasts, calls of the module's parts are noted in the graph by their paths."""
 
@@ -79,6 +153,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     parameters = list(mod.named_parameters(remove_duplicate=False))
     buffers = [(name, buffer, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)]
+    attributes = _Attributes(mod)
     out_spec = None
 
     def forward(flat):
@@ -87,8 +162,8 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         results, out_spec = pytree.tree_flatten(mod(*given, **named))
         return results, _tree.describe(out_spec)
 
-    with _Paths(mod), _capturing(exporting=True):
-        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod),
+    with _Paths(mod), attributes, _capturing(exporting=True):
+        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
                              [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
 

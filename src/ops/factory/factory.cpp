@@ -11,9 +11,10 @@ namespace umbra::ops {
 namespace {
 
 void check_sizes(SymIntArrayRef sizes) {
-  for (SymInt s : sizes)
-    if (!s.is_symbolic() && s.value() < 0)
-      fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+  for (SymInt s : sizes) {
+    bool holds = !s.is_symbolic() ? s.value() >= 0 : s.node()->has_hint() || sym_ge(s, 0).expect_true();
+    if (!holds) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+  }
 }
 
 TensorSpec factory_spec(SymIntArrayRef sizes, OptionalDType dtype, OptionalDevice device,

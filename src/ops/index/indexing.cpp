@@ -148,7 +148,7 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
       return out;
     })
     .fake([](const Tensor& self) {
-      SymInt count = unknown_size("aten::nonzero");
+      SymInt count = unknown_size("aten::nonzero", self.sym_numel());
       return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
     })
     .not_differentiable()
@@ -162,8 +162,9 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
       kernels::masked_select(out, self, mask);
       return out;
     })
-    .fake([](const Tensor& self, const Tensor&) {
-      return empty({unknown_size("aten::masked_select")}, {.dtype = self.dtype(), .device = self.device()});
+    .fake([](const Tensor& self, const Tensor& mask) {
+      SymInt most = product(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
+      return empty({unknown_size("aten::masked_select", most)}, {.dtype = self.dtype(), .device = self.device()});
     })
     .gradient("self", {"grad", "self", "mask"},
               [](const Tensor& grad, const Tensor& self, const Tensor& mask) {

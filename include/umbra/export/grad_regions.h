@@ -1,0 +1,13 @@
+// Parts of a program that run with gradients switched on or off, as graphs of their own.
+#pragma once
+
+#include "umbra/graph/graph_module.h"
+
+namespace umbra {
+
+/// Puts what stands between calls of torch._C._set_grad_enabled into submodules that wrap_with_set_grad_enabled calls, as exported
+/// programs have it. `enabled` is the mode that the program is captured in: parts of that mode stay where they are. The module gets a
+/// new graph; names of inputs stay.
+void wrap_grad_regions(fx::GraphModule& module, bool enabled);
+
+}  // namespace umbra

@@ -1,0 +1,173 @@
+#include "umbra/capture/runtime_asserts.h"
+
+#include <optional>
+#include <unordered_set>
+
+#include "capture/symbol_calls.h"
+#include "umbra/sym/print.h"
+
+namespace umbra {
+
+namespace {
+
+const sym::Expression* bare_symbol(const Value& value) {
+  if (!value.is_sym_int() || !value.to_sym_int().is_symbolic()) return nullptr;
+  auto* e = static_cast<const sym::Expression*>(value.to_sym_int().node());
+  return e->is(sym::Kind::Symbol) ? e : nullptr;
+}
+
+class Inserter {
+ public:
+  Inserter(fx::Graph& graph, sym::ShapeEnv& env) : graph_(graph), env_(env) {
+    for (const sym::RuntimeAssert& a : env.runtime_asserts()) {
+      if (std::optional<Bound> bound = bound_of(a.condition)) narrow(*bound);
+      pending_.push_back(a.condition);
+    }
+  }
+
+  void run() {
+    bool any = false;
+    for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
+    if (!any) return;
+    for (fx::Node* node : graph_.nodes()) {
+      if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
+      if (node->op() == fx::Op::Output || !node->meta.val.is_tensor()) continue;
+      const Tensor& tensor = node->meta.val.tensor_ref();
+      if (!tensor.defined() || !tensor.is_symbolic()) continue;
+      for (int64_t d = 0; d < tensor.dim(); ++d)
+        if (const sym::Expression* e = bare_symbol(Value(tensor.sym_sizes()[d]))) meet_size(e, node, d);
+    }
+  }
+
+ private:
+  // ---- bounds of single symbols: only the tightest are checked ----
+
+  struct Bound {
+    const sym::Expression* symbol;
+    sym::Range range;
+    bool is_equality;
+  };
+
+  static std::optional<Bound> bound_of(const sym::Expression* condition) {
+    if (!condition->is_relation()) return std::nullopt;
+    const sym::Expression *a = condition->arg(0), *b = condition->arg(1);
+    bool flipped = a->is(sym::Kind::Integer);
+    if (flipped) std::swap(a, b);
+    if (!a->is(sym::Kind::Symbol) || !b->is(sym::Kind::Integer) || a->has_hint()) return std::nullopt;
+    int64_t number = b->integer(), strict = condition->is(sym::Kind::Lt);
+    if (condition->is(sym::Kind::Eq)) return Bound{a, sym::Range::point(number), true};
+    if (condition->is(sym::Kind::Ne)) return std::nullopt;
+    return flipped ? Bound{a, {number + strict, sym::kInfinity}, false} : Bound{a, {sym::kMinusInfinity, number - strict}, false};
+  }
+
+  void narrow(const Bound& bound) {
+    auto [at, added] = ranges_.emplace(bound.symbol, env_.symbol(bound.symbol).initial);
+    at->second = at->second.intersect(bound.range);
+  }
+
+  sym::Range range_of(const sym::Expression* symbol) const {
+    auto found = ranges_.find(symbol);
+    return found == ranges_.end() ? env_.symbol(symbol).initial : found->second;
+  }
+
+  // ---- where symbols come from ----
+
+  void meet_size(const sym::Expression* symbol, fx::Node* tensor, int64_t dim) {
+    if (nodes_.count(symbol)) return;
+    if (symbol->has_hint()) {
+      sizes_.try_emplace(symbol, Size{tensor, dim});
+      return;
+    }
+    for (fx::Node* user : tensor->users())  // the recorder has asked for it: it is met there
+      if (user->calls(sym_size_) && user->arg(1).value().to_int() == dim) return;
+    bind(symbol, size_after(tensor, tensor, dim));
+  }
+
+  fx::Node* size_after(fx::Node* place, fx::Node* tensor, int64_t dim) {
+    auto scope = graph_.inserting_after(place);
+    fx::Node* node = graph_.create_node(fx::Op::CallFunction, sym_size_, {tensor, dim}, {}, "sym_size_int");
+    node->meta.val = Value(tensor->meta.val.tensor_ref().sym_sizes()[dim]);
+    node->meta.source = tensor->meta.source;
+    node->meta.modules = tensor->meta.modules;
+    return node;
+  }
+
+  void bind(const sym::Expression* symbol, fx::Node* node) {
+    if (!nodes_.emplace(symbol, node).second || symbol->has_hint()) return;
+    auto scope = graph_.inserting_after(node);
+    place_ = node;
+    sym::ExpressionTable& table = env_.table();
+    sym::Range range = range_of(symbol);
+    if (range.lower > sym::kMinusInfinity) add(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
+    if (range.upper < sym::kInfinity) add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
+    for (const sym::Expression*& condition : pending_) {
+      if (!condition || !is_computable(condition)) continue;
+      std::optional<Bound> bound = bound_of(condition);
+      if (!bound || bound->is_equality) add(condition);
+      condition = nullptr;
+    }
+  }
+
+  bool is_computable(const sym::Expression* condition) const {
+    bool unbacked = false;
+    for (const sym::Expression* symbol : sym::free_symbols(condition)) {
+      if (!nodes_.count(symbol) && !sizes_.count(symbol)) return false;
+      unbacked |= !symbol->has_hint();
+    }
+    return unbacked;
+  }
+
+  // ---- the checks ----
+
+  void add(const sym::Expression* condition) {
+    if (condition->is(sym::Kind::Boolean) || !checked_.insert(condition).second) return;
+    fx::Node* holds = compute(condition).node();
+    if (!holds) return;
+    std::string message = concat("Runtime assertion failed for expression ", sym::to_text(condition), " on node '", holds->name(), "'");
+    describe(graph_.create_node(fx::Op::CallFunction, get_operator("aten::_assert_scalar"), {holds, Value(message)}, {},
+                                "_assert_scalar_default"));
+  }
+
+  fx::Argument compute(const sym::Expression* e) {
+    if (auto found = nodes_.find(e); found != nodes_.end()) return found->second;
+    if (auto size = sizes_.find(e); size != sizes_.end()) {
+      std::vector<fx::Node*> inputs = graph_.placeholders();
+      bool of_input = size->second.tensor->op() == fx::Op::Placeholder;
+      return nodes_[e] = size_after(of_input ? inputs.back() : size->second.tensor, size->second.tensor, size->second.dim);
+    }
+    if (e->args().empty()) return symbol_value(e);
+    SymbolCalls calls{[this](const sym::Expression* part) { return compute(part); },
+                      [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
+                        fx::Node* node = graph_.call(fx::function(function), std::move(arguments));
+                        node->meta.val = symbol_value(result);
+                        describe(node);
+                        return nodes_[result] = node;
+                      }};
+    return calls.compute(e);
+  }
+
+  void describe(fx::Node* node) const {
+    node->meta.source = place_->meta.source;
+    node->meta.modules = place_->meta.modules;
+  }
+
+  struct Size {
+    fx::Node* tensor;
+    int64_t dim;
+  };
+  fx::Graph& graph_;
+  sym::ShapeEnv& env_;
+  const Operator& sym_size_ = get_operator("aten::sym_size.int");
+  std::unordered_map<const sym::Expression*, sym::Range> ranges_;
+  std::vector<const sym::Expression*> pending_;  // null once it is checked
+  std::unordered_map<const sym::Expression*, fx::Node*> nodes_;
+  std::unordered_map<const sym::Expression*, Size> sizes_;  // of inputs, not asked for so far
+  std::unordered_set<const sym::Expression*> checked_;
+  fx::Node* place_ = nullptr;  // the call behind which checks are put
+};
+
+}  // namespace
+
+void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env) { Inserter(graph, env).run(); }
+
+}  // namespace umbra

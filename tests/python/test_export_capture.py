@@ -1,0 +1,184 @@
+"""What export records besides calls: the grad mode, buffers that are replaced, conditions that only the run can tell."""
+import warnings
+
+import pytest
+
+import umbra
+from umbra import nn
+from umbra.export import Dim, export, load, save
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+
+def module_of(function):
+    class Module(nn.Module):
+        def forward(self, x):
+            return function(x)
+    return Module()
+
+
+# ---- grad mode ----
+
+def half_tracked(x):
+    with umbra.no_grad():
+        y = x * 2
+    return y + x
+
+
+def test_no_grad_is_part_of_the_program(tmp_path):
+    exported = export(module_of(half_tracked), (umbra.ones(2),))
+    save(exported, tmp_path / "program.pt2")
+    for program in (exported, load(tmp_path / "program.pt2")):
+        x = umbra.ones(2, requires_grad=True)
+        program.module()(x).sum().backward()
+        assert x.grad.tolist() == [1, 1]
+    assert "mul = torch.ops.higher_order.wrap_with_set_grad_enabled(False, submod_3, x)" in exported.graph_module.code
+
+
+def test_regions_of_another_mode_are_submodules():
+    def nested(x):
+        with umbra.no_grad():
+            y = x * 2
+            z = y.sum()
+            with umbra.enable_grad():
+                w = z * x
+            v = w + 1
+        return y + x, z, w, v
+    exported = export(module_of(nested), (umbra.ones(2),))
+    assert [spec.arg.name for spec in exported.graph_signature.output_specs] == ["add_1", "sum_1", "mul_1", "getitem_2"]
+    assert [name for name, _ in exported.graph_module.named_children()] == ["submod_1", "submod_3"]
+    x = umbra.ones(2, requires_grad=True)
+    results = exported.module()(x)
+    assert [r.requires_grad for r in results] == [True, False, True, False]
+    with umbra.no_grad():
+        inside = export(module_of(nested), (umbra.ones(2),))
+    assert "wrap_with_set_grad_enabled(True" in inside.graph_module.code
+
+
+def test_the_mode_inside_is_the_callers():
+    seen = []
+    export(module_of(lambda x: seen.append(umbra.is_grad_enabled()) or x + 1), (umbra.ones(2),))
+    assert seen == [True]
+
+
+def test_make_fx_before_dispatch_switches_the_mode():
+    graph = make_fx(half_tracked, pre_dispatch=True)(umbra.ones(2))
+    assert [node.name for node in graph.graph.nodes] == ["x_1", "_set_grad_enabled", "mul", "_set_grad_enabled_1", "add", "output"]
+    x = umbra.ones(2, requires_grad=True)
+    graph(x).sum().backward()
+    assert x.grad.tolist() == [1, 1] and umbra.is_grad_enabled()
+    assert "_set_grad_enabled" not in make_fx(half_tracked)(umbra.ones(2)).code
+
+
+# ---- attributes ----
+
+class Average(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("mean", umbra.zeros(2))
+        self.calls, self.seen, self.last = 0, [1], umbra.ones(2)
+
+    def forward(self, x):
+        self.mean = 0.9 * self.mean + 0.1 * x
+        self.calls += 1
+        self.seen.append(3)
+        return self.mean * 2
+
+
+def test_a_replaced_buffer_is_written(tmp_path):
+    model = Average()
+    exported = export(model, (umbra.ones(2),))
+    assert "copy__default = torch.ops.aten.copy_.default(b_mean, add)" in exported.graph_module.code
+    save(exported, tmp_path / "program.pt2")
+    for program in (exported, load(tmp_path / "program.pt2")):
+        module = program.module()
+        assert module(umbra.ones(2)).tolist() == pytest.approx([0.2, 0.2])
+        assert module.mean.tolist() == pytest.approx([0.1, 0.1])
+        module.mean.zero_()
+
+
+def test_the_module_is_as_before():
+    model = Average()
+    mean, last, seen = model.mean, model.last, model.seen
+    export(model, (umbra.ones(2),))
+    assert model.mean is mean and mean.tolist() == [0, 0] and model.calls == 0
+    assert model.seen is seen and seen == [1]
+
+    def assign(x):
+        model.mean, model.last, model.fresh = model.mean + x, x + 1, x + 2
+        raise ValueError("no")
+    model.forward = assign
+    with warnings.catch_warnings(record=True) as caught, pytest.raises(ValueError, match="no"):
+        warnings.simplefilter("always")
+        export(model, (umbra.ones(2),))
+    assert model.mean is mean and model.last is last and not hasattr(model, "fresh")
+    assert "The tensor attributes self.last, self.fresh were assigned during export." in str(caught[0].message)
+
+
+def test_a_tensor_is_known_by_its_last_name():
+    model = nn.Module()
+    model.a, model.b = nn.Linear(2, 2), nn.Linear(2, 2)
+    model.b.weight, model.shift = model.a.weight, umbra.ones(2)
+    model.register_buffer("count", umbra.zeros(2))
+
+    def forward(x):
+        model.count.add_(1)
+        return model.b(model.a(x)) + model.shift + umbra.tensor([1.0, 2.0]) + model.count
+    model.forward = forward
+    exported = export(model, (umbra.ones(2),))
+    assert "linear = torch.ops.aten.linear.default(x, p_b_weight, p_a_bias)" in exported.graph_module.code
+    assert "torch.ops.aten.add.Tensor(add_1, add_)" in exported.graph_module.code
+    assert list(exported.constants) == ["shift", "lifted_tensor_0"]
+
+
+# ---- conditions ----
+
+def test_checks_are_asserted_when_the_program_runs(tmp_path):
+    def forward(x):
+        n = x.item()
+        umbra._check(n >= 2)
+        umbra._check(n <= 5)
+        return umbra.zeros(n)
+    exported = export(module_of(forward), (umbra.tensor(3),))
+    assert str(exported.range_constraints) == "{u0: VR[2, 5]}"
+    save(exported, tmp_path / "program.pt2")
+    for program in (exported, load(tmp_path / "program.pt2")):
+        module = program.module()
+        assert module(umbra.tensor(4)).tolist() == [0] * 4
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 >= 2 on node 'ge'"):
+            module(umbra.tensor(1))
+        with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 <= 5 on node 'le'"):
+            module(umbra.tensor(6))
+
+
+def test_a_size_is_not_negative():
+    exported = export(module_of(lambda x: umbra.zeros(x.item())), (umbra.tensor(3),))
+    assert str(exported.range_constraints) == "{u0: VR[0, int_oo]}"
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression u0 >= 0"):
+        exported.module()(umbra.tensor(-1))
+
+
+def test_conditions_on_several_numbers_stand_behind_the_last():
+    def forward(x, y):
+        n, m = x.item(), y.item()
+        umbra._check(n + m <= 10)
+        umbra._check(n <= y.shape[0] + 8 if y.dim() else n <= 8)
+        return umbra.zeros(n)
+
+    class Module(nn.Module):
+        def forward(self, x, y):
+            return forward(x, y)
+    exported = export(Module(), (umbra.tensor(3), umbra.tensor(4)))
+    assert exported.module()(umbra.tensor(3), umbra.tensor(7)).tolist() == [0] * 3
+    with pytest.raises(RuntimeError, match=r"failed for expression u0 \+ u1 <= 10"):
+        exported.module()(umbra.tensor(3), umbra.tensor(8))
+
+
+def test_conditions_on_sizes_of_inputs():
+    def forward(x):
+        k = x.nonzero().shape[0]
+        umbra._check(k * 2 <= x.shape[0])
+        return x.narrow(0, 0, k)
+    exported = export(module_of(forward), (umbra.tensor([1.0, 0, 0, 0]),), dynamic_shapes={"x": {0: Dim("n")}})
+    assert exported.module()(umbra.tensor([0.0, 5, 0, 0, 6])).tolist() == [0, 5]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        exported.module()(umbra.ones(5))
