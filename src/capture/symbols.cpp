@@ -38,6 +38,9 @@ const char* function_name(sym::Kind kind) {
   }
 }
 
+/// -1 * a
+bool is_negated(const sym::Expression* e) { return e->is(sym::Kind::Mul) && e->args().size() == 2 && e->arg(0)->is_integer(-1); }
+
 bool takes_all_at_once(sym::Kind kind) { return kind == sym::Kind::Where || kind == sym::Kind::Not; }
 
 const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, const sym::Expression* a, const sym::Expression* b) {
@@ -61,6 +64,8 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
   check(name, "a graph cannot compute the size ", e->to_string());
   if (sym::prints_flipped(e))  // `2 <= u0` is written as it is printed: u0 >= 2
     return call(e->is(sym::Kind::Le) ? "operator.ge" : "operator.gt", {part(e->arg(1)), part(e->arg(0))}, e);
+  if (e->is(sym::Kind::Add) && e->args().size() == 2 && is_negated(e->arg(1)))
+    return call("operator.sub", {part(e->arg(0)), part(e->arg(1)->arg(1))}, e);
   if (takes_all_at_once(e->kind()) || e->args().size() <= 2) {
     fx::Arguments arguments;
     for (const sym::Expression* a : e->args()) arguments.push_back(part(a));

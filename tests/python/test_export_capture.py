@@ -182,3 +182,39 @@ def test_conditions_on_sizes_of_inputs():
     assert exported.module()(umbra.tensor([0.0, 5, 0, 0, 6])).tolist() == [0, 5]
     with pytest.raises(RuntimeError, match="Runtime assertion failed"):
         exported.module()(umbra.ones(5))
+
+
+# ---- sizes that only the run will tell ----
+
+def test_nonzero_is_bounded_by_the_input():
+    def forward(x):
+        k = x.nonzero().shape[0]
+        assert k <= 10
+        return x.narrow(0, 0, k), *x.split([k, 10 - k])
+    exported = export(module_of(forward), (umbra.ones(10),))
+    assert str(exported.range_constraints) == "{u0: VR[0, 10]}"
+    narrow, first, rest = exported.module()(umbra.tensor([1.0, 0] * 5))
+    assert narrow.tolist() == first.tolist() == [1, 0, 1, 0, 1] and rest.tolist() == [0, 1, 0, 1, 0]
+    assert str(export(module_of(lambda x: x[x > 0]), (umbra.ones(10),)).range_constraints) == "{u0: VR[0, 10]}"
+
+
+@pytest.mark.parametrize("forward, good, bad, failing", [
+    (lambda x: umbra.zeros(x.item()) + umbra.zeros(3), 3, 4, "u0 <= 3"),
+    (lambda x: umbra.zeros(x.item()).reshape(2, -1), 4, 3, r"Eq\(PythonMod\(u0, 2\), 0\)"),
+    (lambda x: umbra.zeros(x.item())[0], 3, 0, "u0 >= 1"),
+    (lambda x: umbra.ones(8).narrow(0, 0, x.item()), 3, 9, "u0 <= 8"),
+])
+def test_what_an_operator_needs_is_checked_in_the_run(forward, good, bad, failing):
+    module = export(module_of(forward), (umbra.tensor(good),)).module()
+    assert module(umbra.tensor(good)).tolist() == forward(umbra.tensor(good)).tolist()
+    with pytest.raises(RuntimeError, match="Runtime assertion failed for expression " + failing):
+        module(umbra.tensor(bad))
+
+
+def test_places_that_only_the_run_will_tell():
+    module = export(module_of(lambda x: umbra.arange(8)[x.item()]), (umbra.tensor(3),)).module()
+    assert module(umbra.tensor(5)).item() == 5 and module(umbra.tensor(-1)).item() == 7
+    with pytest.raises(IndexError):
+        module(umbra.tensor(8))
+    module = export(module_of(lambda x: umbra.arange(8)[:x.item()] * 2), (umbra.tensor(3),)).module()
+    assert module(umbra.tensor(2)).tolist() == [0, 2] and module(umbra.tensor(-7)).tolist() == [0] and module(umbra.tensor(99)).shape == (8,)

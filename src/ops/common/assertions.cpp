@@ -27,7 +27,8 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("_assert_scalar(Scalar self, str assert_msg) -> ()")
     .all_backends([](const Scalar& self, const std::string& message) {
-      check(self.to_bool(), message);
+      // Captured once more, a condition stays one for the run.
+      check(self.is_symbolic() ? self.to_sym_bool().expect_true(message.c_str()) : self.to_bool(), message);
       return std::tuple<>();
     });
 

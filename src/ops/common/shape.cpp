@@ -1,5 +1,7 @@
 #include "ops/common/shape.h"
 
+#include "ops/common/unbacked.h"
+
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -14,9 +16,9 @@ SymShape broadcast_shapes(SymIntArrayRef a, SymIntArrayRef b) {
     else {
       SymInt x = a[a.size() - 1 - i], y = b[b.size() - 1 - i];
       if (x.same(y)) out[d] = x;
-      else if (x == 1) out[d] = y;
-      else if (y == 1) out[d] = x;
-      else if (x == y) out[d] = x.is_symbolic() ? y : x;
+      else if (equal_or(x, 1, false)) out[d] = y;
+      else if (equal_or(y, 1, false)) out[d] = x;
+      else if (expect_equal(x, y)) out[d] = x.is_symbolic() ? y : x;
       else
         fail("The size of tensor a (", x, ") must match the size of tensor b (", y, ") at non-singleton dimension ", d);
     }
@@ -28,7 +30,7 @@ SymShape expanded_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntAr
   size_t lead = target.size() - sizes.size();
   SymShape out(target.size(), 0);
   for (size_t d = 0; d < sizes.size(); ++d) {
-    bool stretched = !sizes[d].same(target[lead + d]) && sizes[d] == 1;
+    bool stretched = !sizes[d].same(target[lead + d]) && equal_or(sizes[d], 1, false);
     out[lead + d] = stretched ? SymInt(0) : strides[d];
   }
   return out;
@@ -49,16 +51,16 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
   }
   auto invalid = [&] { fail("shape '", to_string(shape), "' is invalid for input of size ", numel); };
   if (unknown < 0) {
-    if (!known.same(numel) && known != numel) invalid();
+    if (!expect_equal(known, numel)) invalid();
     return out;
   }
-  if (known == 0) {
+  if (equal_or(known, 0, false)) {
     check(numel != 0, "cannot reshape tensor of 0 elements into shape ", to_string(shape),
           " because the unspecified dimension size -1 can be any value and is ambiguous");
     invalid();
   }
   SymInt rest = numel / known;
-  if (!(rest * known).same(numel) && numel % known != 0) invalid();
+  if (!(rest * known).same(numel) && !expect_equal(numel % known, 0)) invalid();
   out[static_cast<size_t>(unknown)] = rest;
   return out;
 }
@@ -77,15 +79,16 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
   SymInt base = strides.back(), run = 1, covered = 1;
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
     run *= sizes[d];
-    bool ends = d == 0 || (sizes[d - 1] != 1 && !(strides[d - 1].same(run * base) || strides[d - 1] == run * base));
+    bool ends = d == 0 || (!equal_or(sizes[d - 1], 1, false) && !equal_or(strides[d - 1], run * base, false));
     if (!ends) continue;
     // What is covered only grows, so that "not the same" is as good as "less", and the easier question where sizes are symbols.
-    while (to >= 0 && ((!covered.same(run) && covered != run) || shape[to] == 1)) {
+    while (to >= 0 && (!equal_or(covered, run, false) || equal_or(shape[to], 1, false))) {
       out[to] = covered * base;
       covered *= shape[to];
       --to;
     }
-    if (!covered.same(run) && covered != run) return std::nullopt;
+    // The numbers of elements are the same, so that the last run is covered where all others were.
+    if (!equal_or(covered, run, d == 0 && to == -1)) return std::nullopt;
     if (d > 0) {
       base = strides[d - 1];
       run = covered = 1;
@@ -103,9 +106,10 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
   auto compare = [&](int a, int b) {  // 1: a lies further out than b, -1: further in, 0: nothing says
     for (const SymShape& strides : layouts) {
       SymInt x = strides[a], y = strides[b];
-      if (x == 0 || y == 0) continue;
-      if (!x.same(y) && x != y) return x < y ? -1 : 1;
-      if (sizes[a] > sizes[b]) return 1;
+      if (equal_or(x, 0, false) || equal_or(y, 0, false)) continue;
+      // A stride that only the run will tell is taken to be the larger one.
+      if (!equal_or(x, y, false)) return less_or(x, y, x.has_hint()) ? -1 : 1;
+      if (less_or(sizes[b], sizes[a], false)) return 1;
     }
     return 0;
   };

@@ -1,5 +1,7 @@
 // Views of a part of a tensor: select, slice, narrow, split, unbind, diagonal, as_strided; and the operators that undo them in a backward pass.
+#include "dispatch/data_dependent.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -12,11 +14,15 @@ Tensor select_index(const Tensor& self, int64_t dim, SymInt index) {
   check<IndexError>(self.dim() > 0, "select() cannot be applied to a 0-dim tensor.");
   int64_t at = wrap_dim(dim, self.dim());
   SymInt size = self.sym_sizes()[at];
-  if (index < -size || index >= size)
-    fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()), " at dimension ", at);
-  SymInt wrapped = index < 0 ? index + size : index;
   SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
-  SymInt offset = self.sym_storage_offset() + wrapped * strides[at];
+  SymInt offset;
+  if (is_open(index, 0)) {  // whether it counts from the end, and thereby the place, only the run will tell
+    offset = unknown_size("aten::select.int", INT64_MAX);
+  } else {
+    if (!expect_at_most(-size, index) || !expect_less(index, size))
+      fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()), " at dimension ", at);
+    offset = self.sym_storage_offset() + (index < 0 ? index + size : index) * strides[at];
+  }
   sizes.erase(at);
   strides.erase(at);
   return alias_tensor(self, sizes, strides, offset);
@@ -66,13 +72,28 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
   return {from, step.same(1) || span.same(0) ? span : (span - 1) / step + 1};
 }
 
+// Whether only the run will tell what a bound of a slice is clamped to.
+bool is_open_bound(SymInt bound, SymInt size) {
+  if (bound.has_hint() && size.has_hint()) return false;
+  if (bound.same(0) || bound.same(size) || (!bound.is_symbolic() && bound.value() >= (int64_t{1} << 62))) return false;
+  return is_open(bound, 0) || is_open(size, bound);
+}
+
 Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
   check<IndexError>(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   int64_t at = wrap_dim(dim, self.dim());
-  Range range = clamp_range(self.sym_sizes()[at], start, end, step);
   SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
-  SymInt offset = self.sym_storage_offset() + range.start * strides[at];
-  sizes[at] = range.length;
+  SymInt size = sizes[at], offset = self.sym_storage_offset();
+  bool open_start = start && is_open_bound(*start, size), open_end = end && is_open_bound(*end, size);
+  if (open_start || open_end || (start && end && is_open(*end, *start))) {
+    sizes[at] = unknown_size("aten::slice.Tensor", size);
+    if (open_start) offset = unknown_size("aten::slice.Tensor", INT64_MAX);
+    else if (start) offset = offset + clamp_range(size, start, std::nullopt, 1).start * strides[at];
+  } else {
+    Range range = clamp_range(size, start, end, step);
+    offset = offset + range.start * strides[at];
+    sizes[at] = range.length;
+  }
   strides[at] *= step;
   return alias_tensor(self, sizes, strides, offset);
 }
@@ -101,11 +122,11 @@ UMBRA_OPERATOR("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim
 UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
       check(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
-      check(length >= 0, "narrow(): length must be non-negative.");
+      check(expect_at_most(0, length), "narrow(): length must be non-negative.");
       SymInt size = self.sym_size(dim);
-      check<IndexError>(start >= -size && start <= size, "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
+      check<IndexError>(expect_at_most(-size, start) && expect_at_most(start, size), "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
       if (start < 0) start = start + size;
-      check(length <= size - start, "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
+      check(expect_at_most(length, size - start), "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
       return slice(self, dim, start, start + length, 1);
     });
 
@@ -122,14 +143,14 @@ std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_
   SymInt start = 0;
   std::vector<Tensor> parts;
   for (SymInt length : sizes) {
-    check(length >= 0, "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
+    check(expect_at_most(0, length), "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
     if (!length.is_symbolic() && !self.is_symbolic() && length > self.sym_sizes()[at] - start) fail_split(self, sizes, at);
     SymShape shape(self.sym_sizes());
     shape[at] = length;
     parts.push_back(alias_tensor(self, shape, self.sym_strides(), self.sym_storage_offset() + start * self.sym_strides()[at]));
     start += length;
   }
-  if (start != self.sym_sizes()[at]) fail_split(self, sizes, at);
+  if (!expect_equal(start, self.sym_sizes()[at])) fail_split(self, sizes, at);
   return parts;
 }
 

@@ -1,0 +1,37 @@
+// Questions about sizes that only the run may be able to tell. For plain numbers they are comparisons, for sizes of inputs
+// they leave guards as comparisons do.
+#pragma once
+
+#include "umbra/core/sym_int.h"
+
+namespace umbra::ops {
+
+inline bool both_plain(SymInt a, SymInt b) { return !a.is_symbolic() && !b.is_symbolic(); }
+
+/// a == b, or `fallback` where only the run can tell.
+inline bool equal_or(SymInt a, SymInt b, bool fallback) {
+  return both_plain(a, b) ? a.value() == b.value() : a.same(b) || sym_eq(a, b).guard_or(fallback);
+}
+/// a < b, or `fallback` where only the run can tell.
+inline bool less_or(SymInt a, SymInt b, bool fallback) {
+  return both_plain(a, b) ? a.value() < b.value() : sym_lt(a, b).guard_or(fallback);
+}
+/// Whether a == b; where only the run can tell it is checked then, and taken for granted from here on.
+inline bool expect_equal(SymInt a, SymInt b) {
+  return both_plain(a, b) ? a.value() == b.value() : a.same(b) || sym_eq(a, b).expect_true();
+}
+/// The same of a <= b and a < b.
+inline bool expect_at_most(SymInt a, SymInt b) {
+  return both_plain(a, b) ? a.value() <= b.value() : sym_le(a, b).expect_true();
+}
+inline bool expect_less(SymInt a, SymInt b) {
+  return both_plain(a, b) ? a.value() < b.value() : sym_lt(a, b).expect_true();
+}
+/// Whether a < b is something that only the run can tell.
+inline bool is_open(SymInt a, SymInt b) {
+  if (a.has_hint() && b.has_hint()) return false;
+  SymBool less = sym_lt(a, b);
+  return !less.known_true() && !less.known_false();
+}
+
+}  // namespace umbra::ops
