@@ -57,7 +57,8 @@ class Inserter {
     int64_t number = b->integer(), strict = condition->is(sym::Kind::Lt);
     if (condition->is(sym::Kind::Eq)) return Bound{a, sym::Range::point(number), true};
     if (condition->is(sym::Kind::Ne)) return std::nullopt;
-    return flipped ? Bound{a, {number + strict, sym::kInfinity}, false} : Bound{a, {sym::kMinusInfinity, number - strict}, false};
+    return flipped ? Bound{a, {number + strict, sym::kInfinity}, false}
+                   : Bound{a, {sym::kMinusInfinity, number - strict}, false};
   }
 
   void narrow(const Bound& bound) {
@@ -123,7 +124,8 @@ class Inserter {
     if (condition->is(sym::Kind::Boolean) || !checked_.insert(condition).second) return;
     fx::Node* holds = compute(condition).node();
     if (!holds) return;
-    std::string message = concat("Runtime assertion failed for expression ", sym::to_text(condition), " on node '", holds->name(), "'");
+    std::string message =
+        concat("Runtime assertion failed for expression ", sym::to_text(condition), " on node '", holds->name(), "'");
     describe(graph_.create_node(fx::Op::CallFunction, get_operator("aten::_assert_scalar"), {holds, Value(message)}, {},
                                 "_assert_scalar_default"));
   }
@@ -133,7 +135,8 @@ class Inserter {
     if (auto size = sizes_.find(e); size != sizes_.end()) {
       std::vector<fx::Node*> inputs = graph_.placeholders();
       bool of_input = size->second.tensor->op() == fx::Op::Placeholder;
-      return nodes_[e] = size_after(of_input ? inputs.back() : size->second.tensor, size->second.tensor, size->second.dim);
+      return nodes_[e] =
+                 size_after(of_input ? inputs.back() : size->second.tensor, size->second.tensor, size->second.dim);
     }
     if (e->args().empty()) return symbol_value(e);
     SymbolCalls calls{[this](const sym::Expression* part) { return compute(part); },

@@ -11,13 +11,18 @@ struct Region {
   bool enabled;
   fx::Node* entry;  // the switch; null for what comes before the first one
   std::vector<fx::Node*> nodes = {};
-  std::vector<fx::Node*> inputs = {}, outputs = {};  // made before and used here; made here and used later: in the order of their use
+  std::vector<fx::Node*> inputs = {},
+                         outputs =
+                             {};  // made before and used here; made here and used later: in the order of their use
 };
 
 class Wrapper {
  public:
   Wrapper(fx::GraphModule& module, bool enabled)
-      : module_(module), enabled_(enabled), switch_(fx::function("torch._C._set_grad_enabled")), graph_(make_counted<fx::Graph>()) {}
+      : module_(module),
+        enabled_(enabled),
+        switch_(fx::function("torch._C._set_grad_enabled")),
+        graph_(make_counted<fx::Graph>()) {}
 
   void run() {
     split();
@@ -37,8 +42,10 @@ class Wrapper {
     regions_.push_back({enabled_, nullptr});
     for (fx::Node* node : module_.graph().nodes()) {
       if (node->op() == fx::Op::Placeholder || node->op() == fx::Op::Output) continue;
-      if (node->calls(switch_)) regions_.push_back({node->arg(0).value().to_bool(), node});
-      else regions_.back().nodes.push_back(node);
+      if (node->calls(switch_))
+        regions_.push_back({node->arg(0).value().to_bool(), node});
+      else
+        regions_.back().nodes.push_back(node);
     }
   }
 
@@ -76,7 +83,8 @@ class Wrapper {
 
   void rebuild() {
     for (fx::Node* node : module_.graph().placeholders()) copy(node);
-    // PyTorch has given names to the parts of every region's results before the regions of the program's own mode are dissolved.
+    // PyTorch has given names to the parts of every region's results before the regions of the program's own mode are
+    // dissolved.
     for (const Region& region : regions_)
       if (region.outputs.size() > 1)
         for (size_t i = 0; i < region.outputs.size(); ++i) graph_->names().create("getitem");
@@ -102,16 +110,16 @@ class Wrapper {
     fx::Arguments arguments{region.enabled, part};
     for (fx::Node* input : region.inputs) arguments.push_back(mapped(input));
     bool single = region.outputs.size() == 1;
-    fx::Node* node = graph_->create_node(fx::Op::CallFunction, fx::function("torch.ops.higher_order.wrap_with_set_grad_enabled"),
-                                         std::move(arguments), {},
-                                         single ? region.outputs[0]->name() : "wrap_with_set_grad_enabled");
+    fx::Node* node = graph_->create_node(
+        fx::Op::CallFunction, fx::function("torch.ops.higher_order.wrap_with_set_grad_enabled"), std::move(arguments),
+        {}, single ? region.outputs[0]->name() : "wrap_with_set_grad_enabled");
     node->meta.modules = region.entry->meta.modules;
     std::vector<Value> values;
     for (size_t i = 0; i < region.outputs.size(); ++i) {
       fx::Node* output = region.outputs[i];
       values.push_back(output->meta.val);
-      fx::Node* item = graph_->create_node(fx::Op::CallFunction, fx::function("operator.getitem"), {node, static_cast<int64_t>(i)}, {},
-                                           single ? "getitem" : output->name());
+      fx::Node* item = graph_->create_node(fx::Op::CallFunction, fx::function("operator.getitem"),
+                                           {node, static_cast<int64_t>(i)}, {}, single ? "getitem" : output->name());
       item->meta = output->meta;
       map_[output] = item;
     }

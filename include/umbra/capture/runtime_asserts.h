@@ -6,9 +6,10 @@
 
 namespace umbra {
 
-/// Puts calls of _assert_scalar into a graph for what is known of its unbacked symbols: the ranges they were made with, and the
-/// conditions of torch._check and of operators (ShapeEnv::runtime_asserts). Each stands behind the call that gives the last of its
-/// symbols, before anything uses it. Conditions on symbols that the graph does not compute are left out.
+/// Puts calls of _assert_scalar into a graph for what is known of its unbacked symbols: the ranges they were made with,
+/// and the conditions of torch._check and of operators (ShapeEnv::runtime_asserts). Each stands behind the call that
+/// gives the last of its symbols, before anything uses it. Conditions on symbols that the graph does not compute are
+/// left out.
 void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env);
 
 }  // namespace umbra

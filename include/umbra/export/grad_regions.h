@@ -5,9 +5,9 @@
 
 namespace umbra {
 
-/// Puts what stands between calls of torch._C._set_grad_enabled into submodules that wrap_with_set_grad_enabled calls, as exported
-/// programs have it. `enabled` is the mode that the program is captured in: parts of that mode stay where they are. The module gets a
-/// new graph; names of inputs stay.
+/// Puts what stands between calls of torch._C._set_grad_enabled into submodules that wrap_with_set_grad_enabled calls,
+/// as exported programs have it. `enabled` is the mode that the program is captured in: parts of that mode stay where
+/// they are. The module gets a new graph; names of inputs stay.
 void wrap_grad_regions(fx::GraphModule& module, bool enabled);
 
 }  // namespace umbra

@@ -1,5 +1,5 @@
-// Questions about sizes that only the run may be able to tell. For plain numbers they are comparisons, for sizes of inputs
-// they leave guards as comparisons do.
+// Questions about sizes that only the run may be able to tell. For plain numbers they are comparisons, for sizes of
+// inputs they leave guards as comparisons do.
 #pragma once
 
 #include "umbra/core/sym_int.h"
