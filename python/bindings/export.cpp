@@ -8,6 +8,7 @@
 #include "autograd.h"
 #include "capture.h"
 #include "tensor_type.h"
+#include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
 #include "umbra/io/program.h"
 #include "umbra/io/safetensors.h"
@@ -19,6 +20,12 @@ namespace {
 /// A program behind a Python object.
 struct ProgramObject {
   std::shared_ptr<ExportedProgram> program;
+  std::shared_ptr<const InputCheck> check = {};  // made at the first call
+
+  void check_inputs(const std::vector<Value>& inputs) {
+    if (!check) check = std::make_shared<const InputCheck>(*program);
+    check->run(inputs);
+  }
 };
 
 // ---- nested arguments: (kind, keys, type, children), or None for a leaf ----
@@ -135,8 +142,7 @@ void bind_program(nb::module_& m) {
                      return out;
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
-      .def("check_inputs",
-           [](const ProgramObject& p, nb::handle inputs) { check_inputs(*p.program, read_values(inputs)); })
+      .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save", [](const ProgramObject& p, const std::string& path) { save(*p.program, path); })
       .def("__str__", [](const ProgramObject& p) { return to_string(*p.program); });

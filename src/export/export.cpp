@@ -201,7 +201,9 @@ class Exporter {
       const Value& v = flat.values[i];
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
       fx::Node* node = tracer_->add_input(flat.names[i], stand_in);
-      InputSpec spec{v.is_tensor() ? InputKind::UserInput : InputKind::ConstantInput, node->name(), "", true, {}};
+      InputSpec spec{v.is_tensor() ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
+      for (const InputSpec& other : program_.signature.inputs)
+        if (other.name == spec.name) spec.name = node->name();
       if (!v.is_tensor()) spec.value = v;
       program_.signature.inputs.push_back(std::move(spec));
       stand_ins_.push_back(std::move(stand_in));

@@ -55,7 +55,7 @@ std::string to_string(const GraphSignature& signature) {
   }
   out += "\n# outputs\n";
   for (const OutputSpec& spec : signature.outputs) {
-    out += (spec.name.empty() ? to_string(spec.value) : spec.name) + ": " + to_string(spec.kind);
+    out += spec.name + ": " + to_string(spec.kind);
     if (!spec.target.empty()) out += " target='" + spec.target + "'";
     out += "\n";
   }

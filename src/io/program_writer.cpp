@@ -305,8 +305,9 @@ class Writer {
         case InputKind::TensorConstant: out.input_specs.push_back(pt2::InputToTensorConstantSpec{{s.name}, s.target}); break;
         case InputKind::UserInput: {
           bool symbol = placeholders[i]->meta.val.is_sym_int();
+          const std::string& name = placeholders[i]->name();
           out.input_specs.push_back(
-              pt2::UserInputSpec{symbol ? pt2::Argument{pt2::SymIntArgument{s.name}} : pt2::Argument{pt2::TensorArgument{s.name}}});
+              pt2::UserInputSpec{symbol ? pt2::Argument{pt2::SymIntArgument{name}} : pt2::Argument{pt2::TensorArgument{name}}});
           break;
         }
         case InputKind::ConstantInput: out.input_specs.push_back(pt2::InputToConstantInputSpec{s.name, constant(s.value)}); break;

@@ -198,3 +198,62 @@ def test_non_persistent_buffers_stay_out_of_the_state():
             return x * self.scale
     module = umbra.export.export(Net(), (umbra.ones(2),)).module()
     assert "scale" not in module.state_dict() and "scale" in dict(module.named_buffers())
+
+
+def test_results_that_are_no_tensors(tmp_path):
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            return {"shape": x.shape, "n": x.shape[0] * 2, "none": None, "rest": [1, 2.5, "text", True]}
+    x = umbra.ones(2, 3)
+    exported = export(Model(), (x,), dynamic_shapes={"x": {0: Dim("b")}})
+    save(exported, tmp_path / "program.pt2")
+    for program in (exported, load(tmp_path / "program.pt2")):
+        result = program.module()(umbra.ones(5, 3))
+        assert tuple(result["shape"]) == (5, 3) and result["n"] == 10 and result["none"] is None
+        assert result["rest"] == [1, 2.5, "text", True]
+    assert str(exported.graph_signature).endswith("# outputs\nsym_size_int: USER_OUTPUT\n" + ": USER_OUTPUT\n" + "mul: USER_OUTPUT\n" + ": USER_OUTPUT\n" * 5)
+
+    class Opaque(umbra.nn.Module):
+        def forward(self, x):
+            return object()
+    with pytest.raises(RuntimeError, match="Found <class 'object'> in output, which is not a known type"):
+        export(Opaque(), (x,))
+
+
+def test_inputs_in_the_signature(tmp_path):
+    class Model(umbra.nn.Module):
+        def forward(self, input, k, flag=None):
+            return input * k
+    x = umbra.ones(2)
+    exported = export(Model(), (x, 3), {"flag": "on"})
+    assert "input: USER_INPUT\nk: USER_INPUT\nflag: USER_INPUT\n" in str(exported.graph_signature)
+    assert exported.graph_signature.user_inputs == ("input", 3, "on")
+    save(exported, tmp_path / "program.pt2")
+    assert load(tmp_path / "program.pt2").module()(x, 3, flag="on").tolist() == [3, 3]
+    root = exported.module_call_graph[0].signature
+    assert root.forward_arg_names == ["input", "k", "flag"] and root.in_spec == exported.call_spec.in_spec
+    with pytest.raises(ValueError, match=r"Got the following keywords \['k', 'flag'\] but expected \['flag'\]"):
+        exported.module()(x, k=3, flag="on")
+
+
+def test_which_error_a_broken_promise_is():
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            return x + 1 if x.shape[0] == 2 else x
+    with pytest.raises(umbra._dynamo.exc.UserError, match="Constraints violated") as error:
+        export(Model(), (umbra.ones(2),), dynamic_shapes={"x": {0: Dim("b")}})
+    assert error.value.error_type == "constraint_violation"
+    from umbra.fx.experimental.symbolic_shapes import ConstraintViolationError
+    with pytest.raises(ConstraintViolationError, match=r"2 not in range \[4, int_oo\]"):
+        export(Model(), (umbra.ones(2),), dynamic_shapes={"x": {0: Dim("b", min=4)}})
+
+
+def test_a_model_that_exists_only_in_shape():
+    from umbra._subclasses import FakeTensorMode
+    with FakeTensorMode():
+        model = umbra.nn.Sequential(umbra.nn.Linear(100_000, 1_000_000), umbra.nn.BatchNorm1d(1_000_000))
+        x = umbra.ones(8, 100_000)
+    exported = export(model, (x,), dynamic_shapes=({0: Dim("b")},))
+    assert [tuple(p.shape) for p in exported.parameters()][0] == (1_000_000, 100_000)
+    assert next(iter(reversed(exported.graph.nodes))).args[0][0].meta["val"].shape[1] == 1_000_000
+    assert "b_1_running_var, True, 0.1, 1e-05, False)" in exported.graph_module.code

@@ -3,6 +3,7 @@
 
 #include <iosfwd>
 #include <memory>
+#include <optional>
 #include <string>
 #include <utility>
 #include <vector>
@@ -49,10 +50,12 @@ struct ExportedProgram {
   Tensor find(const std::string& name) const;
 };
 
+class InputCheck;
+
 /// A callable program. Copies share the weights.
 class ExportedModule {
  public:
-  explicit ExportedModule(ExportedProgram program) : program_(std::move(program)) {}
+  explicit ExportedModule(ExportedProgram program);
   /// Flat user inputs to flat user outputs.
   std::vector<Value> run(const std::vector<Value>& inputs) const;
   /// For programs of one result.
@@ -61,10 +64,10 @@ class ExportedModule {
 
  private:
   ExportedProgram program_;
+  std::shared_ptr<const InputCheck> check_;
+  std::vector<std::optional<Tensor>> lifted_;  // for each input of the graph: the program's own tensor, or none for the caller's
+  std::vector<int64_t> written_;               // for each result: the input that it is written to, or -1
 };
-
-/// Throws an AssertionError in PyTorch's words ("Guard failed: x.size()[0] <= 4096") where inputs do not fit the program.
-void check_inputs(const ExportedProgram& program, const std::vector<Value>& inputs);
 
 /// The program as PyTorch prints it: code, signature, ranges.
 std::string to_string(const ExportedProgram& program);

@@ -11,7 +11,7 @@ from umbra import _C
 from umbra._modules import lazy_submodules
 from umbra.export._trace import export  # noqa: F401
 from umbra.export.dynamic_shapes import Dim, ShapesCollection, dims  # noqa: F401
-from umbra.export.exported_program import ExportedProgram, ModuleCallEntry  # noqa: F401
+from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
 
 __getattr__ = lazy_submodules(__name__)

@@ -1,4 +1,5 @@
 """Export of modules: one run on fake inputs, recorded."""
+import contextlib
 import inspect
 import warnings
 
@@ -160,12 +161,36 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         nonlocal out_spec
         given, named = pytree.tree_unflatten(flat, in_spec)
         results, out_spec = pytree.tree_flatten(mod(*given, **named))
+        _check_results(results)
         return results, _tree.describe(out_spec)
 
-    with _Paths(mod), attributes, _capturing(exporting=True):
+    with _Paths(mod), attributes, _capturing(exporting=True), _violations_as_user_errors():
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
                              [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
+
+
+_RESULTS = (_C.Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat, _C.SymBool)
+
+
+def _check_results(results):
+    for value in results:
+        if not isinstance(value, _RESULTS):
+            raise RuntimeError(f"Found {type(value)} in output, which is not a known type. If this type holds tensors, you need to register a "
+                               "pytree for it. See https://github.com/pytorch/functorch/issues/475 for a brief explanation why. If you don't "
+                               "need to register a pytree, please leave a comment explaining your use case and we'll make this more ergonomic "
+                               "to deal with")
+
+
+@contextlib.contextmanager
+def _violations_as_user_errors():
+    """Programs that do not keep what dynamic_shapes promise are the user's to mend; examples out of a Dim's range stay what they are."""
+    try:
+        yield
+    except _C.ConstraintViolationError as error:
+        if str(error).startswith("Constraints violated"):
+            raise user_error("CONSTRAINT_VIOLATION", str(error)) from error
+        raise
 
 
 def _plain_tensors(mod):

@@ -24,6 +24,11 @@ class Symbol(str):
         return str(self)
 
 
+class ModuleCallSignature(collections.namedtuple("ModuleCallSignature", "inputs outputs in_spec out_spec forward_arg_names")):
+    """How a module was called: the trees of its arguments and of its result."""
+    __slots__ = ()
+
+
 class ModuleCallEntry(collections.namedtuple("ModuleCallEntry", "fqn signature")):
     __slots__ = ()
 
@@ -122,7 +127,8 @@ class ExportedProgram:
 
     @property
     def module_call_graph(self):
-        return [ModuleCallEntry(path, None) for path in self._program.modules]
+        whole = ModuleCallSignature([], [], *self.call_spec, self._argument_names())
+        return [ModuleCallEntry(path, None if path else whole) for path in self._program.modules]
 
     @property
     def verifiers(self):
@@ -154,28 +160,14 @@ class ExportedProgram:
         names = list(names[:positional]) + [f"arg{i}" for i in range(len(names), positional)]
         return names + keywords
 
-    def _arrange_inputs(self, args, kwargs):
-        """The arguments as the program was captured with: each by position or by name, names in the program's order."""
-        in_spec = self.call_spec.in_spec
-        order = list(in_spec.children_specs[1].context)
-        positional = in_spec.children_specs[0].num_children
-        by_name = self._argument_names()[len(args):positional]
-        by_position = order[:len(args) - positional] if len(args) > positional else []
-        if by_name and all(name in kwargs for name in by_name):
-            kwargs = dict(kwargs)
-            args = (*args, *(kwargs.pop(name) for name in by_name))
-        elif len(by_position) == len(args) - positional and not any(name in kwargs for name in by_position):
-            kwargs = {**dict(zip(by_position, args[positional:])), **kwargs}
-            args = args[:positional]
-        if set(order) != set(kwargs):
-            raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected {order}")
-        return args, {name: kwargs[name] for name in order}
-
     def _flatten_inputs(self, args, kwargs):
         """The leaves of a call's arguments, keyword ones in the order of the program."""
         in_spec = self.call_spec.in_spec
         if in_spec.num_children == 2:
-            args, kwargs = self._arrange_inputs(args, kwargs)
+            order = list(in_spec.children_specs[1].context)
+            if set(order) != set(kwargs):
+                raise ValueError(f"Ran into a kwarg keyword mismatch: Got the following keywords {list(kwargs)} but expected {order}")
+            kwargs = {name: kwargs[name] for name in order}
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != in_spec:
             try:

@@ -131,8 +131,7 @@ class ExportGraphSignature:
 
     def __str__(self):
         def text(spec):
-            name = spec.arg.value if isinstance(spec.arg, ConstantArgument) else spec.arg.name
-            line = f"{name}: {spec.kind.name}"
+            line = f"{spec.arg.name}: {spec.kind.name}"
             if spec.target is not None:
                 line += f" target={spec.target!r}"
             if getattr(spec, "persistent", None) is not None:

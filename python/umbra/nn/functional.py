@@ -114,7 +114,9 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
         count = input.numel() // input.size(1) if input.dim() > 1 else 0
         if count == 1:
             raise ValueError(f"Expected more than 1 value per channel when training, got input size {input.size()}")
-    return umbra.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, True)
+    # Exported programs are not for one device: PyTorch switches cuDNN off while it exports.
+    cudnn_enabled = not umbra.compiler.is_exporting()
+    return umbra.batch_norm(input, weight, bias, running_mean, running_var, training, momentum, eps, cudnn_enabled)
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):

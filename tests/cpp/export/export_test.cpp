@@ -187,5 +187,34 @@ TEST(Export, AnExceptionInForwardLeavesTheThreadAsItWas) {
   EXPECT_FALSE(zeros({2}).is_fake());
 }
 
+TEST(Export, SwitchesOfTheGradModeAreRecorded) {
+  struct Half : nn::Module {
+    Tensor forward(Tensor x) override {
+      Tensor doubled;
+      {
+        NoGrad no_grad;
+        doubled = x * 2;
+      }
+      return doubled + x;
+    }
+  };
+  ExportedProgram program = export_program(Half(), {ones({2})});
+  ASSERT_EQ(program.graph_module->submodules().size(), 1u);
+  EXPECT_EQ(program.signature.outputs[0].name, "add");
+  Tensor x = ones({2}).requires_grad_();
+  program.module()(x).sum().backward();
+  EXPECT_EQ(difference(x.grad(), ones({2})), 0);
+}
+
+TEST(Export, GuardsAreReadOnceAndCheckedAtEachCall) {
+  struct Even : nn::Module {
+    Tensor forward(Tensor x) override { return x.sym_size(0) % 2 == 0 && x.sym_size(0) > 4 ? x + 1 : x; }
+  };
+  ExportedModule module = export_program(Even(), {ones({8})}, {.dynamic_shapes = {{"x", {{0, Dim::automatic()}}}}}).module();
+  EXPECT_EQ(module(ones({6})).size(0), 6);
+  EXPECT_THAT(error_of([&] { module(ones({7})); }), HasSubstr("Guard failed: "));
+  EXPECT_EQ(module(ones({10})).size(0), 10);
+}
+
 }  // namespace
 }  // namespace umbra

@@ -1,0 +1,207 @@
+#include "umbra/export/input_check.h"
+
+#include "umbra/sym/parse.h"
+#include "umbra/sym/print.h"
+
+namespace umbra {
+
+// ---- sizes ----
+
+/// Compares the sizes of inputs with what the graph was captured for, giving each symbol its value on the way.
+class InputCheck::Sizes {
+ public:
+  explicit Sizes(sym::ShapeEnv& env) : env_(env) {}
+
+  void number(const std::string& text, SymInt expected, int64_t actual) {
+    if (!expected.is_symbolic()) {
+      check<AssertionError>(expected.value() == actual, "Guard failed: ", text, " == ", expected.value());
+      return;
+    }
+    const sym::Expression* e = env_.expression(expected);
+    if (e->is(sym::Kind::Symbol) && !bindings_.find(e)) {
+      bindings_.set(e, actual);
+      first_use_.emplace(e, text);
+      check_range(text, env_.symbol(e), actual);
+      return;
+    }
+    pending_.push_back({text, e, actual});
+  }
+
+  /// Expressions can be checked once all symbols have values. A symbol that stands in no size by itself follows from
+  /// the first one that it determines.
+  void finish() {
+    for (const Pending& p : pending_) solve(p);
+    for (const Pending& p : pending_) {
+      std::optional<sym::Number> value = env_.evaluate(p.expected, bindings_);
+      if (!value) continue;
+      auto same = first_use_.find(p.expected);
+      std::string expected = same != first_use_.end() ? same->second : p.expected->to_string();
+      check<AssertionError>(value->integer == p.actual, "Guard failed: ", p.text, " == ", expected);
+    }
+  }
+
+ private:
+  struct Pending {
+    std::string text;
+    const sym::Expression* expected;
+    int64_t actual;
+  };
+
+  static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
+    sym::Range range = symbol.range;
+    if (symbol.promised) range = range.intersect(*symbol.promised);
+    check<AssertionError>(actual <= range.upper, "Guard failed: ", text, " <= ", range.upper);
+    // A lower bound of 2 comes from the example not having been 0 or 1, not from the program.
+    check<AssertionError>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text, " >= ", range.lower);
+  }
+
+  void solve(const Pending& p) {
+    std::vector<const sym::Expression*> unknown;
+    for (const sym::Expression* s : sym::free_symbols(p.expected))
+      if (!bindings_.find(s)) unknown.push_back(s);
+    if (unknown.size() != 1) return;
+    auto at = [&](int64_t value) {
+      sym::Bindings trial = bindings_;
+      trial.set(unknown[0], value);
+      return env_.evaluate(p.expected, trial);
+    };
+    std::optional<sym::Number> zero = at(0), one = at(1);
+    int64_t slope = zero && one ? one->integer - zero->integer : 0;
+    if (slope == 0) return;
+    int64_t root = (p.actual - zero->integer) / slope;
+    bindings_.set(unknown[0], root);
+    check_range(p.text + " in terms of " + unknown[0]->to_string(), env_.symbol(unknown[0]), root);
+  }
+
+  sym::ShapeEnv& env_;
+  sym::Bindings bindings_;
+  std::unordered_map<const sym::Expression*, std::string> first_use_;
+  std::vector<Pending> pending_;
+};
+
+// ---- preparing ----
+
+namespace {
+
+std::vector<std::string> input_texts(const ExportedProgram& program) {
+  std::vector<std::string> texts;
+  if (program.in_spec.children.size() != 2) return texts;
+  const TreeSpec& positional = program.in_spec.children[0];
+  const TreeSpec& keywords = program.in_spec.children[1];
+  auto add = [&](const std::string& name, const TreeSpec& spec) {
+    for (const std::string& path : leaf_paths(spec)) texts.push_back(name + path);
+  };
+  for (size_t i = 0; i < positional.children.size(); ++i) {
+    bool named = i < program.argument_names.size();
+    add(named ? program.argument_names[i] : "args[" + std::to_string(i) + "]", positional.children[i]);
+  }
+  for (size_t i = 0; i < keywords.children.size(); ++i) add(keywords.keys[i], keywords.children[i]);
+  return texts;
+}
+
+/// "L['x'].size()[0] > 4" as users are told of it: "x.size()[0] > 4".
+std::string without_locals(std::string text) {
+  for (size_t at; (at = text.find("L['")) != std::string::npos;) {
+    text.erase(at, 3);
+    text.erase(text.find("']", at), 2);
+  }
+  return text;
+}
+
+}  // namespace
+
+InputCheck::InputCheck(const ExportedProgram& program) : env_(program.shape_env) {
+  std::vector<fx::Node*> placeholders = program.graph().placeholders();
+  std::vector<std::string> texts = input_texts(program);
+  for (size_t i = 0; i < program.signature.inputs.size(); ++i) {
+    const InputSpec& spec = program.signature.inputs[i];
+    bool constant = spec.kind == InputKind::ConstantInput;
+    if (!constant && spec.kind != InputKind::UserInput) continue;
+    size_t next = inputs_.size();
+    inputs_.push_back({next < texts.size() ? texts[next] : spec.name, constant,
+                       constant ? spec.value : placeholders.at(i)->meta.val});
+  }
+  read_guards(program.guards);
+}
+
+// The conditions that branches of the captured code left behind: Python expressions over the inputs' sizes.
+void InputCheck::read_guards(const std::vector<std::string>& guards) {
+  if (guards.empty()) return;
+  guards_env_ = make_counted<sym::ShapeEnv>();
+  std::unordered_map<std::string, Source> places;
+  for (size_t i = 0; i < inputs_.size(); ++i) {
+    const std::string& text = inputs_[i].text;
+    size_t end = text.find_first_of("[.");
+    std::string path = "L['" + text.substr(0, end) + "']" + (end == std::string::npos ? "" : text.substr(end));
+    places.emplace(path, Source{i, -1, nullptr});
+    int64_t rank = inputs_[i].expected.is_tensor() ? inputs_[i].expected.tensor_ref().dim() : 0;
+    for (int64_t d = 0; d < rank; ++d)
+      places.emplace(path + ".size()[" + std::to_string(d) + "]", Source{i, d, nullptr});
+  }
+  sym::ParseOptions options;
+  options.source = [&](std::string_view path) {
+    const sym::Expression* symbol = guards_env_->declare_symbol(path, false);
+    if (auto place = places.find(std::string(path)); place != places.end() && !place->second.symbol) {
+      place->second.symbol = symbol;
+      sources_.push_back(place->second);
+    }
+    return symbol;
+  };
+  for (const std::string& guard : guards) {
+    try {
+      conditions_.push_back({without_locals(guard), sym::parse(*guards_env_, guard, options)});
+    } catch (const ValueError&) {
+      // A form that we do not read: sizes and ranges are checked all the same.
+    }
+  }
+}
+
+// ---- checking ----
+
+void InputCheck::run(const std::vector<Value>& inputs) const {
+  check<ValueError>(inputs.size() == inputs_.size(), "the program takes ", inputs_.size(), " inputs, ", inputs.size(),
+                    " were given");
+  Sizes sizes(*env_);
+  for (size_t i = 0; i < inputs.size(); ++i) check_input(inputs_[i], inputs[i], sizes);
+  check_conditions(inputs);
+  sizes.finish();
+}
+
+void InputCheck::check_input(const Input& input, const Value& actual, Sizes& sizes) const {
+  const auto& [text, is_constant, expected] = input;
+  if (is_constant) {
+    check<AssertionError>(actual.equals(expected), "Guard failed: ", text, " == ", to_string(expected));
+  } else if (expected.is_tensor()) {
+    check<TypeError>(actual.is_tensor(), "input ", text, " should be a tensor, got ", tag_name(actual.tag()));
+    const Tensor& want = expected.tensor_ref();
+    const Tensor& have = actual.tensor_ref();
+    check<AssertionError>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
+    check<AssertionError>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
+    for (int64_t d = 0; d < want.dim(); ++d) {
+      SymInt size = have.sym_sizes()[d], promised = want.sym_sizes()[d];
+      bool plainly_same = !size.is_symbolic() && size.same(promised);
+      if (!size.is_symbolic() && !plainly_same)
+        sizes.number(text + ".size()[" + std::to_string(d) + "]", promised, size.value());
+    }
+  } else if (expected.is_sym_int() && actual.is_int()) {
+    sizes.number(text, expected.to_sym_int(), actual.to_int());
+  }
+}
+
+void InputCheck::check_conditions(const std::vector<Value>& inputs) const {
+  sym::Bindings bindings;
+  for (const Source& source : sources_) {
+    const Value& input = inputs[source.input];
+    if (source.dim < 0) {
+      if (input.is_int()) bindings.set(source.symbol, input.to_int());
+    } else if (input.is_tensor() && !input.tensor_ref().sym_sizes()[source.dim].is_symbolic()) {
+      bindings.set(source.symbol, input.tensor_ref().sym_sizes()[source.dim].value());
+    }
+  }
+  for (const Condition& c : conditions_) {
+    std::optional<sym::Number> holds = guards_env_->evaluate(c.condition, bindings);
+    check<AssertionError>(!holds || holds->integer != 0, "Guard failed: ", c.text);
+  }
+}
+
+}  // namespace umbra
