@@ -83,11 +83,19 @@ Tensor result_of_hook(nb::handle result) {
   return tensor_of(result.ptr());
 }
 
+std::string hook_name(const Callable& hook) {
+  nb::object name = nb::getattr(nb::handle(hook.get()), "__name__", nb::none());
+  return name.is_none() ? "<unknown>" : str_of(name.ptr());
+}
+
 autograd::TensorHook tensor_hook(const Callable& function) {
   return [function](const Tensor& gradient) {
     nb::gil_scoped_acquire lock;
     nb::object result = nb::handle(function.get())(nb::steal(wrap(gradient)));
-    return result_of_hook(result);
+    Tensor changed = result_of_hook(result);
+    if (changed.defined() && !(changed.sym_sizes() == gradient.sym_sizes()))
+      fail("hook '", hook_name(function), "' has changed the size of value");
+    return changed;
   };
 }
 
@@ -127,6 +135,11 @@ void bind_passes(nb::module_& m) {
           nb::gil_scoped_release unlocked;
           autograd::backward(from, weights, {retain_graph, create_graph}, to);
         });
+  m.def("_set_anomaly_detection", [](bool enabled, bool check_nan) {
+    autograd::set_detect_anomaly({enabled, check_nan});
+  });
+  m.def("is_anomaly_enabled", [] { return autograd::anomaly_detection().enabled; });
+  m.def("is_anomaly_check_nan_enabled", [] { return autograd::anomaly_detection().check_nan; });
   m.def("_requires_grad_", [](const Tensor& t, bool value) { Tensor(t).requires_grad_(value); });
   m.def("_retain_grad", [](const Tensor& t) { t.retain_grad(); });
   m.def("_register_hook", [](const Tensor& t, nb::handle hook) {

@@ -16,6 +16,9 @@ PyObject* wrap_node(const IntrusivePtr<autograd::Node>& node);
 /// The node behind an object, or null.
 IntrusivePtr<autograd::Node> node_of_object(PyObject* object);
 
+/// The context of a custom function's node, borrowed; null for other nodes.
+PyObject* context_of(const autograd::Node& node);
+
 /// A Python callable that C++ may copy and call from any thread.
 class Callable {
  public:

@@ -11,6 +11,13 @@ using autograd::FunctionContext;
 using autograd::FunctionNode;
 using autograd::Gradients;
 
+/// The node of a custom function that was written in Python.
+struct PythonFunctionNode final : FunctionNode {
+  Callable context;
+  PythonFunctionNode(const std::string& name, Backward backward, Jvp jvp, nb::handle context)
+      : FunctionNode(name, std::move(backward), std::move(jvp)), context(context) {}
+};
+
 /// A call's context for Python, which may keep it longer than the node lives.
 struct FunctionState {
   WeakPtr<FunctionNode> node;
@@ -42,10 +49,11 @@ std::function<std::vector<Tensor>(FunctionContext&, std::vector<Tensor>)> with_l
   };
 }
 
-nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward, nb::handle backward, nb::handle jvp) {
+nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward, nb::handle backward, nb::handle jvp,
+                 nb::handle context) {
   FunctionNode::Jvp tangents;
   if (!jvp.is_none()) tangents = with_lists(jvp);
-  auto node = make_counted<FunctionNode>(name, with_lists(backward), std::move(tangents));
+  auto node = make_counted<PythonFunctionNode>(name, with_lists(backward), std::move(tangents), context);
   nb::object state = nb::cast(FunctionState{WeakPtr<FunctionNode>(node)});
   std::vector<Tensor> outputs =
       autograd::apply_function(node, tensors_of(inputs), [&](FunctionContext&) { return tensors_of(forward(state)); });
@@ -54,9 +62,14 @@ nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward,
 
 }  // namespace
 
+PyObject* context_of(const autograd::Node& node) {
+  auto* function = dynamic_cast<const PythonFunctionNode*>(&node);
+  return function ? function->context.get() : nullptr;
+}
+
 void bind_autograd_function(nb::module_& m) {
   m.def("_apply_function", &apply, nb::arg("name"), nb::arg("inputs"), nb::arg("forward"), nb::arg("backward"),
-        nb::arg("jvp").none());
+        nb::arg("jvp").none(), nb::arg("context"));
   nb::class_<FunctionState>(m, "_FunctionState")
       .def("save_for_backward",
            [](FunctionState& s, nb::handle tensors) { s.alive()->context().save_for_backward(tensors_of(tensors)); })

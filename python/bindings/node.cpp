@@ -49,7 +49,22 @@ PyObject* repr(PyObject* self) {
 }
 
 PyObject* name(PyObject* self, PyObject*) {
-  return guarded([&] { return make_text(node(self).name()).release().ptr(); });
+  return guarded([&] {
+    std::string text = node(self).name();
+    // What torch has in C++ and not by operator keeps its namespace.
+    if (text == "CopySlices" || text == "AccumulateGrad") text = "torch::autograd::" + text;
+    return make_text(text).release().ptr();
+  });
+}
+
+// The node of a custom function is its context too: what forward saved and set.
+PyObject* get_attribute(PyObject* self, PyObject* name) {
+  PyObject* found = PyObject_GenericGetAttr(self, name);
+  if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
+  PyObject* context = context_of(node(self));
+  if (!context) return nullptr;
+  PyErr_Clear();
+  return PyObject_GetAttr(context, name);
 }
 PyObject* sequence_number(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node(self).sequence_number());
@@ -188,6 +203,7 @@ void bind_nodes(nb::module_& m) {
                          {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
                          {Py_tp_hash, reinterpret_cast<void*>(hash)},
+                         {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
                          {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
                          {Py_tp_getset, g_properties},
                          {Py_tp_methods, g_methods},

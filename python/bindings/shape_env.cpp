@@ -68,7 +68,7 @@ void bind_shape_env(nb::module_& m) {
            [](const ShapeEnvObject& e) {
              std::vector<std::pair<std::string, std::string>> out;
              for (const sym::Guard& g : e.env->guards())
-               out.emplace_back(g.condition->to_string(), g.location ? g.location->text() : "");
+               out.emplace_back(sym::to_text(g.condition), g.location ? g.location->text() : "");
              return out;
            })
       .def("guard_texts", [](const ShapeEnvObject& e) { return e.env->guard_texts(); })
@@ -87,6 +87,9 @@ void bind_shape_env(nb::module_& m) {
                entry["name"] = s.name;
                entry["backed"] = s.backed;
                entry["dim"] = s.dim;
+               entry["hint"] = s.backed && s.type == sym::Type::Int ? nb::cast(s.expression->hint_int()) : nb::none();
+               entry["replacement"] =
+                   s.replacement ? nb::cast(sym::to_text(e.env->simplify(s.expression))) : nb::none();
                entry["sources"] = s.sources;
                entry["range"] = nb::make_tuple(s.range.lower, s.range.upper);
                out.append(entry);

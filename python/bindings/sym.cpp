@@ -124,7 +124,9 @@ PyObject* remainder(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
     check_divisor(y, "integer division or modulo by zero");
     if (!x.is_float && !y.is_float) return wrap(x.integer % y.integer);
-    return wrap(sym_float_binary(SymOp::Mod, x.as_float(), y.as_float()));
+    SymFloat a = x.as_float(), b = y.as_float();
+    SymFloat whole = sym_float(sym_round(SymOp::Floor, sym_float_binary(SymOp::TrueDiv, a, b)));
+    return wrap(sym_float_binary(SymOp::Sub, a, sym_float_binary(SymOp::Mul, whole, b)));
   });
 }
 
@@ -136,9 +138,46 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) {
   });
 }
 
+PyObject* shift_left(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
+    if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
+    check<ValueError>(sym_ge(y.integer, 0).guard_bool(), "negative shift count");
+    return wrap(x.integer * sym_pow(2, y.integer));
+  });
+}
+PyObject* shift_right(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
+    if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
+    check<ValueError>(sym_ge(y.integer, 0).guard_bool(), "negative shift count");
+    return wrap(x.integer / sym_pow(2, y.integer));
+  });
+}
+
+enum class Bits { And, Or, Xor };
+
+/// With a mask of the lowest bits it is arithmetic, whatever the sign; with anything else the values have to be known.
+template <Bits kOp>
+SymInt bitwise_integers(SymInt x, SymInt y) {
+  if (!x.is_symbolic()) std::swap(x, y);
+  bool low_bits = !y.is_symbolic() && y.value() > 0 && (y.value() & (y.value() + 1)) == 0;
+  if (!low_bits) {
+    int64_t a = x.guard_int(), b = y.guard_int();
+    return kOp == Bits::And ? a & b : kOp == Bits::Or ? a | b : a ^ b;
+  }
+  SymInt low = x % (y + 1);
+  return kOp == Bits::And ? low : kOp == Bits::Or ? x - low + y : x + y - low - low;
+}
+template <Bits kOp>
+PyObject* bitwise(PyObject* a, PyObject* b) {
+  return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
+    if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
+    return wrap(bitwise_integers<kOp>(x.integer, y.integer));
+  });
+}
+
 PyObject* negative(PyObject* self) {
   return guarded([&] {
-    if (is_sym_float(self)) return wrap(sym_float_binary(SymOp::Sub, SymFloat(0.0), SymFloat(node_of(self))));
+    if (is_sym_float(self)) return wrap(sym_float_binary(SymOp::Mul, SymFloat(-1.0), SymFloat(node_of(self))));
     return wrap(-sym_int_of(self));
   });
 }
@@ -205,6 +244,41 @@ PyObject* round_float(PyObject* self, PyObject*) {
   return guarded([&] { return is_sym_int(self) ? Py_NewRef(self) : wrap(sym_round(kOp, SymFloat(node_of(self)))); });
 }
 
+/// One of two numbers, by a condition that is not asked.
+PyObject* choose(const SymBool& condition, const Operand& yes, const Operand& no) {
+  if (!condition.is_symbolic()) {
+    const Operand& chosen = condition.value() ? yes : no;
+    return chosen.is_float ? wrap(chosen.real) : wrap(chosen.integer);
+  }
+  sym::ShapeEnv& env = static_cast<const sym::Expression*>(condition.node())->env();
+  auto expression = [&](const Operand& o) { return o.is_float ? env.expression(o.real) : env.expression(o.integer); };
+  const sym::Expression* chosen = env.table().where(env.expression(condition), expression(yes), expression(no));
+  return yes.is_float || no.is_float ? wrap(sym::ShapeEnv::sym_float(chosen)) : wrap(sym::ShapeEnv::sym_int(chosen));
+}
+
+/// Python's round(): to the nearest integer, halves to the even one.
+PyObject* round_half_even(PyObject* self, PyObject* args) {
+  return guarded([&]() -> PyObject* {
+    PyObject* digits = Py_None;
+    if (!PyArg_ParseTuple(args, "|O", &digits)) throw nb::python_error();
+    if (is_sym_int(self)) return Py_NewRef(self);
+    check<NotImplementedError>(digits == Py_None, "round() of a symbolic float to a number of digits is not supported");
+    SymFloat above = sym_float_binary(SymOp::Add, SymFloat(node_of(self)), SymFloat(0.5));
+    SymInt nearest = sym_round(SymOp::Floor, above);
+    SymBool half = sym_float_compare(SymOp::Eq, sym_float(nearest), above);
+    SymBool odd = sym_eq(nearest % 2, 1);
+    return choose(sym_and(half, odd), {.integer = nearest - 1}, {.integer = nearest});
+  });
+}
+PyObject* is_integer(PyObject* self, PyObject*) {
+  return guarded([&] {
+    if (is_sym_int(self)) return Py_NewRef(Py_True);
+    SymFloat value(node_of(self));
+    return wrap(sym_float_compare(SymOp::Eq, sym_float(sym_round(SymOp::Floor, value)), value));
+  });
+}
+PyObject* conjugate(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyObject* repr(PyObject* self) {
   return guarded([&] { return make_text(node_of(self)->to_string()).release().ptr(); });
 }
@@ -250,6 +324,9 @@ PyMethodDef g_number_methods[] = {
     {"__floor__", round_float<SymOp::Floor>, METH_NOARGS, nullptr},
     {"__ceil__", round_float<SymOp::Ceil>, METH_NOARGS, nullptr},
     {"__trunc__", round_float<SymOp::Trunc>, METH_NOARGS, nullptr},
+    {"__round__", round_half_even, METH_VARARGS, nullptr},
+    {"is_integer", is_integer, METH_NOARGS, nullptr},
+    {"conjugate", conjugate, METH_NOARGS, nullptr},
     {nullptr, nullptr, 0, nullptr},
 };
 
@@ -271,6 +348,11 @@ void bind_numbers(nb::module_& m) {
                          slot(Py_nb_floor_divide, floor_divide),
                          slot(Py_nb_remainder, remainder),
                          slot(Py_nb_power, power),
+                         slot(Py_nb_lshift, shift_left),
+                         slot(Py_nb_rshift, shift_right),
+                         slot(Py_nb_and, bitwise<Bits::And>),
+                         slot(Py_nb_or, bitwise<Bits::Or>),
+                         slot(Py_nb_xor, bitwise<Bits::Xor>),
                          slot(Py_nb_negative, negative),
                          slot(Py_nb_positive, positive),
                          slot(Py_nb_absolute, absolute),
@@ -356,6 +438,15 @@ void bind_sym(nb::module_& m) {
   m.def("sym_not", [](nb::handle a) {
     auto x = read_bool(a.ptr());
     return x ? nb::steal(wrap(sym_not(*x))) : nb::steal(PyBool_FromLong(!plain_truth(a)));
+  });
+  m.def("sym_ite", [](nb::handle condition, nb::handle yes, nb::handle no) {
+    auto which = read_bool(condition.ptr());
+    if (!which)
+      fail<TypeError>("sym_ite(): the condition must be a bool, not ", short_type_name(Py_TYPE(condition.ptr())));
+    if (!which->is_symbolic()) return nb::borrow(which->value() ? yes : no);
+    Operand a, b;
+    if (!read_operand(yes.ptr(), a) || !read_operand(no.ptr(), b)) fail<TypeError>("sym_ite(): expected numbers");
+    return nb::steal(choose(*which, a, b));
   });
   m.def("_sym_statically_known_true", [](nb::handle a) {
     auto x = read_bool(a.ptr());

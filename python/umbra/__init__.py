@@ -9,8 +9,9 @@ import sys as _sys
 from umbra import _C
 from umbra._C import (  # noqa: F401  (the package's surface)
     Generator, OutOfMemoryError, Size, SymBool, SymFloat, SymInt, Tensor, UntypedStorage, default_generator, device, dtype,
-    finfo, from_dlpack, from_numpy, frombuffer, get_default_dtype, iinfo, layout, memory_format, set_default_dtype, sym_float,
-    sym_max, sym_min, sym_not, sym_sqrt, tensor)
+    finfo, from_dlpack, from_numpy, frombuffer, get_default_dtype, iinfo, is_anomaly_check_nan_enabled,
+    is_anomaly_enabled, layout, memory_format, set_default_dtype, sym_float,
+    sym_ite, sym_max, sym_min, sym_not, sym_sqrt, tensor)
 
 __version__ = "0.1.0"
 

@@ -10,7 +10,7 @@ __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
-    "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_ite", "sym_sum",
+    "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
     "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_autocast_enabled", "is_warn_always_enabled",
@@ -222,10 +222,6 @@ def sym_int(value):
     if isinstance(value, SymFloat):
         return math.trunc(value)
     return builtins.int(value)
-
-
-def sym_ite(condition, yes, no):
-    return yes if condition else no
 
 
 def sym_sum(values):

@@ -19,6 +19,7 @@ import typing
 import umbra
 from umbra import _C
 from umbra._C import OpOverload, Tensor
+from umbra.utils._pytree import tree_leaves
 
 __all__ = ["Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract", "infer_schema",
            "register_autograd", "register_fake", "register_kernel"]
@@ -245,6 +246,26 @@ def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
     return schema if op_name is None else op_name + schema
 
 
+def _without_aliases(name, function):
+    """A kernel whose results share no memory with its arguments or each other; capture relies on it."""
+    @functools.wraps(function)
+    def kernel(*args, **kwargs):
+        result = function(*args, **kwargs)
+        seen = {_C._storage_id(value) for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)}
+        for value in tree_leaves(result):
+            if not isinstance(value, Tensor):
+                continue
+            if _C._storage_id(value) in seen:
+                raise RuntimeError(f"{name} (with implementation in {function.__module__}): The output of this custom operator (1) must not also "
+                                   "be an input to this custom operator and (2) may not alias any inputs to this custom operator or other "
+                                   "returns. The most common way to trigger this error is if we have y = custom_op(x) and y and x are the same "
+                                   "Tensor. Please instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor "
+                                   "the custom operator to not return y.")
+            seen.add(_C._storage_id(value))
+        return result
+    return kernel
+
+
 class CustomOpDef:
     """An operator made by `custom_op`; calling it calls the operator."""
 
@@ -264,7 +285,10 @@ class CustomOpDef:
         return f"<CustomOpDef({self._qualname})>"
 
     def register_kernel(self, device_types, fn=None, /):
-        return impl(self._qualname, "default" if device_types is None else device_types, fn)
+        if fn is None:
+            return lambda function: self.register_kernel(device_types, function)
+        impl(self._qualname, "default" if device_types is None else device_types, _without_aliases(self._qualname, fn))
+        return fn
 
     def register_fake(self, fn, /):
         return register_fake(self._qualname, fn)
@@ -284,6 +308,6 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     def make(function):
         text = schema or infer_schema(function, mutates_args=mutates_args)
         definition = CustomOpDef(name, text, function, tags)
-        _C._implement(name, function)
+        _C._implement(name, _without_aliases(name, function))
         return definition
     return make if fn is None else make(fn)

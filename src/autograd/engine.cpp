@@ -1,6 +1,7 @@
 // The backward pass: nodes run on the calling thread, latest first, each once all gradients that flow into it are
 // there.
 #include <algorithm>
+#include <atomic>
 #include <unordered_map>
 
 #include "autograd/accumulate.h"
@@ -52,6 +53,18 @@ Tensor accumulate(Tensor sum, const Tensor& gradient) {
       sum.is_non_overlapping_and_dense())
     return sum.add_(gradient);
   return sum.add(gradient);
+}
+
+std::atomic<AnomalyDetection> g_anomaly_detection{};
+
+void check_no_nan(const Node& node, const Gradients& gradients) {
+  NoGrad guard;
+  for (size_t i = 0; i < gradients.size(); ++i) {
+    const Tensor& g = gradients[i];
+    bool readable = g.defined() && (g.is_floating_point() || g.is_complex()) && !g.is_fake() && g.storage()->has_data();
+    if (readable && isnan(g).any().item().to_bool())
+      fail("Function '", node.name(), "' returned nan values in its ", i, "th output.");
+  }
 }
 
 /// One backward pass.
@@ -178,6 +191,7 @@ void Pass::run_node(const IntrusivePtr<Node>& node) {
   Gradients seen;
   if (node->has_post_hooks()) seen = incoming;
   Gradients given = node->apply(std::move(incoming));
+  if (AnomalyDetection d = anomaly_detection(); d.enabled && d.check_nan) check_no_nan(*node, given);
   node->run_post_hooks(given, seen);
   if (!options_.retain_graph) node->release_saved();
 
@@ -264,6 +278,9 @@ void check_counts(TensorList outputs, TensorList gradients) {
 }
 
 }  // namespace
+
+void set_detect_anomaly(AnomalyDetection detection) { g_anomaly_detection = detection; }
+AnomalyDetection anomaly_detection() { return g_anomaly_detection; }
 
 SuspendPass::SuspendPass() : before_(std::exchange(g_pass, nullptr)) {}
 SuspendPass::~SuspendPass() { g_pass = static_cast<Pass*>(before_); }

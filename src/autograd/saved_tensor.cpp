@@ -61,7 +61,8 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool is_output) : defined_(tensor
   packed_->is_leaf = tensor.is_leaf();
   if (!is_output_ && requires_grad_) packed_->edge = gradient_edge(tensor);
   NoGrad guard;
-  packed_->value = packed_->hooks.pack(share_data(tensor));
+  // An input goes as it is; an output would keep its own node alive.
+  packed_->value = packed_->hooks.pack(is_output_ ? share_data(tensor) : tensor);
 }
 
 void SavedTensor::set_rebased(const IntrusivePtr<Node>& base_node) {

@@ -41,9 +41,10 @@ void visit(Arguments& found, TensorImpl* t) {
 void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
   auto convert = [&](const Tensor& t) {
     if (!t.defined() || fake_mode_of(t) == &mode || t.impl()->is_wrapped_number()) return t;
-    check<AssertionError>(mode.options().allow_non_fake_inputs || (t.dim() == 0 && t.device().type == DeviceType::CPU),
+    check<AssertionError>(mode.options().allow_non_fake_inputs,
                           "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                          "'allow_non_fake_inputs'. Found in ", op.name());
+                          "'allow_non_fake_inputs'. Found in ", op.schema().space, ".", op.schema().name, ".",
+                          op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
     return mode.from_tensor(t);
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {

@@ -1,6 +1,7 @@
 #include "umbra/fake/fake_mode.h"
 
 #include "fake/state.h"
+#include "umbra/autograd/autograd.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -47,7 +48,7 @@ Storage FakeModeImpl::fake_storage(const Storage& real, SymInt bytes, Device dev
 
 namespace {
 
-// Strides of a tensor whose sizes became symbols: expressions where they follow from the sizes, numbers elsewhere.
+// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride, numbers elsewhere.
 SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
   SymShape strides(real.sym_strides());
   std::vector<int64_t> order(real.dim());
@@ -55,18 +56,23 @@ SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
   std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
     return real.strides()[a] != real.strides()[b] ? real.strides()[a] < real.strides()[b] : a > b;
   });
-  int64_t expected = 1;
-  SymInt symbolic = 1;
+  std::unordered_map<int64_t, SymInt> following;  // what strides may be, by value
   for (int64_t d : order) {
     int64_t stride = real.strides()[d];
-    if (stride == expected) strides[d] = symbolic;
-    if (stride == expected || real.sizes()[d] == 1) {
-      expected = stride * real.sizes()[d];
-      symbolic = strides[d] * sizes[d];
-    }
+    if (auto found = following.find(stride); stride > 1 && found != following.end()) strides[d] = found->second;
+    following.insert_or_assign(stride * real.sizes()[d], strides[d] * sizes[d]);
   }
   return strides;
 }
+
+/// The history of a converted tensor that is no leaf: a gradient does not get further.
+class UnknownHistory final : public autograd::Node {
+ public:
+  std::string name() const override { return "Error"; }
+  autograd::Gradients apply(autograd::Gradients) override {
+    fail("a gradient has reached a tensor whose history stayed behind when it was converted to a fake one");
+  }
+};
 
 // The number that item() gives of a converted tensor: of 0-d CPU tensors of the types that Python's own numbers have, and of narrower
 // signed integers, as in PyTorch.
@@ -107,7 +113,11 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
   std::lock_guard lock(mutex_);
   SymInt offset = real.sym_storage_offset();
   SymInt bytes = any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
-  Tensor fake = fake_over(*this, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
+  Tensor fake;
+  {
+    InferenceMode as_real(real.impl()->is_inference());
+    fake = fake_over(*this, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
+  }
   fake.impl()->set_geometry(sizes, strides, offset);
   fake.impl()->set_conj(real.is_conj());
   fake.impl()->set_neg(real.is_neg());
@@ -116,7 +126,12 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
     fake.impl()->set_view_base(from_tensor(Tensor(base)).pointer());
     fake.impl()->add_key(DispatchKey::Autograd);
   }
-  if (real.requires_grad() && !real.impl()->view_base()) fake.requires_grad_();
+  if (real.requires_grad() && !real.impl()->view_base()) {
+    if (real.is_leaf())
+      fake.requires_grad_();
+    else
+      autograd::set_history(fake, make_counted<UnknownHistory>());
+  }
   if (!shape_env())
     if (std::optional<Scalar> number = readable_number(real))
       fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));

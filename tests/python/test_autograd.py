@@ -173,3 +173,98 @@ def test_grad_assignment_is_checked():
         x.grad = umbra.ones(3)
     with pytest.raises(TypeError):
         x.grad = 1
+
+
+# ---- what torch reports of a backward pass ----
+
+def test_anomaly_detection_names_the_function():
+    def nan_at_zero():
+        x = umbra.zeros(1, requires_grad=True)
+        (x.sqrt() * 0).sum().backward()
+
+    with umbra.autograd.set_detect_anomaly(True):
+        assert umbra.is_anomaly_enabled()
+        with pytest.raises(RuntimeError, match="Function 'SqrtBackward0' returned nan values in its 0th output."):
+            nan_at_zero()
+    assert not umbra.is_anomaly_enabled()
+    nan_at_zero()
+    with umbra.autograd.detect_anomaly(check_nan=False):
+        nan_at_zero()
+    with umbra.autograd.detect_anomaly():
+        x = umbra.ones(2, requires_grad=True)
+        (x * x).sum().backward()
+
+
+def test_hook_that_changes_the_size_is_named():
+    def wrong(gradient):
+        return umbra.ones(3)
+    x = umbra.ones(2, requires_grad=True)
+    x.register_hook(wrong)
+    with pytest.raises(RuntimeError, match="hook 'wrong' has changed the size of value"):
+        (x * 2).sum().backward()
+
+
+def test_node_of_a_custom_function_is_its_context():
+    class Product(umbra.autograd.Function):
+        @staticmethod
+        def forward(ctx, x, y):
+            ctx.save_for_backward(x, y)
+            ctx.note = "kept"
+            return x * y
+
+        @staticmethod
+        def backward(ctx, grad):
+            x, y = ctx.saved_tensors
+            return grad * y, grad * x
+
+    x, y = umbra.ones(2, requires_grad=True), umbra.ones(2)
+    out = Product.apply(x, y)
+    saved = out.grad_fn.saved_tensors
+    assert saved[0].tolist() == [1, 1] and len(saved) == 2
+    assert out.grad_fn.note == "kept" and out.grad_fn.needs_input_grad == (True, False)
+    with pytest.raises(AttributeError):
+        out.grad_fn.nothing
+    with pytest.raises(AttributeError):
+        (x * 2).grad_fn.saved_tensors
+    out.sum().backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        out.grad_fn.saved_tensors
+
+
+def test_names_of_nodes_without_an_operator():
+    x = umbra.ones(4, requires_grad=True)
+    y = x.clone()
+    y[0:2].mul_(2)
+    assert y.grad_fn.name() == "torch::autograd::CopySlices" and type(y.grad_fn).__name__ == "CopySlices"
+    assert "grad_fn=<CopySlices>" in repr(y)
+    leaf = x.expand_as(x).grad_fn.next_functions[0][0]
+    assert leaf.name() == "torch::autograd::AccumulateGrad" and leaf.variable is x
+
+
+def test_pack_hooks_get_inputs_as_they_are():
+    seen = []
+
+    def pack(tensor):
+        seen.append(tensor)
+        return tensor
+    x, y = umbra.ones(2, requires_grad=True), umbra.ones(2, requires_grad=True)
+    with umbra.autograd.graph.saved_tensors_hooks(pack, lambda tensor: tensor):
+        out = (x * y).sum()
+    assert any(t is x for t in seen) and any(t is y for t in seen)
+    out.backward()
+    assert x.grad.tolist() == [1, 1]
+
+
+def test_no_inputs_to_differentiate():
+    x = umbra.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="`inputs` argument to `grad\\(\\)` cannot be empty"):
+        umbra.autograd.grad(x.sum(), [])
+
+
+def test_custom_operator_must_not_return_its_input():
+    for name, function in (("same", lambda x: x), ("view", lambda x: x.view(-1))):
+        def kernel(x: umbra.Tensor) -> umbra.Tensor:
+            return function(x)
+        op = umbra.library.custom_op(f"aliases::{name}", kernel, mutates_args=())
+        with pytest.raises(RuntimeError, match="may not alias any inputs"):
+            op(umbra.ones(2))

@@ -158,3 +158,42 @@ def test_sym_nodes():
     env = ShapeEnv()
     size = FakeTensorMode(shape_env=env).from_tensor(umbra.ones(5, 7)).shape[0]
     assert size.node.shape_env is env and size.node.hint == 5 and str(size.node.expr) == str(size)
+
+
+# ---- what conversion keeps ----
+
+def test_converted_parameters_are_parameters():
+    from umbra.nn import Parameter
+    fake = FakeTensorMode().from_tensor(Parameter(umbra.ones(2)))
+    assert isinstance(fake, Parameter) and fake.requires_grad and fake.is_leaf
+
+
+def test_converted_results_are_no_leaves():
+    mode = FakeTensorMode()
+    result = umbra.ones(2, requires_grad=True) * 2
+    fake = mode.from_tensor(result)
+    assert fake.requires_grad and not fake.is_leaf
+    assert (fake * 2).requires_grad
+    with pytest.raises(RuntimeError, match="history"):
+        (fake * 2).sum().backward()
+
+
+def test_converted_inference_tensors_are_inference_tensors():
+    with umbra.inference_mode():
+        real = umbra.ones(2)
+    ordinary = umbra.ones(2)
+    mode = FakeTensorMode()
+    assert mode.from_tensor(real).is_inference()
+    with umbra.inference_mode():
+        assert not mode.from_tensor(ordinary).is_inference()
+
+
+@pytest.mark.parametrize("real", [umbra.tensor(1.0), umbra.ones(2)])
+def test_real_tensors_are_refused(real):
+    mode = FakeTensorMode()
+    fake = mode.from_tensor(umbra.ones(2))
+    with pytest.raises(AssertionError, match=r"Please convert all Tensors to FakeTensors first .* Found in aten\.add\.Tensor\("):
+        fake + real
+    with mode, pytest.raises(AssertionError, match="Please convert all"):
+        fake + real
+    assert (fake + 1).shape == (2,)

@@ -69,3 +69,14 @@ def test_attention_layer():
     umbra.manual_seed(0)
     layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
     assert layer(umbra.randn(2, 5, 8)).shape == (2, 5, 8)
+
+
+def test_attention_needs_the_mask_it_is_told_about():
+    attention = umbra.nn.MultiheadAttention(4, 2)
+    x = umbra.randn(3, 1, 4)
+    with pytest.raises(RuntimeError, match="Need attn_mask if specifying the is_causal hint"):
+        attention(x, x, x, is_causal=True)
+    mask = umbra.full((3, 3), float("-inf")).triu(1)
+    hinted = attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0]
+    plain = attention(x, x, x, attn_mask=mask)[0]
+    assert umbra.allclose(hinted, plain, atol=1e-6)

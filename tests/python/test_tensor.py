@@ -54,7 +54,7 @@ def test_subclass_survives_being_kept_twice():
     x = umbra.ones(2).as_subclass(Marked).requires_grad_()
     node = (x.as_subclass(Tensor) * 1).grad_fn
     for _ in range(3):
-        while node.next_functions[0][0].name() != "AccumulateGrad":
+        while node.next_functions[0][0].name() != "torch::autograd::AccumulateGrad":
             node = node.next_functions[0][0]
         leaf = node.next_functions[0][0].variable
         assert type(leaf) is Marked

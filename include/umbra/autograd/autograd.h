@@ -27,6 +27,14 @@ void backward(TensorList outputs, TensorList grad_outputs = {}, BackwardOptions 
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
                                   const std::vector<Edge>& inputs, BackwardOptions options);
 
+/// Whether backward passes look at every gradient, and stop at the first operator that makes a nan.
+struct AnomalyDetection {
+  bool enabled = false;
+  bool check_nan = true;
+};
+void set_detect_anomaly(AnomalyDetection detection);
+AnomalyDetection anomaly_detection();
+
 // ---- what a tensor knows ----
 
 /// The node that made the tensor; null for leaves.

@@ -105,6 +105,13 @@ class FakeTensorMode:
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True, memoized_only=False):
         """A fake tensor like a real one; with a shape environment its sizes are symbols, as the context says."""
+        fake = self._convert(tensor, static_shapes, source, symbolic_context)
+        from umbra.nn.parameter import Parameter
+        if isinstance(tensor, Parameter) and fake is not tensor:
+            fake._is_param = True
+        return fake
+
+    def _convert(self, tensor, static_shapes, source, symbolic_context):
         static = self.static_shapes if static_shapes is None else static_shapes
         if self.shape_env is None:
             return self._handle.from_tensor(tensor)

@@ -28,7 +28,7 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not inputs:
-        raise ValueError("grad requires non-empty inputs.")
+        raise RuntimeError("`inputs` argument to `grad()` cannot be empty.")
     weights = _as_tuple(grad_outputs)
     weights += (None,) * (len(outputs) - len(weights))
     retain_graph = create_graph if retain_graph is None else retain_graph
@@ -52,19 +52,31 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
 
 
 class set_detect_anomaly:
-    """Kept for code that asks for it; errors of the backward pass name their operator always."""
+    """Backward passes stop at the operator that first makes a nan: a switch, and a `with` block."""
 
-    def __init__(self, mode=True, check_nan=True):
-        self.mode = mode
+    def __init__(self, mode, check_nan=True):
+        self._before = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_detection(mode, check_nan)
 
     def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
         pass
 
+    def __exit__(self, *exception):
+        _C._set_anomaly_detection(*self._before)
 
-detect_anomaly = set_detect_anomaly
+
+class detect_anomaly:
+    """The same for a `with` block alone."""
+
+    def __init__(self, check_nan=True):
+        self.check_nan = check_nan
+
+    def __enter__(self):
+        self._before = _C.is_anomaly_enabled(), _C.is_anomaly_check_nan_enabled()
+        _C._set_anomaly_detection(True, self.check_nan)
+
+    def __exit__(self, *exception):
+        _C._set_anomaly_detection(*self._before)
 
 
 # ---- what Tensor has of it ----

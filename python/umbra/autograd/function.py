@@ -93,7 +93,8 @@ class _Call:
         cls = self.cls
         inputs = [self.args[i] for i in self.tensor_positions]
         jvp = self.jvp if cls.jvp is not Function.jvp else None
-        outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp))
+        outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp,
+                                          self.context))
         if not self.is_tuple:
             return next(outputs) if self.results[0] is _Tensor else self.results[0]
         return tuple(next(outputs) if value is _Tensor else value for value in self.results)

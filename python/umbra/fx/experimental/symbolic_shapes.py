@@ -70,6 +70,22 @@ class ShapeEnv:
     def guards(self):
         return [ShapeGuard(expression, location) for expression, location in self._env.guards()]
 
+    @property
+    def var_to_range(self):
+        from umbra.export.exported_program import Symbol, ValueRanges
+        return {Symbol(s["name"]): ValueRanges(s["range"][0], s["range"][1] if s["range"][1] < 2**62 else None)
+                for s in self._env.symbols()}
+
+    @property
+    def var_to_val(self):
+        from umbra.export.exported_program import Symbol
+        return {Symbol(s["name"]): s["hint"] for s in self._env.symbols() if s["hint"] is not None}
+
+    @property
+    def replacements(self):
+        from umbra.export.exported_program import Symbol
+        return {Symbol(s["name"]): s["replacement"] for s in self._env.symbols() if s["replacement"] is not None}
+
     def produce_guards_expression(self, *args, **kwargs):
         return " and ".join(self._env.guard_texts()) or None
 

@@ -121,6 +121,12 @@ class MultiheadAttention(Module):
         return tuple(F.linear(x, w, b) for x, w, b in zip((query, key, value), weights, biases))
 
     def forward(self, query, key, value, key_padding_mask=None, need_weights=True, attn_mask=None, average_attn_weights=True, is_causal=False):
+        if is_causal and attn_mask is None:
+            raise RuntimeError("Need attn_mask if specifying the is_causal hint. You may use the Transformer module method "
+                               "`generate_square_subsequent_mask` to create this mask.")
+        is_causal = is_causal and key_padding_mask is None and not need_weights  # then the mask itself is not needed
+        if is_causal:
+            attn_mask = None
         batched = query.dim() == 3
         if self.batch_first and batched:
             if query is key and key is value:
@@ -152,7 +158,7 @@ class MultiheadAttention(Module):
                 weights = weights.mean(dim=1)
         else:
             q, k, v = (x.view(batch, heads, -1, size) for x in (q, k, v))
-            out = F.scaled_dot_product_attention(q, k, v, mask, p, is_causal and mask is None)
+            out = F.scaled_dot_product_attention(q, k, v, mask, p, is_causal)
             out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, e)
             weights = None
         out = F.linear(out, self.out_proj.weight, self.out_proj.bias).view(length, batch, e)

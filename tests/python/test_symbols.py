@@ -1,0 +1,77 @@
+"""Symbolic numbers in Python: expressions where torch has expressions, and guards as they were asked."""
+import math
+
+import pytest
+
+import umbra
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+def fake_of(tensor):
+    env = ShapeEnv()
+    return env, FakeTensorMode(shape_env=env).from_tensor(tensor)
+
+
+@pytest.fixture
+def sizes():
+    env, t = fake_of(umbra.ones(3, 4))
+    return env, *t.shape
+
+
+def test_choices_are_not_made(sizes):
+    env, a, b = sizes
+    for value in (a > 2, umbra.sym_not(a > 2), (a > 2) & (b > 2), (a > 2) | (b > 2)):
+        assert isinstance(value, umbra.SymBool)
+    assert str(umbra.sym_ite(a > 2, a, b)) == "Piecewise((s0, s0 > 2), (s1, True))"
+    assert int(umbra.sym_ite(True, 1, 2)) == 1
+    assert env.guards == []
+    assert int(umbra.sym_ite(b > 9, a, b)) == 4
+
+
+@pytest.mark.parametrize("call, expected", [
+    (lambda a: a & 1, 1), (lambda a: a | 1, 3), (lambda a: a ^ 1, 2), (lambda a: 3 & a, 3), (lambda a: a << 1, 6), (lambda a: a >> 1, 1),
+    (lambda a: 1 << a, 8), (lambda a: (-a) & 1, 1), (lambda a: (-a) | 3, -1), (lambda a: round(a / 2), 2), (lambda a: round(a * 5 / 6), 2),
+    (lambda a: math.floor(a / 2), 1)])
+def test_integer_arithmetic_stays_symbolic(sizes, call, expected):
+    env, a, b = sizes
+    value = call(a)
+    assert isinstance(value, umbra.SymInt) and env.guards == []
+    assert int(value) == expected
+
+
+def test_bits_of_any_mask(sizes):
+    env, a, b = sizes
+    assert (int(a & 6), int(a | 4), int(b ^ 5)) == (2, 7, 1)
+
+
+def test_floats(sizes):
+    env, a, b = sizes
+    assert float((a / 2) % 1) == 0.5
+    assert bool((b / 2).is_integer()) and not bool((a / 2).is_integer())
+    with pytest.raises(TypeError):
+        (a / 2) & 1
+    with pytest.raises(ValueError, match="negative shift"):
+        a << -1
+
+
+def test_guards_stay_as_they_were_asked(sizes):
+    env, a, b = sizes
+    assert a > 2 and b == a + 1
+    int(a)
+    assert env.format_guards() == " - s0 > 2\n - Eq(s1, s0 + 1)\n - Eq(s0, 3)"
+
+
+def test_what_the_environment_knows(sizes):
+    env, a, b = sizes
+    assert str(env.var_to_range) == "{s0: VR[2, int_oo], s1: VR[2, int_oo]}"
+    assert env.var_to_val == {"s0": 3, "s1": 4} and env.replacements == {}
+    int(a)
+    assert env.replacements == {"s0": "3"}
+
+
+@pytest.mark.parametrize("tensor, strides", [
+    (umbra.ones(3, 4, 1, 0, 3), "(s0*s1, s0, s0, s0, 1)"), (umbra.ones(4, 6)[:, ::2], "(2*s1, 2)"), (umbra.ones(4, 6).t(), "(1, s0)"),
+    (umbra.ones(3, 0, 5), "(s1, s1, 1)"), (umbra.ones(4, 1).expand(4, 5), "(1, 0)"), (umbra.ones(3, 3, 3).transpose(1, 2), "(s0**2, 1, s0)")])
+def test_strides_follow_sizes(tensor, strides):
+    assert str(fake_of(tensor)[1].stride()) == strides
