@@ -170,7 +170,7 @@ PyTypeObject* class_of(const std::string& name) {
   static std::unordered_map<std::string, PyTypeObject*> classes;
   PyTypeObject*& type = classes[name];
   if (type) return type;
-  auto* kept = new std::string("umbra.autograd.graph." + name);  // the type refers to it
+  auto* kept = new std::string("builtins." + name);  // the type refers to it
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
                          {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {0, nullptr}};

@@ -16,9 +16,10 @@ struct MemberName {
   constexpr MemberName(const char (&from)[N]) { std::copy_n(from, N, text); }
 };
 
-/// Whether anybody could want a call on this tensor.
+/// Whether anybody wants to hear of calls on this tensor: a mode, or its class.
 inline bool may_be_overridden(PyObject* self) {
-  return !is_plain_tensor_type(Py_TYPE(self)) || torch_function_modes_active();
+  return torch_function_modes_active() ||
+         (!is_plain_tensor_type(Py_TYPE(self)) && class_has_torch_function(Py_TYPE(self)));
 }
 
 /// Offers the call of a member that Tensor has under this name; false where nobody wants it.

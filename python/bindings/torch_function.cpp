@@ -77,6 +77,10 @@ nb::object call_mode(State& s, nb::handle function, nb::handle types, nb::handle
 
 bool torch_function_modes_active() { return !state().modes.empty() && !state().all_off; }
 
+bool class_has_torch_function(PyTypeObject* type) {
+  return !state().classes_off && !state().all_off && handler_of(type).is_valid();
+}
+
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result) {
   State& s = state();
   if (s.all_off) return false;

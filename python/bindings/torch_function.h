@@ -8,6 +8,9 @@ namespace umbra::python {
 /// Whether this thread has function modes entered (and not switched off).
 bool torch_function_modes_active();
 
+/// Whether a class has a handler that is on.
+bool class_has_torch_function(PyTypeObject* type);
+
 /// Offers a call to the innermost mode and to the arguments' classes. False where nobody wants it. `result` is a new
 /// reference.
 bool call_torch_function(PyObject* function, const CallArguments& call, PyObject** result);

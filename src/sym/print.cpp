@@ -142,8 +142,6 @@ class TextPrinter final : public Printer {
         return join(a->args(), " | ", kBitOr);
       case Kind::Not:
         return "~" + parenthesised(a->arg(0), kNot);
-      case Kind::Where:
-        return "Piecewise((" + print(a->arg(1)) + ", " + print(a->arg(0)) + "), (" + print(a->arg(2)) + ", True))";
       default:
         return call(function_name(a), a->args());
     }

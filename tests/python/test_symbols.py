@@ -23,7 +23,7 @@ def test_choices_are_not_made(sizes):
     env, a, b = sizes
     for value in (a > 2, umbra.sym_not(a > 2), (a > 2) & (b > 2), (a > 2) | (b > 2)):
         assert isinstance(value, umbra.SymBool)
-    assert str(umbra.sym_ite(a > 2, a, b)) == "Piecewise((s0, s0 > 2), (s1, True))"
+    assert str(umbra.sym_ite(a > 2, a, b)) == "Where(s0 > 2, s0, s1)"
     assert int(umbra.sym_ite(True, 1, 2)) == 1
     assert env.guards == []
     assert int(umbra.sym_ite(b > 9, a, b)) == 4

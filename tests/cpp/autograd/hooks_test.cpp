@@ -108,7 +108,7 @@ TEST(SavedTensorHooks, KeepWhatIsSavedElsewhere) {
   Tensor y;
   {
     autograd::WithSavedTensorHooks scope({[&](const Tensor& t) {
-                                            EXPECT_FALSE(t.requires_grad());
+                                            EXPECT_TRUE(t.is_same(x));
                                             elsewhere.push_back(t.clone());
                                             return Value(static_cast<int64_t>(elsewhere.size() - 1));
                                           },
