@@ -19,6 +19,7 @@ const PointwiseEntry& entry_for(const PointwiseTable& table, DType dtype) {
 /// How an operand gets from the tensor to the loop, or from the loop to the tensor.
 struct Operand {
   DType stored, wanted;
+  DType rounded;  // what it passes through on its way to the loop: a narrow type, or `stored`
   int64_t item;
 };
 
@@ -51,7 +52,7 @@ struct Run {
       chunk[k] = own[k] ? data[k] : buffers[k];
       // A broadcast number is spread once.
       if (k > 0 && strides[k] == 0 && !own[k])
-        convert(chunk[k], operand[k].wanted, data[k], operand[k].stored, 0, std::min(n, chunk_size));
+        load(k, chunk[k], data[k], 0, std::min(n, chunk_size));
     }
     for (int64_t at = 0; at < n; at += chunk_size) {
       int64_t count = std::min(n - at, chunk_size);
@@ -59,14 +60,29 @@ struct Run {
         if (own[k])
           chunk[k] = data[k] + at * operand[k].item;
         else if (k > 0 && strides[k] != 0)
-          convert(chunk[k], operand[k].wanted, data[k] + at * strides[k], operand[k].stored, strides[k], count);
+          load(k, chunk[k], data[k] + at * strides[k], strides[k], count);
       }
       loop(functor, chunk, count);
       if (!own[0])
         convert_out(data[0] + at * strides[0], operand[0].stored, strides[0], chunk[0], operand[0].wanted, count);
     }
   }
+
+  void load(int k, char* to, const char* from, int64_t stride, int64_t count) const {
+    const Operand& o = operand[k];
+    if (o.rounded == o.stored) return convert(to, o.wanted, from, o.stored, stride, count);
+    alignas(64) char narrow[kChunkBytes];
+    convert(narrow, o.rounded, from, o.stored, stride, count);
+    convert(to, o.wanted, narrow, o.rounded, item_size(o.rounded), count);
+  }
 };
+
+/// The type that an input takes on before it is computed with: PyTorch brings all operands to the common type.
+DType rounded_type(const PointwiseTable& table, size_t position, const Tensor& input, DType compute) {
+  bool narrow = compute == DType::Float16 || compute == DType::BFloat16;
+  bool exact = table.exact_numbers >> position & 1 && input.dim() == 0;
+  return narrow && !exact && !(table.masks >> position & 1) ? compute : input.dtype();
+}
 
 }  // namespace
 
@@ -87,11 +103,11 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
           table.arity + 1,
           kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),
           {}};
-  run.operand[0] = {out.dtype(), entry.computed, out.item_size()};
+  run.operand[0] = {out.dtype(), entry.computed, out.dtype(), out.item_size()};
   for (int k = 1; k < run.operands; ++k) {
     const Tensor& input = *inputs[k - 1];
     DType wanted = table.masks >> (k - 1) & 1 ? DType::Bool : entry.compute;
-    run.operand[k] = {input.dtype(), wanted, input.item_size()};
+    run.operand[k] = {input.dtype(), wanted, rounded_type(table, static_cast<size_t>(k - 1), input, compute), input.item_size()};
   }
   LoopGeometry(out, inputs).for_each_inner(run);
 }

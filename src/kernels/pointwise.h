@@ -18,7 +18,9 @@
 //       }
 //     };
 //
-// Inputs have one type T, save those that `masks` (a set of bits, by position) declares to be bool. The result is T,
+// Inputs have one type T, save those that `masks` (a set of bits, by position) declares to be bool. Where T stands for a narrow type, what
+// comes from another type is rounded to the narrow one first, save numbers at the positions in `exact_numbers`; parameters are rounded by
+// `round_parameters(dtype)`, if there is one. The result is T,
 // bool (comparisons) or T's real type (abs of complex numbers). One line in kernels/vector/pointwise_<family>.cpp
 // instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})` runs it.
 #pragma once
@@ -45,6 +47,7 @@ struct PointwiseTable {
   const char* name;
   int arity;
   unsigned masks;
+  unsigned exact_numbers;
   PointwiseEntry entries[kDTypeCount];
 };
 
@@ -65,14 +68,16 @@ const PointwiseTable& pointwise_table() {
 }
 
 /// Fills `out` with the functor's values. Inputs broadcast to out's sizes. They are converted as they are read if
-/// their types differ from `compute` (by default the first input's that is no mask), and so are results if out's does.
+/// their types differ from `compute` (by default the first input's that is no mask), and so are results if out's does. Where that is
+/// float16 or bfloat16, an input of another type is rounded to it, though the computation is in float.
 /// `out` may be one of the inputs, but must not overlap one in another way.
 void run_pointwise(const PointwiseTable& table, const void* functor, const Tensor& out, ArrayRef<const Tensor*> inputs,
                    DType compute = DType::Undefined);
 
 template <class Functor>
-void pointwise(const Functor& functor, const Tensor& out, ArrayRef<const Tensor*> inputs,
-               DType compute = DType::Undefined) {
+void pointwise(Functor functor, const Tensor& out, ArrayRef<const Tensor*> inputs, DType compute = DType::Undefined) {
+  if constexpr (requires { functor.round_parameters(compute); })
+    functor.round_parameters(compute == DType::Undefined ? inputs[0]->dtype() : compute);
   run_pointwise(pointwise_table<Functor>(), &functor, out, inputs, compute);
 }
 

@@ -199,6 +199,7 @@ struct Hardshrink : Unary {  // 0 within the bound
   static constexpr const char* name = "hardshrink_cpu";
   using types = Floating;
   Scalar bound = 0.5;
+  void round_parameters(DType dtype) { bound = rounded(bound, dtype); }
   template <class T> auto bind() const {
     return [bound = constant<T>(bound)](auto x) {
       using V = decltype(x);
@@ -210,6 +211,7 @@ struct Softshrink : Unary {  // towards 0 by the bound
   static constexpr const char* name = "softshrink_check";
   using types = Floating;
   Scalar bound = 0.5;
+  void round_parameters(DType dtype) { bound = rounded(bound, dtype); }
   template <class T> auto bind() const {
     return [bound = constant<T>(bound)](auto x) {
       using V = decltype(x);
@@ -221,6 +223,7 @@ struct ShrinkBackward : Binary {
   static constexpr const char* name = "shrink_backward_cpu";
   using types = Floating;
   Scalar bound = 0.5;
+  void round_parameters(DType dtype) { bound = rounded(bound, dtype); }
   template <class T> auto bind() const {
     return [bound = constant<T>(bound)](auto grad, auto x) {
       using V = decltype(x);

@@ -20,6 +20,7 @@ struct Add : Binary {  // a + alpha * b
   static constexpr const char* name = "add_stub";
   using types = All;
   Scalar alpha = 1;
+  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
   template <class T> auto bind() const {
     return [alpha = constant<T>(alpha)](auto a, auto b) { return add(a, scaled(alpha, b)); };
   }
@@ -29,13 +30,24 @@ struct Subtract : Binary {  // a - alpha * b
   static constexpr const char* name = "add_stub";
   using types = NumericComplex;
   Scalar alpha = 1;
+  void round_parameters(DType dtype) { alpha = rounded(alpha, dtype); }
   template <class T> auto bind() const {
     return [alpha = constant<T>(alpha)](auto a, auto b) { return subtract(a, scaled(alpha, b)); };
   }
 };
 
-UMBRA_FUNCTOR_BINARY(Multiply, "mul_cpu", AllAndUnsigned, multiply(a, b));
-UMBRA_FUNCTOR_BINARY(Divide, "div_cpu", FloatingComplex, divide(a, b));
+struct Multiply : Binary {
+  static constexpr const char* name = "mul_cpu";
+  static constexpr unsigned exact_numbers = 2;
+  using types = AllAndUnsigned;
+  template <class T> auto operator()(T a, T b) const { return multiply(a, b); }
+};
+struct Divide : Binary {
+  static constexpr const char* name = "div_cpu";
+  static constexpr unsigned exact_numbers = 2;
+  using types = FloatingComplex;
+  template <class T> auto operator()(T a, T b) const { return divide(a, b); }
+};
 
 inline void check_divisor(bool not_zero) { check(not_zero, "ZeroDivisionError"); }
 
@@ -58,6 +70,7 @@ template <class T> T truncated_remainder(T a, T b) {
 
 struct DivideTrunc : Binary {
   static constexpr const char* name = "div_trunc_cpu";
+  static constexpr unsigned exact_numbers = 2;
   using types = Numeric;
   template <class T> T operator()(T a, T b) const {
     if constexpr (is_integer<T>) return truncated_quotient(a, b);
@@ -67,6 +80,7 @@ struct DivideTrunc : Binary {
 
 struct DivideFloor : Binary {
   static constexpr const char* name = "div_floor_cpu";
+  static constexpr unsigned exact_numbers = 2;
   using types = Numeric;
   template <class T> T operator()(T a, T b) const {
     if constexpr (is_integer<T>) {

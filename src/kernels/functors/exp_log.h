@@ -63,6 +63,7 @@ struct Logit : Unary {  // log(x / (1 - x)); a margin keeps x away from both end
   static constexpr const char* name = "logit_cpu";
   using types = Floating;
   double margin = -1;  // negative: none
+  void round_parameters(DType dtype) { margin = rounded(margin, dtype).to_double(); }
   template <class T> auto bind() const {
     return [low = static_cast<T>(margin), high = static_cast<T>(1 - margin), bounded = margin >= 0](auto x) {
       using V = decltype(x);
@@ -75,6 +76,7 @@ struct LogitBackward : Binary {
   static constexpr const char* name = "logit_backward_cpu";
   using types = Floating;
   double margin = -1;
+  void round_parameters(DType dtype) { margin = rounded(margin, dtype).to_double(); }
   template <class T> auto bind() const {
     T low = margin < 0 ? T(0) : static_cast<T>(margin), high = margin < 0 ? T(1) : static_cast<T>(1 - margin);
     T outside = margin < 0 ? std::numeric_limits<T>::quiet_NaN() : T(0);

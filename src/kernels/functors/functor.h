@@ -3,6 +3,7 @@
 
 #include "kernels/math.h"
 #include "kernels/types.h"
+#include "umbra/core/half.h"
 
 namespace umbra::functors {
 
@@ -14,6 +15,15 @@ template <int inputs> struct Functor {
 using Unary = Functor<1>;
 using Binary = Functor<2>;
 using Ternary = Functor<3>;
+
+/// A parameter as a narrow type has it; others leave it as it is.
+inline Scalar rounded(const Scalar& value, DType dtype) {
+  if (!value.is_floating()) return value;
+  auto number = static_cast<float>(value.to_double());
+  if (dtype == DType::BFloat16) return static_cast<double>(static_cast<float>(BFloat16(number)));
+  if (dtype == DType::Float16) return static_cast<double>(static_cast<float>(Half(number)));
+  return value;
+}
 
 /// A functor of one expression: `UMBRA_FUNCTOR_UNARY(Exp, "exp_vml_cpu", FloatingComplex, exp(x));`
 #define UMBRA_FUNCTOR_UNARY(Name, text, Set, ...)                                \

@@ -20,6 +20,14 @@ constexpr unsigned masks_of() {
     return 0;
 }
 
+template <class F>
+constexpr unsigned exact_numbers_of() {
+  if constexpr (requires { F::exact_numbers; })
+    return F::exact_numbers;
+  else
+    return 0;
+}
+
 /// The callable of a functor for compute type T.
 template <class T, class F>
 auto bound(const F& functor) {
@@ -95,7 +103,7 @@ constexpr void add_entry(PointwiseTable& table) {
 
 template <class F, class... T>
 constexpr PointwiseTable make_table(Types<T...>) {
-  PointwiseTable table{F::name, F::arity, masks_of<F>(), {}};
+  PointwiseTable table{F::name, F::arity, masks_of<F>(), exact_numbers_of<F>(), {}};
   (add_entry<F, T>(table), ...);
   return table;
 }
