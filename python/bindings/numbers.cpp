@@ -67,6 +67,14 @@ PyObject* unary(PyObject* self) {
   return call_function(function<kName>(), &self, 1, nullptr);
 }
 
+PyObject* invert(PyObject* self) {
+  return guarded([&] {
+    check<TypeError>(is_integral(tensor_of(self).dtype(), true),
+                     "~ (operator.invert) is only implemented on integer and Boolean-type tensors");
+    return unary<"bitwise_not">(self);
+  });
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   // NumPy leaves the question whether an array is equal to the tensor.
   if ((op == Py_EQ || op == Py_NE) && std::string_view(type_name(b)) == "numpy.ndarray")
@@ -161,7 +169,7 @@ void add_number_slots(std::vector<PyType_Slot>& slots) {
       slot(Py_nb_negative, unary<"neg">),
       slot(Py_nb_positive, unary<"positive">),
       slot(Py_nb_absolute, unary<"abs">),
-      slot(Py_nb_invert, unary<"bitwise_not">),
+      slot(Py_nb_invert, invert),
       slot(Py_nb_bool, integer_slot<"__bool__", truth>),
       slot(Py_nb_int, unary_slot<"__int__", as_int>),
       slot(Py_nb_float, unary_slot<"__float__", as_float>),

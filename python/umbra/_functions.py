@@ -7,7 +7,7 @@ from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast, get_num_threads, promote_types, set_num_threads
 
 __all__ = [
-    "as_tensor", "asarray", "broadcast_shapes", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
+    "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
     "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
@@ -106,6 +106,10 @@ def typename(obj):
         return obj.type()
     cls = obj if isinstance(obj, type) else type(obj)
     return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
+
+
+def broadcast_tensors(*tensors):
+    return umbra.ops.aten.broadcast_tensors.default(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors))
 
 
 def broadcast_shapes(*shapes):

@@ -254,7 +254,7 @@ Gradients make_root_gradients(TensorList outputs, TensorList given) {
       check(output.sym_numel() == 1, "grad can be implicitly created only for scalar outputs");
       check(!output.is_complex(), "grad can be implicitly created only for real scalar outputs but got ",
             output.dtype());
-      gradient = ones_like(output);
+      gradient = ones_like(output, {.pin_memory = false}, MemoryFormat::Preserve);
     }
     gradients.push_back(std::move(gradient));
   }

@@ -166,6 +166,8 @@ class Recording {
       node_->add_input({});
       return;
     }
+    check<NotImplementedError>(!plan_.real_only || !is_complex(output.dtype()), op_.schema().name,
+                               " does not support automatic differentiation for outputs with complex dtype.");
     // What the operator made by views of its own is a new tensor all the same.
     if (!op_.is_view()) output.impl()->set_view_base(nullptr);
     set_history(output, node_);

@@ -58,6 +58,28 @@ constexpr OverloadOrder kOrders[] = {
     {"ne", {"Scalar", "Tensor"}},
 };
 
+/// Nodes whose names do not follow from the operator's: formulas of in-place variants that PyTorch numbers apart, and operators whose
+/// forward pass has a name of its own. Here batch_norm is made of the last three, there of native_batch_norm.
+constexpr std::pair<std::string_view, std::string_view> kNames[] = {
+    {"aten::copy_", "CopyBackwards"},
+    {"aten::acosh_", "AcoshBackward1"},
+    {"aten::asinh_", "AsinhBackward1"},
+    {"aten::atanh_", "AtanhBackward1"},
+    {"aten::bernoulli_.float", "BernoulliBackward2"},
+    {"aten::celu_", "CeluBackward1"},
+    {"aten::elu_", "EluBackward1"},
+    {"aten::fill_.Scalar", "FillBackward2"},
+    {"aten::fill_.Tensor", "FillBackward3"},
+    {"aten::leaky_relu_", "LeakyReluBackward1"},
+    {"aten::threshold_", "ThresholdBackward1"},
+    {"aten::log_sigmoid_forward", "LogSigmoidBackward0"},
+    {"aten::nll_loss_forward", "NllLossBackward0"},
+    {"aten::nll_loss2d_forward", "NllLoss2DBackward0"},
+    {"aten::_native_batch_norm_legit", "NativeBatchNormBackward0"},
+    {"aten::_native_batch_norm_legit.no_stats", "NativeBatchNormBackward0"},
+    {"aten::_native_batch_norm_legit_no_training", "NativeBatchNormBackward0"},
+};
+
 // A letter is a capital where no letter stands before it: "max_pool2d" gives "MaxPool2D".
 std::string camel_case(std::string_view name) {
   std::string out;
@@ -103,15 +125,17 @@ const Plan* make_plan(const Operator& op) {
   const auto& returns = op.schema().returns;
   plan->list_result = returns.size() == 1 && returns[0].type.is_tensor_list();
   plan->edge_count = plan->formula.size() - std::count(plan->formula.begin(), plan->formula.end(), -1);
+  plan->real_only = source.has_tag("real_gradient");
   return plan;
 }
 
 }  // namespace
 
 std::string node_name(const Operator& op) {
+  for (const auto& [operator_name, name] : kNames)
+    if (op.name() == operator_name) return std::string(name);
   const Operator* source = op.functional() ? op.functional() : &op;
   std::string name = source->schema().name;
-  if (op.name() == "aten::copy_") return "CopyBackwards";  // PyTorch's only name outside the rule
   if (source->is_inplace()) name.pop_back();
   return camel_case(name) + "Backward" + std::to_string(overload_index(*source));
 }

@@ -13,6 +13,7 @@ struct Plan {
   std::vector<int> formula;  // for each argument, which formula gives its gradient; -1: none
   size_t edge_count;         // arguments with a formula; a list counts as one
   bool list_result;          // the only result is a list
+  bool real_only;            // complex results have no history: asking for one is an error
   bool is_differentiable() const { return gradient_count > 0; }
 };
 

@@ -245,6 +245,8 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);
   }
+  // A contiguous tensor is given back as it is: there is nothing to record, and PyTorch does not even make the call.
+  if (op.name() == "aten::contiguous" && frame[0].tensor_ref().is_contiguous(frame[1].to_memory_format())) return;
   // The arguments have to outlive the call, whose results take their places.
   Frame arguments(op, frame);
   std::vector<Value> owned;

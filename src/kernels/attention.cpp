@@ -35,10 +35,11 @@ struct HeadMatrix {
   T* row(int64_t i) const { return data + i * row_stride; }
 };
 
+// The matrix that belongs to a head of the queries; keys and values may have fewer heads, each for a group of queries'.
 template <class T>
-HeadMatrix<T> head_of(const Tensor& t, int64_t head) {
-  int64_t heads = t.size(1);
-  return {t.data<T>() + head / heads * t.stride(0) + head % heads * t.stride(1), t.stride(2)};
+HeadMatrix<T> head_of(const Tensor& t, int64_t head, int64_t query_heads) {
+  int64_t group = query_heads / t.size(1);
+  return {t.data<T>() + head / query_heads * t.stride(0) + head % query_heads / group * t.stride(1), t.stride(2)};
 }
 
 // The tensor in the type that is computed in, with rows that a product can read.
@@ -51,12 +52,15 @@ Tensor readable(const Tensor& t) {
 
 struct Sizes {
   int64_t heads, queries, keys, features, value_features;  // heads of all samples together
+  int64_t query_heads, group;                              // of one sample; queries' heads for each of the keys'
   Sizes(const Tensor& query, const Tensor& key, const Tensor& value)
       : heads(query.size(0) * query.size(1)),
         queries(query.size(2)),
         keys(key.size(2)),
         features(query.size(3)),
-        value_features(value.size(3)) {}
+        value_features(value.size(3)),
+        query_heads(query.size(1)),
+        group(key.size(1) == 0 ? 1 : query.size(1) / key.size(1)) {}
 };
 
 // What is added to the scores: a mask, causality, or nothing.
@@ -155,7 +159,8 @@ void forward(const Tensor& out, const Tensor& logsumexp, const Tensor& query_in,
     for (int64_t unit = from; unit < to; ++unit) {
       int64_t head = unit / blocks, first = unit % blocks * kQueryBlock,
               rows = std::min(kQueryBlock, sizes.queries - first);
-      HeadMatrix<T> q = head_of<T>(query, head), k = head_of<T>(key, head), v = head_of<T>(value, head);
+      HeadMatrix<T> q = head_of<T>(query, head, sizes.query_heads), k = head_of<T>(key, head, sizes.query_heads),
+                    v = head_of<T>(value, head, sizes.query_heads);
       softmax.reset();
       int64_t limit = bias.key_limit(first + rows - 1, sizes.keys);
       for (int64_t start = 0; start < limit; start += kKeyBlock) {
@@ -267,13 +272,13 @@ void backward(const Tensor& grad_query, const Tensor& grad_key, const Tensor& gr
     return t;
   };
   Tensor gq = zeros(grad_query), gk = zeros(grad_key), gv = zeros(grad_value);
-  parallel_for(0, sizes.heads, 1, [&](int64_t from, int64_t to) {
+  // Heads of one group add to the same gradients of keys and values.
+  parallel_for(0, sizes.heads / sizes.group, 1, [&](int64_t from, int64_t to) {
     HeadBackward<T> work(sizes, bias, static_cast<T>(options.scale));
-    for (int64_t head = from; head < to; ++head) {
-      work.run(head,
-               {head_of<T>(query, head), head_of<T>(key, head), head_of<T>(value, head), head_of<T>(out, head),
-                head_of<T>(grad, head), sums.data<T>() + head * sizes.queries},
-               {head_of<T>(gq, head).data, head_of<T>(gk, head).data, head_of<T>(gv, head).data});
+    for (int64_t head = from * sizes.group; head < to * sizes.group; ++head) {
+      auto part = [&](const Tensor& t) { return head_of<T>(t, head, sizes.query_heads); };
+      work.run(head, {part(query), part(key), part(value), part(out), part(grad), sums.data<T>() + head * sizes.queries},
+               {part(gq).data, part(gk).data, part(gv).data});
     }
   });
   copy(grad_query, gq);

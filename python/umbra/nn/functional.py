@@ -151,11 +151,6 @@ def _reduction(name):
     return ("none", "mean", "sum").index(name)
 
 
-def _broadcast(input, target):
-    shape = umbra.broadcast_shapes(input.shape, target.shape)
-    return input.expand(shape), target.expand(shape)
-
-
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
     return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
 
@@ -165,19 +160,19 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    return umbra.mse_loss(*_broadcast(input, target), _reduction(reduction))
+    return umbra.mse_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
 
 
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    return umbra.l1_loss(*_broadcast(input, target), _reduction(reduction))
+    return umbra.l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    return umbra.smooth_l1_loss(*_broadcast(input, target), _reduction(reduction), beta)
+    return umbra.smooth_l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    return umbra.huber_loss(*_broadcast(input, target), _reduction(reduction), delta)
+    return umbra.huber_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), delta)
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):

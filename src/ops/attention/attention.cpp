@@ -24,7 +24,8 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
         kernel_name(query.dtype() == key.dtype() ? value.dtype() : key.dtype()));
   SymIntArrayRef q = query.sym_sizes(), k = key.sym_sizes(), v = value.sym_sizes();
   check(v[3] == q[3] && k[3] == q[3], name, "Q/K/V should have the same head size");
-  check(k[0] == q[0] && k[1] == q[1] && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ", to_string(k), " and V ",
+  bool heads_fit = k[1] == q[1] || (k[1] != 0 && q[1] % k[1] == 0);  // keys and values may be shared by groups of heads
+  check(k[0] == q[0] && heads_fit && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ", to_string(k), " and V ",
         to_string(v), " do not fit");
   if (!mask.defined()) return;
   SymShape scores{q[0], q[1], q[2], k[2]};
@@ -76,33 +77,84 @@ UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad
     });
 
 // A mask of bools says which scores count; the others become minus infinity.
-Tensor additive_mask(const Tensor& mask, const Tensor& query) {
+Tensor additive_mask(const Tensor& mask, DType dtype) {
   if (!mask.defined() || mask.dtype() != DType::Bool) return mask;
-  return zeros_like(mask, {.dtype = query.dtype()}).masked_fill(mask.logical_not(), -INFINITY);
+  Tensor lowest = scalar_tensor(-INFINITY, {.dtype = dtype, .device = mask.device()});
+  return where(mask, 0.0, lowest);
 }
 
-Tensor repeat_heads(const Tensor& t, SymInt heads) {
-  SymInt have = t.sym_size(-3);
-  if (have == heads) return t;
+// Softmax where a row that is masked altogether gives zeros and not NaN.
+UMBRA_OPERATOR("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .all_backends([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      Tensor out = softmax(self, dim, dtype);
+      return where(self.eq(-INFINITY).all(dim, true), zeros({}, {.dtype = out.dtype(), .device = out.device()}), out);
+    })
+    .gradient("self", {"grad", "result", "dim", "self.dtype"},
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _softmax_backward_data(grad, result, dim, dtype); });
+
+// Keys and values that are shared by groups of heads, once for each head of the queries.
+Tensor repeat_heads(const Tensor& t, const Tensor& query) {
+  if (t.dim() < 3 || query.dim() < 3) return t;
+  SymInt have = t.sym_size(-3), heads = query.sym_size(-3);
+  if (have == heads || have == 1) return t;
   SymShape expanded(t.sym_sizes()), merged(t.sym_sizes());
   size_t at = merged.size() - 3;
   expanded.insert(at + 1, heads / have);
   merged[at] = heads;
-  return t.unsqueeze(t.dim() - 2).expand(expanded).reshape(merged);
+  return t.unsqueeze(t.dim() - 2).expand(expanded).clone(MemoryFormat::Contiguous).view(merged);
 }
 
-Tensor plain_attention(const Tensor& query, const Tensor& key, const Tensor& value, Tensor mask, double dropout_p, bool is_causal, double scale) {
-  if (is_causal) {
-    check(!mask.defined(), "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-    Tensor allowed = ones({query.sym_size(-2), key.sym_size(-2)}, {.dtype = DType::Bool, .device = query.device()}).tril();
-    mask = additive_mask(allowed, query);
+struct Attention {
+  Tensor query, key, value, mask;
+  double dropout;
+  bool is_causal, grouped;
+  std::optional<double> scale;
+};
+
+// By products and a softmax; narrow types are computed in float.
+Tensor plain_attention(Attention a) {
+  DType dtype = a.query.dtype();
+  bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
+  if (narrow)
+    for (Tensor* t : {&a.query, &a.key, &a.value}) *t = t->to(DType::Float32);
+  double root = std::sqrt(scale_or_default(a.query, a.scale));
+  Tensor query = a.query.mul(root);
+  if (a.is_causal) {
+    check(!a.mask.defined(), "_scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+    Tensor allowed = ones({a.query.sym_size(-2), a.key.sym_size(-2)},
+                          {.dtype = DType::Bool, .layout = Layout::Strided, .device = a.query.device()});
+    a.mask = additive_mask(allowed.tril(), a.query.dtype());
   }
-  double root = std::sqrt(scale);
-  Tensor scores = query.mul(root).matmul(key.transpose(-2, -1).mul(root));
-  if (mask.defined()) scores = scores.add(mask);
-  Tensor weights = softmax(scores, -1);
-  if (dropout_p > 0) weights = dropout(weights, dropout_p, true);
-  return weights.matmul(value);
+  if (a.grouped)
+    for (Tensor* t : {&a.key, &a.value}) *t = repeat_heads(*t, a.query);
+  Tensor scores = query.matmul(a.key.transpose(-2, -1).mul(root));
+  if (a.mask.defined()) scores = scores.add(a.mask);
+  Tensor weights = _safe_softmax(scores, -1);
+  if (a.dropout > 0) weights = dropout(weights, a.dropout, true);
+  Tensor out = weights.matmul(a.value);
+  return narrow ? out.to(dtype) : out;
+}
+
+// What PyTorch's fused kernel takes on the CPU.
+bool fits_flash_kernel(const Attention& a) {
+  const Tensor &query = a.query, &key = a.key, &value = a.value, &mask = a.mask;
+  if (query.dim() != 4 || key.dim() != 4 || value.dim() != 4 || query.device().type != DeviceType::CPU) return false;
+  if (!is_floating(query.dtype()) || a.dropout > 0 || (mask.defined() && mask.requires_grad())) return false;
+  SymIntArrayRef q = query.sym_sizes(), k = key.sym_sizes(), v = value.sym_sizes();
+  for (const Tensor* t : {&query, &key, &value}) {
+    if (!t->sym_sizes()[3].same(1) && !t->sym_strides()[3].same(1)) return false;
+    if (t->sym_sizes()[2].same(0)) return false;
+  }
+  bool heads_fit = q[1] == k[1] || k[1] == 1 || (a.grouped && k[1] != 0 && q[1] % k[1] == 0);
+  if (!(q[0] == k[0] && heads_fit && q[3] == v[3] && k[3] == q[3] && k.drop_back() == v.drop_back())) return false;
+  if (!mask.defined()) return true;
+  if (mask.dim() != 2 && mask.dim() != 4) return false;
+  SymShape scores{q[0], q[1], q[2], k[2]};
+  for (int64_t d = 1; d <= mask.dim(); ++d) {
+    SymInt size = mask.sym_size(-d);
+    if (!(size == 1 || size == scores[static_cast<size_t>(4 - d)])) return false;
+  }
+  return true;
 }
 
 UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
@@ -113,18 +165,17 @@ UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor va
       check(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ",
             query.dim(), ", key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
       check(!attn_mask.defined() || !is_causal, "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
-      Tensor k = key, v = value;
-      if (enable_gqa) {
-        k = repeat_heads(key, query.sym_size(-3));
-        v = repeat_heads(value, query.sym_size(-3));
+      Attention a{query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, scale};
+      bool single = query.dim() == 3 && key.dim() == 3 && value.dim() == 3;  // one sample without a batch
+      if (single) {
+        for (Tensor* t : {&a.query, &a.key, &a.value}) *t = t->unsqueeze(0);
+        while (a.mask.defined() && a.mask.dim() >= 2 && a.mask.dim() < 4) a.mask = a.mask.unsqueeze(0);
       }
-      Tensor mask = additive_mask(attn_mask, query);
-      bool fused = query.dim() == 4 && k.dim() == 4 && v.dim() == 4 && dropout_p == 0 && is_floating(query.dtype()) &&
-                   query.device().type == DeviceType::CPU && (!mask.defined() || !mask.requires_grad()) && query.sym_size(-1) == v.sym_size(-1) &&
-                   query.sym_size(0) == k.sym_size(0) && query.sym_size(1) == k.sym_size(1) &&
-                   k.sym_sizes().drop_back() == v.sym_sizes().drop_back();
-      if (fused) return std::get<0>(_scaled_dot_product_flash_attention_for_cpu(query, k, v, dropout_p, is_causal, mask, scale));
-      return plain_attention(query, k, v, mask, dropout_p, is_causal, scale_or_default(query, scale));
+      a.mask = additive_mask(a.mask, query.dtype());
+      Tensor out = fits_flash_kernel(a) ? std::get<0>(_scaled_dot_product_flash_attention_for_cpu(a.query, a.key, a.value, dropout_p,
+                                                                                                              is_causal, a.mask, scale))
+                                                    : plain_attention(a);
+      return single ? out.squeeze(0) : out;
     });
 
 }  // namespace

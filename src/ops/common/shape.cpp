@@ -168,6 +168,12 @@ SymShape strides_in_format(const Tensor& self, MemoryFormat format) {
   return dense_strides_like(self.sym_sizes(), {SymShape(self.sym_strides())});
 }
 
+SymShape strides_with_gaps(const Tensor& self) {
+  for (size_t d = 0; d < self.sym_sizes().size(); ++d)
+    if (self.sym_strides()[d].same(0) && !self.sym_sizes()[d].same(1)) return strides_in_format(self, MemoryFormat::Preserve);
+  return SymShape(self.sym_strides());
+}
+
 TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, MemoryFormat format) {
   return TensorSpec(self.sym_sizes(), strides_in_format(self, format), dtype.value_or(self.dtype()),
                     device.value_or(self.device()));

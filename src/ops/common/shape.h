@@ -26,6 +26,8 @@ SymShape reduced_shape(SymIntArrayRef sizes, uint64_t mask, bool keepdim);
 
 /// Strides for a copy of `self` in the given format (Preserve keeps the layout of dense tensors).
 SymShape strides_in_format(const Tensor& self, MemoryFormat format);
+/// Strides for a copy that takes the place of `self`: its own, gaps and all, unless elements share memory.
+SymShape strides_with_gaps(const Tensor& self);
 /// The metadata of a copy of `self`.
 TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype = {}, std::optional<Device> device = {},
                      MemoryFormat format = MemoryFormat::Preserve);

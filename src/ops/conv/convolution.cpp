@@ -79,7 +79,8 @@ kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride
   return {plain(g.stride), plain(g.padding), plain(g.dilation), plain(g.output_padding), transposed, groups.guard_int()};
 }
 
-MemoryFormat output_format(const Tensor& input, const Tensor& weight) {
+MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool transposed) {
+  if (transposed && input.dim() == 5) return MemoryFormat::Contiguous;
   for (const Tensor* t : {&input, &weight})
     if (MemoryFormat f = t->suggested_format(); f != MemoryFormat::Contiguous) return f;
   return MemoryFormat::Contiguous;
@@ -94,7 +95,7 @@ UMBRA_OPERATOR("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] 
       check_shapes(input, weight, bias, transposed, groups);
       Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
-      return TensorSpec(shape, strides_for(shape, output_format(input, weight)), input.dtype(), common_device({&input, &weight}));
+      return TensorSpec(shape, strides_for(shape, output_format(input, weight, transposed)), input.dtype(), common_device({&input, &weight}));
     })
     .cpu([](const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
             SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding, SymInt groups) {

@@ -49,7 +49,7 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
         fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(), ")");
-      return spec_like(self);
+      return TensorSpec(self.sym_sizes(), strides_with_gaps(self), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })
     .elementwise()
@@ -108,7 +108,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
 
 bool already(const Tensor& self, DType dtype, Device device, bool copy, OptionalFormat format) {
   MemoryFormat wanted = format.value_or(MemoryFormat::Preserve);
-  bool fits = wanted == MemoryFormat::Preserve || self.is_contiguous(wanted);
+  bool fits = wanted == MemoryFormat::Preserve || self.suggested_format() == wanted;
   bool same_device = self.device().type == device.type && (device.index < 0 || device.index == self.device().index);
   return self.dtype() == dtype && same_device && !copy && fits;
 }

@@ -81,13 +81,18 @@ UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
     .all_backends([](TensorList tensors, int64_t dim) {
       check(!tensors.empty(), "stack expects a non-empty TensorList");
       int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
-      std::vector<Tensor> parts;
-      for (size_t i = 0; i < tensors.size(); ++i) {
+      for (size_t i = 1; i < tensors.size(); ++i)
         if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
           fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()), " at entry 0 and ",
                to_string(tensors[i].sym_sizes()), " at entry ", i);
-        parts.push_back(tensors[i].unsqueeze(at));
+      if (at < tensors[0].dim()) {
+        // Joined along the dimension and then divided: memory formats stay, as they do in PyTorch.
+        SymShape shape(tensors[0].sym_sizes());
+        shape.insert(static_cast<size_t>(at), SymInt(static_cast<int64_t>(tensors.size())));
+        return cat(tensors, at).view(shape);
       }
+      std::vector<Tensor> parts;
+      for (const Tensor& t : tensors) parts.push_back(t.unsqueeze(at));
       return cat(parts, at);
     })
     .gradient("tensors", {"grad", "dim"},

@@ -50,7 +50,7 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
 TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_fits("scatter", self, dim, index, &src);
   check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
-  return spec_like(self);
+  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 
 UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
@@ -70,7 +70,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     .out("value_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
       check_fits("scatter", self, dim, index, nullptr);
-      return spec_like(self);
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
       if (!out.is_same(self)) kernels::copy(out, self);

@@ -53,7 +53,7 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (", kernel_name(source.dtype()),
             ") must have the same scalar type");
       check_slices(self, wrap_dim(dim, self.dim()), index, source);
-      return spec_like(self);
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
       if (!out.is_same(self)) kernels::copy(out, self);

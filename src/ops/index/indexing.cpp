@@ -38,41 +38,72 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
   return out;
 }
 
-// The indexed dimensions are replaced by those of the broadcast index: in their place if they are adjacent, else in front.
-SymShape indexed_shape(const Tensor& self, const std::vector<Tensor>& indices) {
-  SymShape index_shape;
-  int64_t first = -1, last = -1, count = 0;
-  for (size_t i = 0; i < indices.size(); ++i) {
-    if (!indices[i].defined()) continue;
-    try {
-      index_shape = count ? broadcast_shapes(index_shape, indices[i].sym_sizes()) : SymShape(indices[i].sym_sizes());
-    } catch (const GuardOnDataDependentSymNode&) {
-      throw;
-    } catch (const Error&) {
-      std::string shapes;
-      for (const Tensor& t : indices)
-        if (t.defined()) shapes += (shapes.empty() ? "" : ", ") + to_string(t.sym_sizes());
-      fail<IndexError>("shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+// Where the dimensions that the indices bring stand in the result: in the place of the indexed ones if those are adjacent, else in front.
+struct IndexPlace {
+  size_t first = 0, count = 0;
+  bool adjacent = true;
+
+  explicit IndexPlace(const std::vector<Tensor>& indices) {
+    for (size_t i = 0; i < indices.size(); ++i) {
+      if (!indices[i].defined()) continue;
+      if (count == 0) first = i;
+      adjacent &= i == first + count;
+      ++count;
     }
-    if (first < 0) first = static_cast<int64_t>(i);
-    last = static_cast<int64_t>(i);
-    ++count;
   }
+  size_t at() const { return adjacent ? first : 0; }
+};
+
+SymShape broadcast_index_shape(const std::vector<Tensor>& indices) {
+  SymShape shape;
+  try {
+    for (const Tensor& index : indices)
+      if (index.defined()) shape = broadcast_shapes(shape, index.sym_sizes());
+  } catch (const GuardOnDataDependentSymNode&) {
+    throw;
+  } catch (const Error&) {
+    std::string shapes;
+    for (const Tensor& t : indices)
+      if (t.defined()) shapes += (shapes.empty() ? "" : ", ") + to_string(t.sym_sizes());
+    fail<IndexError>("shape mismatch: indexing tensors could not be broadcast together with shapes ", shapes);
+  }
+  return shape;
+}
+
+/// What is kept of the sizes or strides of the indexed tensor, with `brought` in the place of the indexed dimensions.
+SymShape with_brought(SymIntArrayRef values, const std::vector<Tensor>& indices, const IndexPlace& place, SymIntArrayRef brought) {
   SymShape out;
-  bool adjacent = last - first + 1 == count;
-  if (!adjacent)
-    for (SymInt s : index_shape) out.push_back(s);
-  for (int64_t d = 0; d < self.dim(); ++d) {
-    bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
-    if (!indexed) out.push_back(self.sym_sizes()[d]);
-    else if (adjacent && d == first)
-      for (SymInt s : index_shape) out.push_back(s);
-  }
+  for (size_t d = 0; d < values.size(); ++d)
+    if (d >= indices.size() || !indices[d].defined()) out.push_back(values[d]);
+  for (size_t i = 0; i < brought.size(); ++i) out.insert(place.at() + i, brought[i]);
   return out;
 }
 
+SymShape indexed_shape(const Tensor& self, const std::vector<Tensor>& indices) {
+  return with_brought(self.sym_sizes(), indices, IndexPlace(indices), broadcast_index_shape(indices));
+}
+
+// The memory order of the result: that of `self` for the dimensions that stay, that of the indices for those they bring.
+SymShape indexed_strides(const Tensor& self, const std::vector<Tensor>& indices, SymIntArrayRef shape) {
+  IndexPlace place(indices);
+  SymShape brought = broadcast_index_shape(indices), none(brought.size(), 0);
+  std::vector<SymShape> layouts{with_brought(self.sym_strides(), indices, place, none)};
+  for (const Tensor& index : indices) {
+    if (!index.defined()) continue;
+    SymShape own = expanded_strides(index.sym_sizes(), index.sym_strides(), brought), strides(shape.size(), 0);
+    for (size_t i = 0; i < own.size(); ++i) strides[place.at() + i] = own[i];
+    layouts.push_back(std::move(strides));
+  }
+  return dense_strides_like(shape, layouts);
+}
+
 TensorSpec index_spec(const Tensor& self, TensorList indices) {
-  return TensorSpec(indexed_shape(self, positions(self, indices)), self.dtype(), self.device());
+  std::vector<Tensor> at = positions(self, indices);
+  SymShape shape = indexed_shape(self, at);
+  bool contiguous = self.is_contiguous();
+  for (const Tensor& index : at) contiguous = contiguous && (!index.defined() || index.dim() <= 1 || index.is_contiguous());
+  SymShape strides = contiguous ? contiguous_strides(shape) : indexed_strides(self, at, shape);
+  return TensorSpec(shape, strides, self.dtype(), self.device());
 }
 void run_index(const Tensor& out, const Tensor& self, TensorList indices) { kernels::index(out, self, positions(self, indices)); }
 

@@ -79,6 +79,7 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
     .out("grad_input", {"grad_input"})
     .use(pointwise<ThresholdBackward, 2>(Promotion::Default,
                                          [](const Scalar& threshold) { return ThresholdBackward{.threshold = threshold}; }))
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar&) { return pointwise_spec({&self, &grad}, Promotion::Default); })
     .gradient("grad_output", {"grad", "self", "threshold"},
               [](const Tensor& grad, const Tensor& self, const Scalar& threshold) { return threshold_backward(grad, self, threshold); })
     .gradient("self", {"grad"}, zero_gradient)
@@ -156,7 +157,7 @@ UMBRA_OPERATOR("silu(Tensor self) -> Tensor")
                 return grad.mul(s).mul(self.mul(s.rsub(1)).add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({"pointwise", "real_gradient"});
 
 UMBRA_OPERATOR("silu_backward(Tensor grad_output, Tensor self) -> Tensor")
     .out("grad_input", {"grad_input"})
@@ -194,6 +195,7 @@ UMBRA_OPERATOR("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar nega
     .out("grad_input", {"grad_input"})
     .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
                                          [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar&, bool) { return pointwise_spec({&self, &grad}, Promotion::Default); })
     .gradient("grad_output", {"grad", "self", "negative_slope", "self_is_result"},
               [](const Tensor& grad, const Tensor& self, const Scalar& slope, bool is_result) {
                 return leaky_relu_backward(grad, self, slope, is_result);

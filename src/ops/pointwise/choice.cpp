@@ -33,7 +33,7 @@ UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tenso
 // A number as a tensor of the type that it gets beside `tensor`.
 Tensor number_beside(const Tensor& tensor, const Scalar& number) {
   DType dtype = ResultType().add(tensor).add(number).get();
-  return scalar_tensor(number, {.dtype = dtype, .device = tensor.device()});
+  return scalar_tensor(number, {.dtype = dtype, .layout = Layout::Strided, .device = tensor.device()});
 }
 
 UMBRA_OPERATOR("where.ScalarOther(Tensor condition, Tensor self, Scalar other) -> Tensor")
@@ -51,8 +51,9 @@ UMBRA_OPERATOR("where.ScalarSelf(Tensor condition, Scalar self, Tensor other) ->
 UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Tensor")
     .composite([](const Tensor& condition, const Scalar& self, const Scalar& other) {
       DType dtype = ResultType().add(self).add(other).get();
-      TensorOptions options{.dtype = dtype, .device = condition.device()};
-      return where(condition, scalar_tensor(self, options), scalar_tensor(other, options));
+      TensorOptions options{.dtype = dtype, .layout = Layout::Strided, .device = condition.device()};
+      Tensor second = scalar_tensor(other, options);
+      return where(condition, scalar_tensor(self, options), second);
     });
 
 // ---- masked_fill ----
@@ -177,8 +178,9 @@ void clamp_kernel(const Tensor& out, const Tensor& self, const Bound& low, const
 
 // Only inside: numbers as bounds take no part of the gradient.
 Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bound& high) {
-  if (low && high) return where(self.gt(*low).logical_and(self.lt(*high)), grad, 0);
-  return low ? where(self.gt(*low), grad, 0) : where(self.lt(*high), grad, 0);
+  Tensor zero = scalar_tensor(0.0, {.dtype = grad.dtype(), .layout = Layout::Strided, .device = grad.device()});
+  if (low && high) return where(self.gt(*low).logical_and(self.lt(*high)), grad, zero);
+  return where(low ? self.gt(*low) : self.lt(*high), grad, zero);
 }
 
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")

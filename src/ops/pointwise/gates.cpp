@@ -157,6 +157,7 @@ UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const
           weight.sym_numel(), " and channel size = ", channels, ".");
   }
   check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
+  if (self.dim() == weight.dim()) return _prelu_kernel(self, weight);
   if (self.dim() == 0) return _prelu_kernel(self, weight.reshape({}));
   SymShape shape(self.dim(), 1);
   if (self.dim() > 1 && weight.dim() == 1) shape[1] = weight.sym_sizes()[0];

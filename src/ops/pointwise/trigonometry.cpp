@@ -120,17 +120,23 @@ UMBRA_OPERATOR("atanh(Tensor self) -> Tensor")
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.pow(2).rsub(1).conj()); });
 
+// 1 / (self^2 + other^2), and 0 at the origin, where the angle has no slope.
+Tensor inverse_square_length(const Tensor& self, const Tensor& other) {
+  Tensor other_square = other.mul(other), square = self.mul(self).add(other_square);
+  return square.reciprocal().masked_fill(square.eq(0), 0);
+}
+
 UMBRA_OPERATOR("atan2(Tensor self, Tensor other) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<functors::Atan2, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.mul(other).mul(self.mul(self).add(other.mul(other)).reciprocal());
+                return grad.mul(other).mul(inverse_square_length(self, other));
               })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
-                return grad.mul(self.neg()).mul(self.mul(self).add(other.mul(other)).reciprocal());
+                return grad.mul(self.neg()).mul(inverse_square_length(self, other));
               })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});

@@ -209,7 +209,9 @@ UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tenso
       // One window over everything is a mean, which is faster.
       if (size[0].same(1) && size[1].same(1)) {
         Tensor out = self.mean(IntArrayRef{-1, -2}, true);
-        return self.suggested_format() == MemoryFormat::ChannelsLast ? out.contiguous(MemoryFormat::ChannelsLast) : out;
+        if (self.suggested_format() != MemoryFormat::ChannelsLast) return out;
+        SymInt channels = self.sym_sizes()[1];
+        return out.as_strided({self.sym_sizes()[0], channels, 1, 1}, {channels, 1, channels, channels});
       }
       return _adaptive_avg_pool2d(self, size);
     });

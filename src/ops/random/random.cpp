@@ -63,7 +63,7 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
       check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-      return spec_like(self);
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
       kernels::bernoulli(out, p, generator_or_default(generator));
@@ -84,7 +84,7 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .out()
-    .meta([](const Tensor& self, const GeneratorPointer&) { return spec_like(self); })
+    .meta([](const Tensor& self, const GeneratorPointer&) { return TensorSpec(self.sym_sizes(), self.dtype(), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self, const GeneratorPointer& generator) {
       kernels::bernoulli(out, self, generator_or_default(generator));
     })

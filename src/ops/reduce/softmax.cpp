@@ -9,12 +9,11 @@
 namespace umbra::ops {
 namespace {
 
-// The result keeps the input's memory order, as other elementwise results do.
 TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
   check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
   wrap_dim(dim, self.dim());
   check<NotImplementedError>(is_floating(self.dtype()), "\"softmax_lastdim_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
-  return spec_like(self);
+  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
   check(grad.sym_sizes() == output.sym_sizes(), "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
@@ -23,6 +22,8 @@ TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, 
   wrap_dim(dim, grad.dim());
   return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
 }
+
+TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, spec.dtype, spec.device); }
 
 UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out()
@@ -34,7 +35,9 @@ UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
 
 UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("out", {"grad_input"})
-    .meta(backward_spec)
+    .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+      return contiguous(backward_spec(grad, output, dim, input_dtype));
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
       kernels::softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })

@@ -127,7 +127,7 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
     .out()
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
-      return spec_like(self, accumulated_dtype(self, dtype));
+      return TensorSpec(self.sym_sizes(), accumulated_dtype(self, dtype), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
       kernels::cumsum(out, kernels::cast(self, out.dtype()), wrap_dim(dim, self.dim()));

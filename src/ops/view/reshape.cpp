@@ -154,6 +154,14 @@ UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) ->
     .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
     .linear();
 
+UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) {
+  SymShape shape;
+  for (const Tensor& t : tensors) shape = broadcast_shapes(shape, t.sym_sizes());
+  std::vector<Tensor> out;
+  for (const Tensor& t : tensors) out.push_back(t.sym_sizes() == SymIntArrayRef(shape) ? t : t.expand(shape));
+  return out;
+});
+
 UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
   return self.expand(other.sym_sizes());
 });

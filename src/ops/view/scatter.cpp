@@ -12,9 +12,15 @@ void check_part(const Tensor& view, const Tensor& source) {
          to_string(view.sym_sizes()));
 }
 
+// A copy with the strides of `self`, so that the part lies in it as it lies in `self`.
+Tensor copy_with_gaps(const Tensor& self) {
+  if (self.is_non_overlapping_and_dense()) return self.clone();
+  return empty_strided(self.sym_sizes(), strides_with_gaps(self), {.dtype = self.dtype(), .device = self.device()}).copy_(self);
+}
+
 UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
-      Tensor out = self.clone();
+      Tensor out = copy_with_gaps(self);
       Tensor part = out.select(dim, index);
       check_part(part, src);
       part.copy_(src);
@@ -28,7 +34,7 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
 
 UMBRA_OPERATOR("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
-      Tensor out = self.clone();
+      Tensor out = copy_with_gaps(self);
       Tensor part = slice(out, dim, start, end, step);
       check_part(part, src);
       part.copy_(src);
@@ -47,7 +53,7 @@ UMBRA_OPERATOR("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=
 
 UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
-      Tensor out = self.clone();
+      Tensor out = copy_with_gaps(self);
       Tensor part = out.diagonal(offset, dim1, dim2);
       check_part(part, src);
       part.copy_(src);
@@ -63,7 +69,7 @@ UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1
 
 UMBRA_OPERATOR("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
-      Tensor out = self.clone();
+      Tensor out = copy_with_gaps(self);
       Tensor part = as_strided(out, size, stride, offset);
       check_part(part, src);
       part.copy_(src);
