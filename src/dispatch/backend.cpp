@@ -95,12 +95,12 @@ struct Run {
     Tensor self = frame[0].tensor();
     if (!d.meta) {
       Tensor result = call_functional(base, frame)[0];
-      check_inplace(self, TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
+      check_inplace(base, self, TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
       if (with_data) copy_into(self, result);
     } else {
       SpecList specs;
       d.meta(specs, frame);
-      check_inplace(self, specs[0]);
+      check_inplace(base, self, specs[0]);
       check_inputs_apart(self, op, frame);
       if (with_data) {
         if (specs[0].dtype == self.dtype() && d.elementwise && (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
@@ -116,20 +116,20 @@ struct Run {
     frame[0] = Value(std::move(self));
   }
 
-  static void check_inplace(const Tensor& self, const TensorSpec& spec) {
+  static void check_inplace(const Operator& base, const Tensor& self, const TensorSpec& spec) {
     SymIntArrayRef want = spec.sizes, have = self.sym_sizes();
     if (!(want == have))
       fail("output with shape ", to_string(have), " doesn't match the broadcast shape ", to_string(want));
     check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
           " can't be cast to the desired output type ", kernel_name(self.dtype()));
-    check_no_overlap(self);
+    check_no_overlap(base, self);
   }
 
-  /// A tensor whose elements share memory (expand) cannot be written.
-  static void check_no_overlap(const Tensor& self) {
+  /// A tensor whose elements share memory (expand) cannot be written, save by what writes one value everywhere and the like.
+  static void check_no_overlap(const Operator& op, const Tensor& self) {
     if (self.is_symbolic() || self.numel() == 0) return;
     for (int64_t d = 0; d < self.dim(); ++d)
-      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0)
+      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0 && !op.has_tag("writes_overlapping"))
         fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
              "Please clone() the tensor before performing the operation.");
   }
@@ -192,8 +192,10 @@ struct Run {
     }
     bool direct = d.meta && d.elementwise;
     // Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-    bool casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
+    bool exact = d.elementwise && base.has_tag("exact_out"), casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
     for (size_t i = 0; i < count; ++i) {
+      check(!exact || specs[i].dtype == outs[i].dtype(), "Found dtype ", kernel_name(outs[i].dtype()), " but expected ",
+            kernel_name(specs[i].dtype));
       check(casts || specs[i].dtype == outs[i].dtype(), "Expected out tensor to have dtype ", kernel_name(specs[i].dtype), ", but got ",
             kernel_name(outs[i].dtype()), " instead");
       check(can_cast(specs[i].dtype, outs[i].dtype()), "result type ", kernel_name(specs[i].dtype),
@@ -201,7 +203,7 @@ struct Run {
       check(outs[i].device() == specs[i].device, "Expected all tensors to be on the same device, but found at least two devices, ",
             specs[i].device, " and ", outs[i].device(), "!");
       check_not_an_input(base, frame, outs[i], specs[i]);
-      check_no_overlap(outs[i]);
+      check_no_overlap(base, outs[i]);
       resize_output(outs[i], specs[i]);
       check_inputs_apart(outs[i], base, frame);
       direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
@@ -232,7 +234,7 @@ struct Run {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write) frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
     if (with_data) {
-      for (const Tensor& t : written) check_no_overlap(t);
+      for (const Tensor& t : written) check_no_overlap(op, t);
       d.mutate(frame);
     }
     for (size_t i = 0; i < written.size(); ++i) {

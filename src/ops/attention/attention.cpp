@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/common/shape.h"
+#include "ops/pointwise/pointwise.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -161,7 +162,7 @@ UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor va
     .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p, bool is_causal,
                   std::optional<double> scale, bool enable_gqa) {
       check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-            name(query.dtype()), " key.dtype: ", name(key.dtype()), " and value.dtype: ", name(value.dtype()), " instead.");
+            cpp_name(query.dtype()), " key.dtype: ", cpp_name(key.dtype()), " and value.dtype: ", cpp_name(value.dtype()), " instead.");
       check(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ",
             query.dim(), ", key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
       check(!attn_mask.defined() || !is_causal, "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");

@@ -48,6 +48,15 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
         bias.defined() ? to_string(bias.sym_sizes()) : "", " instead");
 }
 
+[[noreturn]] void kernel_too_large(const Tensor& input, const Tensor& weight, const Geometry& g) {
+  std::string padded, kernel;
+  for (size_t i = 0; i < g.stride.size(); ++i) {
+    padded += (i ? " x " : "") + to_string(input.sym_sizes()[i + 2] + g.padding[i] * 2);
+    kernel += (i ? " x " : "") + to_string(g.dilation[i] * (weight.sym_sizes()[i + 2] - 1) + 1);
+  }
+  fail("Calculated padded input size per channel: (", padded, "). Kernel size: (", kernel, "). Kernel size can't be greater than actual input size");
+}
+
 SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed, SymInt groups) {
   SymShape shape{input.sym_sizes()[0], transposed ? weight.sym_sizes()[1] * groups : weight.sym_sizes()[0]};
   for (size_t i = 0; i < g.stride.size(); ++i) {
@@ -61,8 +70,7 @@ SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry&
       continue;
     }
     SymInt padded = size + g.padding[i] * 2;
-    if (!padded.is_symbolic() && !kernel.is_symbolic() && padded.value() < kernel.value())
-      fail("Calculated padded input size per channel: (", padded, "). Kernel size: (", kernel, "). Kernel size can't be greater than actual input size");
+    if (!padded.is_symbolic() && !kernel.is_symbolic() && padded.value() < kernel.value()) kernel_too_large(input, weight, g);
     shape.push_back((padded - kernel) / g.stride[i] + 1);
   }
   return shape;
@@ -147,7 +155,7 @@ UMBRA_OPERATOR("convolution_backward(Tensor grad_output, Tensor input, Tensor we
       check(grad.dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ", kernel_name(grad.dtype()));
       TensorSpec none;
       none.defined = false;
-      MemoryFormat format = output_format(input, weight);
+      MemoryFormat format = output_format(input, weight, transposed);
       auto like = [&](const Tensor& t) { return TensorSpec(t.sym_sizes(), strides_for(t.sym_sizes(), format), t.dtype(), t.device()); };
       return std::tuple(mask[0] ? like(input) : none, mask[1] ? like(weight) : none,
                         mask[2] ? TensorSpec({grad.sym_sizes()[1]}, grad.dtype(), grad.device()) : none);

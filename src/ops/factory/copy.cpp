@@ -82,7 +82,8 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
     .elementwise()
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); });
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .tags({"writes_overlapping"});
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .inplace()
@@ -94,7 +95,8 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .gradient("value", {"grad"}, [](const Tensor& grad) { return grad.sum(); })
-    .linear();
+    .linear()
+    .tags({"writes_overlapping"});
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .inplace()
@@ -102,7 +104,8 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .linear();
+    .linear()
+    .tags({"writes_overlapping"});
 
 // ---- to: a copy only where something changes ----
 

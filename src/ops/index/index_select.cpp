@@ -11,13 +11,14 @@ namespace {
 void check_vector(const char* name, const Tensor& index) {
   check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(), " with type: ",
                     kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
-  check(index.dtype() == DType::Int32 || index.dtype() == DType::Int64, name, "(): Expected dtype int32/int64 for index");
 }
+bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
 
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .out()
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
       check_vector("index_select", index);
+      check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
       int64_t at = wrap_dim(dim, self.dim());
       SymShape shape(self.sym_sizes());
       if (self.dim() > 0) shape[at] = index.sym_numel();
@@ -49,7 +50,8 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .inplace()
     .out()
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
-      check_vector("index_add", index);
+      check_vector("index_add_", index);
+      check(is_position(index), "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (", kernel_name(source.dtype()),
             ") must have the same scalar type");
       check_slices(self, wrap_dim(dim, self.dim()), index, source);

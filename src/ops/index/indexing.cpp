@@ -156,7 +156,7 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
                 return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
               })
     .gradient("values", {"grad", "indices"}, [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
-    .tags({"core"});
+    .tags({"writes_overlapping", "core"});
 
 UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
     .meta(index_put_spec)

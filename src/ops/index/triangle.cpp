@@ -7,15 +7,15 @@
 namespace umbra::ops {
 namespace {
 
-TensorSpec triangle_spec(const Tensor& self, SymInt) {
-  check(self.dim() >= 2, "tril/triu: input tensor must have at least 2 dimensions");
+TensorSpec triangle_spec(const char* name, const Tensor& self) {
+  check(self.dim() >= 2, name, ": input tensor must have at least 2 dimensions");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 
 UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
     .inplace()
     .out()
-    .meta(triangle_spec)
+    .meta([](const Tensor& self, SymInt) { return triangle_spec("tril", self); })
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::tril(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
@@ -25,7 +25,7 @@ UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
 UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .inplace()
     .out()
-    .meta(triangle_spec)
+    .meta([](const Tensor& self, SymInt) { return triangle_spec("triu", self); })
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::triu(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })

@@ -2,26 +2,23 @@
 #include "kernels/matmul.h"
 
 #include "ops/common/shape.h"
+#include "ops/pointwise/pointwise.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
 
-Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
-Tensor scaled(const Tensor& t, const Scalar& factor) { return factor.equals(1) ? t : t.mul(conj(factor)); }
-
 
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", kernel_name(a.dtype()), " != ",
-        kernel_name(b.dtype()));
+  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()), " != ", cpp_name(b.dtype()));
 }
 
-TensorSpec mm_spec(const Tensor& a, const Tensor& b) {
-  check(a.dim() == 2, "self must be a matrix");
-  check(b.dim() == 2, "mat2 must be a matrix");
+TensorSpec mm_spec(const char* name, const Tensor& a, const Tensor& b) {
+  check(a.dim() == 2, name, ": self must be a matrix, got ", a.dim(), "-D tensor");
+  check(b.dim() == 2, name, ": mat2 must be a matrix, got ", b.dim(), "-D tensor");
   if (a.sym_sizes()[1] != b.sym_sizes()[0])
-    fail("mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ", b.sym_sizes()[0], "x",
+    fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ", b.sym_sizes()[0], "x",
          b.sym_sizes()[1], ")");
   check_same_dtype(a, b);
   return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
@@ -39,7 +36,7 @@ Tensor right_gradient(const Tensor& grad, const Tensor& left, SymIntArrayRef siz
 
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out()
-    .meta(mm_spec)
+    .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
     .cpu(kernels::mm)
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
     .gradient("mat2", {"grad", "self", "mat2.sym_sizes", "mat2.sym_strides"}, right_gradient)
@@ -50,9 +47,7 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     .inplace()
     .out()
     .meta([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
-      check(mat1.dim() == 2 && mat2.dim() == 2, mat1.dim() != 2 ? "mat1 must be a matrix, got " : "mat2 must be a matrix, got ",
-            mat1.dim() != 2 ? mat1.dim() : mat2.dim(), "-D tensor");
-      TensorSpec spec = mm_spec(mat1, mat2);
+      TensorSpec spec = mm_spec("addmm", mat1, mat2);
       SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
       if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
         fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(), ")");
@@ -79,7 +74,7 @@ TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
   if (a.sym_sizes()[0] != b.sym_sizes()[0] || a.sym_sizes()[2] != b.sym_sizes()[1])
     fail("Expected size for first two dimensions of batch2 tensor to be: [", a.sym_sizes()[0], ", ", a.sym_sizes()[2], "] but got: [",
          b.sym_sizes()[0], ", ", b.sym_sizes()[1], "].");
-  check_same_dtype(a, b);
+  check(a.dtype() == b.dtype(), "expected scalar type ", kernel_name(a.dtype()), " but found ", kernel_name(b.dtype()));
   return TensorSpec({a.sym_sizes()[0], a.sym_sizes()[1], b.sym_sizes()[2]}, a.dtype(), common_device({&a, &b}));
 }
 

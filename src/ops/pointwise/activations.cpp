@@ -118,7 +118,7 @@ UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
                 return gelu_backward(grad, self, approximate);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({"exact_out", "core", "pointwise"});
 
 UMBRA_OPERATOR("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
     .out("grad_input", {"grad_input"})

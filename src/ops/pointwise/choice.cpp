@@ -98,7 +98,7 @@ UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Te
     .elementwise()
     .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({"writes_overlapping", "pointwise"});
 
 UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
     .inplace()
@@ -116,7 +116,8 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     .elementwise()
     .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
     .gradient("value", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
-    .linear();
+    .linear()
+    .tags({"writes_overlapping"});
 
 // ---- the larger and the smaller ----
 
@@ -191,7 +192,7 @@ UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor
     .elementwise()
     .gradient("self", {"grad", "self", "min", "max"}, inside)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({"exact_out", "core", "pointwise"});
 
 UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
     .inplace()

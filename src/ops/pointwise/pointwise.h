@@ -72,6 +72,8 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
                                  context};
     builder.definition().cpu = {run, context};
     builder.elementwise();
+    // What keeps the type of its one input does not cast to that of an output.
+    if (kArity == 1 && (promotion == Promotion::Default || promotion == Promotion::ComplexToReal)) builder.tags({"exact_out"});
   }
 
  private:

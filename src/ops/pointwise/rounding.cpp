@@ -27,7 +27,7 @@ template <class Functor> void rounding(OperatorBuilder& builder) {
       .elementwise()
       .gradient("self", {"grad"}, zero_gradient)
       .tangent(TangentRule::Pointwise)
-      .tags({"core", "pointwise"});
+      .tags({"core", "pointwise", "exact_out"});
 }
 
 UMBRA_OPERATOR("floor(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Floor>);

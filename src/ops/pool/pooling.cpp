@@ -30,6 +30,13 @@ SymInt pooled_size(SymInt size, int64_t kernel, int64_t stride, int64_t padding,
   return (out - 1) * stride >= size + padding ? out - 1 : out;
 }
 
+// Channels, height and width as messages have them: "3x8x8".
+std::string image_size(SymIntArrayRef shape) {
+  std::string out;
+  for (SymInt s : shape.drop_front(shape.size() - 3)) out += (out.empty() ? "" : "x") + to_string(s);
+  return out;
+}
+
 SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, bool ceil_mode) {
   check(self.dim() == 3 || self.dim() == 4, name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
         to_string(self.sym_sizes()));
@@ -46,8 +53,9 @@ SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, boo
           "pad should be at most half of effective kernel size, but got pad=", w.padding[i], ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
     size_t d = shape.size() - 2 + static_cast<size_t>(i);
     shape[d] = pooled_size(shape[d], w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], ceil_mode);
-    if (!(shape[d] >= 1)) fail("Given input size: ", to_string(self.sym_sizes()), ". Calculated output size: ", to_string(shape), ". Output size is too small");
   }
+  if (!(shape[shape.size() - 2] >= 1 && shape.back() >= 1))
+    fail("Given input size: (", image_size(self.sym_sizes()), "). Calculated output size: (", image_size(shape), "). Output size is too small");
   return shape;
 }
 

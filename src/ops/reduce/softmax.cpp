@@ -9,10 +9,11 @@
 namespace umbra::ops {
 namespace {
 
-TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
+TensorSpec softmax_spec(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
   check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
-  wrap_dim(dim, self.dim());
-  check<NotImplementedError>(is_floating(self.dtype()), "\"softmax_lastdim_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
+  bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
+  check<NotImplementedError>(is_floating(self.dtype()), "\"", name, last ? "_lastdim" : "", "_kernel_impl\" not implemented for '",
+                             kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
@@ -27,7 +28,7 @@ TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, sp
 
 UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out()
-    .meta(softmax_spec)
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec("softmax", self, dim, half_to_float); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::softmax(out, self, wrap_dim(dim, self.dim())); })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _softmax_backward_data(grad, result, dim, dtype); })
@@ -51,7 +52,7 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out()
-    .meta(softmax_spec)
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec("log_softmax", self, dim, half_to_float); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::log_softmax(out, self, wrap_dim(dim, self.dim())); })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _log_softmax_backward_data(grad, result, dim, dtype); })
