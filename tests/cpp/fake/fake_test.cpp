@@ -83,7 +83,7 @@ TEST(Fake, RealTensorsAndOtherModesAreRefused) {
 TEST(Fake, ShapeErrorsAreThoseOfRealRuns) {
   FakeMode fake;
   auto scope = fake.enter();
-  EXPECT_EQ(error_of([] { empty({2, 3}).mm(empty({2, 3})); }), "mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
+  EXPECT_EQ(error_of([] { empty({2, 3}).mm(empty({2, 3})); }), "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
 }
 
 TEST(Fake, TheModeEndsWithItsScope) {
