@@ -1,5 +1,6 @@
 #include "umbra/capture/runtime_asserts.h"
 
+#include <algorithm>
 #include <optional>
 #include <unordered_set>
 
@@ -172,5 +173,24 @@ class Inserter {
 }  // namespace
 
 void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env) { Inserter(graph, env).run(); }
+
+void insert_metadata_asserts(fx::Graph& graph) {
+  const Operator* conversions[] = {&get_operator("aten::to.device"), &get_operator("aten::to.dtype"),
+                                   &get_operator("aten::to.dtype_layout")};
+  for (fx::Node* node : graph.nodes()) {
+    const Operator* op = node->target().op();
+    if (!op || std::find(std::begin(conversions), std::end(conversions), op) == std::end(conversions)) continue;
+    fx::Node* input = node->arg(0).node();
+    if (!input || !input->meta.val.is_tensor()) continue;
+    const Tensor& tensor = input->meta.val.tensor_ref();
+    auto scope = graph.inserting_before(node);
+    fx::Node* assertion = graph.create_node(
+        fx::Op::CallFunction, get_operator("aten::_assert_tensor_metadata"), {input},
+        {{"dtype", Value(tensor.dtype())}, {"device", Value(tensor.device())}, {"layout", Value(Layout::Strided)}},
+        "_assert_tensor_metadata_default");
+    assertion->meta.source = node->meta.source;
+    assertion->meta.modules = node->meta.modules;
+  }
+}
 
 }  // namespace umbra

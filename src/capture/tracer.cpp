@@ -252,11 +252,16 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   std::vector<Value> owned;
   owned.reserve(op.argument_count());
   for (size_t i = 0; i < op.argument_count(); ++i) owned.push_back(frame[i]);
+  // A tensor made from data (torch.tensor) is new in every run: the graph copies its constant, which writes must not
+  // reach.
+  static const Operator& lift = get_operator("aten::lift_fresh");
+  static const Operator& lift_copy = get_operator("aten::lift_fresh_copy");
   {
     ExcludeKeys off(key);
     op.redispatch(keys.below(key), frame);
+    if (&op == &lift && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
   }
-  tracer->record(op, owned.data(), frame);
+  tracer->record(&op == &lift ? lift_copy : op, owned.data(), frame);
 }
 
 namespace {

@@ -93,6 +93,7 @@ class Exporter {
     add_outputs(result);
     insert_runtime_asserts(program_.graph(), *env_);
     fx::eliminate_dead_code(program_.graph());
+    insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
     name_outputs();
     settle_symbols();

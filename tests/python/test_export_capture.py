@@ -218,3 +218,27 @@ def test_places_that_only_the_run_will_tell():
         module(umbra.tensor(8))
     module = export(module_of(lambda x: umbra.arange(8)[:x.item()] * 2), (umbra.tensor(3),)).module()
     assert module(umbra.tensor(2)).tolist() == [0, 2] and module(umbra.tensor(-7)).tolist() == [0] and module(umbra.tensor(99)).shape == (8,)
+
+
+def test_conversions_check_what_they_are_given(tmp_path):
+    exported = export(module_of(lambda x: x.to(umbra.float64) + 1), (umbra.ones(2),))
+    save(exported, tmp_path / "program.pt2")
+    for program in (exported, load(tmp_path / "program.pt2")):
+        names = [node.name for node in program.graph.nodes]
+        assert names == ["x", "_assert_tensor_metadata_default", "to", "add", "output"]
+        assert program.module()(umbra.ones(2)).dtype is umbra.float64
+    assertion = list(exported.graph.nodes)[1]
+    assert assertion.kwargs["dtype"] is umbra.float32 and str(assertion.kwargs["device"]) == "cpu"
+
+
+def test_tensors_made_from_data_are_new_in_every_run():
+    def forward(x):
+        made = umbra.tensor([1.0, 2.0])
+        made.add_(1)
+        return x + made
+    x = umbra.zeros(2)
+    modules = [export(module_of(forward), (x,)).module()]
+    modules += [make_fx(forward, tracing_mode=mode, pre_dispatch=pre)(x) for mode in ("real", "fake", "symbolic") for pre in (False, True)]
+    for module in modules:
+        assert module(x).tolist() == module(x).tolist() == [2, 3]
+        assert "torch.ops.aten.lift_fresh_copy.default(" in module.code

@@ -12,4 +12,8 @@ namespace umbra {
 /// left out.
 void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env);
 
+/// Puts a call of _assert_tensor_metadata before each conversion (`to`), which is a copy or the tensor itself depending
+/// on what it is given.
+void insert_metadata_asserts(fx::Graph& graph);
+
 }  // namespace umbra
