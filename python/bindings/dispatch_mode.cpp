@@ -95,7 +95,9 @@ const RegisterLayer kPython(DispatchKey::Python, python_layer);
 PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
   return guarded([&] {
     PyObject *function, *types, *call_args = nullptr, *kwargs = nullptr;
-    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &call_args, &kwargs)) throw nb::python_error();
+    if (!PyArg_ParseTuple(args, "OO|O!O", &function, &types, &PyTuple_Type, &call_args, &kwargs))
+      throw nb::python_error();
+    check<TypeError>(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), "expected a dict of keyword arguments");
     ExcludeKeys below(DispatchKey::Python);
     nb::object empty = owned(PyTuple_New(0));
     return checked(PyObject_Call(function, call_args ? call_args : empty.ptr(), kwargs == Py_None ? nullptr : kwargs));

@@ -111,6 +111,13 @@ Scalar single_item(PyObject* self) {
   return frame[0].to_scalar();
 }
 
+/// The integer that a tensor holds; those of uint64 come as their bits.
+PyObject* integer_object(PyObject* self, const Scalar& value) {
+  if (tensor_of(self).dtype() == DType::UInt64)
+    return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.to_int()));
+  return PyLong_FromLongLong(value.to_int());
+}
+
 int truth(PyObject* self) {
   return guarded_int([&]() -> int {
     const Tensor& t = tensor_of(self);
@@ -124,7 +131,7 @@ PyObject* as_int(PyObject* self) {
   return guarded([&] {
     Scalar value = single_item(self);
     if (value.is_floating() && !value.is_symbolic()) return PyLong_FromDouble(value.to_double());
-    return PyLong_FromLongLong(value.to_int());
+    return integer_object(self, value);
   });
 }
 PyObject* as_float(PyObject* self) {
@@ -135,7 +142,7 @@ PyObject* as_index(PyObject* self) {
     const Tensor& t = tensor_of(self);
     bool single = t.sym_numel().same(1) && is_integral(t.dtype(), true);
     check<TypeError>(single, "only integer tensors of a single element can be converted to an index");
-    return PyLong_FromLongLong(single_item(self).to_int());
+    return integer_object(self, single_item(self));
   });
 }
 

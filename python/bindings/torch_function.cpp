@@ -131,7 +131,9 @@ PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
   // Called as a handler all the same (super().__torch_function__): the function itself, with classes off.
   return guarded([&] {
     PyObject *function, *types, *call_args = nullptr, *kwargs = nullptr;
-    if (!PyArg_ParseTuple(args, "OO|OO", &function, &types, &call_args, &kwargs)) throw nb::python_error();
+    if (!PyArg_ParseTuple(args, "OO|O!O", &function, &types, &PyTuple_Type, &call_args, &kwargs))
+      throw nb::python_error();
+    check<TypeError>(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), "expected a dict of keyword arguments");
     Disable<&State::classes_off> scope;
     scope.enter();
     nb::object empty = owned(PyTuple_New(0));

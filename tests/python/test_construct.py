@@ -14,7 +14,8 @@ def test_integers_beyond_64_bits():
     assert umbra.tensor(2**64, dtype=umbra.float64).item() == 2.0**64
     assert umbra.tensor([2**63, 1.5]).dtype == umbra.float32
     assert umbra.tensor(2**63, dtype=umbra.bool).item() is True
-    assert umbra.tensor(2**63, dtype=umbra.uint64).item() == 2**63
+    wide = umbra.tensor(2**63, dtype=umbra.uint64)
+    assert wide.item() == int(wide) == wide.__index__() == wide.tolist() == 2**63
     for wrong in (-1, 2**64):
         with pytest.raises(OverflowError):
             umbra.tensor(wrong, dtype=umbra.uint64)

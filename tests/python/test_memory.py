@@ -85,6 +85,21 @@ def test_private_functions_check_their_arguments(name):
             getattr(_C, name)(wrong)
 
 
+@pytest.mark.parametrize("name", ["_disabled_torch_function_impl", "_disabled_torch_dispatch_impl"])
+def test_handlers_that_are_off_check_their_arguments(name):
+    handler = getattr(_C, name)
+    assert handler(umbra.add, (), (umbra.ones(2), 1)).tolist() == [2, 2]
+    for wrong in ((umbra.add, (), 1), (umbra.add, (), (), 1), (umbra.add,)):
+        with pytest.raises(TypeError):
+            handler(*wrong)
+
+
+def test_item_of_meta_tensors():
+    for read in (umbra.Tensor.item, float, int, bool):
+        with pytest.raises(RuntimeError, match="cannot be called on meta tensors"):
+            read(umbra.ones((), device="meta"))
+
+
 def test_leaving_a_module_that_was_not_entered():
     with pytest.raises(RuntimeError, match="no module"):
         _C._leave_module()

@@ -184,6 +184,7 @@ UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
 
 UMBRA_OPERATOR("item(Tensor self) -> Scalar").composite([](const Tensor& self) {
   check(self.sym_numel() == 1, "a Tensor with ", self.sym_numel(), " elements cannot be converted to Scalar");
+  check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
   return _local_scalar_dense(self);
 });
 
