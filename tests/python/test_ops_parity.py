@@ -229,3 +229,41 @@ def test_rows_that_are_masked_altogether_are_zero():
         out = F.scaled_dot_product_attention(query, query, query, attn_mask=attn_mask)
         assert out[0, :, 1].abs().sum().item() == 0
         assert not out.isnan().any()
+
+
+# ---- products and losses by parts ----
+
+def test_products_with_one_matrix_are_folded():
+    def names(a, b):
+        return calls(make_fx(lambda a, b: a @ b)(a, b))
+
+    batch, matrix = torch.randn(2, 3, 4), torch.randn(4, 5)
+    by_columns = batch.transpose(1, 2).contiguous().transpose(1, 2)
+    assert names(batch, matrix) == ["aten.view.default", "aten.mm.default", "aten._unsafe_view.default"]
+    assert "aten.bmm.default" in names(by_columns, matrix)  # rows that would have to be copied
+    assert torch.allclose(by_columns @ matrix, batch @ matrix)
+    assert torch.allclose(by_columns @ matrix[:, 0], batch @ matrix[:, 0])
+    # A matrix that needs a gradient is not expanded over the batch, on either side.
+    left = torch.randn(5, 3, requires_grad=True)
+    out = left @ batch
+    assert out.grad_fn.name() == "CloneBackward0" and out.stride() == (20, 4, 1)
+    assert torch.allclose(out, torch.stack([left @ batch[0], left @ batch[1]]))
+    vector = torch.randn(3, requires_grad=True)
+    assert torch.allclose(vector @ batch, torch.stack([vector @ batch[0], vector @ batch[1]]))
+
+
+@pytest.mark.parametrize("space", [(4, 5), (4,), (2, 3, 2)])
+@pytest.mark.parametrize("reduction", ["none", "mean", "sum"])
+def test_nll_loss_over_space(space, reduction):
+    torch.manual_seed(0)
+    scores = torch.randn(2, 3, *space, requires_grad=True)
+    target = torch.randint(0, 3, (2, *space))
+    weight = torch.tensor([0.5, 1.0, 2.0])
+    loss = F.nll_loss(scores, target, weight, reduction=reduction)
+    order = (0, *range(2, scores.dim()), 1)
+    rows = F.nll_loss(scores.permute(order).reshape(-1, 3), target.reshape(-1), weight, reduction=reduction)
+    assert torch.allclose(loss.reshape(rows.shape), rows)
+    for a, b in zip(torch.autograd.grad(loss.sum(), scores), torch.autograd.grad(rows.sum(), scores)):
+        assert torch.allclose(a, b)
+    if len(space) == 2:
+        assert loss.grad_fn.name() == "NllLoss2DBackward0"

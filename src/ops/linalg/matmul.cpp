@@ -140,30 +140,64 @@ UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
 
 // ---- composites ----
 
-// Batches of matrices of any rank, through one mm where the right side is a single matrix and one bmm otherwise.
+// Whether all dimensions but the last can be seen as one.
+bool folds_without_copy(const Tensor& t) {
+  for (int64_t d = 0; d + 2 < t.dim(); ++d) {
+    SymInt wanted = t.sym_strides()[d + 1] * t.sym_sizes()[d + 1];
+    if (!t.sym_strides()[d].same(wanted) && t.sym_strides()[d] != wanted) return false;
+  }
+  return true;
+}
+
+// Batches against one matrix or vector are one product over all rows, where the rows lie in memory as one. They are brought there if the
+// single one needs a gradient, which would have the size of the batch otherwise.
+struct Fold {
+  bool transposed;  // the single one stands on the left: all is transposed
+  Tensor batch, single;
+
+  Fold(const Tensor& a, const Tensor& b) : transposed(b.dim() > a.dim()) {
+    batch = transposed ? b.transpose(-2, -1) : a;
+    single = transposed ? a : b;
+  }
+  bool worth() const {
+    if (batch.dim() < 3 || single.dim() > 2) return false;
+    if (single.requires_grad()) return true;
+    return !(transposed && single.dim() == 2) && (batch.sym_numel().same(0) || folds_without_copy(batch));
+  }
+  Tensor product_of_rows() const {
+    SymShape shape(batch.sym_sizes().drop_back());
+    Tensor right = transposed && single.dim() == 2 ? single.t() : single;
+    Tensor rows = batch.reshape({product(shape), batch.sym_sizes().back()});
+    if (single.dim() == 1) return _unsafe_view(rows.mv(right), shape);
+    shape.push_back(right.sym_sizes()[1]);
+    Tensor out = _unsafe_view(rows.mm(right), shape);
+    return transposed ? out.transpose(-2, -1).contiguous() : out;
+  }
+};
+
+// Batches of matrices of any rank, through one mm or mv where one side is single, and one bmm otherwise.
 Tensor matmul_parts(const Tensor& a, const Tensor& b) {
   check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ", b.dim(), "D");
   if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
   if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
   if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze(0);
   if (a.dim() == 2 && b.dim() == 2) return a.mm(b);
-  if (b.dim() <= 2) {
-    SymShape shape(a.sym_sizes().drop_back());
-    Tensor rows = a.reshape({product(shape), a.sym_sizes().back()});
-    if (b.dim() == 1) return _unsafe_view(rows.mv(b), shape);
-    shape.push_back(b.sym_sizes()[1]);
-    return _unsafe_view(rows.mm(b), shape);
-  }
-  SymInt n = a.dim() > 1 ? a.sym_size(-2) : SymInt(1), m1 = a.sym_size(-1), m2 = b.sym_size(-2), p = b.sym_size(-1);
-  SymIntArrayRef batch_a = a.dim() > 2 ? a.sym_sizes().drop_back(2) : SymIntArrayRef(), batch_b = b.sym_sizes().drop_back(2);
-  SymShape batch = broadcast_shapes(batch_a, batch_b), shape_a(batch), shape_b(batch), out(batch);
-  for (SymInt s : {n, m1}) shape_a.push_back(s);
-  for (SymInt s : {m2, p}) shape_b.push_back(s);
+  if (Fold fold(a, b); fold.worth()) return fold.product_of_rows();
+  SymInt n = a.dim() > 1 ? a.sym_size(-2) : SymInt(1), m = a.sym_size(-1);
+  auto leading = [](const Tensor& t) { return t.dim() > 2 ? t.sym_sizes().drop_back(2) : SymIntArrayRef(); };
+  SymShape batch = broadcast_shapes(leading(a), leading(b)), shape_a(batch), shape_b(batch), out(batch);
   SymInt count = product(batch);
-  Tensor x = a.expand(shape_a).reshape({count, n, m1}), y = b.expand(shape_b).reshape({count, m2, p});
+  for (SymInt s : {n, m}) shape_a.push_back(s);
+  Tensor x = a.expand(shape_a).reshape({count, n, m});
   if (a.dim() > 1) out.push_back(n);
-  out.push_back(p);
-  return _unsafe_view(x.bmm(y), out);
+  if (b.dim() == 1) {
+    shape_b.push_back(b.sym_size(0));
+    Tensor y = b.expand(shape_b).reshape({count, b.sym_size(0)}).unsqueeze(2);
+    return _unsafe_view(x.bmm(y).squeeze(-1), out);
+  }
+  for (SymInt s : {b.sym_size(-2), b.sym_size(-1)}) shape_b.push_back(s);
+  out.push_back(b.sym_size(-1));
+  return _unsafe_view(x.bmm(b.expand(shape_b).reshape({count, b.sym_size(-2), b.sym_size(-1)})), out);
 }
 
 UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_parts);
@@ -177,7 +211,7 @@ UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
         Tensor rows = addmm(bias, input.view({sizes[0] * sizes[1], sizes[2]}), weight.t());
         return rows.view({sizes[0], sizes[1], rows.sym_sizes()[1]});
       }
-      Tensor out = matmul(input, weight.dim() == 1 ? weight : weight.t());
+      Tensor out = matmul(input, weight.t());
       return bias.defined() ? out.add(bias) : out;
     });
 

@@ -80,7 +80,7 @@ UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int re
       return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
     });
 
-// Targets with spatial dimensions are laid out as one long batch.
+// Any number of spatial dimensions counts as an image.
 UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       check<ValueError>(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
@@ -92,11 +92,11 @@ UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int
       wanted.erase(1);
       if (!(SymIntArrayRef(wanted) == target.sym_sizes()))
         fail("Expected target size ", to_string(SymIntArrayRef(wanted)), ", got ", to_string(target.sym_sizes()));
-      std::vector<int64_t> order{0};
-      for (int64_t d = 2; d < self.dim(); ++d) order.push_back(d);
-      order.push_back(1);
-      Tensor rows = self.permute(order).reshape({-1, self.sym_sizes()[1]});
-      Tensor loss = nll_loss(rows, target.reshape({-1}), weight, reduction, ignore);
+      if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
+      SymInt samples = self.sym_sizes()[0], classes = self.sym_sizes()[1];
+      SymInt pixels = self.sym_numel() == 0 ? SymInt(0) : SymInt(-1), rows = self.sym_numel() == 0 ? SymInt(0) : SymInt(1);
+      Tensor image = self.contiguous().view({samples, classes, rows, pixels}), labels = target.contiguous().view({samples, rows, pixels});
+      Tensor loss = nll_loss2d(image, labels, weight, reduction, ignore);
       return reduction == 0 ? loss.view(target.sym_sizes()) : loss;
     });
 

@@ -1,0 +1,97 @@
+// The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
+#include "kernels/loss.h"
+#include "ops/common/tangents_through.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
+
+void check_images(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+        "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));
+  check(target.dim() == 3,
+        "only batches of spatial targets supported (3D tensors) but got targets of dimension: ", target.dim());
+  check(self.dim() == 4,
+        "only batches of spatial inputs supported (4D tensors), but got input of dimension: ", self.dim());
+  SymIntArrayRef scores = self.sym_sizes(), classes = target.sym_sizes();
+  check(!weight.defined() || weight.sym_numel() == scores[1],
+        "weight tensor should be defined either for all or no classes");
+  check(scores[0] == classes[0] && scores[2] == classes[1] && scores[3] == classes[2],
+        "size mismatch (got input: ", to_string(scores), " , target: ", to_string(classes));
+}
+
+UMBRA_OPERATOR(
+    "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
+    "output, Tensor total_weight)")
+    .out("output", {"output", "total_weight"})
+    .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
+      check_images(self, target, weight);
+      TensorSpec total({}, self.dtype(), self.device());
+      return {reduction == 0 ? TensorSpec(target.sym_sizes(), self.dtype(), self.device()) : total, total};
+    })
+    .cpu<2>([](const Tensor& out, const Tensor& total, const Tensor& self, const Tensor& target, const Tensor& weight,
+               int64_t reduction, SymInt ignore) {
+      check<NotImplementedError>(is_floating(self.dtype()), "\"nll_loss2d_forward_out_frame\" not implemented for '",
+                                 kernel_name(self.dtype()), "'");
+      kernels::nll_loss(out, total, self, target, weight, static_cast<kernels::Reduction>(reduction),
+                        ignore.guard_int());
+    })
+    .gradient("self", {"grad", "self", "target", "weight", "reduction", "ignore_index", "total_weight"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 SymInt ignore, const Tensor& total) {
+                return nll_loss2d_backward(grad, self, target, weight, reduction, ignore, total);
+              })
+    .differentiable_outputs({true, false});
+
+// For forward mode, by operators that have tangents: the weight of each pixel's class, put in the class's place.
+Tensor backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
+                         int64_t reduction, SymInt ignore, const Tensor& total) {
+  Tensor ignored = target.eq(Scalar(ignore)), index = target.masked_fill(ignored, 0).to(DType::Int64);
+  Tensor scale = reduction == 1 ? grad.div(total) : grad;
+  if (weight.defined()) scale = scale.mul(weight.index_select(0, index.reshape({-1})).view(target.sym_sizes()));
+  Tensor pixels = scale.neg().expand(target.sym_sizes()).masked_fill(ignored, 0).unsqueeze(1);
+  return zeros_like(self).scatter(1, index.unsqueeze(1), pixels);
+}
+
+UMBRA_OPERATOR(
+    "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+    "ignore_index, Tensor total_weight) -> Tensor")
+    .out("grad_input", {"grad_input"})
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+             SymInt, const Tensor& total) {
+      check_images(self, target, weight);
+      check(total.sym_numel() == 1,
+            "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()), " (",
+            total.sym_numel(), " elements)");
+      if (reduction == 0)
+        check(grad.sym_sizes() == target.sym_sizes(),
+              "grad_output must have same dimension as target (3) but got dimension: ", to_string(grad.sym_sizes()));
+      else
+        check(grad.dim() <= 1 && grad.sym_numel() == 1,
+              "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
+            int64_t reduction, SymInt ignore, const Tensor& total) {
+      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
+                                 ignore.guard_int(), total);
+    })
+    .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
+              [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+                return nll_loss2d(grad, target, weight, reduction, ignore);
+              })
+    .use(tangents_through(backward_by_parts));
+
+UMBRA_OPERATOR(
+    "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> "
+    "Tensor")
+    .out()
+    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
+      return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
+    });
+
+}  // namespace
+}  // namespace umbra::ops
