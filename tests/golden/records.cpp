@@ -103,7 +103,8 @@ Value to_value(const Json& json, const SchemaType& type, const std::vector<Tenso
     return items;
   }
   if (json.is_object()) {
-    const auto& [kind, x] = *json.items().begin();
+    const std::string& kind = json.begin().key();
+    const auto& x = json.begin().value();
     if (kind == "tensor") return tensors.at(x.get<size_t>());
     if (kind == "dtype") return dtype_from_name(x);
     if (kind == "device") return Device(x.get<std::string>());

@@ -176,7 +176,7 @@ TEST_F(Guards, BoundsPropagateThroughRelations) {
 TEST_F(Guards, TheyKnowWhereTheyComeFrom) {
   EXPECT_TRUE(s0 > 4);
   ASSERT_TRUE(env->guards()[0].location);
-  EXPECT_THAT(env->guards()[0].location->text(), HasSubstr("TheyKnowWhereTheyComeFrom"));
+  EXPECT_THAT(env->guards()[0].location->text(), HasSubstr("TestBody"));  // with or without debug information
 }
 
 TEST_F(Guards, AFrozenEnvAnswersAndRecordsNothing) {
