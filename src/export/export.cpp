@@ -166,17 +166,24 @@ class Exporter {
     if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
-      check<UserError>((hint - dim->offset()) % dim->scale() == 0, "the size ", hint, " of ", path, " is no value of ", dim->text());
+      check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
+                       " of input Tensor to be of the form ", dim->text(), ", where ", dim->name(), " is an integer");
       SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), dim->is_derived() ? "" : text, symbol_options(dim));
       found = roots_.emplace(dim->name(), root).first;
       if (dim->is_derived() && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
     SymInt size = found->second * dim->scale() + dim->offset();
     if (dim->is_derived() && size.is_symbolic()) add_derived(text, size, *dim);
-    if (size.hint() != hint)
-      fail<UserError>("Constraints violated (", dim->name(), ")! The size of ", path, " at dimension ", d, " is ", hint, ", but ", dim->text(),
-                      " is ", size.hint());
+    if (size.hint() != hint) fail_unequal(text, hint, *dim, found->second);
     return size;
+  }
+
+  [[noreturn]] void fail_unequal(const std::string& text, int64_t hint, const Dim& dim, SymInt root) const {
+    if (dim.is_derived())
+      fail<UserError>("Expected input ", text, " to be equal to ", dim.text(), ", where ", dim.name(), " = ", root.hint(), ", but got ", hint);
+    std::string first = dim.name();
+    if (root.is_symbolic()) first = env_->symbol(env_->expression(root)).sources.front();
+    fail<UserError>(text, " = ", hint, " is not equal to ", first, " = ", root.hint());
   }
 
   // The root of a derived Dim in terms of the size that it was met in, for guards: `((L['x'].size()[0] - 1) // 2)`.

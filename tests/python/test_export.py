@@ -257,3 +257,17 @@ def test_a_model_that_exists_only_in_shape():
     assert [tuple(p.shape) for p in exported.parameters()][0] == (1_000_000, 100_000)
     assert next(iter(reversed(exported.graph.nodes))).args[0][0].meta["val"].shape[1] == 1_000_000
     assert "b_1_running_var, True, 0.1, 1e-05, False)" in exported.graph_module.code
+
+
+@pytest.mark.parametrize("dims, text", [
+    (lambda b: ({0: b}, {0: 2 * b}), "Expected input L['y'].size()[0] to be equal to 2*b, where b = 5, but got 6"),
+    (lambda b: ({0: b}, {0: b}), "L['y'].size()[0] = 6 is not equal to L['x'].size()[0] = 5"),
+    (lambda b: ({0: 2 * b}, {0: b}), "Expected shape[0] = 5 of input Tensor to be of the form 2*b, where b is an integer"),
+])
+def test_examples_that_do_not_fit_the_dims(dims, text):
+    class Model(umbra.nn.Module):
+        def forward(self, x, y):
+            return x.sum() + y.sum()
+    with pytest.raises(umbra._dynamo.exc.UserError) as error:
+        export(Model(), (umbra.ones(5, 3), umbra.ones(6)), dynamic_shapes=dims(Dim("b")))
+    assert str(error.value).startswith(text)
