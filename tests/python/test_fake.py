@@ -197,3 +197,11 @@ def test_real_tensors_are_refused(real):
     with mode, pytest.raises(AssertionError, match="Please convert all"):
         fake + real
     assert (fake + 1).shape == (2,)
+
+
+def test_one_fake_for_one_meta_tensor():
+    mode, meta = FakeTensorMode(), umbra.ones(2, device="meta")
+    converter = mode.fake_tensor_converter
+    fake = converter.from_meta_and_device(mode, meta, "cpu")
+    assert fake is converter.from_meta_and_device(mode, meta, "cpu") and fake.device.type == "cpu"
+    assert converter.from_meta_and_device(mode, meta, "cuda") is not fake

@@ -47,6 +47,7 @@ class FakeTensorConverter:
 
     def __init__(self, *, copy_data=False, export=False):
         self.export = export
+        self._from_meta = {}  # (id of a meta tensor, device): the tensor, weakly, and its fake
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
         if make_constant:
@@ -55,8 +56,13 @@ class FakeTensorConverter:
 
     def from_meta_and_device(self, fake_mode, t, device, pytype=None, dispatch_keys=None):
         import umbra
-        with fake_mode:
-            return umbra.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
+        key = id(t), str(device)
+        known, fake = self._from_meta.get(key, (lambda: None, None))
+        if known() is not t:
+            with fake_mode:
+                fake = umbra.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
+            self._from_meta[key] = weakref.ref(t, lambda _: self._from_meta.pop(key, None)), fake
+        return fake
 
     def __call__(self, fake_mode, t, *, make_constant=False, **kwargs):
         return self.from_real_tensor(fake_mode, t, make_constant, **kwargs)
