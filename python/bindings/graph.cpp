@@ -3,6 +3,9 @@
 
 #include <nanobind/stl/pair.h>
 
+#include <algorithm>
+#include <unordered_set>
+
 #include "operators.h"
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
@@ -70,6 +73,43 @@ Value call_python(const nb::object& function, ArrayRef<Value> arguments) {
   return read_any(owned(PyObject_CallObject(function.ptr(), args.ptr())).ptr());
 }
 
+/// Functions that graphs call and only Python has.
+std::unordered_set<const fx::Function*>& python_functions() {
+  static auto* functions = new std::unordered_set<const fx::Function*>();
+  return *functions;
+}
+
+bool has_slice(const fx::Argument& argument) {
+  if (argument.kind() == fx::Argument::Kind::Slice) return true;
+  if (!argument.is_container()) return false;
+  return std::ranges::any_of(argument.items(), has_slice);
+}
+
+/// Whether C++ computes a function of these arguments: its operators are those on numbers, Python's are on anything.
+bool computed_natively(const fx::Node& node, const fx::Function& function) {
+  if (!node.kwargs().empty() || python_functions().contains(&function)) return false;
+  if (!function.name.starts_with("operator.")) return true;
+  bool selects = function.name == "operator.getitem";
+  return std::ranges::all_of(node.inputs(), [&](const fx::Node* input) {
+    const Value& value = input->meta.val;
+    return selects ? value.is_list() || value.is_tensor_list() : value.is_scalar();
+  });
+}
+
+/// Whether a graph takes more than the C++ interpreter has: methods, Python's functions and modules with keyword
+/// arguments, slices.
+bool needs_python(const fx::Graph& graph) {
+  for (const fx::Node* node : graph.nodes()) {
+    if (node->op() == fx::Op::CallMethod) return true;
+    if (node->op() == fx::Op::Placeholder && node->target().name().starts_with('*')) return true;
+    if (node->op() == fx::Op::CallModule && !node->kwargs().empty()) return true;
+    const fx::Function* function = node->target().function();
+    if (function && !computed_natively(*node, *function)) return true;
+    if (node->op() != fx::Op::Placeholder && std::ranges::any_of(node->args(), has_slice)) return true;
+  }
+  return false;
+}
+
 fx::Target read_target(nb::handle object) {
   if (PyUnicode_Check(object.ptr())) return fx::Target(std::string(text_of(object.ptr())));
   if (const Operator* op = operator_of(object.ptr())) return fx::Target(*op);
@@ -77,14 +117,23 @@ fx::Target read_target(nb::handle object) {
   const fx::Function* known = fx::find_function(name);
   if (known && known->evaluate) return fx::Target(*known);
   auto* held = new nb::object(nb::borrow(object));  // functions of graphs live as long as the process
-  return fx::Target(fx::define_function({.name = name, .format = {}, .evaluate = [held](ArrayRef<Value> arguments) {
-                                           nb::gil_scoped_acquire lock;
-                                           return call_python(*held, arguments);
-                                         }}));
+  std::string format = known ? known->format : std::string();
+  const fx::Function& made =
+      fx::define_function({.name = name,
+                           .format = std::move(format),
+                           .evaluate =
+                               [held](ArrayRef<Value> arguments) {
+                                 nb::gil_scoped_acquire lock;
+                                 return call_python(*held, arguments);
+                               },
+                           .has_side_effects = nb::cast<bool>(targets().attr("has_side_effects")(object))});
+  python_functions().insert(&made);
+  return fx::Target(made);
 }
 
 fx::Op read_op(const std::string& name) {
-  for (fx::Op op : {fx::Op::Placeholder, fx::Op::GetAttr, fx::Op::CallFunction, fx::Op::CallModule, fx::Op::Output})
+  for (fx::Op op : {fx::Op::Placeholder, fx::Op::GetAttr, fx::Op::CallFunction, fx::Op::CallModule, fx::Op::CallMethod,
+                    fx::Op::Output})
     if (name == fx::to_string(op)) return op;
   fail<ValueError>("unknown kind of node: ", name);
 }
@@ -98,8 +147,11 @@ fx::Arguments read_arguments(nb::handle sequence) {
 }
 fx::KeywordArguments read_keywords(nb::handle dict) {
   fx::KeywordArguments out;
-  for (auto [key, value] : nb::borrow<nb::dict>(dict))
+  for (auto [key, value] : nb::borrow<nb::dict>(dict)) {
+    check(!nb::isinstance<NodeHandle>(key),
+          "Keys for dictionaries used as an argument cannot contain a Node. Got key: ", str_of(key.ptr()));
     out.emplace_back(nb::cast<std::string>(key), read_argument(value.ptr()));
+  }
   return out;
 }
 nb::object wrap_arguments(const fx::Arguments& arguments) {
@@ -233,9 +285,15 @@ void bind_node(nb::module_& m) {
           nb::arg("other"), nb::arg("wanted").none())
       .def("prepend", [](NodeHandle& n, NodeHandle& other) { other->move_before(n.get()); })
       .def("append", [](NodeHandle& n, NodeHandle& other) { other->move_after(n.get()); })
-      .def("update_arg", [](NodeHandle& n, size_t i, nb::handle value) { n->set_arg(i, read_argument(value.ptr())); })
-      .def("update_kwarg", [](NodeHandle& n, const std::string& key,
-                              nb::handle value) { n->set_kwarg(key, read_argument(value.ptr())); })
+      .def(
+          "update_arg", [](NodeHandle& n, size_t i, nb::handle value) { n->set_arg(i, read_argument(value.ptr())); },
+          nb::arg("idx"), nb::arg("arg").none())
+      .def(
+          "update_kwarg",
+          [](NodeHandle& n, const std::string& key, nb::handle value) {
+            n->set_kwarg(key, read_argument(value.ptr()));
+          },
+          nb::arg("key"), nb::arg("arg").none())
       .def("_meta_get", &meta_get)
       .def("_meta_set", &meta_set, nb::arg("key"), nb::arg("value").none())
       .def("_meta_delete", &meta_delete)
@@ -278,6 +336,7 @@ nb::object wrap(const fx::Argument& argument) {
 }
 
 fx::Argument read_argument(PyObject* object) {
+  if (object == Py_None) return fx::Argument();  // None would be a null pointer to anything
   NodeHandle* node;
   if (nb::try_cast(nb::handle(object), node)) return node->get();
   if (PyTuple_Check(object) || PyList_Check(object)) {
@@ -292,7 +351,17 @@ fx::Argument read_argument(PyObject* object) {
   return read_any(object);
 }
 
+namespace {
+std::string object_repr(const RefCounted& object) {
+  auto* held = dynamic_cast<const PythonObject*>(&object);
+  if (!held) return "<object>";
+  nb::gil_scoped_acquire lock;
+  return nb::cast<std::string>(nb::repr(nb::handle(held->get())));
+}
+}  // namespace
+
 void bind_graph(nb::module_& m) {
+  fx::set_object_printer(object_repr);
   bind_node(m);
   nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
       .def("__init__",
@@ -307,10 +376,12 @@ void bind_graph(nb::module_& m) {
                  g->create_node(read_op(op), read_target(target), read_arguments(args), read_keywords(kwargs), name));
            })
       .def("_placeholder", [](GraphHandle& g, const std::string& name) { return wrap(g->placeholder(name)); })
-      .def("_placeholder_with_default",
-           [](GraphHandle& g, const std::string& name, nb::handle value) {
-             return wrap(g->placeholder(name, read_argument(value.ptr())));
-           })
+      .def(
+          "_placeholder_with_default",
+          [](GraphHandle& g, const std::string& name, nb::handle value) {
+            return wrap(g->placeholder(name, read_argument(value.ptr())));
+          },
+          nb::arg("name"), nb::arg("value").none())
       .def(
           "_set_insertion_point",
           [](GraphHandle& g, nb::handle before) { g->set_insertion_point(node_or_null(before)); },
@@ -333,6 +404,7 @@ void bind_graph(nb::module_& m) {
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })
       .def("_count", [](const GraphHandle& g) { return g->size(); })
+      .def("_needs_python", [](const GraphHandle& g) { return needs_python(*g.get()); })
       .def(
           "_eliminate_dead_code",
           [](GraphHandle& g, nb::handle is_impure) { return fx::eliminate_dead_code(*g.get(), impurity(is_impure)); },

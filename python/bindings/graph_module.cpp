@@ -34,7 +34,7 @@ fx::AttributeKind read_kind(const std::string& name) {
 
 Value read_attribute(nb::handle value, const std::string& kind) {
   GraphModuleObject* graph_module;
-  if (nb::try_cast(value, graph_module)) return Value::object(graph_module->module);
+  if (!value.is_none() && nb::try_cast(value, graph_module)) return Value::object(graph_module->module);
   if (kind == "module") return Value::object(make_counted<PythonModule>(value));
   return read_any(value.ptr());
 }

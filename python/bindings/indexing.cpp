@@ -80,7 +80,9 @@ Tensor slice(const Tensor& t, int64_t dim, const Slice& s) {
 
 bool is_whole(const Tensor& t, int64_t dim, const Slice& s) {
   if (!s.start.same(0) || s.step != 1) return false;
-  return s.stop.same(kToTheEnd) || known_equal(s.stop, t.sym_sizes()[static_cast<size_t>(dim)]);
+  SymInt size = t.sym_sizes()[static_cast<size_t>(dim)];
+  // As in PyTorch, `:` over a size that is not known stays in graphs.
+  return s.stop.same(kToTheEnd) ? !size.is_symbolic() : known_equal(s.stop, size);
 }
 
 Tensor bool_index(const Tensor& like, bool value) {

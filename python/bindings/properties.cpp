@@ -10,6 +10,7 @@
 #include "functions.h"
 #include "overridable.h"
 #include "tensor_type.h"
+#include "umbra/capture/tracer.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -121,7 +122,11 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
 }
 PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* numel(PyObject* self, PyObject*) {
-  return property(self, [](const Tensor& t) { return wrap(t.sym_numel()); });
+  return property(self, [](const Tensor& t) {
+    SymInt count = t.sym_numel();
+    note_numel(t, count);
+    return wrap(count);
+  });
 }
 PyObject* storage_offset(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) { return wrap(t.sym_storage_offset()); });

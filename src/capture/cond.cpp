@@ -1,5 +1,6 @@
-// `cond` on its way through the layers. Autograd, functionalisation and recording each turn the call into one for what lies below,
-// as layers do with operators; branches are functions of all that they use, so that each layer can hand them other values.
+// `cond` on its way through the layers. Autograd, functionalisation and recording each turn the call into one for what
+// lies below, as layers do with operators; branches are functions of all that they use, so that each layer can hand
+// them other values.
 #include "capture/cond.h"
 
 #include <optional>
@@ -29,7 +30,9 @@ std::vector<Value> concatenate(std::vector<Value> a, const std::vector<Value>& b
   return a;
 }
 
-IntrusivePtr<LiftMode> active_lift() { return IntrusivePtr<LiftMode>(static_cast<LiftMode*>(active_mode(DispatchKey::Lift))); }
+IntrusivePtr<LiftMode> active_lift() {
+  return IntrusivePtr<LiftMode>(static_cast<LiftMode*>(active_mode(DispatchKey::Lift)));
+}
 
 /// A branch as a function of its operands and of what it closes over: both are replaced wherever the branch uses them.
 ValueFunction close_branch(const ValueFunction& branch, const std::vector<Value>& all, size_t operand_count) {
@@ -56,7 +59,8 @@ ValueFunction close_branch(const ValueFunction& branch, const std::vector<Value>
 
 std::vector<Value> run_below(const CondCall& call) {
   if (is_active(DispatchKey::Proxy))
-    return record_cond(*active_tracer(DispatchKey::Proxy), call.predicate, call.true_function, call.false_function, call.operands);
+    return record_cond(*active_tracer(DispatchKey::Proxy), call.predicate, call.true_function, call.false_function,
+                       call.operands);
   if (call.predicate.is_fake()) return either_result(call.true_function, call.false_function, call.operands);
   return (is_true(call.predicate) ? call.true_function : call.false_function)(call.operands);
 }
@@ -88,7 +92,8 @@ constexpr DispatchKeySet kAbove = DispatchKeySet(DispatchKey::Functionalize) | D
 
 std::vector<Value> run_functional(const CondCall& call) {
   if (!is_active(DispatchKey::Functionalize)) return run_below(call);
-  CondCall lowered{from_functional(call.predicate), lower(call.true_function), lower(call.false_function), to_values(call.operands)};
+  CondCall lowered{from_functional(call.predicate), lower(call.true_function), lower(call.false_function),
+                   to_values(call.operands)};
   ExcludeKeys off(kAbove);
   return to_wrappers(run_below(lowered));
 }
@@ -113,15 +118,24 @@ bool requires_grad(const Tensor& t) { return t.requires_grad(); }
 bool has_gradient(const Tensor& t) { return is_differentiable(t.dtype()); }
 
 bool needs_gradients(const std::vector<Value>& operands) {
-  return is_grad_enabled() && !dispatch_state().exclude.has(DispatchKey::Autograd) && !differentiable(operands, requires_grad).empty();
+  return is_grad_enabled() && !dispatch_state().exclude.has(DispatchKey::Autograd) &&
+         !differentiable(operands, requires_grad).empty();
 }
 
-/// The gradients of a branch's results, weighted, with respect to some operands: a function of the operands and the weights.
+/// The gradients of a branch's results, weighted, with respect to some operands: a function of the operands and the
+/// weights.
 struct BranchGradient {
   ValueFunction branch;
   size_t operand_count;
   std::vector<size_t> wanted;  // operands
   std::vector<size_t> given;   // results that have weights
+
+  /// A gradient may be the weight as it was given, but a branch's results are its own.
+  static Tensor own(const Tensor& gradient, const std::vector<Value>& values) {
+    for (const Value& v : values)
+      if (v.is_tensor() && v.tensor_ref().storage() == gradient.storage()) return gradient.clone();
+    return gradient;
+  }
 
   std::vector<Value> operator()(const std::vector<Value>& values) const {
     EnableGrad grad_mode;
@@ -141,14 +155,15 @@ struct BranchGradient {
     if (!outputs.empty()) gradients = autograd::grad(outputs, inputs, weights, {}, true);
     std::vector<Value> found;
     for (size_t k = 0; k < inputs.size(); ++k)
-      found.push_back(Value(gradients[k].defined() ? gradients[k] : zeros_like(inputs[k].detach())));
+      found.push_back(Value(gradients[k].defined() ? own(gradients[k], values) : zeros_like(inputs[k].detach())));
     return found;
   }
 };
 
 std::vector<Value> run_autograd(const CondCall& call);
 
-/// The gradient of a cond: a cond of gradients. The branches' gradients are recorded at once, while what they refer to is there.
+/// The gradient of a cond: a cond of gradients. The branches' gradients are recorded at once, while what they refer to
+/// is there.
 class CondGradient {
  public:
   CondGradient(const CondCall& call, const std::vector<Value>& results)
@@ -160,7 +175,8 @@ class CondGradient {
     false_gradient_ = record_branch_function(BranchGradient{call.false_function, count, wanted_, given_}, examples);
   }
 
-  autograd::Gradients run(const Tensor& predicate, std::vector<Value> operands, const autograd::Gradients& incoming) const {
+  autograd::Gradients run(const Tensor& predicate, std::vector<Value> operands,
+                          const autograd::Gradients& incoming) const {
     size_t count = operands.size();
     for (size_t i : given_) operands.push_back(Value(incoming[i]));
     std::vector<Value> found = run_autograd({predicate, true_gradient_, false_gradient_, std::move(operands)});
@@ -179,7 +195,8 @@ std::vector<Value> run_autograd(const CondCall& call) {
   std::vector<Tensor> tensors;
   for (const Value& v : call.operands) tensors.push_back(v.is_tensor() ? v.tensor() : Tensor());
   auto gradient = std::make_shared<std::optional<CondGradient>>();
-  auto backward = [operands = call.operands, gradient](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+  auto backward = [operands = call.operands, gradient](autograd::FunctionContext& context,
+                                                       const autograd::Gradients& incoming) {
     std::vector<Tensor> saved = context.saved_tensors();
     std::vector<Value> values = operands;
     for (size_t i = 0; i < values.size(); ++i)
@@ -203,8 +220,8 @@ std::vector<Value> run_autograd(const CondCall& call) {
 }
 
 /// What a capture makes of a call: each layer in turn.
-std::vector<Value> capture_cond(Tensor predicate, const ValueFunction& true_function, const ValueFunction& false_function,
-                                std::vector<Value> operands) {
+std::vector<Value> capture_cond(Tensor predicate, const ValueFunction& true_function,
+                                const ValueFunction& false_function, std::vector<Value> operands) {
   if (IntrusivePtr<LiftMode> lift = active_lift()) {
     predicate = lift->replace(predicate);
     for (Value& v : operands)
@@ -212,7 +229,8 @@ std::vector<Value> capture_cond(Tensor predicate, const ValueFunction& true_func
   }
   std::vector<Tensor> closed_over = find_closed_over({true_function, false_function}, operands);
   std::vector<Value> all = concatenate(operands, {closed_over.begin(), closed_over.end()});
-  return run_autograd({predicate, close_branch(true_function, all, operands.size()), close_branch(false_function, all, operands.size()), all});
+  return run_autograd({predicate, close_branch(true_function, all, operands.size()),
+                       close_branch(false_function, all, operands.size()), all});
 }
 
 }  // namespace
@@ -229,7 +247,10 @@ std::vector<Value> cond(const Value& predicate, const ValueFunction& true_functi
         tag_name(predicate.tag()));
   if (!predicate.is_tensor()) return (predicate.to_bool() ? true_function : false_function)(operands);
   const Tensor& condition = predicate.tensor_ref();
-  if (!is_captured(condition)) return (is_true(condition) ? true_function : false_function)(operands);
+  if (!is_captured(condition)) {
+    check_branches(true_function, false_function, operands);
+    return (is_true(condition) ? true_function : false_function)(operands);
+  }
   if (is_active(DispatchKey::PreProxy))
     return record_cond(*active_tracer(DispatchKey::PreProxy), condition, true_function, false_function, operands);
   return capture_cond(condition, true_function, false_function, operands);

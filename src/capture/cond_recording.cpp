@@ -26,6 +26,8 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
   auto inner = make_counted<Tracer>(outer.key(), branch.module);
   inner->decompositions = outer.decompositions;
   inner->locations = outer.locations;
+  inner->sizes_after_inputs = outer.sizes_after_inputs;
+  inner->refuses_data = outer.refuses_data;
   fx::Node* last = nullptr;
   auto add = [&](const Value& value) {
     last = inner->add_input("arg" + std::to_string(branch.module->graph().size()) + "_1", value);
@@ -36,7 +38,8 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
   // What the branch meets and did not make was closed over: it becomes a further operand of both branches.
   auto lift = [&](const Value& value) {
     closed_over.push_back(value);
-    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1", value);
+    return last = inner->add_input_after(last, "arg" + std::to_string(operands.size() + closed_over.size() - 1) + "_1",
+                                         value);
   };
   inner->on_constant = [&](const Tensor& tensor) { return lift(Value(tensor)); };
   inner->on_symbol = lift;
@@ -46,27 +49,44 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
     branch.results = function(operands);
   }
   inner->set_output(branch.results);
-  fx::eliminate_dead_code(branch.module->graph());
+  remove_unused_sizes(branch.module->graph());
   return branch;
 }
 
-bool same_metadata(const Tensor& a, const Tensor& b) {
-  return a.dtype() == b.dtype() && a.device() == b.device() && a.dim() == b.dim() &&
-         to_string(a.sym_sizes()) == to_string(b.sym_sizes());
+template <class T>
+void check_same(const char* what, const T& a, const T& b) {
+  if (!(a == b))
+    fail<UserError>("When merging two branches' output in torch.cond,  expected same ", what, " but got ", a, " and ",
+                    b, ".");
 }
 
-std::string describe(const Tensor& t) {
-  return concat("shape=", to_string(t.sym_sizes()), ", dtype=", t.dtype(), ", device=", t.device());
-}
-
-void check_same_results(const std::vector<Value>& a, const std::vector<Value>& b) {
+void check_same_kind(const std::vector<Value>& a, const std::vector<Value>& b) {
   check<UserError>(a.size() == b.size(), "Unmatched number of outputs from cond() branches: true branch gives ",
                    a.size(), ", false branch gives ", b.size());
   for (size_t i = 0; i < a.size(); ++i) {
-    if (!a[i].is_tensor() || !b[i].is_tensor()) continue;
+    auto is_number = [](const Value& v) { return v.is_int() || v.is_sym_int(); };
+    bool tensors = a[i].is_tensor() && b[i].is_tensor();
+    check<UserError>(tensors || (is_number(a[i]) && is_number(b[i])),
+                     "torch.cond: unsupported branch return type (constant non-int)\n"
+                     "  Explanation: Constants returned from branches must be ints; result ",
+                     i, " is ", tag_name(a[i].tag()), " in the true branch and ", tag_name(b[i].tag()),
+                     " in the false branch");
+    if (!tensors) continue;
     const Tensor &x = a[i].tensor_ref(), &y = b[i].tensor_ref();
-    check<UserError>(same_metadata(x, y), "Expected each tensor to have same metadata but got:\n  true branch returns ",
-                     describe(x), "\n  false branch returns ", describe(y));
+    check_same("dtype", x.dtype(), y.dtype());
+    check_same("device", x.device(), y.device());
+    check_same("dim", x.dim(), y.dim());
+  }
+}
+
+/// The same where one graph's results have to serve for both branches.
+void check_same_results(const std::vector<Value>& a, const std::vector<Value>& b) {
+  check_same_kind(a, b);
+  for (size_t i = 0; i < a.size(); ++i) {
+    if (a[i].is_tensor())
+      check_same("size", to_string(a[i].tensor_ref().sym_sizes()), to_string(b[i].tensor_ref().sym_sizes()));
+    else
+      check_same("number", to_string(a[i].to_sym_int()), to_string(b[i].to_sym_int()));
   }
 }
 
@@ -80,10 +100,30 @@ std::vector<Value> fresh_results(const Tensor& predicate, const Branch& yes, con
   return out;
 }
 
-/// Whether a node is an input of its graph or a view of one.
-bool lies_in_input(const fx::Node* node) {
-  while (node->target().op() && node->target().op()->is_view()) node = node->inputs()[0];
-  return node->op() == fx::Op::Placeholder;
+/// The input of the graph that lies in the same memory, or null.
+const fx::Node* input_behind(const fx::Graph& graph, const Value& value) {
+  if (!value.is_tensor()) return nullptr;
+  for (const fx::Node* input : graph.placeholders())
+    if (const Value& given = input->meta.val;
+        given.is_tensor() && given.tensor_ref().storage() == value.tensor_ref().storage())
+      return input;
+  return nullptr;
+}
+
+/// Which branch is taken must not show in anything but the results, and those must be the call's own.
+void refuse_aliases(const fx::Graph& graph, const std::vector<Value>& results) {
+  constexpr const char* kText =
+      "Encountered aliasing during higher order op tracing\n  Higher Order Operator: torch.cond\n"
+      "  Explanation: Higher order ops do not support aliasing. Found in cond\n"
+      "  Hint: Replace `return input` with `return input.clone()` to avoid aliasing.\n  ";
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].is_tensor()) continue;
+    if (const fx::Node* input = input_behind(graph, results[i]))
+      fail<UserError>(kText, "Input-to-output aliasing: result ", i, " is or is a view of ", input->name());
+    for (size_t k = 0; k < i; ++k)
+      if (results[k].is_tensor() && results[k].tensor_ref().storage() == results[i].tensor_ref().storage())
+        fail<UserError>(kText, "Output-to-output aliasing: results ", k, " and ", i, " lie in the same memory");
+  }
 }
 
 void refuse_written_inputs(const fx::Graph& graph) {
@@ -92,9 +132,13 @@ void refuse_written_inputs(const fx::Graph& graph) {
     if (!op || !op->is_mutable()) continue;
     const auto& arguments = op->schema().arguments;
     for (size_t i = 0; i < node->args().size(); ++i)
-      if (fx::Node* written = node->args()[i].node(); written && arguments[i].alias.write && lies_in_input(written))
-        fail<UserError>("cond: a branch writes ", written->name(), " by ", op->name(),
-                        ", which is an operand or lies outside the branch; return the new value instead");
+      if (fx::Node* written = node->args()[i].node(); written && arguments[i].alias.write)
+        if (const fx::Node* input = input_behind(graph, written->meta.val))
+          fail<UserError>(
+              "Encountered input mutation during higher order op tracing\n  Higher Order Operator: torch.cond\n"
+              "  Explanation: Higher order ops do not support input mutation. Found in cond\n  A branch writes ",
+              input->name(), ", an operand or a tensor from outside, by ", op->name(),
+              ": return the new value instead.");
   }
 }
 
@@ -111,6 +155,12 @@ std::vector<Value> record_cond(Tracer& tracer, const Tensor& predicate, const Va
     yes = record_branch(tracer, true_function, operands, all);
   }
   check_same_results(yes.results, no.results);
+  if (tracer.key() == DispatchKey::PreProxy) {  // the user's branches; below, layers have made them theirs
+    for (const Branch* branch : {&yes, &no}) {
+      refuse_written_inputs(branch->module->graph());
+      refuse_aliases(branch->module->graph(), branch->results);
+    }
+  }
   std::vector<Value> results;
   {
     ExcludeKeys off(tracer.key());
@@ -156,6 +206,7 @@ ValueFunction record_function(const ValueFunction& function, const std::vector<V
 
 std::vector<Tensor> find_closed_over(const std::vector<ValueFunction>& branches, const std::vector<Value>& operands) {
   std::vector<Tensor> closed_over;
+  std::vector<std::vector<Value>> results;
   // A graph that nobody keeps, recorded above all other layers: what it does not know is closed over.
   WithoutMode without_tracer(DispatchKey::Proxy);
   for (const ValueFunction& branch : branches) {
@@ -172,10 +223,24 @@ std::vector<Tensor> find_closed_over(const std::vector<ValueFunction>& branches,
     };
     tracer->on_symbol = meet;  // numbers are the same in all layers
     EnterMode scope(tracer);
-    tracer->set_output(branch(operands));
+    results.push_back(branch(operands));
+    tracer->set_output(results.back());
     refuse_written_inputs(module->graph());
+    refuse_aliases(module->graph(), results.back());
   }
+  check_same_kind(results[0], results[1]);
   return closed_over;
+}
+
+void check_branches(const ValueFunction& true_function, const ValueFunction& false_function,
+                    const std::vector<Value>& operands) {
+  FakeOptions options{.shape_env = make_counted<sym::ShapeEnv>(), .allow_non_fake_inputs = true};
+  options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
+  auto mode = make_counted<FakeModeImpl>(std::move(options));
+  std::vector<Value> stand_ins;
+  for (const Value& v : operands) stand_ins.push_back(v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v);
+  EnterMode scope(mode);
+  find_closed_over({true_function, false_function}, stand_ins);
 }
 
 }  // namespace umbra

@@ -10,9 +10,11 @@ constexpr DispatchKeySet kKey = DispatchKey::Functionalize;
 
 FunctionalState& state_of(const TensorImpl* impl) { return *static_cast<FunctionalState*>(impl->layer_state().get()); }
 
-// A wrapper shows the geometry of its value. Wrappers of one base share an empty storage: aliasing can be told as for any tensor.
+// A wrapper shows the geometry of its value. Wrappers of one base share an empty storage: aliasing can be told as for
+// any tensor.
 Tensor make_wrapper(const Tensor& value, Storage storage, IntrusivePtr<FunctionalState> state) {
-  auto impl = make_counted<TensorImpl>(std::move(storage), value.dtype(), value.device(), kKey | backend_key(value.device()));
+  auto impl =
+      make_counted<TensorImpl>(std::move(storage), value.dtype(), value.device(), kKey | backend_key(value.device()));
   impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
   impl->set_conj(value.is_conj());
   impl->set_neg(value.is_neg());
@@ -110,7 +112,8 @@ Tensor wrap_view(const Tensor& self, const Tensor& value, ViewStep step) {
 
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
-  if (!is_functional(self)) self = to_functional(self);
+  if (!is_functional(self))
+    return op.call(frame);  // of a tensor outside the program, and outside it as well: writing it is refused
   std::vector<Value> arguments(op.argument_count());
   for (size_t i = 1; i < op.argument_count(); ++i) arguments[i] = frame[i];
   Frame inner(op);
@@ -128,13 +131,16 @@ void call_view(const Operator& op, Value* frame) {
 
 void call_mutable(const Operator& op, Value* frame) {
   const Operator* functional = op.functional_form();
-  check<NotImplementedError>(functional, op.name(), " writes its arguments and has no functional form: it cannot be captured");
+  check<NotImplementedError>(functional, op.name(),
+                             " writes its arguments and has no functional form: it cannot be captured");
   std::vector<Tensor> written;
   const auto& arguments = op.schema().arguments;
   for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].alias.write) frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+    if (arguments[i].alias.write)
+      frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
   for (const Tensor& t : written)
-    check(is_functional(t), op.name(), ": a tensor that is not part of the captured program (a constant) is written; make it an input");
+    check(is_functional(t), op.name(),
+          ": a tensor that is not part of the captured program (a constant) is written; make it an input");
   Frame inner(std::max(op.frame_size(), functional->frame_size()));
   for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   functional->call(inner.data());
@@ -159,17 +165,23 @@ void call_plain(const Operator& op, Value* frame) {
 }
 
 void functionalize_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  static const Operator& lift = get_operator("aten::lift_fresh");
   ExcludeKeys off(kKey | DispatchKey::Autograd);
-  if (op.is_view()) call_view(op, frame);
-  else if (op.is_mutable()) call_mutable(op, frame);
-  else call_plain(op, frame);
+  if (op.is_view() && &op != &lift)
+    call_view(op, frame);
+  else if (op.is_mutable())
+    call_mutable(op, frame);
+  else
+    call_plain(op, frame);
 }
 
 const RegisterLayer kFunctionalize(DispatchKey::Functionalize, functionalize_layer);
 
 }  // namespace
 
-bool is_functional(const Tensor& tensor) { return tensor.defined() && tensor.impl()->keys().has(DispatchKey::Functionalize); }
+bool is_functional(const Tensor& tensor) {
+  return tensor.defined() && tensor.impl()->keys().has(DispatchKey::Functionalize);
+}
 
 Tensor to_functional(const Tensor& value) {
   auto state = make_counted<FunctionalState>();
@@ -183,7 +195,9 @@ Tensor from_functional(const Tensor& wrapper) {
   return unwrap(wrapper);
 }
 
-bool was_written(const Tensor& wrapper) { return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0; }
+bool was_written(const Tensor& wrapper) {
+  return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0;
+}
 
 Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps) {
   Tensor value = base;

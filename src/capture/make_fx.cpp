@@ -1,5 +1,6 @@
 #include "umbra/capture/make_fx.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "umbra/graph/passes.h"
@@ -24,6 +25,8 @@ IntrusivePtr<FakeModeImpl> fake_mode_for(const CaptureOptions& options, const st
 
 // An input as the function sees it: itself, or its fake stand-in.
 Value stand_in(const Value& input, const std::string& name, FakeModeImpl* mode, bool symbolic) {
+  if (symbolic && input.is_int())  // booleans and floats are baked in
+    return Value(mode->shape_env()->create_symbol(input.to_int(), "L['" + name + "']", {.size = false}));
   if (!mode || !input.is_tensor() || input.tensor_ref().is_fake()) return input;
   const Tensor& tensor = input.tensor_ref();
   if (!symbolic) return mode->from_tensor(tensor);
@@ -59,11 +62,24 @@ void forget_data(fx::Graph& graph) {
 
 }  // namespace
 
-IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs, const CaptureOptions& options) {
+// What the function called stays, used or not: it may fail, and that is part of what it does.
+void remove_unused_sizes(fx::Graph& graph) {
+  fx::eliminate_dead_code(graph, [](const fx::Node& node) {
+    if (node.is_impure()) return true;
+    if (const Operator* op = node.target().op(); op && op->name() == "aten::sym_size.int") return false;
+    auto is_number = [](const fx::Node* n) { return n->meta.val.is_symbolic(); };
+    return !(is_number(&node) && std::ranges::all_of(node.inputs(), is_number));
+  });
+}
+
+IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
+                                      const CaptureOptions& options) {
   auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
   auto tracer = make_counted<Tracer>(options.pre_dispatch ? DispatchKey::PreProxy : DispatchKey::Proxy, module);
   tracer->decompositions = options.decompositions;
   tracer->locations = options.locations;
+  tracer->sizes_after_inputs = false;
+  tracer->refuses_data = options.mode == TracingMode::Real;
   IntrusivePtr<FakeModeImpl> mode;
   if (options.mode != TracingMode::Real) mode = fake_mode_for(options, inputs);
   std::vector<Value> stand_ins;
@@ -80,7 +96,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
     tracer->set_output(function(stand_ins));
   }
   if (mode && mode->shape_env()) module->graph().keep_alive(mode->options().shape_env);
-  fx::eliminate_dead_code(module->graph());
+  remove_unused_sizes(module->graph());
   if (!mode) forget_data(module->graph());
   return module;
 }

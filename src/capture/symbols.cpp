@@ -97,6 +97,7 @@ fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
   const SymbolSource* best = nullptr;
   SymInt size;
   for (const auto& [raw, source] : sources_) {
+    if (source.dim == SymbolSource::kNumel) continue;
     SymInt candidate = SymInt::from_raw(raw);
     std::optional<sym::Affine> affine = sym::affine_in(symbol->env().expression(candidate), symbol);
     if (!affine || affine->coefficient == 0) continue;

@@ -1,5 +1,7 @@
 #include "umbra/capture/tracer.h"
 
+#include <optional>
+
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/sym/shape_env.h"
@@ -45,7 +47,7 @@ fx::Node* Tracer::add_input(const std::string& name, const Value& value) {
       if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic())
         sources_.try_emplace(size.raw(), SymbolSource{node, d});
   } else if (value.is_sym_int()) {
-    sources_.try_emplace(value.to_sym_int().raw(), SymbolSource{node, -1});
+    sources_.try_emplace(value.to_sym_int().raw(), SymbolSource{node, SymbolSource::kItself});
   }
   return node;
 }
@@ -55,6 +57,18 @@ void Tracer::add_attribute(const std::string& path, const Tensor& tensor, fx::At
   fx::Node* node = graph().get_attr(path);
   node->meta.val = Value(tensor);
   tensors_[tensor.impl()] = {tensor, node};
+}
+
+void Tracer::note_numel(const Tensor& tensor, SymInt value) {
+  fx::Node* node = sizes_after_inputs ? nullptr : node_of(tensor);
+  if (node && !symbols_.contains(value.raw()))
+    sources_.try_emplace(value.raw(), SymbolSource{node, SymbolSource::kNumel});
+}
+
+void note_numel(const Tensor& tensor, SymInt value) {
+  if (!value.is_symbolic()) return;
+  for (DispatchKey key : {DispatchKey::PreProxy, DispatchKey::Proxy})
+    if (Tracer* tracer = active_tracer(key)) tracer->note_numel(tensor, value);
 }
 
 fx::Node* Tracer::node_of(const Tensor& tensor) const {
@@ -191,14 +205,22 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
   if (auto found = symbols_.find(value.raw()); found != symbols_.end()) return found->second;
   auto source = sources_.find(value.raw());
   if (source == sources_.end()) return expression_argument(value.node(), value.raw());
-  if (source->second.dim < 0) return source->second.input;
+  if (source->second.dim == SymbolSource::kItself) return source->second.input;
+  fx::Node* input = source->second.input;
   bool of_result = source->second.is_result;
-  auto scope = graph().inserting_after(of_result ? source->second.input : last_size_ ? last_size_ : last_input_);
-  fx::Node* node = graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"),
-                                       {source->second.input, source->second.dim}, {}, "sym_size_int");
+  std::optional<fx::Graph::InsertionScope> scope;
+  if (of_result || sizes_after_inputs) {
+    fx::Node* place = of_result ? input : last_size_ ? last_size_ : last_input_;
+    scope.emplace(graph(), place->next());
+  }
+  fx::Node* node =
+      source->second.dim == SymbolSource::kNumel
+          ? graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_numel"), {input}, {}, "sym_numel_default")
+          : graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"), {input, source->second.dim},
+                                {}, "sym_size_int");
   node->meta.val = Value(value);
   if (of_result)
-    node->meta.source = source->second.input->meta.source;
+    node->meta.source = input->meta.source;
   else
     last_size_ = node;
   return symbols_[value.raw()] = node;
@@ -219,6 +241,8 @@ void Tracer::record(const Operator& op, const Value* arguments, Value* results) 
   for (size_t i = 0; i < schema.size(); ++i)
     if (schema[i].keyword_only && !(schema[i].default_value && arguments[i].equals(*schema[i].default_value)))
       keywords.emplace_back(schema[i].name, argument(arguments[i]));
+  bool some = false;
+  bool constant = refuses_data && all_constant(op, arguments, some) && some && !op.definition().random;
   fx::Node* node = graph().call(op, std::move(positional), std::move(keywords));
   size_t returns = op.return_count();
   if (returns == 1) {
@@ -234,6 +258,62 @@ void Tracer::record(const Operator& op, const Value* arguments, Value* results) 
   // What an in-place call wrote is from here on its result, also where the argument was a stand-in's original.
   if (returns == 1 && op.is_inplace() && arguments[0].is_tensor() && node_of(arguments[0].tensor_ref()))
     alias(arguments[0].tensor_ref(), node);
+  if (constant)
+    for (size_t i = 0; i < returns; ++i) mark_constant(results[i]);
+}
+
+// ---- literals, and what follows from them ----
+
+bool Tracer::all_constant(const Operator& op, const Value* arguments, bool& some) const {
+  bool all = true;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    arguments[i].each_tensor([&](const TensorImpl* t) {
+      auto found = tensors_.find(t);
+      if (found == tensors_.end()) return;
+      some |= found->second.constant;
+      all &= found->second.constant;
+    });
+  return all;
+}
+
+void Tracer::mark_constant(const Value& result) {
+  if (result.is_tensor() && result.tensor_ref().numel() == 1) tensors_[result.tensor_impl()].constant = true;
+}
+
+// A literal as the program wrote it: what the function makes of its own copy while it is traced is no part of that.
+fx::Node* Tracer::literal_node(const Tensor& literal) {
+  if (fx::Node* known = node_of(literal)) return known;
+  if (literal.is_fake() || !literal.storage()->has_data()) return argument(Value(literal)).node();
+  WithoutMode without_fake(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  return argument(Value(literal.clone())).node();
+}
+
+/// A literal of the program (torch.tensor([1., 2.])). Each run of the graph begins with a copy, so that writing it
+/// changes no constant.
+void record_literal(Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame) {
+  static const Operator& copy = get_operator("aten::lift_fresh_copy");
+  fx::Node* literal = tracer.literal_node(frame[0].tensor_ref());
+  {
+    ExcludeKeys off(keys.highest());
+    op.redispatch(keys.below(keys.highest()), frame);
+  }
+  fx::Node* node = tracer.graph().call(copy, {literal});
+  tracer.finish(node, frame[0]);
+  tracer.track(node, frame[0]);
+  if (tracer.refuses_data) tracer.mark_constant(frame[0]);
+}
+
+/// Reading an element while the data are there: allowed of constants, which is no part of the graph.
+void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame) {
+  bool some = false;
+  check(tracer.all_constant(op, frame, some),
+        "It appears that you're trying to get value out of a tracing tensor with aten._local_scalar_dense.default - "
+        "erroring out! It's likely that this is caused by data-dependent control flow or similar.  It may be possible "
+        "to trace this with dynamic shapes; try setting tracing_mode='symbolic' in your make_fx call.");
+  ExcludeKeys off(keys.highest());
+  op.redispatch(keys.below(keys.highest()), frame);
 }
 
 void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
@@ -247,6 +327,10 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   }
   // A contiguous tensor is given back as it is: there is nothing to record, and PyTorch does not even make the call.
   if (op.name() == "aten::contiguous" && frame[0].tensor_ref().is_contiguous(frame[1].to_memory_format())) return;
+  static const Operator& lift = get_operator("aten::lift_fresh");
+  if (&op == &lift) return record_literal(*tracer, op, keys, frame);
+  if (tracer->refuses_data && (op.has_tag("data_dependent_output") || op.name() == "aten::item"))
+    return read_data(*tracer, op, keys, frame);
   // The arguments have to outlive the call, whose results take their places.
   Frame arguments(op, frame);
   std::vector<Value> owned;

@@ -5,7 +5,7 @@
 namespace umbra::fx {
 
 const char* to_string(Op op) {
-  constexpr const char* kNames[] = {"placeholder", "get_attr", "call_function", "call_module", "output", "root"};
+  constexpr const char* kNames[] = {"placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -176,6 +176,8 @@ void Node::move_after(Node* other) {
 
 bool Node::is_impure() const {
   if (op_ == Op::Placeholder || op_ == Op::Output || op_ == Op::CallModule) return true;
+  if (op_ == Op::CallMethod)  // x.add_(1) writes, x.__getitem__(0) does not
+    return target_.name().ends_with('_') && !target_.name().ends_with("__");
   if (const Operator* op = target_.op())
     return op->is_mutable() || op->return_count() == 0 || op->definition().random ||
            op->has_tag("nondeterministic_seeded");

@@ -156,6 +156,8 @@ void Plan::add_node(const GraphModule& module, Node* node) {
 }
 
 void Plan::add_call(const GraphModule& module, Node* node, Step& step) {
+  check<NotImplementedError>(node->op() != Op::CallMethod, "the method '", node->target().name(),
+                             "' is looked up by name in the object it is called on, which takes Python");
   if (node->op() == Op::GetAttr) return void(step.attribute = &module.get(node->target().name()));
   if (const Operator* op = node->target().op()) {
     step.kind = Step::Kind::Operator;

@@ -1,4 +1,6 @@
 // Graphs as Python code.
+#include <algorithm>
+
 #include "graph/names.h"
 #include "umbra/graph/graph_module.h"
 #include "umbra/graph/print.h"
@@ -31,9 +33,9 @@ std::string joined(const std::vector<std::string>& items, const char* separator)
   return out;
 }
 
-std::string call_arguments(const Node& node) {
+std::string call_arguments(const Node& node, size_t first = 0) {
   std::vector<std::string> out;
-  for (const Argument& a : node.args()) out.push_back(python_repr(a));
+  for (size_t i = first; i < node.args().size(); ++i) out.push_back(python_repr(node.arg(i)));
   for (const auto& [key, value] : node.kwargs()) out.push_back(key + " = " + python_repr(value));
   return joined(out, ", ");
 }
@@ -67,10 +69,21 @@ class CodePrinter {
     body_.erase(0, body_.find_first_not_of('\n'));
     std::string code = "    ";
     for (char c : body_) code += c == '\n' ? std::string("\n    ") : std::string(1, c);
-    return "\n\n\n" + definition() + "\n" + code;
+    return "\n" + joined(wrapped_functions(), "\n") + "\n\n" + definition() + "\n" + code;
   }
 
  private:
+  /// Functions that symbolic tracing was told to call whole: who traces the code again has to be told, too.
+  std::vector<std::string> wrapped_functions() const {
+    std::vector<std::string> out;
+    for (const Node* node : graph_.nodes()) {
+      if (!node->target().function() || !node->meta.find("is_wrapped")) continue;
+      std::string line = "torch.fx._symbolic_trace.wrap(\"" + node->target().function()->code_name() + "\")";
+      if (std::find(out.begin(), out.end(), line) == out.end()) out.push_back(std::move(line));
+    }
+    return out;
+  }
+
   /// Which values are dead after each node.
   void find_last_uses() {
     std::vector<bool> used(graph_.id_bound());
@@ -137,6 +150,9 @@ class CodePrinter {
       case Op::CallModule:
         body_ += left + attribute_path(node.target().name()) + "(" + call_arguments(node) + ")";
         break;
+      case Op::CallMethod:
+        body_ += left + python_repr(node.arg(0)) + "." + node.target().name() + "(" + call_arguments(node, 1) + ")";
+        break;
       case Op::CallFunction:
         body_ += left + call(node);
         break;
@@ -149,6 +165,9 @@ class CodePrinter {
   static std::string call(const Node& node) {
     const Function* function = node.target().function();
     if (!function) return node.target().text() + "(" + call_arguments(node) + ")";
+    if (function->name == "builtins.getattr" && node.args().size() == 2 && node.arg(1).is_value() &&
+        node.arg(1).value().is_string() && is_identifier(node.arg(1).value().to_string()))
+      return python_repr(node.arg(0)) + "." + node.arg(1).value().to_string();
     if (!function->format.empty()) return formatted(function->format, node);
     return function->code_name() + "(" + call_arguments(node) + ")";
   }

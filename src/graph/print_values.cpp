@@ -7,6 +7,8 @@ namespace umbra::fx {
 
 namespace {
 
+std::string (*g_object_printer)(const RefCounted&) = nullptr;
+
 std::string quoted(const std::string& text) {
   bool double_quotes = text.find('\'') != std::string::npos && text.find('"') == std::string::npos;
   char quote = double_quotes ? '"' : '\'';
@@ -95,6 +97,8 @@ std::string tree_text(const Argument& argument, Leaf leaf, Key key) {
 
 }  // namespace
 
+void set_object_printer(std::string (*printer)(const RefCounted& object)) { g_object_printer = printer; }
+
 std::string python_repr(const Value& value) {
   switch (value.tag()) {
     case Value::Tag::String:
@@ -111,6 +115,8 @@ std::string python_repr(const Value& value) {
     case Value::Tag::TensorList:
     case Value::Tag::List:
       return list_text(value, [](const Value& v) { return python_repr(v); });
+    case Value::Tag::Object:
+      return g_object_printer ? g_object_printer(*value.object()) : umbra::to_string(value);
     default:
       return umbra::to_string(value);
   }

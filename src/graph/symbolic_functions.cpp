@@ -182,6 +182,8 @@ std::vector<Function> python_operators() {
          return in[0];
        }},
       {"operator.not_", "", logical_not},
+      {"operator.matmul", "{} @ {}", {}},
+      {"operator.invert", "~{}", {}},
   };
 }
 

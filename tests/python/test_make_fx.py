@@ -98,3 +98,142 @@ def test_cond():
     graph = make_fx(f, tracing_mode="fake")(x)
     assert "torch.ops.higher_order.cond" in graph.code
     assert umbra.equal(graph(x), x.sin()) and umbra.equal(graph(-x), (-x).cos())
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_literals_are_constants(mode):
+    def f(x):
+        t = umbra.tensor([1.0, 2.0])
+        t.add_(x)
+        return t * 1
+    graph = make_fx(f, tracing_mode=mode)(umbra.ones(2))
+    assert "torch.ops.aten.lift_fresh_copy.default(_tensor_constant0)" in graph.code
+    for _ in range(2):
+        assert umbra.equal(graph(umbra.ones(2)), umbra.tensor([2.0, 3.0]))
+    assert umbra.equal(graph._tensor_constant0, umbra.tensor([1.0, 2.0]))
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: x * x.sum().item(), lambda x: x * float(x[0]), lambda x: x if x.sum() > 0 else -x, lambda x: x * umbra.ones(2).sum().item()])
+def test_data_cannot_be_baked_in(function):
+    with pytest.raises(RuntimeError, match="It appears that you're trying to get value out of a tracing tensor with aten._local_scalar_dense.default"):
+        make_fx(function)(umbra.ones(2))
+
+
+def test_literals_may_be_read():
+    graph = make_fx(lambda x: x * umbra.tensor(3.0).item() * (umbra.tensor(3.0) + 1).item())(umbra.ones(2))
+    assert "mul.Tensor(x_1, 3.0)" in graph.code and "mul.Tensor(mul, 4.0)" in graph.code
+
+
+def test_integers_are_symbols_in_symbolic_mode():
+    graph = make_fx(lambda x, n: x * n, tracing_mode="symbolic")(umbra.ones(2), 5)
+    assert umbra.equal(graph(umbra.ones(2), 7), umbra.full((2,), 7.0))
+    assert "mul.Tensor(x_1, n_1)" in graph.code
+    assert "mul.Tensor(x_1, 5.0)" in make_fx(lambda x, n: x * n, tracing_mode="symbolic")(umbra.ones(2), 5.0).code
+    assert "mul.Tensor(x_1, 1)" in make_fx(lambda x, n: x * n, tracing_mode="symbolic")(umbra.ones(2), 1).code
+    assert "mul.Tensor(x_1, 5)" in make_fx(lambda x, n: x * n, tracing_mode="fake")(umbra.ones(2), 5).code
+
+
+def body(graph):
+    return [line.strip() for line in graph.code.strip().splitlines()[1:] if line.strip()]
+
+
+def test_texts_are_pytorchs():
+    def named(x):
+        return x.max(0)[0] * 2
+    graph = make_fx(named)(umbra.ones(2, 3))
+    assert type(graph).__name__ == "named"
+    assert body(graph) == [
+        "max_1 = torch.ops.aten.max.dim(x_1, 0);  x_1 = None", "getitem = max_1[0]", "getitem_1 = max_1[1];  max_1 = getitem_1 = None",
+        "mul = torch.ops.aten.mul.Tensor(getitem, 2);  getitem = None", "return mul"]
+    graph = make_fx(lambda x: (x.relu(), x.sin() * x.numel() + x.shape[0])[1], tracing_mode="symbolic")(umbra.ones(2, 3))
+    assert body(graph) == [
+        "relu = torch.ops.aten.relu.default(x_1);  relu = None", "sin = torch.ops.aten.sin.default(x_1)",
+        "sym_numel_default = torch.ops.aten.sym_numel.default(x_1)",
+        "mul = torch.ops.aten.mul.Tensor(sin, sym_numel_default);  sin = sym_numel_default = None",
+        "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0);  x_1 = None",
+        "add = torch.ops.aten.add.Tensor(mul, sym_size_int);  mul = sym_size_int = None", "return add"]
+    assert umbra.equal(graph(umbra.ones(3, 4)), umbra.ones(3, 4).sin() * 12 + 3)
+    slices = make_fx(lambda x: x[:, :3], tracing_mode="symbolic")(umbra.ones(4, 6))
+    assert "slice.Tensor(x_1, 0, 0, 9223372036854775807)" in slices.code
+    assert "view.default(x_1, [-1, 12])" in make_fx(lambda x: x.reshape(-1, 12))(umbra.ones(4, 6)).code
+
+
+class Model(umbra.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x):
+        return self.function(x)
+
+
+outside = umbra.ones(2)
+
+
+def cond_of(true_function, false_function=lambda v: v + 1):
+    return lambda x: umbra.cond(x.sum() > 0, true_function, false_function, (x,))
+
+
+@pytest.mark.parametrize("how", ["eager", "make_fx", "export"])
+@pytest.mark.parametrize("function, text", [
+    (cond_of(lambda v: v.add_(1)), "Higher order ops do not support input mutation"),
+    (cond_of(lambda v: (v[0].add_(1), v + 1)[1]), "Higher order ops do not support input mutation"),
+    (cond_of(lambda v: v + 1, lambda v: (outside.add_(1), v + 1)[1]), "Higher order ops do not support input mutation"),
+    (cond_of(lambda v: v), "Higher order ops do not support aliasing"),
+    (cond_of(lambda v: v + 1, lambda v: v.view(-1)), "Higher order ops do not support aliasing"),
+    (cond_of(lambda v: outside), "Higher order ops do not support aliasing"),
+    (cond_of(lambda v: v.sum()), "expected same dim but got 0 and 1"),
+    (cond_of(lambda v: v.double()), "expected same dtype but got torch.float64 and torch.float32"),
+    (cond_of(lambda v: (v + 1, None), lambda v: (v + 1, v + 2)), "Constants returned from branches must be ints"),
+    (cond_of(lambda v: (v + 1, v + 2)), "Unmatched output spec from torch.cond branches"),
+])
+def test_branches_that_cond_refuses(how, function, text):
+    x = umbra.ones(2)
+    with pytest.raises(RuntimeError, match=text):
+        if how == "eager":
+            function(x)
+        elif how == "make_fx":
+            make_fx(function, tracing_mode="fake")(x)
+        else:
+            umbra.export.export(Model(function), (x,))
+    assert umbra.equal(x, umbra.ones(2)) and umbra.equal(outside, umbra.ones(2))
+
+
+@pytest.mark.parametrize("mode", ["fake", "symbolic", "real"])
+def test_nested_cond_closes_over_outer_tensors(mode):
+    def f(x, y):
+        z = y.sin()
+        return umbra.cond(x.sum() > 0, lambda v: umbra.cond(v.sum() > 3, lambda u: u + z, lambda u: u * y, (v,)), lambda v: v + 1, (x,))
+    graph = make_fx(f, tracing_mode=mode)(umbra.ones(2), umbra.ones(2))
+    for x in (umbra.ones(2), umbra.ones(2) * 3, -umbra.ones(2)):
+        y = umbra.randn(2)
+        assert umbra.allclose(graph(x, y), f(x, y))
+
+
+def test_functionalize_refuses_writes_to_what_it_does_not_know():
+    from umbra.func import functionalize
+    closed_over = umbra.zeros(3)
+
+    def f(x):
+        closed_over.select(0, 0).add_(x)
+        return closed_over.sum()
+    with pytest.raises(RuntimeError, match="a constant"):
+        functionalize(f)(umbra.ones(()))
+    assert umbra.equal(closed_over, umbra.zeros(3))
+    graph = make_fx(functionalize(lambda x: x.clone().add_(1)))(umbra.ones(2))
+    assert "def forward(self, x_1):" in graph.code and "add_" not in graph.code
+
+
+def test_exported_literals_are_constants(tmp_path):
+    def f(x):
+        t = umbra.tensor([1.0, 2.0])
+        t.add_(x)
+        return t * 1
+    program = umbra.export.export(Model(f), (umbra.ones(2),))
+    module = program.module()
+    module(umbra.ones(2))
+    assert umbra.equal(module(umbra.ones(2)), umbra.tensor([2.0, 3.0]))
+    umbra.export.save(program, tmp_path / "program.pt2")
+    loaded = umbra.export.load(tmp_path / "program.pt2").module()
+    assert umbra.equal(loaded(umbra.ones(2)), umbra.tensor([2.0, 3.0]))

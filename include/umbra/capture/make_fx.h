@@ -37,6 +37,9 @@ using ValueFunction = std::function<std::vector<Value>(const std::vector<Value>&
 IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
                                       const CaptureOptions& options = {});
 
+/// Removes the arithmetic on sizes that nothing uses. Calls of operators stay, as PyTorch's make_fx leaves them.
+void remove_unused_sizes(fx::Graph& graph);
+
 namespace detail {
 inline std::vector<Value> as_values(Tensor result) { return {Value(std::move(result))}; }
 inline std::vector<Value> as_values(std::vector<Tensor> results) { return {results.begin(), results.end()}; }

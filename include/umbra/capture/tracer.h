@@ -1,8 +1,9 @@
-// Recording: while a tracer is on the thread's stack, each operator call that reaches its layer becomes a node of its graph.
+// Recording: while a tracer is on the thread's stack, each operator call that reaches its layer becomes a node of its
+// graph.
 //
-// Which node stands for which tensor is kept in a table of the tracer, not in the tensor. Symbolic sizes get nodes when a call needs
-// them: `sym_size` of an input after the inputs, that of a result whose size only the run will tell after the call, arithmetic on sizes
-// just before its first use.
+// Which node stands for which tensor is kept in a table of the tracer, not in the tensor. Symbolic sizes get nodes when
+// a call needs them: `sym_size` of an input after the inputs (or, for make_fx, where it is first needed), that of a
+// result whose size only the run will tell after the call, arithmetic on sizes just before its first use.
 #pragma once
 
 #include <functional>
@@ -28,7 +29,8 @@ class Tracer final : public Mode {
   fx::Graph& graph() const { return module_->graph(); }
   const IntrusivePtr<fx::GraphModule>& module() const { return module_; }
 
-  /// Declares an input of the graph and what stands for it: a tensor, a symbolic number, or a plain value that is baked in.
+  /// Declares an input of the graph and what stands for it: a tensor, a symbolic number, or a plain value that is baked
+  /// in.
   fx::Node* add_input(const std::string& name, const Value& value);
   /// Makes the graph refer to a tensor by an attribute of its module wherever it appears.
   void add_attribute(const std::string& path, const Tensor& tensor, fx::AttributeKind kind);
@@ -46,11 +48,15 @@ class Tracer final : public Mode {
   /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
   fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);
 
-  /// Declares an input between earlier ones and the rest: parameters and constants found on the way. After `after`, or first.
+  /// Declares an input between earlier ones and the rest: parameters and constants found on the way. After `after`, or
+  /// first.
   fx::Node* add_input_after(fx::Node* after, const std::string& name, const Value& value);
+  /// Says that a symbolic number was asked for as a tensor's number of elements: the graph then asks in the same way.
+  void note_numel(const Tensor& tensor, SymInt value);
   /// Makes another tensor stand for what `node` stands for.
   void alias(const Tensor& tensor, fx::Node* node) { tensors_[tensor.impl()] = {tensor, node}; }
-  /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an attribute.
+  /// Asked for the node of a tensor that is not known; without it, or where it gives null, the tensor becomes an
+  /// attribute.
   std::function<fx::Node*(const Tensor& tensor)> on_constant;
   /// Asked for the node of a symbol that is no size of an input and follows from none.
   std::function<fx::Node*(const Value& symbol)> on_symbol;
@@ -60,9 +66,15 @@ class Tracer final : public Mode {
   DecompositionTable decompositions;
   /// Whether nodes get the line of the user's program they come from.
   bool locations = true;
+  /// `sym_size` nodes stand after the inputs, as export has them, rather than where they are first needed.
+  bool sizes_after_inputs = true;
+  /// The function runs on its inputs' data: a number read from them would be taken for a part of the program.
+  bool refuses_data = false;
 
  private:
   friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
+  friend void record_literal(Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame);
+  friend void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame);
   fx::Argument symbol_argument(SymInt value);
   fx::Argument expression_argument(const SymNode* node, int64_t key);
   fx::Argument unknown_symbol(const sym::Expression* symbol);
@@ -72,14 +84,20 @@ class Tracer final : public Mode {
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
   void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
+  /// Whether all tensors of a call are constants of the program; `some`: and there is one.
+  bool all_constant(const Operator& op, const Value* arguments, bool& some) const;
+  void mark_constant(const Value& result);
+  fx::Node* literal_node(const Tensor& literal);
 
   struct Tracked {
     Tensor tensor;  // kept: the table is by address, which must not be used again
     fx::Node* node;
+    bool constant = false;  // one element that follows from literals: programs may read it
   };
   struct SymbolSource {
     fx::Node* input;
-    int64_t dim;  // -1: the input itself
+    int64_t dim;  // or one of:
+    static constexpr int64_t kItself = -1, kNumel = -2;
     bool is_result = false;  // of a call, whose size only the run will tell
   };
   IntrusivePtr<fx::GraphModule> module_;
@@ -96,8 +114,11 @@ class Tracer final : public Mode {
 
 /// The tracer that records at this layer now, or null.
 Tracer* active_tracer(DispatchKey key);
+/// Tells the tracers that a program reads a tensor's number of elements.
+void note_numel(const Tensor& tensor, SymInt value);
 
-/// The modules that are running, for the nodes' module paths: nn::Module enters one around forward, and leaves it however that ends.
+/// The modules that are running, for the nodes' module paths: nn::Module enters one around forward, and leaves it
+/// however that ends.
 void enter_module(const std::string& path, std::string type);
 void leave_module();
 /// The modules running now, outermost first; null outside all.

@@ -16,7 +16,7 @@ namespace umbra::fx {
 
 class Graph;
 
-enum class Op : uint8_t { Placeholder, GetAttr, CallFunction, CallModule, Output, Root };
+enum class Op : uint8_t { Placeholder, GetAttr, CallFunction, CallModule, CallMethod, Output, Root };
 /// "call_function" and so on.
 const char* to_string(Op op);
 

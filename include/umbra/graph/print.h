@@ -28,6 +28,8 @@ std::string tabular(const Graph& graph);
 /// A value as Python's repr writes it ('text', device(type='cpu'), [1, 2]) and as its str does (text, cpu).
 std::string python_repr(const Value& value);
 std::string python_str(const Value& value);
+/// How values that are objects of another language are written; without it "<object>".
+void set_object_printer(std::string (*printer)(const RefCounted& object));
 /// An argument as code writes it: nodes by their names.
 std::string python_repr(const Argument& argument);
 /// An argument as the list of nodes writes it: nodes with a percent sign.

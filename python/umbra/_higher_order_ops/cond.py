@@ -36,16 +36,19 @@ def cond(pred, true_fn, false_fn, operands=()):
     if not isinstance(operands, (tuple, list)):
         raise RuntimeError(f"Expect operands to be a tuple of possibly nested dict/list/tuple that only consists of tensor leaves, but got {operands}.")
     leaves, in_spec = pytree.tree_flatten(tuple(operands))
-    specs = []
+    specs = {}
 
-    def flat(function):
+    def flat(branch, function):
         def run(values):
             results, spec = pytree.tree_flatten(function(*pytree.tree_unflatten(values, in_spec)))
-            specs.append(spec)
+            specs[branch] = spec
+            if len(specs) == 2 and specs["true"] != specs["false"]:
+                raise RuntimeError(f"Unmatched output spec from torch.cond branches: true branch tree_spec {specs['true']} vs false branch "
+                                   f"tree_spec {specs['false']}.")
             return results
         return run
-    results = _C._cond(pred, flat(true_fn), flat(false_fn), leaves)
-    return pytree.tree_unflatten(results, specs[-1])
+    results = _C._cond(pred, flat("true", true_fn), flat("false", false_fn), leaves)
+    return pytree.tree_unflatten(results, next(iter(specs.values())))
 
 
 cond_op = HigherOrderOperator("cond", cond)

@@ -1,4 +1,6 @@
 """Transforms of functions."""
+import functools
+
 from umbra import _C
 from umbra.nn.utils.stateless import functional_call  # noqa: F401
 from umbra.utils import _pytree as pytree
@@ -6,6 +8,15 @@ from umbra.utils import _pytree as pytree
 
 def functionalize(func, *, remove="mutations"):
     """`func` without mutation and aliasing inside; inputs that it writes are written by one copy each at the end."""
+    if remove == "mutations_and_views":
+        raise NotImplementedError("functionalize(remove='mutations_and_views'): graphs of *_copy operators are not made yet; views stay views")
+    if remove != "mutations":
+        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+                           "     remove=\"mutations\": all inplace and out= operators will be removed from the program, and replaced with "
+                           "their out-of-place equivalents.\n     remove=\"mutations_and_views\": In addition to the above, all aliasing "
+                           "operators {view} will be replaced with their non-aliasing counterparts, {view}_copy.\n")
+
+    @functools.wraps(func) if hasattr(func, "__name__") else lambda call: call
     def call(*args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         result_spec = None

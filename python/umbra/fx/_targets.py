@@ -1,9 +1,13 @@
 """Functions that graphs call besides operators: from their names to Python's functions and back."""
 import importlib
 import operator
+import sys
 
 _ROOTS = {"torch": "umbra", "_operator": "operator", "operator": "operator", "math": "math", "builtins": "builtins"}
 _known = {}
+_WRITING = [getattr(operator, name) for name in dir(operator) if name in ("setitem", "delitem") or (name[0] == "i" and hasattr(operator, name[1:]))]
+_EFFECTS = ("rand", "randn", "randint", "randperm", "rand_like", "randn_like", "randint_like", "bernoulli", "normal", "multinomial", "dropout",
+            "manual_seed", "set_grad_enabled", "_assert", "_assert_is_none", "_assert_async", "_check", "_check_is_size", "_check_value")
 
 
 class NamedFunction:
@@ -39,6 +43,14 @@ def _find(name):
         return NamedFunction(name)
 
 
+def has_side_effects(function):
+    """Whether a call stays in a graph though nobody uses its result."""
+    name, module = getattr(function, "__name__", ""), getattr(function, "__module__", None) or ""
+    if module.startswith("umbra"):
+        return name in _EFFECTS or (name.endswith("_") and not name.endswith("__"))
+    return function in _WRITING
+
+
 def name_of(function):
     """What graphs call a Python function; the function is remembered under it."""
     if isinstance(function, NamedFunction):
@@ -47,6 +59,8 @@ def name_of(function):
     base = getattr(function, "__qualname__", None) or getattr(function, "__name__", None) or type(function).__name__
     if getattr(operator, base, None) is function:
         module = "operator"
+    elif module.startswith("umbra.") and getattr(sys.modules["umbra"], base, None) is function:
+        module = "torch"
     elif module == "umbra" or module.startswith("umbra."):
         module = "torch" + module.removeprefix("umbra")
     name = f"{module}.{base}"

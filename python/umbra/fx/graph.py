@@ -44,8 +44,24 @@ class PythonCode:
         self.globals = {}
 
 
+_KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output")
+
+
 def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
-    return self._create_node(op, target, args or (), kwargs or {}, name or "")
+    assert op in _KINDS, f"op {op!r} is not in _legal_ops"
+    assert callable(target) or isinstance(target, str), f"Expected target to be str, got {type(target)}"
+    args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
+    assert isinstance(args, tuple), f"args must be a tuple, got {type(args)}"
+    assert isinstance(kwargs, dict), f"kwargs must be a dict, got {type(kwargs)}"
+    if callable(target) != (op == "call_function"):
+        kind, wanted = ("str", "Callable") if isinstance(target, str) else (_typename(target), "str")
+        label = name or (target if isinstance(target, str) else getattr(target, "__name__", "function"))
+        raise ValueError(f"Node [graph = {self}, name = '{label}'] target {target} has type {kind} but a {wanted} is expected")
+    return self._create_node(op, target, args, kwargs, name or "")
+
+
+def _typename(value):
+    return f"{getattr(value, '__module__', None) or 'builtins'}.{getattr(value, '__qualname__', type(value).__qualname__)}"
 
 
 def placeholder(self, name, type_expr=None, default_value=...):
@@ -53,15 +69,19 @@ def placeholder(self, name, type_expr=None, default_value=...):
 
 
 def get_attr(self, qualified_name, type_expr=None):
-    return self._create_node("get_attr", qualified_name, (), {}, "")
+    return self.create_node("get_attr", qualified_name)
 
 
 def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
-    return self._create_node("call_function", the_function, args or (), kwargs or {}, name or "")
+    return self.create_node("call_function", the_function, args, kwargs, name)
 
 
 def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
-    return self._create_node("call_module", module_name, args or (), kwargs or {}, "")
+    return self.create_node("call_module", module_name, args, kwargs)
+
+
+def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
+    return self.create_node("call_method", method_name, args, kwargs)
 
 
 def output(self, result, type_expr=None):
@@ -95,11 +115,27 @@ def lint(self):
         return
     for node in self.nodes:
         if node.op in ("get_attr", "call_module"):
-            value = owner
-            for part in node.target.split("."):
+            value, parts = owner, node.target.split(".")
+            for i, part in enumerate(parts):
                 if not hasattr(value, part):
-                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {node.target}")
+                    raise RuntimeError(f"Node {node} target {node.target} references nonexistent attribute {part} of {'.'.join(parts[:i])}")
                 value = getattr(value, part)
+
+
+def _has_effects(owner, node):
+    """Whether a node has effects, or calls a graph of its module (a branch of a cond) in which one has."""
+    if node.is_impure():
+        return True
+    if node.op != "call_function" or owner is None:
+        return False
+    called = [getattr(owner, source.target, None) for source in node.all_input_nodes if source.op == "get_attr"]
+    return any(inner.op not in ("placeholder", "output") and _has_effects(part, inner)
+               for part in called if isinstance(getattr(part, "graph", None), Graph) for inner in part.graph.nodes)
+
+
+def eliminate_dead_code(self, is_impure_node=None):
+    """Removes what nobody uses and what has no effects; says whether there was any."""
+    return self._eliminate_dead_code(is_impure_node or (lambda node: _has_effects(self.owning_module, node)))
 
 
 def _deepcopy(self, memo=None):
@@ -111,10 +147,9 @@ Graph.nodes = property(_NodeList)
 Graph.owning_module = None
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, self._first if n is None else n)
 Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, None if n is None else n._next)
-Graph.eliminate_dead_code = lambda self, is_impure_node=None: self._eliminate_dead_code(is_impure_node)
 Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
 Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose))
 Graph.print_tabular = lambda self: print(self._tabular())
 Graph.__deepcopy__ = _deepcopy
-for _function in (create_node, placeholder, get_attr, call_function, call_module, output, node_copy, graph_copy, find_nodes, lint):
+for _function in (create_node, placeholder, get_attr, call_function, call_module, call_method, output, node_copy, graph_copy, find_nodes, lint, eliminate_dead_code):
     setattr(Graph, _function.__name__, _function)

@@ -1,10 +1,12 @@
 """GraphModule: a graph with the tensors and subgraphs it refers to, as a module that can be called."""
 import copy
+import functools
 import inspect
 
 from umbra import _C
 from umbra._C import Tensor
 from umbra.fx.graph import PythonCode
+from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
 from umbra.utils import _pytree as pytree
 
@@ -26,6 +28,14 @@ def _get_path(root, path):
         owner, value = value, getattr(value, part, None)
         if value is None:
             break
+    return owner, value
+
+
+def _require_path(root, path):
+    """The same, where it has to be there."""
+    owner, value = None, root
+    for part in path.split("."):
+        owner, value = value, getattr(value, part)
     return owner, value
 
 
@@ -51,12 +61,21 @@ def _as_parameter(tensor):
     return Parameter(tensor.detach(), requires_grad=tensor.requires_grad)
 
 
+@functools.lru_cache(maxsize=None)
+def _class_named(base, name):
+    """A class that differs from `base` in its name alone."""
+    return type(base)(name, (base,), {"__module__": base.__module__, "_base_class": base})
+
+
 class GraphModule(Module):
     """Runs a graph. Its attributes are those that the graph's `get_attr` nodes name."""
+    _base_class = None  # of classes made for a name
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
-        self._class_name = class_name
+        if not isinstance(root, (Module, dict)):
+            raise RuntimeError(f"Unsupported type {root} passed for root!")
+        self._set_class_name(class_name)
         if hasattr(root, "training"):
             self.training = root.training
         self._attach(graph)
@@ -66,11 +85,11 @@ class GraphModule(Module):
             path = node.target
             if isinstance(root, dict):
                 if path not in root:
-                    raise RuntimeError(f"Node {node} referenced target {path} but that target was not provided in `root`!")
+                    raise RuntimeError(f"Node {node} referenced target {path} but that target was not provided in ``root``!")
                 value = root[path]
                 owner = None
             else:
-                owner, value = _get_path(root, path)
+                owner, value = _require_path(root, path)
             if value is not None and _get_path(self, path)[1] is None:
                 _set_path(self, path, _kind(owner, path.rpartition(".")[2], value), value)
 
@@ -79,7 +98,7 @@ class GraphModule(Module):
         """The Python object of a C++ graph module, with its attributes."""
         self = cls.__new__(cls)
         Module.__init__(self)
-        self._class_name = handle.class_name
+        self._set_class_name(handle.class_name)
         self._attach(handle.graph, handle)
         for path, kind, value in handle.attributes():
             if isinstance(value, _C._GraphModule):
@@ -88,6 +107,18 @@ class GraphModule(Module):
             if kind == "parameter" and _get_path(self, path)[1] is not value:
                 handle.set(path, _get_path(self, path)[1], kind)
         return self
+
+    def _set_class_name(self, name):
+        self._class_name = name
+        base = type(self)._base_class or type(self)
+        if name not in ("GraphModule", type(self).__name__):
+            self.__class__ = _class_named(base, name)
+
+    def __reduce_ex__(self, protocol):
+        made_from = type(self)._base_class
+        if made_from is None:
+            return super().__reduce_ex__(protocol)
+        return _restore, (made_from, self._class_name), self.__dict__
 
     def _attach(self, graph, handle=None):
         object.__setattr__(self, "_handle", handle or graph._module(self._class_name))
@@ -123,7 +154,7 @@ class GraphModule(Module):
         return text
 
     def __str__(self):
-        return super().__str__() + "\n\n" + self.code.strip("\n") + "\n\n# To see more debug info, please use `graph_module.print_readable()`"
+        return super().__str__() + "\n" + self.code + "\n# To see more debug info, please use `graph_module.print_readable()`"
 
     def __repr__(self):
         return super().__repr__()
@@ -154,8 +185,10 @@ class GraphModule(Module):
 
     def _bind(self, args, kwargs):
         """Positional arguments in the placeholders' order."""
-        inputs = list(args)
         names = [node.target for node in self._parameters_of_forward()]
+        if any(name.startswith("*") for name in names):
+            return self._bind_starred(args, kwargs)
+        inputs = list(args)
         for node in self._parameters_of_forward()[len(inputs):]:
             if node.target in kwargs:
                 inputs.append(kwargs[node.target])
@@ -168,6 +201,21 @@ class GraphModule(Module):
             raise TypeError(f"forward() takes {len(names) + 1} positional arguments but {len(inputs) + 1} were given")
         return inputs
 
+    def _bind_starred(self, args, kwargs):
+        kinds = {"": inspect.Parameter.POSITIONAL_OR_KEYWORD, "*": inspect.Parameter.VAR_POSITIONAL, "**": inspect.Parameter.VAR_KEYWORD}
+        parameters = []
+        for node in self._parameters_of_forward():
+            name = node.target.lstrip("*")
+            default = node.args[0] if node.args else inspect.Parameter.empty
+            parameters.append(inspect.Parameter(name, kinds[node.target[:len(node.target) - len(name)]], default=default))
+        bound = inspect.Signature(parameters).bind(*args, **kwargs)
+        bound.apply_defaults()
+        return list(bound.arguments.values())
+
+    def _run_in_python(self, inputs):
+        from umbra.fx.interpreter import Interpreter
+        return Interpreter(self).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+
     def forward(self, *args, **kwargs):
         in_spec, out_spec = self._specs
         if in_spec is not None:
@@ -177,6 +225,9 @@ class GraphModule(Module):
             inputs = leaves
         else:
             inputs = self._bind(args, kwargs)
+        if self._graph._needs_python() or any(isinstance(value, Proxy) for value in inputs):
+            results = self._run_in_python(inputs)
+            return results if out_spec is None else pytree.tree_unflatten(results, out_spec)
         self._update_handle()
         results = self._handle.run(inputs)
         if out_spec is not None:
@@ -216,6 +267,10 @@ class GraphModule(Module):
             return False
         del owner._modules[name]
         return True
+
+
+def _restore(base, name):
+    return _class_named(base, name).__new__(_class_named(base, name))
 
 
 def _arrange(graph, results):

@@ -1,6 +1,9 @@
 """Running a graph node by node in Python: every step may be overridden."""
-import umbra
+from umbra.fx._symbolic_trace import Tracer
+from umbra.fx.graph import Graph
+from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_arg
+from umbra.fx.proxy import Proxy
 
 
 class Interpreter:
@@ -31,6 +34,8 @@ class Interpreter:
         return getattr(self, n.op)(n.target, args, kwargs)
 
     def placeholder(self, target, args, kwargs):
+        if target.startswith("*"):
+            return list(self.args_iter)
         try:
             return next(self.args_iter)
         except StopIteration:
@@ -43,6 +48,10 @@ class Interpreter:
 
     def call_function(self, target, args, kwargs):
         return target(*args, **kwargs)
+
+    def call_method(self, target, args, kwargs):
+        instance, *rest = args
+        return getattr(instance, target)(*rest, **kwargs)
 
     def call_module(self, target, args, kwargs):
         return self.fetch_attr(target)(*args, **kwargs)
@@ -66,12 +75,46 @@ class Interpreter:
 
 
 class Transformer(Interpreter):
-    """Runs a graph to record it anew, step by step as its methods say."""
+    """Runs a graph on Proxies, which records it anew, step by step as its methods say.
+
+        class Swap(fx.Transformer):
+            def call_function(self, target, args, kwargs):
+                return torch.tanh(*args) if target is torch.sigmoid else super().call_function(target, args, kwargs)
+        changed = Swap(traced).transform()
+    """
+
+    def __init__(self, module):
+        super().__init__(module)
+        self.new_graph = Graph()
+        self.tracer = _TransformerTracer(self.new_graph, module)
+
+    def placeholder(self, target, args, kwargs):
+        return Proxy(self.new_graph.placeholder(target, default_value=args[0] if args else ...), self.tracer)
+
+    def get_attr(self, target, args, kwargs):
+        return self.tracer.create_proxy("get_attr", target, args, kwargs)
+
+    def call_function(self, target, args, kwargs):
+        return self.tracer.create_proxy("call_function", target, args, kwargs)
+
+    def call_method(self, target, args, kwargs):
+        return self.tracer.create_proxy("call_method", target, args, kwargs)
+
+    def call_module(self, target, args, kwargs):
+        return self.tracer.create_proxy("call_module", target, args, kwargs)
 
     def transform(self):
-        from umbra.fx.graph_module import GraphModule
-        graph = umbra.fx.Graph()
-        values = {}
-        for node in self.graph.nodes:
-            values[node] = graph.node_copy(node, lambda n: values[n])
-        return GraphModule(self.module, graph)
+        result = self.run()
+        self.new_graph.output(self.tracer.create_arg(result))
+        return GraphModule(self.module, self.new_graph)
+
+
+class _TransformerTracer(Tracer):
+    """Every module is a leaf: the graph is taken as it is."""
+
+    def __init__(self, graph, root):
+        super().__init__()
+        self.graph, self.root = graph, root
+
+    def is_leaf_module(self, m, module_qualified_name):
+        return True

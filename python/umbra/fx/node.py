@@ -78,6 +78,14 @@ def map_aggregate(value, function):
     return function(value)
 
 
+def _position(self):
+    return next(i for i, node in enumerate(self.graph.nodes) if node is self)
+
+
+Node.__lt__ = lambda self, other: _position(self) < _position(other)
+Node.__gt__ = lambda self, other: _position(self) > _position(other)
+Node.__le__ = lambda self, other: self is other or self < other
+Node.__ge__ = lambda self, other: self is other or self > other
 Node.meta = property(_Meta, _set_meta)
 Node.users = property(lambda self: dict.fromkeys(self._users))
 Node.next = property(lambda self: self._next)

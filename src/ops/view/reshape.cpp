@@ -33,7 +33,8 @@ UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([
 // A view where one is possible, else a copy; recorded as `view` or as `clone` and `_unsafe_view`.
 UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").composite([](const Tensor& self, SymIntArrayRef size) {
   SymShape shape = infer_size(size, self.sym_numel());
-  if (view_strides(self.sym_sizes(), self.sym_strides(), shape)) return self.view(shape);
+  // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
+  if (view_strides(self.sym_sizes(), self.sym_strides(), shape)) return self.view(self.is_contiguous() ? size : SymIntArrayRef(shape));
   return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
 });
 

@@ -9,7 +9,12 @@ Tensor copied(const Tensor& view) { return view.clone(MemoryFormat::Contiguous);
 
 UMBRA_OPERATOR("alias_copy(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return copied(self.alias()); });
 UMBRA_OPERATOR("detach_copy(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return copied(self.detach()); });
-UMBRA_OPERATOR("lift_fresh_copy(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return copied(lift_fresh(self)); });
+// Begins a program's use of a literal, and so stays whole in graphs.
+UMBRA_OPERATOR("lift_fresh_copy(Tensor self) -> Tensor")
+    .out()
+    .all_backends([](const Tensor& self) { return self.clone(); })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .linear();
 UMBRA_OPERATOR("t_copy(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return copied(self.t()); });
 UMBRA_OPERATOR("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
     .out("int_out")

@@ -46,6 +46,7 @@ def _capture(function, args, options):
         _C._arrange_output(handle, _pattern(out_spec))
     else:
         handle.graph._set_pytree([name + "_1" for name in _argument_names(function, len(args))], None, True)
+    handle.class_name = getattr(function, "__name__", type(function).__name__)
     module = GraphModule._wrap(handle)
     if not flat:
         object.__setattr__(module, "_specs", (in_spec, out_spec))

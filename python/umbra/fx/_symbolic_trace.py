@@ -1,0 +1,303 @@
+"""Tracer and symbolic_trace: a Python function run on Proxies, so that what it does becomes a graph."""
+import builtins
+import contextlib
+import functools
+import inspect
+import math
+import sys
+import types
+
+import umbra
+from umbra._C import Tensor
+from umbra.fx.graph import Graph
+from umbra.fx.graph_module import GraphModule
+from umbra.fx.node import map_aggregate
+from umbra.fx.proxy import Proxy, TracerBase, find_tracer
+from umbra.nn import Module, Parameter, Sequential
+
+_wrapped = []  # (globals of a module, name): functions that graphs call whole
+
+
+def _assert_is_none(value, message):
+    assert value is None, message
+
+
+def wrap(fn_or_name):
+    """At module scope: the function becomes one node wherever it meets a Proxy. `wrap("len")`, or a decorator."""
+    if not callable(fn_or_name) and not isinstance(fn_or_name, str):
+        raise RuntimeError("Unsupported type for global function! Must be either a callable or string name")
+    name = fn_or_name if isinstance(fn_or_name, str) else fn_or_name.__name__
+    frame = sys._getframe(1)
+    if frame.f_code.co_name != "<module>":
+        raise NotImplementedError("wrap must be called at the top level of a module")
+    _wrapped.append((frame.f_globals, name))
+    return fn_or_name
+
+
+def _recorder(function, canonical=False):
+    """Calls `function`, or records the call where a Proxy is among the arguments."""
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        tracer = find_tracer(args, kwargs)
+        if tracer is None:
+            return function(*args, **kwargs)
+        if canonical:
+            args, kwargs = _canonical(function, args, kwargs)
+        proxy = tracer.create_proxy("call_function", function, args, kwargs)
+        if not function.__module__.startswith("umbra"):
+            proxy.node.meta["is_wrapped"] = True
+        return proxy
+    return call
+
+
+def _canonical(function, args, kwargs):
+    """Arguments as torch.nn.functional's functions hand them on: what has a default by name, the rest by position."""
+    bound = inspect.signature(function).bind(*args, **kwargs)
+    bound.apply_defaults()
+    positional, keywords = [], {}
+    for name, parameter in bound.signature.parameters.items():
+        value = bound.arguments[name]
+        if parameter.kind is parameter.VAR_POSITIONAL:
+            positional += value
+        elif parameter.kind is parameter.VAR_KEYWORD:
+            keywords.update(value)
+        elif parameter.default is parameter.empty:
+            positional.append(value)
+        else:
+            keywords[name] = value
+    return tuple(positional), keywords
+
+
+class _Patches:
+    """Attributes and globals that are others for a while."""
+
+    def __init__(self):
+        self.undo = []
+
+    def attribute(self, owner, name, value):
+        self.undo.append(functools.partial(setattr, owner, name, owner.__dict__[name]))
+        setattr(owner, name, value)
+
+    def entry(self, table, name, value):
+        if name in table:
+            self.undo.append(functools.partial(table.__setitem__, name, table[name]))
+        else:
+            self.undo.append(functools.partial(table.pop, name, None))
+        table[name] = value
+
+    def close(self):
+        for undo in reversed(self.undo):
+            undo()
+
+
+class Tracer(TracerBase):
+    """Records a module or function. Subclasses say what is a leaf and what becomes of arguments, calls and attributes."""
+
+    def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
+        self.autowrap_modules = tuple(autowrap_modules)
+        self.autowrap_functions = tuple(autowrap_functions)
+        self.param_shapes_constant = param_shapes_constant
+        self.root = None
+        self.traced_func_name = "forward"
+        self.proxy_buffer_attributes = False
+        self.tensor_attrs = {}
+        self._attribute_proxies = {}
+
+    # ---- what may be overridden ----
+
+    def is_leaf_module(self, m, module_qualified_name):
+        """Modules of the library are called whole, users' own are traced through."""
+        return (m.__module__.startswith(("umbra.nn", "torch.nn"))) and not isinstance(m, Sequential)
+
+    def path_of_module(self, mod):
+        for path, module in self.root.named_modules():
+            if module is mod:
+                return path
+        raise NameError("module is not installed as a submodule")
+
+    def call_module(self, m, forward, args, kwargs):
+        path = self.path_of_module(m)
+        if self.is_leaf_module(m, path):
+            return self.create_proxy("call_module", path, args, kwargs)
+        return forward(*args, **kwargs)
+
+    def getattr(self, attr, attr_val, parameter_proxy_cache):
+        named = ()
+        if isinstance(attr_val, Parameter):
+            named = self.root.named_parameters()
+        elif self.proxy_buffer_attributes and isinstance(attr_val, Tensor):
+            named = self.root.named_buffers()
+        for path, value in named:
+            if value is attr_val:
+                if path not in parameter_proxy_cache:
+                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+                return parameter_proxy_cache[path]
+        return attr_val
+
+    def create_arg(self, a):
+        return map_aggregate(super().create_arg(a), self._leaf_argument)
+
+    def _leaf_argument(self, a):
+        if isinstance(a, Parameter):
+            for path, parameter in self.root.named_parameters():
+                if parameter is a:
+                    return self.create_node("get_attr", path, (), {})
+            raise NameError("parameter is not a member of this module")
+        if isinstance(a, Tensor):
+            for path, buffer in self.root.named_buffers():
+                if buffer is a:
+                    return self.create_node("get_attr", path, (), {})
+            return self.create_node("get_attr", self._constant_path(a), (), {})
+        if isinstance(a, Module):
+            return self.create_node("get_attr", self.path_of_module(a), (), {})
+        return a
+
+    def _constant_path(self, tensor):
+        """The attribute of the root that holds a tensor; a new one where there is none."""
+        for path, (known, value) in self.tensor_attrs.items():
+            if value is tensor and known is self.root:
+                return path
+        for name, value in self.root.__dict__.items():
+            if value is tensor:
+                return name
+        number = 0
+        while hasattr(self.root, f"_tensor_constant{number}"):
+            number += 1
+        path = f"_tensor_constant{number}"
+        self.tensor_attrs[path] = (self.root, tensor)
+        setattr(self.root, path, tensor)
+        return path
+
+    # ---- tracing ----
+
+    def create_args_for_root(self, root_fn, is_module, concrete_args=None):
+        """Placeholders for the function's parameters, after the module itself."""
+        code = inspect.unwrap(root_fn).__code__
+        parameters = inspect.signature(inspect.unwrap(root_fn)).parameters
+        names = list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount])
+        args = [self.root] if is_module else []
+        skipped = 1 if is_module else 0
+        concrete = concrete_args or {}
+        if isinstance(concrete, tuple):
+            given = names[skipped:]
+            if len(given) != len(concrete):
+                raise RuntimeError(f"Tracing expected {len(given)} arguments but got {len(concrete)} concrete arguments")
+            concrete = dict(zip(given, concrete))
+        keywords = {}
+        for position, name in enumerate(names[skipped:], skipped):
+            value = self._argument_for(name, parameters[name].default, concrete)
+            if position < code.co_argcount:
+                args.append(value)
+            else:
+                keywords[name] = value
+        rest = code.co_argcount + code.co_kwonlyargcount
+        starred = None
+        if code.co_flags & inspect.CO_VARARGS:
+            starred = self._placeholder("*" + code.co_varnames[rest])
+            rest += 1
+        double_starred = self._placeholder("**" + code.co_varnames[rest]) if code.co_flags & inspect.CO_VARKEYWORDS else None
+        return args, keywords, starred, double_starred
+
+    def _placeholder(self, name, default=inspect.Parameter.empty):
+        return self.create_proxy("placeholder", name, () if default is inspect.Parameter.empty else (default,), {})
+
+    def _argument_for(self, name, default, concrete):
+        if name not in concrete:
+            return self._placeholder(name, default)
+        value = concrete[name]
+        if not isinstance(value, (int, float, str, bool, type(None))):
+            return value
+        given = self._placeholder(name + "_1", default)
+        message = f"{name} has been specialized to have value {value} but got another value"
+        if value is None:
+            self.create_proxy("call_function", _assert_is_none, (given, message), {})
+        else:
+            self.create_proxy("call_function", umbra._assert, (given == value, message), {})
+        return value
+
+    def trace(self, root, concrete_args=None):
+        """The graph of a module's forward, or of a function."""
+        if isinstance(root, Module):
+            if not hasattr(type(root), self.traced_func_name):
+                raise AssertionError(f"traced_func_name={self.traced_func_name} doesn't exist in {type(root).__name__}")
+            self.root, function = root, getattr(type(root), self.traced_func_name)
+        else:
+            self.root, function = Module(), root
+        self.graph = Graph()
+        self.tensor_attrs, self._attribute_proxies = {}, {}
+        if isinstance(root, GraphModule) and function is GraphModule.forward:
+            return self._trace_again(root)
+        args, keywords, starred, double_starred = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
+        with self._recording(function):
+            result = _call(function, args, keywords, starred, double_starred)
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        return self.graph
+
+    def _trace_again(self, module):
+        """A graph has its parameters in its placeholders, not in the signature of its class."""
+        inputs = [self._placeholder(node.target, *node.args) for node in module.graph.nodes if node.op == "placeholder"]
+        with self._recording(None):
+            result = module._run_in_python(inputs)
+        self.create_node("output", "output", (self.create_arg(result),), {})
+        return self.graph
+
+    @contextlib.contextmanager
+    def _recording(self, function):
+        patches = _Patches()
+        original_call, original_getattr = Module.__call__, Module.__getattr__
+
+        def call(module, *args, **kwargs):
+            return self.call_module(module, lambda *a, **k: original_call(module, *a, **k), args, kwargs)
+
+        def get_attribute(module, name):
+            return self.getattr(name, original_getattr(module, name), self._attribute_proxies)
+        try:
+            patches.attribute(Module, "__call__", call)
+            patches.attribute(Module, "__getattr__", get_attribute)
+            self._patch_functions(patches, getattr(inspect.unwrap(function), "__globals__", {}) if function else {})
+            yield
+        finally:
+            patches.close()
+
+    def _patch_functions(self, patches, function_globals):
+        for module in (umbra.nn.functional, umbra):
+            for name, value in list(vars(module).items()):
+                if isinstance(value, types.FunctionType) and not name.startswith("__") and value.__module__.startswith("umbra"):
+                    patches.attribute(module, name, _recorder(value, canonical=module is umbra.nn.functional))
+        for module in self.autowrap_modules:
+            for name, value in list(vars(module).items()):
+                if callable(value) and not name.startswith("_"):
+                    patches.attribute(module, name, _recorder(value))
+        for name, value in list(function_globals.items()):
+            if isinstance(value, types.FunctionType) and value in self.autowrap_functions:
+                patches.entry(function_globals, name, _recorder(value))
+        for table, name in _wrapped:
+            original = table.get(name, getattr(builtins, name, None))
+            if original is not None:
+                patches.entry(table, name, _recorder(original))
+
+
+def _call(function, args, keywords, starred, double_starred):
+    """Calls a function whose `*args` and `**kwargs` are one Proxy each."""
+    if starred is None and double_starred is None:
+        return function(*args, **keywords)
+    original = inspect.unwrap(function)
+    code = original.__code__
+    flags = code.co_flags & ~(inspect.CO_VARARGS if starred is not None else 0) & ~(inspect.CO_VARKEYWORDS if double_starred is not None else 0)
+    extra = [value for value in (starred, double_starred) if value is not None]
+    names = list(code.co_varnames[:code.co_argcount + code.co_kwonlyargcount + len(extra)])
+    values = dict(zip(names, [*args, *keywords.values(), *extra]))
+    plain = code.replace(co_argcount=len(names), co_kwonlyargcount=0, co_flags=flags)
+    called = types.FunctionType(plain, original.__globals__, original.__name__, None, original.__closure__)
+    return called(*[values[name] for name in names])
+
+
+def symbolic_trace(root, concrete_args=None):
+    """The graph module of a module or function, run on Proxies.
+
+        traced = symbolic_trace(lambda x: torch.relu(x).view(-1))
+    """
+    tracer = Tracer()
+    graph = tracer.trace(root, concrete_args)
+    name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
+    return GraphModule(tracer.root, graph, name)

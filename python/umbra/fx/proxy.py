@@ -1,0 +1,185 @@
+"""Proxy: stands for a value that is not there yet; what is done with it becomes nodes of a graph."""
+import operator
+import sys
+
+from umbra._C import Tensor
+from umbra.fx.graph import Graph
+from umbra.fx.node import Node, map_aggregate
+
+_ITERATION = ("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
+              "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, and check out the "
+              "Proxy docstring for help troubleshooting Proxy iteration errors")
+
+
+class TraceError(ValueError):
+    pass
+
+
+class TracerBase:
+    """Makes nodes, and says what is to happen where a program asks a Proxy for more than a node can give."""
+    graph: Graph
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+
+    def proxy(self, node):
+        return Proxy(node, self)
+
+    def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
+        node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
+        return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
+
+    def create_arg(self, a):
+        """The argument with Proxies replaced by their nodes."""
+        if isinstance(a, dict):
+            for key in a:
+                if isinstance(key, Proxy):
+                    raise RuntimeError(f"Keys for dictionaries used as an argument cannot contain a Node. Got key: {key.node}")
+        return map_aggregate(a, lambda leaf: leaf.node if isinstance(leaf, Proxy) else leaf)
+
+    def to_bool(self, obj):
+        raise TraceError("symbolically traced variables cannot be used as inputs to control flow")
+
+    def iter(self, obj):
+        """Unpacking to a known number of names is the one iteration that can be recorded."""
+        count = _unpacked_count(sys._getframe(2))
+        if count is None:
+            raise TraceError(_ITERATION)
+        return (obj[i] for i in range(count))
+
+    def keys(self, obj):
+        return Attribute(obj, "keys")()
+
+
+class GraphAppendingTracer(TracerBase):
+    def __init__(self, graph):
+        self.graph = graph
+
+
+def _unpacked_count(frame):
+    """How many names `a, b = proxy` has, where that is what the frame is doing."""
+    import dis
+    instruction = next((i for i in dis.get_instructions(frame.f_code) if i.offset == frame.f_lasti), None)
+    return instruction.argval if instruction is not None and instruction.opname == "UNPACK_SEQUENCE" else None
+
+
+def _proxies(value):
+    if isinstance(value, Proxy):
+        yield value
+    elif isinstance(value, (tuple, list)):
+        for item in value:
+            yield from _proxies(item)
+    elif isinstance(value, dict):
+        yield from _proxies(tuple(value.values()))
+    elif isinstance(value, slice):
+        yield from _proxies((value.start, value.stop, value.step))
+
+
+def find_tracer(args, kwargs):
+    """The tracer of the first Proxy among a call's arguments, or None."""
+    return next((proxy.tracer for proxy in _proxies((args, kwargs))), None)
+
+
+class Proxy:
+    """A value of a program that is being recorded.
+
+        graph = fx.Graph()
+        x = fx.Proxy(graph.placeholder("x"))
+        graph.output((torch.relu(x) + x.neg()).node)
+    """
+
+    def __init__(self, node, tracer=None):
+        self.node = node
+        self.tracer = tracer if tracer is not None else GraphAppendingTracer(node.graph)
+
+    def __repr__(self):
+        return f"Proxy({self.node.name})"
+
+    def __getattr__(self, name):
+        if name in ("node", "tracer"):  # not set yet: a copy is being made
+            raise AttributeError(name)
+        return Attribute(self, name)
+
+    def __getstate__(self):
+        return self.__dict__
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", "__call__", (self, *args), kwargs)
+
+    def __iter__(self):
+        return self.tracer.iter(self)
+
+    def __bool__(self):
+        return self.tracer.to_bool(self)
+
+    def __len__(self):
+        raise RuntimeError("'len' is not supported in symbolic tracing by default. If you want this call to be recorded, please call "
+                           "torch.fx.wrap('len') at module scope")
+
+    def __contains__(self, item):
+        raise TraceError(_ITERATION)
+
+    def keys(self):
+        return self.tracer.keys(self)
+
+    @classmethod
+    def __torch_function__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        tracer = find_tracer(args, kwargs)
+        name = getattr(func, "__name__", "")
+        if name == "__get__":  # an attribute of a real tensor cannot have met a Proxy
+            return tracer.create_proxy("call_function", getattr, (args[0], func.__self__.__name__), {})
+        if getattr(Tensor, name, None) is func:
+            dunder = name.removeprefix("__").removesuffix("__") if name.startswith("__") else None
+            if dunder and dunder.removeprefix("r") in _BINARY and not hasattr(operator, dunder):
+                return tracer.create_proxy("call_function", _BINARY[dunder.removeprefix("r")], (args[1], args[0]), kwargs)
+            if dunder and hasattr(operator, dunder):
+                return tracer.create_proxy("call_function", getattr(operator, dunder), args, kwargs)
+            return tracer.create_proxy("call_method", name, args, kwargs)
+        return tracer.create_proxy("call_function", func, args, kwargs)
+
+
+class Attribute(Proxy):
+    """`proxy.name`: a method that is about to be called, else a node of its own."""
+
+    def __init__(self, root, attr):
+        self.root, self.attr, self.tracer = root, attr, root.tracer
+        self._node = None
+
+    @property
+    def node(self):
+        if self._node is None:
+            self._node = self.tracer.create_proxy("call_function", getattr, (self.root, self.attr), {}).node
+        return self._node
+
+    def __call__(self, *args, **kwargs):
+        return self.tracer.create_proxy("call_method", self.attr, (self.root, *args), kwargs)
+
+
+_BINARY = {name: getattr(operator, target) for name, target in (
+    ("add", "add"), ("sub", "sub"), ("mul", "mul"), ("floordiv", "floordiv"), ("truediv", "truediv"), ("mod", "mod"), ("pow", "pow"),
+    ("lshift", "lshift"), ("rshift", "rshift"), ("and", "and_"), ("or", "or_"), ("xor", "xor"), ("matmul", "matmul"))}
+_OTHERS = ("getitem", "eq", "ne", "lt", "gt", "le", "ge", "pos", "neg", "invert")
+
+
+def _define_operators():
+    def forward(function):
+        return lambda self, *args: self.tracer.create_proxy("call_function", function, (self, *args), {})
+
+    def backward(function):
+        return lambda self, other: self.tracer.create_proxy("call_function", function, (other, self), {})
+    for name, function in _BINARY.items():
+        setattr(Proxy, f"__{name}__", forward(function))
+        setattr(Proxy, f"__r{name}__", backward(function))
+    for name in _OTHERS:
+        setattr(Proxy, f"__{name}__", forward(getattr(operator, name)))
+    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", abs, (self,), {})
+    Proxy.__round__ = lambda self, *digits: self.tracer.create_proxy("call_function", round, (self, *digits), {})
+    Proxy.__hash__ = object.__hash__
+
+
+_define_operators()
+__all__ = ["Attribute", "GraphAppendingTracer", "Node", "Proxy", "TraceError", "TracerBase"]

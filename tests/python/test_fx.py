@@ -1,0 +1,263 @@
+"""Graphs written in Python: nodes and their arguments, symbolic tracing, interpreters and transformers."""
+import copy
+import math
+import operator
+import pickle
+
+import pytest
+
+import umbra
+import umbra.nn.functional as F
+from umbra import fx, nn
+
+
+def graph_module(build):
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.output(build(graph, x))
+    return fx.GraphModule({}, graph)
+
+
+def test_none_in_arguments():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    node = graph.call_function(umbra.ops.aten.clamp.default, (x, None, 2), {"max": None})
+    assert node.args == (x, None, 2) and node.kwargs == {"max": None}
+    node.args = (x, None)
+    node.kwargs = {}
+    node.update_arg(1, None)
+    assert node.args == (x, None)
+    part = graph.call_function(operator.getitem, (x, slice(0, None, 1)))
+    assert part.args[1] == slice(0, None, 1)
+    assert graph.output((x, None)).args == ((x, None),)
+    assert str(fx.Graph().output(None).graph) == "graph():\n    return None"
+
+
+def test_output_of_nothing_and_of_nests():
+    assert graph_module(lambda g, x: None)(3) is None
+    assert graph_module(lambda g, x: (x, None))(3) == (3, None)
+    assert graph_module(lambda g, x: {"a": (x, None, slice(0, None, 1))})(3) == {"a": (3, None, slice(0, None, 1))}
+
+
+def test_nodes_say_what_is_wrong_with_them():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    with pytest.raises(AssertionError, match="Expected target to be str, got <class 'int'>"):
+        graph.call_function(3)
+    with pytest.raises(ValueError, match="target a has type str but a Callable is expected"):
+        graph.call_function("a")
+    with pytest.raises(ValueError, match="but a str is expected"):
+        graph.create_node("call_module", umbra.relu)
+    with pytest.raises(AssertionError, match="op 'foo' is not in _legal_ops"):
+        graph.create_node("foo", "a")
+    with pytest.raises(AssertionError, match="args must be a tuple, got <class 'list'>"):
+        graph.call_function(umbra.relu, [x])
+    graph.call_module("m", (x,))
+    graph.owning_module = nn.Module()
+    with pytest.raises(RuntimeError, match="Node m target m references nonexistent attribute m of $"):
+        graph.lint()
+
+
+def test_order_of_nodes():
+    graph = fx.Graph()
+    x, y = graph.placeholder("x"), graph.placeholder("y")
+    assert x < y and not y < x and x <= y and y > x and x <= x
+
+
+def test_graph_module_roots_and_names():
+    graph = fx.Graph()
+    graph.output(graph.get_attr("a.b"))
+    with pytest.raises(RuntimeError, match="Node a_b referenced target a.b but that target was not provided in ``root``!"):
+        fx.GraphModule({}, graph)
+    with pytest.raises(AttributeError, match="has no attribute 'a'"):
+        fx.GraphModule(nn.Module(), graph)
+    with pytest.raises(RuntimeError, match="Unsupported type 3 passed for root!"):
+        fx.GraphModule(3, graph)
+    module = fx.GraphModule({"a.b": umbra.ones(2)}, graph, "Named")
+    assert type(module).__name__ == "Named" and isinstance(module, fx.GraphModule)
+    assert str(module).startswith("Named(")
+    again = copy.deepcopy(module)
+    assert type(again).__name__ == "Named" and umbra.equal(again(), umbra.ones(2))
+
+
+class Inner(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.scale = nn.Parameter(umbra.full((2,), 2.0))
+        self.linear = nn.Linear(2, 2)
+
+    def forward(self, x):
+        return self.linear(x) * self.scale + self.scale
+
+
+class Outer(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.inner = Inner()
+        self.layers = nn.Sequential(nn.Linear(2, 2), nn.ReLU())
+        self.register_buffer("shift", umbra.ones(2))
+
+    def forward(self, x, times=2):
+        y = self.layers(self.inner(x)).view(-1, 2).relu()
+        return {"sum": F.relu(y) + umbra.cat([y, y]).sum(dim=0) + self.shift, "rest": (y.shape[0], y[:, None], 3 - y, times)}
+
+
+def test_symbolic_trace_of_a_module():
+    module = Outer()
+    traced = fx.symbolic_trace(module)
+    assert type(traced).__name__ == "Outer"
+    assert [(n.op, str(n.target)) for n in traced.graph.nodes][:6] == [
+        ("placeholder", "x"), ("placeholder", "times"), ("call_module", "inner.linear"), ("get_attr", "inner.scale"),
+        ("call_function", str(operator.mul)), ("call_function", str(operator.add))]
+    assert "def forward(self, x, times = 2):" in traced.code
+    assert "layers_0 = getattr(self.layers, \"0\")(add)" in traced.code
+    assert "view = layers_1.view(-1, 2)" in traced.code
+    assert "torch.nn.functional.relu(relu, inplace = False)" in traced.code
+    assert "getattr_1 = relu.shape" in traced.code
+    traced.graph.lint()
+    x = umbra.randn(3, 2)
+    expected, got = module(x, 5), traced(x, times=5)
+    assert umbra.allclose(expected["sum"], got["sum"])
+    assert got["rest"][0] == 3 and got["rest"][3] == 5 and umbra.equal(expected["rest"][1], got["rest"][1])
+
+
+@pytest.mark.parametrize("function, error, text", [
+    (lambda x: x if x.sum() > 0 else -x, fx.TraceError, "symbolically traced variables cannot be used as inputs to control flow"),
+    (lambda x: not x, fx.TraceError, "symbolically traced variables cannot be used as inputs to control flow"),
+    (lambda x: [i for i in x], fx.TraceError, "Proxy object cannot be iterated"),
+    (lambda x: 3 in x, fx.TraceError, "Proxy object cannot be iterated"),
+    (lambda x: len(x), RuntimeError, "'len' is not supported in symbolic tracing by default"),
+    (lambda x: range(x), TypeError, "cannot be interpreted as an integer"),
+    (lambda x: {x: 1}, RuntimeError, "Keys for dictionaries used as an argument cannot contain a Node. Got key: x"),
+])
+def test_what_symbolic_trace_refuses(function, error, text):
+    with pytest.raises(error, match=text):
+        fx.symbolic_trace(function)
+    assert fx.symbolic_trace(umbra.nn.Identity()) is not None  # nothing stayed behind
+
+
+def test_operators_of_proxies():
+    def f(x):
+        a, b = x, 2 - x
+        return (a + b, 1 / a, a ** 2, a @ b, a == b, -a, a[0], abs(a), math.sqrt(x[0]), umbra.ones(2) + x, x.T)
+    x = umbra.tensor([4.0, 9.0])
+    for expected, got in zip(f(x), fx.symbolic_trace(f)(x)):
+        assert umbra.equal(umbra.as_tensor(expected), umbra.as_tensor(got))
+
+
+def test_unpacking_and_starred_arguments():
+    def pair(x):
+        a, b = x
+        return a - b
+    assert fx.symbolic_trace(pair)((5, 3)) == 2
+    starred = fx.symbolic_trace(lambda *a, **k: (a[0], k))
+    assert "def forward(self, *a, **k):" in starred.code
+    assert starred(1, 2, c=3) == (1, {"c": 3})
+
+
+def test_concrete_arguments():
+    def f(x, flag):
+        return x + 1 if flag else x - 1
+    traced = fx.symbolic_trace(f, concrete_args={"flag": True})
+    assert "torch._assert(eq, 'flag has been specialized to have value True but got another value')" in traced.code
+    assert traced(umbra.ones(1), True).item() == 2
+    with pytest.raises(AssertionError, match="flag has been specialized"):
+        traced(umbra.ones(1), False)
+
+
+def helper(x):
+    return len(x) + 1
+
+
+fx.wrap("helper")
+
+
+def test_wrapped_functions_are_called_whole():
+    traced = fx.symbolic_trace(lambda x: helper(x) * 2)
+    assert [n.op for n in traced.graph.nodes] == ["placeholder", "call_function", "call_function", "output"]
+    assert traced(umbra.ones(3)) == 8
+
+
+def test_a_tracer_of_ones_own():
+    class Shallow(fx.Tracer):
+        def is_leaf_module(self, m, module_qualified_name):
+            return True
+    module = Outer()
+    graph = Shallow().trace(module)
+    assert [n.target for n in graph.nodes if n.op == "call_module"] == ["inner", "layers"]
+    x = umbra.randn(3, 2)
+    assert umbra.allclose(fx.GraphModule(module, graph)(x)["sum"], module(x)["sum"])
+
+
+def test_transformer_runs_its_overrides():
+    class Swap(fx.Transformer):
+        def call_function(self, target, args, kwargs):
+            return umbra.tanh(*args, **kwargs) if target is umbra.sigmoid else super().call_function(target, args, kwargs)
+
+        def call_method(self, target, args, kwargs):
+            return args[0].abs() if target == "neg" else super().call_method(target, args, kwargs)
+    traced = fx.symbolic_trace(lambda x: umbra.sigmoid(x.neg()))
+    changed = Swap(traced).transform()
+    x = umbra.tensor([-1.0, 2.0])
+    assert umbra.equal(changed(x), x.abs().tanh()) and umbra.equal(traced(x), (-x).sigmoid())
+    assert "tanh = torch.tanh(abs_1)" in changed.code
+
+
+def test_transformer_of_a_captured_graph():
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    class Swap(fx.Transformer):
+        def call_function(self, target, args, kwargs):
+            target = umbra.ops.aten.cos.default if target is umbra.ops.aten.sin.default else target
+            return super().call_function(target, args, kwargs)
+    x = umbra.randn(3)
+    changed = Swap(make_fx(lambda x: x.sin() + 1)(x)).transform()
+    assert umbra.equal(changed(x), x.cos() + 1)
+
+
+def test_shape_propagation():
+    from umbra.fx.passes.shape_prop import ShapeProp
+    traced = fx.symbolic_trace(lambda x: x.view(-1).relu())
+    ShapeProp(traced).propagate(umbra.ones(2, 3))
+    view = next(n for n in traced.graph.nodes if n.name == "view")
+    assert view.meta["tensor_meta"].shape == (6,) and view.meta["tensor_meta"].dtype == umbra.float32
+
+
+def test_named_modules_are_pickled_as_before():
+    assert pickle.loads(pickle.dumps(fx.GraphModule)) is fx.GraphModule
+
+
+def test_dead_code_elimination_keeps_effects():
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        umbra.cond(x.sum() > 0, lambda v: v + umbra.rand(2), lambda v: v + 1, (x,))
+        umbra.cond(x.sum() > 0, lambda v: v + 2, lambda v: v + 1, (x,))
+        x.relu()
+        x.clone().add_(1)
+        return x * 2
+    traced = make_fx(f, tracing_mode="fake")(umbra.ones(2))
+    assert "relu" in traced.code
+    assert traced.graph.eliminate_dead_code()
+    names = [n.name for n in traced.graph.nodes]
+    assert "cond" in names and "cond_1" not in names and "relu" not in names and "add_" in names
+
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(umbra._assert, (x, "text"))
+    graph.call_method("add_", (x, 1))
+    graph.call_method("add", (x, 1))
+    graph.call_function(operator.setitem, (x, 0, 1))
+    graph.call_function(umbra.relu, (x,))
+    graph.output(x)
+    graph.eliminate_dead_code()
+    assert [n.name for n in graph.nodes] == ["x", "_assert", "add_", "setitem", "output"]
+
+
+def test_tracing_a_graph_module_again():
+    module = Outer()
+    traced = fx.symbolic_trace(module)
+    again = fx.symbolic_trace(traced)
+    assert [n.name for n in again.graph.nodes] == [n.name for n in traced.graph.nodes]
+    x = umbra.randn(3, 2)
+    assert umbra.allclose(again(x)["sum"], module(x)["sum"])
