@@ -280,31 +280,6 @@ void Tracer::mark_constant(const Value& result) {
   if (result.is_tensor() && result.tensor_ref().numel() == 1) tensors_[result.tensor_impl()].constant = true;
 }
 
-// A literal as the program wrote it: what the function makes of its own copy while it is traced is no part of that.
-fx::Node* Tracer::literal_node(const Tensor& literal) {
-  if (fx::Node* known = node_of(literal)) return known;
-  if (literal.is_fake() || !literal.storage()->has_data()) return argument(Value(literal)).node();
-  WithoutMode without_fake(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
-  return argument(Value(literal.clone())).node();
-}
-
-/// A literal of the program (torch.tensor([1., 2.])). Each run of the graph begins with a copy, so that writing it
-/// changes no constant.
-void record_literal(Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame) {
-  static const Operator& copy = get_operator("aten::lift_fresh_copy");
-  fx::Node* literal = tracer.literal_node(frame[0].tensor_ref());
-  {
-    ExcludeKeys off(keys.highest());
-    op.redispatch(keys.below(keys.highest()), frame);
-  }
-  fx::Node* node = tracer.graph().call(copy, {literal});
-  tracer.finish(node, frame[0]);
-  tracer.track(node, frame[0]);
-  if (tracer.refuses_data) tracer.mark_constant(frame[0]);
-}
-
 /// Reading an element while the data are there: allowed of constants, which is no part of the graph.
 void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame) {
   bool some = false;
@@ -327,8 +302,6 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   }
   // A contiguous tensor is given back as it is: there is nothing to record, and PyTorch does not even make the call.
   if (op.name() == "aten::contiguous" && frame[0].tensor_ref().is_contiguous(frame[1].to_memory_format())) return;
-  static const Operator& lift = get_operator("aten::lift_fresh");
-  if (&op == &lift) return record_literal(*tracer, op, keys, frame);
   if (tracer->refuses_data && (op.has_tag("data_dependent_output") || op.name() == "aten::item"))
     return read_data(*tracer, op, keys, frame);
   // The arguments have to outlive the call, whose results take their places.
@@ -346,6 +319,7 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     if (&op == &lift && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
   }
   tracer->record(&op == &lift ? lift_copy : op, owned.data(), frame);
+  if (&op == &lift && tracer->refuses_data) tracer->mark_constant(frame[0]);
 }
 
 namespace {

@@ -73,7 +73,6 @@ class Tracer final : public Mode {
 
  private:
   friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
-  friend void record_literal(Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame);
   friend void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Value* frame);
   fx::Argument symbol_argument(SymInt value);
   fx::Argument expression_argument(const SymNode* node, int64_t key);
@@ -87,7 +86,6 @@ class Tracer final : public Mode {
   /// Whether all tensors of a call are constants of the program; `some`: and there is one.
   bool all_constant(const Operator& op, const Value* arguments, bool& some) const;
   void mark_constant(const Value& result);
-  fx::Node* literal_node(const Tensor& literal);
 
   struct Tracked {
     Tensor tensor;  // kept: the table is by address, which must not be used again
