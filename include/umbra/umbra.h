@@ -21,6 +21,8 @@
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
 #include "umbra/io/program.h"
+#include "umbra/io/safetensors.h"
 #include "umbra/nn/nn.h"
 #include "umbra/ops/operators.h"
+#include "umbra/ops/tensor_of.h"
 #include "umbra/optim/optim.h"

@@ -17,7 +17,7 @@
 
 namespace umbra::aot {
 
-/// Turns a graph into something to run: `(graph, example inputs) -> function`. The default interprets it.
+/// Turns a graph into something to run: `graph -> function`. The default interprets it.
 using GraphCompiler = std::function<ValueFunction(const IntrusivePtr<fx::GraphModule>& module)>;
 
 struct CompileOptions {

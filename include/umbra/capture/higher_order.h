@@ -1,6 +1,8 @@
 // Operators that take functions. `cond` runs one of two branches; captured, both become graphs of their own.
 //
-//     Tensor y = cond(x.sum() > 0, [](auto& v) { return sin(v); }, [](auto& v) { return cos(v); }, {x})[0].tensor();
+//     auto sine = [](const std::vector<Value>& v) { return std::vector<Value>{sin(v[0].tensor())}; };
+//     auto cosine = [](const std::vector<Value>& v) { return std::vector<Value>{cos(v[0].tensor())}; };
+//     Tensor y = cond(x.sum() > 0, sine, cosine, {x})[0].tensor();
 #pragma once
 
 #include <vector>

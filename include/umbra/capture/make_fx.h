@@ -1,7 +1,7 @@
 // make_fx: a function in, the graph of the operators it calls out.
 //
 //     auto module = make_fx([](const Tensor& x) { return x.sin().cos(); }, {randn({3})});
-//     print(module->code());
+//     std::cout << module->code();
 #pragma once
 
 #include <functional>

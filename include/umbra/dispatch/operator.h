@@ -144,7 +144,6 @@ class Operator {
 
   /// A kernel of a layer for this operator alone.
   void set_layer_kernel(DispatchKey key, LayerFunction function) { kernels_[static_cast<int>(key)] = function; }
-  LayerFunction layer_kernel(DispatchKey key) const { return kernels_[static_cast<int>(key)]; }
   /// Slots where a layer may keep what it derives for this operator (argument matchers, printed names).
   mutable void* python_slot = nullptr;
   mutable std::atomic<const void*> autograd_slot{nullptr};

@@ -5,7 +5,7 @@
 //     fx::Node* x = graph->placeholder("x");
 //     fx::Node* y = graph->call(get_operator("aten::relu"), {x});
 //     graph->output(fx::Argument::tuple({y}));
-//     print(to_string(*graph));
+//     std::cout << to_string(*graph);
 #pragma once
 
 #include <memory>

@@ -218,7 +218,6 @@ class ShapeEnv final : public RefCounted {
   std::deque<Symbol> symbols_;
   std::unordered_map<std::string, const Expression*> names_;
   std::unordered_map<int64_t, const Expression*> duck_;
-  std::vector<bool> used_numbers_;
   uint32_t backed_count_ = 0, unbacked_count_ = 0, unbacked_float_count_ = 0;
   uint32_t version_ = 1;
   bool frozen_ = false;
