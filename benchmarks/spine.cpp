@@ -1,4 +1,5 @@
-// The costs that the design promises: operators without data, a small eager operator, export, and ahead-of-time autograd.
+// The costs that the design promises: operators without data, a small eager operator, export, and ahead-of-time
+// autograd.
 #include <benchmark/benchmark.h>
 
 #include "../examples/cpp/models.h"
@@ -24,10 +25,11 @@ template <class F> void fake_operator(benchmark::State& state, bool symbols, F c
   repeat(state, [&] { return call(x, turned); });
 }
 
-#define UMBRA_FAKE_BENCHMARK(name, call)                                                                                  \
-  void BM_Fake_##name(benchmark::State& state) {                                                                          \
-    fake_operator(state, state.range(0) != 0, [](const Tensor& x, [[maybe_unused]] const Tensor& turned) { return call; }); \
-  }                                                                                                                       \
+#define UMBRA_FAKE_BENCHMARK(name, call)                                                        \
+  void BM_Fake_##name(benchmark::State& state) {                                                \
+    fake_operator(state, state.range(0) != 0,                                                   \
+                  [](const Tensor& x, [[maybe_unused]] const Tensor& turned) { return call; }); \
+  }                                                                                             \
   BENCHMARK(BM_Fake_##name)->ArgName("symbolic")->Arg(0)->Arg(1)
 UMBRA_FAKE_BENCHMARK(add, x.add(x));
 UMBRA_FAKE_BENCHMARK(view, x.view({-1}));
@@ -58,7 +60,8 @@ void BM_AotJointAndMinCutGpt2(benchmark::State& state) {
   examples::Gpt model = gpt2();
   Tensor tokens = randint(512, {2, 128});
   repeat(state, [&] {
-    auto loss = aot::compile([&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); });
+    auto loss = aot::compile(
+        [&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); });
     return loss.graphs({tokens}).partition.saved_bytes;
   });
 }

@@ -1,5 +1,5 @@
-// What Umbra is for, in one or two screens: a transformer written in C++ is run, run fake, captured, saved, loaded, differentiated ahead of
-// time and trained.
+// What Umbra is for, in one or two screens: a transformer written in C++ is run, run fake, captured, saved, loaded,
+// differentiated ahead of time and trained.
 #include <unistd.h>
 
 #include <chrono>
@@ -54,7 +54,8 @@ void print_head(const std::string& text, int lines) {
   std::istringstream in(text);
   for (std::string line; lines > 0 && std::getline(in, line);) {
     if (line.find_first_not_of(' ') == std::string::npos) continue;
-    std::printf("              %s%s%s%s\n", dim(), line.substr(0, 118).c_str(), line.size() > 118 ? " ..." : "", plain());
+    std::printf("              %s%s%s%s\n", dim(), line.substr(0, 118).c_str(), line.size() > 118 ? " ..." : "",
+                plain());
     --lines;
   }
 }
@@ -79,17 +80,20 @@ int main() {
     double before = memory_mb();
     FakeMode fake;
     auto scope = fake.enter();
-    examples::Llama llama = phase("a Llama-70B-shaped transformer is built under FakeMode", [] { return examples::Llama(); });
+    examples::Llama llama =
+        phase("a Llama-70B-shaped transformer is built under FakeMode", [] { return examples::Llama(); });
     Tensor out = phase("and run forward on 4 x 8192 tokens", [&] {
       NoGrad no_grad;
       return llama(empty({4, 8192}, {.dtype = DType::Int64}));
     });
-    note("%.1f billion parameters, output %s, %.1f MB of memory", static_cast<double>(examples::parameter_count(llama)) / 1e9,
-         to_string(out.sizes()).c_str(), memory_mb() - before);
+    note("%.1f billion parameters, output %s, %.1f MB of memory",
+         static_cast<double>(examples::parameter_count(llama)) / 1e9, to_string(out.sizes()).c_str(),
+         memory_mb() - before);
   }
 
   ExportedProgram program = phase("captured with a dynamic batch", [&] {
-    return export_program(model, {tokens}, {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 4096})}}}}, .argument_names = {"x"}});
+    return export_program(model, {tokens},
+                          {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 4096})}}}}, .argument_names = {"x"}});
   });
   print_head(fx::readable_code(*program.graph_module), 14);
   note("... %zu nodes in all", program.graph().size());
@@ -110,9 +114,11 @@ int main() {
   Tensor inputs = (start + steps * 7).remainder(config.vocabulary), targets = (inputs + 7).remainder(config.vocabulary);
   auto compiled = aot::compile(loss_of);
   auto by_default = aot::compile(loss_of, {.partitioner = aot::default_partition});
-  aot::CompiledGraphs graphs =
-      phase("differentiated ahead of time: joint graph, min-cut", [&] { return compiled.graphs({inputs, targets}); });
-  note("kept for the backward: %.2f MB with min-cut, %.2f MB by default", static_cast<double>(graphs.partition.saved_bytes) / 1e6,
+  aot::CompiledGraphs graphs = phase("differentiated ahead of time: joint graph, min-cut", [&] {
+    return compiled.graphs({inputs, targets});
+  });
+  note("kept for the backward: %.2f MB with min-cut, %.2f MB by default",
+       static_cast<double>(graphs.partition.saved_bytes) / 1e6,
        static_cast<double>(by_default.graphs({inputs, targets}).partition.saved_bytes) / 1e6);
 
   optim::AdamW optimizer(model.parameters(), {.lr = 3e-3});

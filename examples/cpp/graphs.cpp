@@ -21,9 +21,10 @@ template <class Loss> void show(const char* title, const Tensor& input, Loss los
   const aot::Partition plain = aot::compile(loss_of, {.partitioner = aot::default_partition}).graphs({input}).partition;
   const aot::Partition cut = aot::compile(loss_of).graphs({input}).partition;
   std::printf("## %s\n\n", title);
-  std::printf("Input %s. Kept for the backward pass: %zu tensors, %lld bytes (default partition: %zu tensors, %lld bytes).\n\n",
-              to_string(input.sizes()).c_str(), cut.saved.size(), static_cast<long long>(cut.saved_bytes), plain.saved.size(),
-              static_cast<long long>(plain.saved_bytes));
+  std::printf(
+      "Input %s. Kept for the backward pass: %zu tensors, %lld bytes (default partition: %zu tensors, %lld bytes).\n\n",
+      to_string(input.sizes()).c_str(), cut.saved.size(), static_cast<long long>(cut.saved_bytes), plain.saved.size(),
+      static_cast<long long>(plain.saved_bytes));
   if (!with_code) return;
   print_code("Forward", *cut.forward);
   print_code("Backward", *cut.backward);
@@ -33,9 +34,11 @@ template <class Loss> void show(const char* title, const Tensor& input, Loss los
 
 int main() {
   manual_seed(0);
-  std::printf("# Graphs of three models, ahead of time\n\n"
-              "Printed by `build/example_graphs`. Each model's loss is captured together with its gradients, and the joint graph is cut by "
-              "`aot::min_cut_partition`.\n\n");
+  std::printf(
+      "# Graphs of three models, ahead of time\n\n"
+      "Printed by `build/example_graphs`. Each model's loss is captured together with its gradients, and the joint "
+      "graph is cut by "
+      "`aot::min_cut_partition`.\n\n");
 
   examples::Mlp mlp;
   show("MLP", randn({8, 64}), [&](const Tensor& x) { return mlp(x).square().mean(); });

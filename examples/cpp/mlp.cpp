@@ -25,7 +25,8 @@ int main() {
   // Loaded again, it runs at other batch sizes and gives what the model gives.
   ExportedModule loaded = load("mlp.pt2").module();
   Tensor other = randn({100, 64});
-  std::printf("difference between model and file at batch 100: %g\n", (loaded(other) - model(other)).abs().max().item().to_double());
+  std::printf("difference between model and file at batch 100: %g\n",
+              (loaded(other) - model(other)).abs().max().item().to_double());
 
   // Trained ahead of time: forward and backward are graphs, the gradients reach the model's parameters.
   auto loss_of = aot::compile([&](const Tensor& input) { return (model(input) - input).square().mean(); });

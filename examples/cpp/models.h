@@ -57,8 +57,11 @@ struct Block : nn::Module {
   nn::Linear up, down;
 
   Block(int64_t width, int64_t heads)
-      : ln1(add("ln1", nn::LayerNorm(width))), attention(add("attention", Attention(width, heads))), ln2(add("ln2", nn::LayerNorm(width))),
-        up(add("up", nn::Linear(width, 4 * width))), down(add("down", nn::Linear(4 * width, width))) {}
+      : ln1(add("ln1", nn::LayerNorm(width))),
+        attention(add("attention", Attention(width, heads))),
+        ln2(add("ln2", nn::LayerNorm(width))),
+        up(add("up", nn::Linear(width, 4 * width))),
+        down(add("down", nn::Linear(4 * width, width))) {}
 
   Tensor forward(Tensor x) override {
     x = x + attention(ln1(x));
@@ -74,7 +77,8 @@ struct Gpt : nn::Module {
 
   explicit Gpt(const GptConfig& config = {})
       : tokens(add("tokens", nn::Embedding(config.vocabulary, config.width))),
-        positions(add("positions", nn::Embedding(config.context, config.width))), layers(add("layers", nn::ModuleList<Block>())),
+        positions(add("positions", nn::Embedding(config.context, config.width))),
+        layers(add("layers", nn::ModuleList<Block>())),
         norm(add("norm", nn::LayerNorm(config.width))),
         head(add("head", nn::Linear(config.width, config.vocabulary, {.bias = false}))) {
     for (int64_t i = 0; i < config.layers; ++i) layers.push_back(Block(config.width, config.heads));
@@ -106,15 +110,22 @@ struct LlamaAttention : nn::Module {
   nn::Linear q, k, v, o;
 
   explicit LlamaAttention(const LlamaConfig& c)
-      : heads(c.heads), key_heads(c.key_heads), size(c.width / c.heads), q(add("q_proj", linear_of(c, c.width, c.width))),
-        k(add("k_proj", linear_of(c, c.width, key_heads * size))), v(add("v_proj", linear_of(c, c.width, key_heads * size))),
+      : heads(c.heads),
+        key_heads(c.key_heads),
+        size(c.width / c.heads),
+        q(add("q_proj", linear_of(c, c.width, c.width))),
+        k(add("k_proj", linear_of(c, c.width, key_heads * size))),
+        v(add("v_proj", linear_of(c, c.width, key_heads * size))),
         o(add("o_proj", linear_of(c, c.width, c.width))) {}
-  static nn::Linear linear_of(const LlamaConfig& c, int64_t in, int64_t out) { return nn::Linear(in, out, {.bias = false, .tensor = c.tensor}); }
+  static nn::Linear linear_of(const LlamaConfig& c, int64_t in, int64_t out) {
+    return nn::Linear(in, out, {.bias = false, .tensor = c.tensor});
+  }
 
   // Turns pairs of features by an angle that grows with the position.
   Tensor rotate(const Tensor& x) const {
     Tensor steps = arange(x.sym_size(2), {.dtype = x.dtype(), .device = x.device()}).unsqueeze(1);
-    Tensor rates = pow(5e5, arange(0, size, 2, {.dtype = x.dtype(), .device = x.device()}) / static_cast<double>(-size));
+    Tensor rates =
+        pow(5e5, arange(0, size, 2, {.dtype = x.dtype(), .device = x.device()}) / static_cast<double>(-size));
     Tensor angles = cat({steps * rates, steps * rates}, 1);
     std::vector<Tensor> halves = x.chunk(2, -1);
     return x * angles.cos() + cat({-halves[1], halves[0]}, -1) * angles.sin();
@@ -124,9 +135,12 @@ struct LlamaAttention : nn::Module {
     SymInt batch = x.sym_size(0), length = x.sym_size(1), width = x.sym_size(2);
     auto by_head = [&](const Tensor& t, int64_t count) { return t.view({batch, length, count, size}).transpose(1, 2); };
     auto repeated = [&](const Tensor& t) {
-      return t.unsqueeze(2).expand({batch, key_heads, heads / key_heads, length, size}).reshape({batch, heads, length, size});
+      return t.unsqueeze(2)
+          .expand({batch, key_heads, heads / key_heads, length, size})
+          .reshape({batch, heads, length, size});
     };
-    Tensor query = rotate(by_head(q(x), heads)), key = rotate(by_head(k(x), key_heads)), value = by_head(v(x), key_heads);
+    Tensor query = rotate(by_head(q(x), heads)), key = rotate(by_head(k(x), key_heads)),
+           value = by_head(v(x), key_heads);
     Tensor y = scaled_dot_product_attention(query, repeated(key), repeated(value), {}, 0.0, true);
     return o(y.transpose(1, 2).reshape({batch, length, width}));
   }
@@ -139,9 +153,11 @@ struct LlamaBlock : nn::Module {
   nn::Linear gate, up, down;
 
   explicit LlamaBlock(const LlamaConfig& c)
-      : norm1(add("input_layernorm", RmsNorm(c.width, c.tensor))), attention(add("self_attn", LlamaAttention(c))),
+      : norm1(add("input_layernorm", RmsNorm(c.width, c.tensor))),
+        attention(add("self_attn", LlamaAttention(c))),
         norm2(add("post_attention_layernorm", RmsNorm(c.width, c.tensor))),
-        gate(add("gate_proj", LlamaAttention::linear_of(c, c.width, c.hidden))), up(add("up_proj", LlamaAttention::linear_of(c, c.width, c.hidden))),
+        gate(add("gate_proj", LlamaAttention::linear_of(c, c.width, c.hidden))),
+        up(add("up_proj", LlamaAttention::linear_of(c, c.width, c.hidden))),
         down(add("down_proj", LlamaAttention::linear_of(c, c.hidden, c.width))) {}
 
   Tensor forward(Tensor x) override {
@@ -159,7 +175,8 @@ struct Llama : nn::Module {
 
   explicit Llama(const LlamaConfig& c = {})
       : tokens(add("embed_tokens", nn::Embedding(c.vocabulary, c.width, {.tensor = c.tensor}))),
-        layers(add("layers", nn::ModuleList<LlamaBlock>())), norm(add("norm", RmsNorm(c.width, c.tensor))),
+        layers(add("layers", nn::ModuleList<LlamaBlock>())),
+        norm(add("norm", RmsNorm(c.width, c.tensor))),
         head(add("lm_head", LlamaAttention::linear_of(c, c.width, c.vocabulary))) {
     for (int64_t i = 0; i < c.layers; ++i) layers.push_back(LlamaBlock(c));
   }

@@ -11,12 +11,10 @@ namespace {
 
 using autograd::BackwardOptions;
 
-template <class F>
-PyObject* property(PyObject* self, F&& body) {
+template <class F> PyObject* property(PyObject* self, F&& body) {
   return guarded([&] { return body(tensor_of(self)); });
 }
-template <class F>
-int assignment(PyObject* self, F&& body) {
+template <class F> int assignment(PyObject* self, F&& body) {
   return guarded_int([&] {
     body(tensor_of(self));
     return 0;

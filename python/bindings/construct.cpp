@@ -31,45 +31,26 @@ namespace umbra::python {
 namespace {
 
 /// Calls `body` with a value of the element type.
-template <class F>
-decltype(auto) with_type(DType dtype, F&& body) {
+template <class F> decltype(auto) with_type(DType dtype, F&& body) {
   switch (dtype) {
-    case DType::UInt8:
-      return body(uint8_t{});
-    case DType::Int8:
-      return body(int8_t{});
-    case DType::Int16:
-      return body(int16_t{});
-    case DType::Int32:
-      return body(int32_t{});
-    case DType::Int64:
-      return body(int64_t{});
-    case DType::UInt16:
-      return body(uint16_t{});
-    case DType::UInt32:
-      return body(uint32_t{});
-    case DType::UInt64:
-      return body(uint64_t{});
-    case DType::Float16:
-      return body(Half{});
-    case DType::BFloat16:
-      return body(BFloat16{});
-    case DType::Float32:
-      return body(float{});
-    case DType::Float64:
-      return body(double{});
-    case DType::Complex64:
-      return body(std::complex<float>{});
-    case DType::Complex128:
-      return body(std::complex<double>{});
-    case DType::Bool:
-      return body(bool{});
-    case DType::Float8E4M3:
-      return body(Float8E4M3{});
-    case DType::Float8E5M2:
-      return body(Float8E5M2{});
-    default:
-      fail("elements of dtype ", dtype, " cannot be read or written one by one");
+    case DType::UInt8: return body(uint8_t{});
+    case DType::Int8: return body(int8_t{});
+    case DType::Int16: return body(int16_t{});
+    case DType::Int32: return body(int32_t{});
+    case DType::Int64: return body(int64_t{});
+    case DType::UInt16: return body(uint16_t{});
+    case DType::UInt32: return body(uint32_t{});
+    case DType::UInt64: return body(uint64_t{});
+    case DType::Float16: return body(Half{});
+    case DType::BFloat16: return body(BFloat16{});
+    case DType::Float32: return body(float{});
+    case DType::Float64: return body(double{});
+    case DType::Complex64: return body(std::complex<float>{});
+    case DType::Complex128: return body(std::complex<double>{});
+    case DType::Bool: return body(bool{});
+    case DType::Float8E4M3: return body(Float8E4M3{});
+    case DType::Float8E5M2: return body(Float8E5M2{});
+    default: fail("elements of dtype ", dtype, " cannot be read or written one by one");
   }
 }
 
@@ -285,16 +266,11 @@ Scalar load_scalar(const void* from, DType dtype) {
     using T = decltype(kind);
     T v;
     std::memcpy(&v, from, sizeof(T));
-    if constexpr (std::is_same_v<T, bool>)
-      return Scalar(v);
-    else if constexpr (std::is_integral_v<T>)
-      return Scalar(static_cast<int64_t>(v));
-    else if constexpr (is_complex_type<T>)
-      return Scalar(std::complex<double>(v));
-    else if constexpr (std::is_same_v<T, double>)
-      return Scalar(v);
-    else
-      return Scalar(static_cast<double>(static_cast<float>(v)));
+    if constexpr (std::is_same_v<T, bool>) return Scalar(v);
+    else if constexpr (std::is_integral_v<T>) return Scalar(static_cast<int64_t>(v));
+    else if constexpr (is_complex_type<T>) return Scalar(std::complex<double>(v));
+    else if constexpr (std::is_same_v<T, double>) return Scalar(v);
+    else return Scalar(static_cast<double>(static_cast<float>(v)));
   });
 }
 
@@ -302,16 +278,11 @@ void store_scalar(void* to, DType dtype, const Scalar& value) {
   with_type(dtype, [&](auto kind) {
     using T = decltype(kind);
     T v;
-    if constexpr (std::is_same_v<T, bool>)
-      v = value.to_bool();
-    else if constexpr (std::is_integral_v<T>)
-      v = static_cast<T>(value.to_int());
-    else if constexpr (is_complex_type<T>)
-      v = T(value.to_complex());
-    else if constexpr (std::is_same_v<T, double>)
-      v = value.to_double();
-    else
-      v = T(static_cast<float>(value.to_double()));
+    if constexpr (std::is_same_v<T, bool>) v = value.to_bool();
+    else if constexpr (std::is_integral_v<T>) v = static_cast<T>(value.to_int());
+    else if constexpr (is_complex_type<T>) v = T(value.to_complex());
+    else if constexpr (std::is_same_v<T, double>) v = value.to_double();
+    else v = T(static_cast<float>(value.to_double()));
     std::memcpy(to, &v, sizeof(T));
   });
 }

@@ -35,14 +35,12 @@ void bind_storage(nb::module_& m);
 
 NAMESPACE_BEGIN(NB_NAMESPACE)
 NAMESPACE_BEGIN(detail)
-template <>
-struct type_caster<umbra::DType> {
+template <> struct type_caster<umbra::DType> {
   NB_TYPE_CASTER(umbra::DType, const_name("dtype"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept;
   static handle from_cpp(umbra::DType source, rv_policy, cleanup_list*) noexcept;
 };
-template <>
-struct type_caster<umbra::Device> {
+template <> struct type_caster<umbra::Device> {
   NB_TYPE_CASTER(umbra::Device, const_name("device"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept;
   static handle from_cpp(umbra::Device source, rv_policy, cleanup_list*) noexcept;

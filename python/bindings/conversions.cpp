@@ -56,19 +56,15 @@ Request read_request(PyObject* args, PyObject* kwargs) {
   Py_ssize_t flags = 0;
   for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
     PyObject* item = PyTuple_GET_ITEM(args, i);
-    if (PyBool_Check(item))
-      (flags++ == 0 ? out.non_blocking : out.copy) = item == Py_True;
-    else if (!read_target(item, out))
-      fail_target(item);
+    if (PyBool_Check(item)) (flags++ == 0 ? out.non_blocking : out.copy) = item == Py_True;
+    else if (!read_target(item, out)) fail_target(item);
   }
   PyObject *key, *value;
   Py_ssize_t position = 0;
   while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
     std::string_view name = text_of(key);
-    if (name == "non_blocking")
-      out.non_blocking = read_flag(value, "non_blocking");
-    else if (name == "copy")
-      out.copy = read_flag(value, "copy");
+    if (name == "non_blocking") out.non_blocking = read_flag(value, "non_blocking");
+    else if (name == "copy") out.copy = read_flag(value, "copy");
     else if (name == "memory_format") {
       if (value == Py_None) continue;
       check<TypeError>(Py_TYPE(value) == g_memory_format_type,
@@ -99,8 +95,7 @@ PyObject* to(PyObject* self, PyObject* args, PyObject* kwargs) {
   return guarded([&] { return wrap(convert(tensor_of(self), read_request(args, kwargs))); });
 }
 
-template <DType kDType>
-PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
+template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
   return guarded([&] { return wrap(call<"aten::to.dtype">(tensor_of(self), kDType)); });
 }
 PyObject* to_cpu(PyObject* self, PyObject*, PyObject*) {

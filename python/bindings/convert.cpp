@@ -64,14 +64,10 @@ bool read_double(PyObject* object, Value& out) {
 }
 
 bool read_bool(PyObject* object, Value& out) {
-  if (PyBool_Check(object))
-    out = Value(object == Py_True);
-  else if (is_sym_bool(object))
-    out = Value(SymBool(node_of(object)));
-  else if (is_numpy_bool(object))
-    out = Value(PyObject_IsTrue(object) == 1);
-  else
-    return false;
+  if (PyBool_Check(object)) out = Value(object == Py_True);
+  else if (is_sym_bool(object)) out = Value(SymBool(node_of(object)));
+  else if (is_numpy_bool(object)) out = Value(PyObject_IsTrue(object) == 1);
+  else return false;
   return true;
 }
 
@@ -115,20 +111,16 @@ bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scra
   return true;
 }
 
-template <class T, class F>
-bool read_list(PyObject* object, Value& out, F&& one) {
+template <class T, class F> bool read_list(PyObject* object, Value& out, F&& one) {
   if (!is_sequence(object)) return false;
   std::vector<T> values;
   PyObject** items = PySequence_Fast_ITEMS(object);
   for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
     Value v;
     if (!one(items[i], v)) return false;
-    if constexpr (std::is_same_v<T, double>)
-      values.push_back(v.to_double());
-    else if constexpr (std::is_same_v<T, bool>)
-      values.push_back(v.to_bool());
-    else
-      values.push_back(std::move(v));
+    if constexpr (std::is_same_v<T, double>) values.push_back(v.to_double());
+    else if constexpr (std::is_same_v<T, bool>) values.push_back(v.to_bool());
+    else values.push_back(std::move(v));
   }
   out = Value(std::move(values));
   return true;
@@ -144,20 +136,16 @@ bool read_scalar_value(PyObject* object, Value& out) {
 bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch) {
   switch (type.base) {
     case Base::Int:
-    case Base::SymInt:
-      return read_int_list(object, type.list_size, out, scratch);
-    case Base::Tensor:
-      return read_tensor_list(object, type.element_optional, out, scratch);
+    case Base::SymInt: return read_int_list(object, type.list_size, out, scratch);
+    case Base::Tensor: return read_tensor_list(object, type.element_optional, out, scratch);
     case Base::Float:
       if (type.list_size > 0 && !is_sequence(object) && read_double(object, out)) {
         out = Value(std::vector<double>(static_cast<size_t>(type.list_size), out.to_double()));
         return true;
       }
       return read_list<double>(object, out, read_double);
-    case Base::Bool:
-      return read_list<bool>(object, out, read_bool);
-    case Base::Scalar:
-      return read_list<Value>(object, out, read_scalar_value);
+    case Base::Bool: return read_list<bool>(object, out, read_bool);
+    case Base::Scalar: return read_list<Value>(object, out, read_scalar_value);
     default: {
       SchemaType element = type;
       element.list = false;
@@ -196,28 +184,18 @@ bool read_int(PyObject* object, SymInt& out) {
 }
 
 bool read_scalar(PyObject* object, Scalar& out) {
-  if (PyFloat_Check(object))
-    out = Scalar(PyFloat_AS_DOUBLE(object));
-  else if (PyBool_Check(object))
-    out = Scalar(object == Py_True);
-  else if (PyLong_Check(object))
-    out = Scalar(long_value(object));
+  if (PyFloat_Check(object)) out = Scalar(PyFloat_AS_DOUBLE(object));
+  else if (PyBool_Check(object)) out = Scalar(object == Py_True);
+  else if (PyLong_Check(object)) out = Scalar(long_value(object));
   else if (PyComplex_Check(object))
     out = Scalar(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
-  else if (is_sym_int(object))
-    out = Scalar(sym_int_of(object));
-  else if (is_sym_float(object))
-    out = Scalar(SymFloat(node_of(object)));
-  else if (is_sym_bool(object))
-    out = Scalar(SymBool(node_of(object)));
-  else if (is_single(object))
-    out = item_of(tensor_of(object));
-  else if (is_numpy_bool(object))
-    out = Scalar(PyObject_IsTrue(object) == 1);
-  else if (is_tensor(object) || is_numpy_array(object))
-    return false;
-  else if (has_index(object))
-    out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
+  else if (is_sym_int(object)) out = Scalar(sym_int_of(object));
+  else if (is_sym_float(object)) out = Scalar(SymFloat(node_of(object)));
+  else if (is_sym_bool(object)) out = Scalar(SymBool(node_of(object)));
+  else if (is_single(object)) out = item_of(tensor_of(object));
+  else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
+  else if (is_tensor(object) || is_numpy_array(object)) return false;
+  else if (has_index(object)) out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
   else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {
     Py_complex c = PyComplex_AsCComplex(object);
     if (PyErr_Occurred()) throw nb::python_error();
@@ -237,8 +215,7 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
   }
   if (type.list) return read_list_of(object, type, out, scratch);
   switch (type.base) {
-    case Base::Tensor:
-      return read_tensor(object, numbers, out, scratch);
+    case Base::Tensor: return read_tensor(object, numbers, out, scratch);
     case Base::Int:
     case Base::SymInt: {
       SymInt value;
@@ -247,14 +224,11 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
       return true;
     }
     case Base::Float:
-    case Base::SymFloat:
-      return read_double(object, out);
+    case Base::SymFloat: return read_double(object, out);
     case Base::Bool:
-    case Base::SymBool:
-      return read_bool(object, out);
+    case Base::SymBool: return read_bool(object, out);
     case Base::Scalar:
-    case Base::Complex:
-      return read_scalar_value(object, out);
+    case Base::Complex: return read_scalar_value(object, out);
     case Base::String:
       if (!PyUnicode_Check(object)) return false;
       out = Value(std::string(text_of(object)));
@@ -285,9 +259,7 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
       out = Value(std::move(generator));
       return true;
     }
-    default:
-      out = read_any(object);
-      return true;
+    default: out = read_any(object); return true;
   }
 }
 
@@ -335,38 +307,22 @@ PyObject* wrap(const Value& value) {
   };
   using Tag = Value::Tag;
   switch (value.tag()) {
-    case Tag::None:
-      return Py_NewRef(Py_None);
-    case Tag::Tensor:
-      return wrap(value.tensor_ref());
-    case Tag::Int:
-      return PyLong_FromLongLong(value.to_int());
-    case Tag::SymInt:
-      return wrap(value.to_sym_int());
-    case Tag::Double:
-      return PyFloat_FromDouble(value.to_double());
-    case Tag::SymFloat:
-      return wrap(value.to_sym_float());
-    case Tag::Bool:
-      return PyBool_FromLong(value.to_bool());
-    case Tag::SymBool:
-      return wrap(value.to_sym_bool());
-    case Tag::Complex:
-      return wrap(value.to_scalar());
-    case Tag::String:
-      return make_text(value.to_string()).release().ptr();
-    case Tag::Device:
-      return wrap(value.to_device());
-    case Tag::DType:
-      return wrap(value.to_dtype());
-    case Tag::Layout:
-      return wrap(value.to_layout());
-    case Tag::MemoryFormat:
-      return wrap(value.to_memory_format());
-    case Tag::Generator:
-      return wrap_generator(value.to_generator());
-    case Tag::IntList:
-      return list(value.int_list().size(), [&](size_t i) { return wrap(value.int_list()[i]); });
+    case Tag::None: return Py_NewRef(Py_None);
+    case Tag::Tensor: return wrap(value.tensor_ref());
+    case Tag::Int: return PyLong_FromLongLong(value.to_int());
+    case Tag::SymInt: return wrap(value.to_sym_int());
+    case Tag::Double: return PyFloat_FromDouble(value.to_double());
+    case Tag::SymFloat: return wrap(value.to_sym_float());
+    case Tag::Bool: return PyBool_FromLong(value.to_bool());
+    case Tag::SymBool: return wrap(value.to_sym_bool());
+    case Tag::Complex: return wrap(value.to_scalar());
+    case Tag::String: return make_text(value.to_string()).release().ptr();
+    case Tag::Device: return wrap(value.to_device());
+    case Tag::DType: return wrap(value.to_dtype());
+    case Tag::Layout: return wrap(value.to_layout());
+    case Tag::MemoryFormat: return wrap(value.to_memory_format());
+    case Tag::Generator: return wrap_generator(value.to_generator());
+    case Tag::IntList: return list(value.int_list().size(), [&](size_t i) { return wrap(value.int_list()[i]); });
     case Tag::DoubleList:
       return list(value.double_list().size(), [&](size_t i) { return PyFloat_FromDouble(value.double_list()[i]); });
     case Tag::BoolList: {
@@ -375,8 +331,7 @@ PyObject* wrap(const Value& value) {
     }
     case Tag::TensorList:
       return list(value.tensor_list().size(), [&](size_t i) { return wrap(value.tensor_list()[i]); });
-    case Tag::List:
-      return list(value.list().size(), [&](size_t i) { return wrap(value.list()[i]); });
+    case Tag::List: return list(value.list().size(), [&](size_t i) { return wrap(value.list()[i]); });
     case Tag::Object:
       if (auto* object = dynamic_cast<PythonObject*>(value.object())) return Py_NewRef(object->get());
       fail<TypeError>("a C++ object that Python does not know");

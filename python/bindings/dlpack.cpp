@@ -109,10 +109,8 @@ Tensor from_capsule(PyObject* capsule) {
   const DLTensor& t = managed->tensor;
   check(t.device.type == kCpu, "Unsupported device type ", t.device.type);
   std::vector<int64_t> sizes(t.shape, t.shape + t.ndim), strides;
-  if (t.strides)
-    strides.assign(t.strides, t.strides + t.ndim);
-  else
-    strides = guard_ints(contiguous_strides(as_sym(sizes)));
+  if (t.strides) strides.assign(t.strides, t.strides + t.ndim);
+  else strides = guard_ints(contiguous_strides(as_sym(sizes)));
   DType dtype = dtype_of(t.dtype);
   checked(PyCapsule_SetName(capsule, kUsed));
   return from_memory(static_cast<char*>(t.data) + t.byte_offset, sizes, strides, dtype, [managed] {

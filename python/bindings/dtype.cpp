@@ -21,14 +21,12 @@ PyObject* g_memory_formats[4];
 
 DType dtype_of(PyObject* self) { return static_cast<DType>(constant_of(self)); }
 
-template <class T>
-PyObject* repr(PyObject* self) {
+template <class T> PyObject* repr(PyObject* self) {
   return guarded([&] { return make_text(to_string(static_cast<T>(constant_of(self)))).release().ptr(); });
 }
 
 // Pickled by name: what torch.float32 is in its module.
-template <class T>
-PyObject* reduce(PyObject* self, PyObject*) {
+template <class T> PyObject* reduce(PyObject* self, PyObject*) {
   return guarded([&] { return make_text(to_string(static_cast<T>(constant_of(self))).substr(6)).release().ptr(); });
 }
 
@@ -73,8 +71,7 @@ PyTypeObject* make_type(PyObject* module, const char* name, reprfunc repr, PyMet
   return add_type(module, spec);
 }
 
-template <class T>
-PyObject* make_constant(nb::module_& m, PyTypeObject* type, T value) {
+template <class T> PyObject* make_constant(nb::module_& m, PyTypeObject* type, T value) {
   auto* self = PyObject_New(PyConstant, type);
   if (!self) throw nb::python_error();
   self->value = static_cast<int>(value);
@@ -94,14 +91,10 @@ FloatLimits float_limits(DType t) {
     case DType::Float64:
       return {std::numeric_limits<double>::epsilon(), std::numeric_limits<double>::max(),
               std::numeric_limits<double>::min(), 1e-15};
-    case DType::Float16:
-      return {std::ldexp(1, -10), 65504, std::ldexp(1, -14), 1e-3};
-    case DType::BFloat16:
-      return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
-    case DType::Float8E4M3:
-      return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
-    case DType::Float8E5M2:
-      return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
+    case DType::Float16: return {std::ldexp(1, -10), 65504, std::ldexp(1, -14), 1e-3};
+    case DType::BFloat16: return {std::ldexp(1, -7), std::ldexp(1.9921875, 127), std::ldexp(1, -126), 1e-2};
+    case DType::Float8E4M3: return {std::ldexp(1, -3), 448, std::ldexp(1, -6), 1};
+    case DType::Float8E5M2: return {std::ldexp(1, -2), 57344, std::ldexp(1, -14), 1};
     default:
       return {std::numeric_limits<float>::epsilon(), std::numeric_limits<float>::max(),
               std::numeric_limits<float>::min(), 1e-6};
@@ -192,16 +185,11 @@ bool read_dtype(PyObject* object, DType& out) {
     return true;
   }
   auto* type = reinterpret_cast<PyTypeObject*>(object);
-  if (type == &PyFloat_Type)
-    out = DType::Float64;
-  else if (type == &PyLong_Type)
-    out = DType::Int64;
-  else if (type == &PyBool_Type)
-    out = DType::Bool;
-  else if (type == &PyComplex_Type)
-    out = DType::Complex128;
-  else
-    return false;
+  if (type == &PyFloat_Type) out = DType::Float64;
+  else if (type == &PyLong_Type) out = DType::Int64;
+  else if (type == &PyBool_Type) out = DType::Bool;
+  else if (type == &PyComplex_Type) out = DType::Complex128;
+  else return false;
   return true;
 }
 

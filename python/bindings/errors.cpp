@@ -15,8 +15,7 @@ PyObject* g_guard_on_data;
 PyObject* g_constraint_violation;
 PyObject* g_user_error;
 
-template <class E>
-bool raise_as(const Error& error, PyObject* type) {
+template <class E> bool raise_as(const Error& error, PyObject* type) {
   if (!dynamic_cast<const E*>(&error)) return false;
   PyErr_SetString(type, error.what());
   return true;

@@ -16,8 +16,7 @@ namespace {
 
 /// A pointer behind a Python object, findable from the pointer: `Handle<T>::find(t)` is the object that stands for it
 /// already.
-template <class T>
-class Handle {
+template <class T> class Handle {
  public:
   Handle(T* target, IntrusivePtr<fx::Graph> graph) : target_(target), graph_(std::move(graph)) {
     table()[target] = this;
@@ -210,25 +209,19 @@ nb::object meta_get(const NodeHandle& node, const std::string& key) {
 }
 void meta_set(const NodeHandle& node, const std::string& key, nb::handle value) {
   fx::Meta& meta = node->meta;
-  if (key == "val")
-    meta.val = read_any(value.ptr());
+  if (key == "val") meta.val = read_any(value.ptr());
   else if (key == "stack_trace")
     meta.source = value.is_none()
                       ? nullptr
                       : IntrusivePtr<fx::SourceLocation>(make_counted<fx::TextLocation>(nb::cast<std::string>(value)));
-  else if (key == "nn_module_stack")
-    meta.modules = read_modules(value);
-  else
-    meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
+  else if (key == "nn_module_stack") meta.modules = read_modules(value);
+  else meta.set(key, Value::object(make_counted<PythonObject>(value.ptr())));
 }
 void meta_delete(const NodeHandle& node, const std::string& key) {
   fx::Meta& meta = node->meta;
-  if (key == "val")
-    meta.val = Value();
-  else if (key == "stack_trace")
-    meta.source = nullptr;
-  else if (key == "nn_module_stack")
-    meta.modules = nullptr;
+  if (key == "val") meta.val = Value();
+  else if (key == "stack_trace") meta.source = nullptr;
+  else if (key == "nn_module_stack") meta.modules = nullptr;
   else if (std::erase_if(meta.extra, [&](const auto& entry) { return entry.first == key; }) == 0)
     throw nb::key_error(key.c_str());
 }
@@ -310,12 +303,9 @@ nb::object wrap(fx::Node* node) { return NodeHandle::wrap(node, node->graph()); 
 nb::object wrap(const fx::Argument& argument) {
   using Kind = fx::Argument::Kind;
   switch (argument.kind()) {
-    case Kind::Node:
-      return wrap(argument.node());
-    case Kind::Value:
-      return nb::steal(checked(wrap(argument.value())));
-    case Kind::Tuple:
-      return wrap_arguments(argument.items());
+    case Kind::Node: return wrap(argument.node());
+    case Kind::Value: return nb::steal(checked(wrap(argument.value())));
+    case Kind::Tuple: return wrap_arguments(argument.items());
     case Kind::List: {
       nb::list out;
       for (const fx::Argument& a : argument.items()) out.append(wrap(a));

@@ -286,10 +286,8 @@ void assign_indexed(const Prepared& prepared, const Assigned& value) {
 void set(const Tensor& self, PyObject* index, PyObject* object) {
   Assigned value = read_assigned(self, object);
   auto store = [&](const Tensor& to) {
-    if (value.number)
-      call<"aten::fill_.Scalar">(to, *value.number);
-    else
-      copy_to(to, value.tensor);
+    if (value.number) call<"aten::fill_.Scalar">(to, *value.number);
+    else copy_to(to, value.tensor);
   };
   if (index == Py_False) return;
   if (index == Py_True) return store(call<"aten::unsqueeze">(self, int64_t{0}));

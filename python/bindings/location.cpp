@@ -61,10 +61,8 @@ IntrusivePtr<SourceLocation> python_location() {
   while (frame && frames.size() < kDeepest) {
     PyCodeObject* code = PyFrame_GetCode(frame);
     Origin origin = origin_of(code);
-    if (origin == Origin::User)
-      frames.push_back({code, PyFrame_GetLasti(frame)});
-    else
-      Py_DECREF(code);
+    if (origin == Origin::User) frames.push_back({code, PyFrame_GetLasti(frame)});
+    else Py_DECREF(code);
     PyFrameObject* back = origin == Origin::Boundary ? nullptr : PyFrame_GetBack(frame);
     Py_DECREF(frame);
     frame = back;

@@ -11,21 +11,18 @@ namespace umbra::python {
 namespace {
 
 /// A method object of the operators that the protocols call; made on first use.
-template <size_t N>
-struct Name {
+template <size_t N> struct Name {
   char text[N];
   constexpr Name(const char (&from)[N]) { std::copy_n(from, N, text); }
 };
-template <Name kName, Reading kReading = Reading::Method>
-PyObject* function() {
+template <Name kName, Reading kReading = Reading::Method> PyObject* function() {
   static PyObject* f = make_function(std::string("aten::") + kName.text, kReading);
   return f;
 }
 
 // ---- binary operators; the left operand is a tensor, or else the right one is ----
 
-template <Name kName>
-PyObject* commutative(PyObject* a, PyObject* b) {
+template <Name kName> PyObject* commutative(PyObject* a, PyObject* b) {
   return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kName>(), b, a);
 }
 PyObject* subtract(PyObject* a, PyObject* b) {
@@ -39,14 +36,12 @@ PyObject* true_divide(PyObject* a, PyObject* b) {
   return call_operand(function<"mul">(), inverse, a);
 }
 /// Operators whose functions take a number on either side.
-template <Name kName>
-PyObject* either_side(PyObject* a, PyObject* b) {
+template <Name kName> PyObject* either_side(PyObject* a, PyObject* b) {
   return call_operand(function<kName, Reading::Function>(), a, b);
 }
 PyObject* power(PyObject* a, PyObject* b, PyObject*) { return either_side<"pow">(a, b); }
 /// A number on the left is made a tensor of the other's kind.
-template <Name kName>
-PyObject* lifted(PyObject* a, PyObject* b) {
+template <Name kName> PyObject* lifted(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return call_operand(function<kName>(), a, b);
   return guarded([&]() -> PyObject* {
     Scalar number;
@@ -56,16 +51,10 @@ PyObject* lifted(PyObject* a, PyObject* b) {
   });
 }
 
-template <Name kName>
-PyObject* in_place(PyObject* a, PyObject* b) {
-  return call_operand(function<kName>(), a, b);
-}
+template <Name kName> PyObject* in_place(PyObject* a, PyObject* b) { return call_operand(function<kName>(), a, b); }
 PyObject* in_place_power(PyObject* a, PyObject* b, PyObject*) { return in_place<"pow_">(a, b); }
 
-template <Name kName>
-PyObject* unary(PyObject* self) {
-  return call_function(function<kName>(), &self, 1, nullptr);
-}
+template <Name kName> PyObject* unary(PyObject* self) { return call_function(function<kName>(), &self, 1, nullptr); }
 
 PyObject* invert(PyObject* self) {
   return guarded([&] {
@@ -83,18 +72,12 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
       return call_operand(op == Py_EQ ? function<"eq">() : function<"ne">(), a, array.ptr());
     });
   switch (op) {
-    case Py_LT:
-      return call_operand(function<"lt">(), a, b);
-    case Py_LE:
-      return call_operand(function<"le">(), a, b);
-    case Py_EQ:
-      return call_operand(function<"eq">(), a, b);
-    case Py_NE:
-      return call_operand(function<"ne">(), a, b);
-    case Py_GT:
-      return call_operand(function<"gt">(), a, b);
-    default:
-      return call_operand(function<"ge">(), a, b);
+    case Py_LT: return call_operand(function<"lt">(), a, b);
+    case Py_LE: return call_operand(function<"le">(), a, b);
+    case Py_EQ: return call_operand(function<"eq">(), a, b);
+    case Py_NE: return call_operand(function<"ne">(), a, b);
+    case Py_GT: return call_operand(function<"gt">(), a, b);
+    default: return call_operand(function<"ge">(), a, b);
   }
 }
 

@@ -38,8 +38,7 @@ std::string overload_name(const Operator& op) {
 
 // ---- attributes ----
 
-template <class F>
-PyObject* text_property(PyObject* self, F&& text) {
+template <class F> PyObject* text_property(PyObject* self, F&& text) {
   return guarded([&] { return make_text(text(*cast(self)->op)).release().ptr(); });
 }
 PyObject* repr(PyObject* self) {

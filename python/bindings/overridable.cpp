@@ -12,8 +12,7 @@ nb::object member(const char* name) {
 }
 
 /// Runs an offer; an error on the way is an answer too, a null one.
-template <class F>
-bool answered(PyObject** result, F&& offer) {
+template <class F> bool answered(PyObject** result, F&& offer) {
   try {
     return offer();
   } catch (...) {

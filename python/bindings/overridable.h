@@ -10,8 +10,7 @@
 namespace umbra::python {
 
 /// A name as a template argument: `method<"dim", dim>()`.
-template <size_t N>
-struct MemberName {
+template <size_t N> struct MemberName {
   char text[N];
   constexpr MemberName(const char (&from)[N]) { std::copy_n(from, N, text); }
 };
@@ -29,8 +28,7 @@ bool offer_attribute(const char* name, PyObject* self, PyObject* value, bool set
 
 // ---- methods ----
 
-template <MemberName kName, PyObject* (*kFunction)(PyObject*, PyObject*)>
-PyMethodDef method() {
+template <MemberName kName, PyObject* (*kFunction)(PyObject*, PyObject*)> PyMethodDef method() {
   auto function = [](PyObject* self, PyObject* unused) -> PyObject* {
     PyObject* result = nullptr;
     if (may_be_overridden(self) && offer_member(kName.text, &self, 1, nullptr, &result)) return result;
@@ -58,8 +56,7 @@ PyMethodDef method() {
 /// Offers a call whose arguments come as a tuple and a dict.
 bool offer_call(const char* name, PyObject* self, PyObject* args, PyObject* kwargs, PyObject** result);
 
-template <MemberName kName, PyObject* (*kFunction)(PyObject*, PyObject*, PyObject*)>
-PyMethodDef method() {
+template <MemberName kName, PyObject* (*kFunction)(PyObject*, PyObject*, PyObject*)> PyMethodDef method() {
   PyObject* (*function)(PyObject*, PyObject*, PyObject*) = [](PyObject* self, PyObject* args,
                                                               PyObject* kwargs) -> PyObject* {
     PyObject* result = nullptr;
@@ -73,8 +70,7 @@ PyMethodDef method() {
 // ---- slots ----
 
 /// A slot of one operand that gives an object: repr(x), iter(x).
-template <MemberName kName, PyObject* (*kFunction)(PyObject*)>
-PyObject* unary_slot(PyObject* self) {
+template <MemberName kName, PyObject* (*kFunction)(PyObject*)> PyObject* unary_slot(PyObject* self) {
   PyObject* result = nullptr;
   if (may_be_overridden(self) && offer_member(kName.text, &self, 1, nullptr, &result)) return result;
   return kFunction(self);

@@ -1,4 +1,5 @@
-// torch.save and torch.load: Python objects to and from the plain data that io/ reads and writes. Nothing is unpickled by Python.
+// torch.save and torch.load: Python objects to and from the plain data that io/ reads and writes. Nothing is unpickled
+// by Python.
 #include "umbra/io/pickle.h"
 
 #include <unordered_map>
@@ -50,9 +51,10 @@ class ObjectReader {
     if (Py_TYPE(object) == g_size_type) return PickleValue::size(items(object));
     bool ordered = Py_TYPE(object) == reinterpret_cast<PyTypeObject*>(ordered_dict_.ptr());
     if (PyDict_CheckExact(object) || ordered) return PickleValue::dict(pairs(object), ordered);
-    fail<TypeError>("cannot save an object of type '", type_name(object),
-                    "': files hold tensors, numbers, text, dtypes, devices, lists, tuples and dicts of them; of a module "
-                    "save its state_dict()");
+    fail<TypeError>(
+        "cannot save an object of type '", type_name(object),
+        "': files hold tensors, numbers, text, dtypes, devices, lists, tuples and dicts of them; of a module "
+        "save its state_dict()");
   }
 
   PickleValue tensor(PyObject* object) const {
@@ -65,7 +67,8 @@ class ObjectReader {
   struct Inside {
     ObjectReader& reader;
     explicit Inside(ObjectReader& r) : reader(r) {
-      check<ValueError>(++reader.depth_ <= 500, "cannot save an object that is nested deeper than 500 levels, or contains itself");
+      check<ValueError>(++reader.depth_ <= 500,
+                        "cannot save an object that is nested deeper than 500 levels, or contains itself");
     }
     ~Inside() { --reader.depth_; }
   };
@@ -110,35 +113,23 @@ class ObjectMaker {
 
   nb::object make_new(const PickleValue& value) {
     switch (value.kind()) {
-      case Kind::None:
-        return nb::none();
-      case Kind::Bool:
-        return nb::bool_(value.as_bool());
-      case Kind::Int:
-        return nb::int_(value.as_int());
-      case Kind::Float:
-        return nb::float_(value.as_float());
-      case Kind::String:
-        return make_text(value.as_string());
-      case Kind::Bytes:
-        return nb::bytes(value.as_bytes().data(), value.as_bytes().size());
-      case Kind::List:
-        return sequence(value);
+      case Kind::None: return nb::none();
+      case Kind::Bool: return nb::bool_(value.as_bool());
+      case Kind::Int: return nb::int_(value.as_int());
+      case Kind::Float: return nb::float_(value.as_float());
+      case Kind::String: return make_text(value.as_string());
+      case Kind::Bytes: return nb::bytes(value.as_bytes().data(), value.as_bytes().size());
+      case Kind::List: return sequence(value);
       case Kind::Tuple:
         return value.is_special() ? nb::borrow(reinterpret_cast<PyObject*>(g_size_type))(sequence(value))
                                   : nb::object(nb::tuple(sequence(value)));
-      case Kind::Dict:
-        return dict(value);
-      case Kind::Tensor:
-        return finish_(value.as_tensor(), value.is_parameter(), value.requires_grad());
-      case Kind::DType:
-        return owned(wrap(value.as_dtype()));
-      case Kind::Device:
-        return owned(wrap(value.as_device()));
+      case Kind::Dict: return dict(value);
+      case Kind::Tensor: return finish_(value.as_tensor(), value.is_parameter(), value.requires_grad());
+      case Kind::DType: return owned(wrap(value.as_dtype()));
+      case Kind::Device: return owned(wrap(value.as_device()));
       case Kind::Object:
       case Kind::Global:
-      case Kind::Storage:
-        break;
+      case Kind::Storage: break;
     }
     fail<ValueError>("cannot load ", value.kind_name());
   }
@@ -151,7 +142,8 @@ class ObjectMaker {
 
   nb::object dict(const PickleValue& value) {
     nb::object out = value.is_special() ? ordered_dict_() : nb::object(nb::dict());
-    for (const auto& [key, entry] : value.pairs()) checked(PyObject_SetItem(out.ptr(), make(key).ptr(), make(entry).ptr()));
+    for (const auto& [key, entry] : value.pairs())
+      checked(PyObject_SetItem(out.ptr(), make(key).ptr(), make(entry).ptr()));
     return out;
   }
 

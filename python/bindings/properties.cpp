@@ -17,8 +17,7 @@ namespace umbra::python {
 
 namespace {
 
-template <class F>
-PyObject* property(PyObject* self, F&& body) {
+template <class F> PyObject* property(PyObject* self, F&& body) {
   return guarded([&] { return body(tensor_of(self)); });
 }
 
@@ -54,8 +53,7 @@ PyObject* get_names(PyObject* self, void*) {
     return names;
   });
 }
-template <DeviceType kType>
-PyObject* is_on(PyObject* self, void*) {
+template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self).device().type == kType);
 }
 PyObject* always_false(PyObject*, void*) { return Py_NewRef(Py_False); }
@@ -157,8 +155,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
     return PyBool_FromLong(t.is_contiguous(format));
   });
 }
-template <class F>
-PyObject* flag(PyObject* self, F&& body) {
+template <class F> PyObject* flag(PyObject* self, F&& body) {
   return property(self, [&](const Tensor& t) { return PyBool_FromLong(body(t)); });
 }
 PyObject* is_floating_point(PyObject* self, PyObject*) {

@@ -16,9 +16,6 @@ void add_index_slots(std::vector<PyType_Slot>& slots);
 void add_operator_methods();
 void bind_properties(nb::module_& m);
 
-template <class F>
-PyType_Slot slot(int id, F* function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
+template <class F> PyType_Slot slot(int id, F* function) { return {id, reinterpret_cast<void*>(function)}; }
 
 }  // namespace umbra::python

@@ -23,8 +23,7 @@ namespace nb = nanobind;
 void raise_current();
 
 /// Runs the body of a C function for Python: what it throws becomes a Python exception.
-template <class F>
-PyObject* guarded(F&& body) noexcept {
+template <class F> PyObject* guarded(F&& body) noexcept {
   try {
     return body();
   } catch (...) {
@@ -32,8 +31,7 @@ PyObject* guarded(F&& body) noexcept {
     return nullptr;
   }
 }
-template <class F>
-int guarded_int(F&& body) noexcept {
+template <class F> int guarded_int(F&& body) noexcept {
   try {
     return body();
   } catch (...) {

@@ -12,32 +12,20 @@ std::string kind_name(const SchemaType& t) {
   if (t.optional) return "OptionalType";
   if (t.list) return "ListType";
   switch (t.base) {
-    case Base::Tensor:
-      return "TensorType";
-    case Base::Int:
-      return "IntType";
-    case Base::SymInt:
-      return "SymIntType";
-    case Base::Float:
-      return "FloatType";
-    case Base::Bool:
-      return "BoolType";
-    case Base::Scalar:
-      return "NumberType";
-    case Base::Complex:
-      return "ComplexType";
-    case Base::String:
-      return "StringType";
-    case Base::Device:
-      return "DeviceObjType";
-    case Base::Generator:
-      return "GeneratorType";
+    case Base::Tensor: return "TensorType";
+    case Base::Int: return "IntType";
+    case Base::SymInt: return "SymIntType";
+    case Base::Float: return "FloatType";
+    case Base::Bool: return "BoolType";
+    case Base::Scalar: return "NumberType";
+    case Base::Complex: return "ComplexType";
+    case Base::String: return "StringType";
+    case Base::Device: return "DeviceObjType";
+    case Base::Generator: return "GeneratorType";
     case Base::DType:
     case Base::Layout:
-    case Base::MemoryFormat:
-      return "IntType";
-    default:
-      return "AnyType";
+    case Base::MemoryFormat: return "IntType";
+    default: return "AnyType";
   }
 }
 
@@ -76,10 +64,8 @@ nb::set alias_sets(const AliasInfo& a) {
 nb::object alias_of(const AliasInfo& a) { return a.set.empty() ? nb::none() : nb::cast(a); }
 
 /// `_C.TensorType.get()`: the types that have a name of their own.
-template <Base kBase>
-struct NamedType {};
-template <Base kBase>
-void bind_named_type(nb::module_& m, const char* name) {
+template <Base kBase> struct NamedType {};
+template <Base kBase> void bind_named_type(nb::module_& m, const char* name) {
   nb::class_<NamedType<kBase>>(m, name).def_static("get", [] { return SchemaType{.base = kBase}; });
 }
 

@@ -43,35 +43,22 @@ std::string type_text(const SchemaType& type) {
     return "tuple of Scalars";
   }
   switch (type.base) {
-    case Base::Tensor:
-      return "Tensor";
+    case Base::Tensor: return "Tensor";
     case Base::Int:
-    case Base::SymInt:
-      return "int";
+    case Base::SymInt: return "int";
     case Base::Float:
-    case Base::SymFloat:
-      return "float";
+    case Base::SymFloat: return "float";
     case Base::Bool:
-    case Base::SymBool:
-      return "bool";
-    case Base::Scalar:
-      return "Number";
-    case Base::Complex:
-      return "complex";
-    case Base::String:
-      return "str";
-    case Base::Device:
-      return "torch.device";
-    case Base::DType:
-      return "torch.dtype";
-    case Base::Layout:
-      return "torch.layout";
-    case Base::MemoryFormat:
-      return "torch.memory_format";
-    case Base::Generator:
-      return "torch.Generator";
-    default:
-      return "object";
+    case Base::SymBool: return "bool";
+    case Base::Scalar: return "Number";
+    case Base::Complex: return "complex";
+    case Base::String: return "str";
+    case Base::Device: return "torch.device";
+    case Base::DType: return "torch.dtype";
+    case Base::Layout: return "torch.layout";
+    case Base::MemoryFormat: return "torch.memory_format";
+    case Base::Generator: return "torch.Generator";
+    default: return "object";
   }
 }
 
@@ -124,8 +111,7 @@ std::string given_text(const CallArguments& call, Reading reading) {
       }
       fail<TypeError>(name, "() missing ", count, " required positional arguments: ", missing);
     }
-    default:
-      break;
+    default: break;
   }
   const SchemaArgument& a = matcher.op().schema().arguments[why.parameter];
   std::string position = why.parameter < call.positional ? concat(" (position ", why.parameter + 1 - skipped, ")") : "";
@@ -209,14 +195,10 @@ void fail_no_signature(const std::string& name, Reading reading, const std::vect
 std::string jit_type_text(const SchemaType& type) {
   std::string base;
   switch (type.base) {
-    case Base::Scalar:
-      base = "number";
-      break;
+    case Base::Scalar: base = "number"; break;
     case Base::DType:
     case Base::Layout:
-    case Base::MemoryFormat:
-      base = "int";
-      break;
+    case Base::MemoryFormat: base = "int"; break;
     default: {
       SchemaType plain = type;
       plain.list = plain.optional = plain.element_optional = false;
@@ -246,8 +228,7 @@ std::string schema_message(const Operator& op, const CallArguments& call, const 
     case Mismatch::Reason::Missing:
       return concat(name, "() is missing value for argument '", schema.arguments[why.parameter].name, "'.",
                     declaration);
-    default:
-      break;
+    default: break;
   }
   const SchemaArgument& a = schema.arguments[why.parameter];
   std::string message = concat(name, "() Expected a value of type '", jit_type_text(a.type), "' for argument '", a.name,

@@ -90,8 +90,7 @@ PyMethodDef g_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-template <class F>
-PyObject* make_tuple(PyTypeObject* type, SymIntArrayRef values, F&& convert) {
+template <class F> PyObject* make_tuple(PyTypeObject* type, SymIntArrayRef values, F&& convert) {
   PyObject* tuple = checked(type->tp_alloc(type, static_cast<Py_ssize_t>(values.size())));
   for (size_t i = 0; i < values.size(); ++i) PyTuple_SET_ITEM(tuple, static_cast<Py_ssize_t>(i), convert(values[i]));
   return tuple;

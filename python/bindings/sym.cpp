@@ -59,23 +59,16 @@ struct Operand {
 SymInt bool_as_int(const SymBool& value) { return value.guard_bool() ? 1 : 0; }
 
 bool read_operand(PyObject* object, Operand& out) {
-  if (is_sym_int(object))
-    out.integer = sym_int_of(object);
-  else if (is_sym_float(object))
-    out.is_float = true, out.real = SymFloat(node_of(object));
-  else if (is_sym_bool(object))
-    out.integer = bool_as_int(SymBool(node_of(object)));
-  else if (PyFloat_Check(object))
-    out.is_float = true, out.real = SymFloat(PyFloat_AS_DOUBLE(object));
-  else if (is_tensor(object))
-    return false;
-  else
-    return read_int(object, out.integer);
+  if (is_sym_int(object)) out.integer = sym_int_of(object);
+  else if (is_sym_float(object)) out.is_float = true, out.real = SymFloat(node_of(object));
+  else if (is_sym_bool(object)) out.integer = bool_as_int(SymBool(node_of(object)));
+  else if (PyFloat_Check(object)) out.is_float = true, out.real = SymFloat(PyFloat_AS_DOUBLE(object));
+  else if (is_tensor(object)) return false;
+  else return read_int(object, out.integer);
   return true;
 }
 
-template <class F>
-PyObject* with_operands(PyObject* a, PyObject* b, F&& body) {
+template <class F> PyObject* with_operands(PyObject* a, PyObject* b, F&& body) {
   return guarded([&]() -> PyObject* {
     Operand x, y;
     if (!read_operand(a, x) || !read_operand(b, y)) Py_RETURN_NOTIMPLEMENTED;
@@ -90,16 +83,12 @@ void check_divisor(const Operand& y, const char* what) {
   throw nb::python_error();
 }
 
-template <SymOp kOp>
-PyObject* arithmetic(PyObject* a, PyObject* b) {
+template <SymOp kOp> PyObject* arithmetic(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
     if (x.is_float || y.is_float) return wrap(sym_float_binary(kOp, x.as_float(), y.as_float()));
-    if constexpr (kOp == SymOp::Add)
-      return wrap(x.integer + y.integer);
-    else if constexpr (kOp == SymOp::Sub)
-      return wrap(x.integer - y.integer);
-    else
-      return wrap(x.integer * y.integer);
+    if constexpr (kOp == SymOp::Add) return wrap(x.integer + y.integer);
+    else if constexpr (kOp == SymOp::Sub) return wrap(x.integer - y.integer);
+    else return wrap(x.integer * y.integer);
   });
 }
 
@@ -156,8 +145,7 @@ PyObject* shift_right(PyObject* a, PyObject* b) {
 enum class Bits { And, Or, Xor };
 
 /// With a mask of the lowest bits it is arithmetic, whatever the sign; with anything else the values have to be known.
-template <Bits kOp>
-SymInt bitwise_integers(SymInt x, SymInt y) {
+template <Bits kOp> SymInt bitwise_integers(SymInt x, SymInt y) {
   if (!x.is_symbolic()) std::swap(x, y);
   bool low_bits = !y.is_symbolic() && y.value() > 0 && (y.value() & (y.value() + 1)) == 0;
   if (!low_bits) {
@@ -167,8 +155,7 @@ SymInt bitwise_integers(SymInt x, SymInt y) {
   SymInt low = x % (y + 1);
   return kOp == Bits::And ? low : kOp == Bits::Or ? x - low + y : x + y - low - low;
 }
-template <Bits kOp>
-PyObject* bitwise(PyObject* a, PyObject* b) {
+template <Bits kOp> PyObject* bitwise(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
     if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
     return wrap(bitwise_integers<kOp>(x.integer, y.integer));
@@ -203,18 +190,12 @@ PyObject* compare(PyObject* a, PyObject* b, int op) {
   return with_operands(a, b, [op](const Operand& x, const Operand& y) {
     if (x.is_float || y.is_float) return wrap(sym_float_compare(relation(op), x.as_float(), y.as_float()));
     switch (op) {
-      case Py_LT:
-        return wrap(sym_lt(x.integer, y.integer));
-      case Py_LE:
-        return wrap(sym_le(x.integer, y.integer));
-      case Py_EQ:
-        return wrap(sym_eq(x.integer, y.integer));
-      case Py_NE:
-        return wrap(sym_ne(x.integer, y.integer));
-      case Py_GT:
-        return wrap(sym_gt(x.integer, y.integer));
-      default:
-        return wrap(sym_ge(x.integer, y.integer));
+      case Py_LT: return wrap(sym_lt(x.integer, y.integer));
+      case Py_LE: return wrap(sym_le(x.integer, y.integer));
+      case Py_EQ: return wrap(sym_eq(x.integer, y.integer));
+      case Py_NE: return wrap(sym_ne(x.integer, y.integer));
+      case Py_GT: return wrap(sym_gt(x.integer, y.integer));
+      default: return wrap(sym_ge(x.integer, y.integer));
     }
   });
 }
@@ -239,8 +220,7 @@ PyObject* as_float(PyObject* self) {
     return PyFloat_FromDouble(v);
   });
 }
-template <SymOp kOp>
-PyObject* round_float(PyObject* self, PyObject*) {
+template <SymOp kOp> PyObject* round_float(PyObject* self, PyObject*) {
   return guarded([&] { return is_sym_int(self) ? Py_NewRef(self) : wrap(sym_round(kOp, SymFloat(node_of(self)))); });
 }
 
@@ -296,8 +276,7 @@ std::optional<SymBool> read_bool(PyObject* object) {
   if (PyBool_Check(object)) return SymBool(object == Py_True);
   return std::nullopt;
 }
-template <class F>
-PyObject* with_bools(PyObject* a, PyObject* b, F&& body) {
+template <class F> PyObject* with_bools(PyObject* a, PyObject* b, F&& body) {
   return guarded([&]() -> PyObject* {
     auto x = read_bool(a), y = read_bool(b);
     if (!x || !y) Py_RETURN_NOTIMPLEMENTED;
@@ -330,10 +309,7 @@ PyMethodDef g_number_methods[] = {
     {nullptr, nullptr, 0, nullptr},
 };
 
-template <class F>
-PyType_Slot slot(int id, F* function) {
-  return {id, reinterpret_cast<void*>(function)};
-}
+template <class F> PyType_Slot slot(int id, F* function) { return {id, reinterpret_cast<void*>(function)}; }
 
 void bind_numbers(nb::module_& m) {
   PyType_Slot slots[] = {slot(Py_tp_dealloc, deallocate),
@@ -397,20 +373,13 @@ PyObject* wrap(const SymBool& value) {
 
 PyObject* wrap(const Scalar& value) {
   switch (value.kind()) {
-    case Scalar::Kind::Bool:
-      return PyBool_FromLong(value.to_bool());
-    case Scalar::Kind::Int:
-      return PyLong_FromLongLong(value.to_int());
-    case Scalar::Kind::Double:
-      return PyFloat_FromDouble(value.to_double());
-    case Scalar::Kind::Complex:
-      return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
-    case Scalar::Kind::SymInt:
-      return wrap(value.to_sym_int());
-    case Scalar::Kind::SymFloat:
-      return wrap(value.to_sym_float());
-    default:
-      return wrap(value.to_sym_bool());
+    case Scalar::Kind::Bool: return PyBool_FromLong(value.to_bool());
+    case Scalar::Kind::Int: return PyLong_FromLongLong(value.to_int());
+    case Scalar::Kind::Double: return PyFloat_FromDouble(value.to_double());
+    case Scalar::Kind::Complex: return PyComplex_FromDoubles(value.to_complex().real(), value.to_complex().imag());
+    case Scalar::Kind::SymInt: return wrap(value.to_sym_int());
+    case Scalar::Kind::SymFloat: return wrap(value.to_sym_float());
+    default: return wrap(value.to_sym_bool());
   }
 }
 

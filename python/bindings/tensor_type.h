@@ -44,8 +44,7 @@ void bind_tensor_type(nb::module_& m);
 NAMESPACE_BEGIN(NB_NAMESPACE)
 NAMESPACE_BEGIN(detail)
 /// Lets functions bound by nanobind take and return tensors. None is an undefined tensor.
-template <>
-struct type_caster<umbra::Tensor> {
+template <> struct type_caster<umbra::Tensor> {
   NB_TYPE_CASTER(umbra::Tensor, const_name("Tensor"))
   bool from_python(handle source, uint8_t, cleanup_list*) noexcept {
     if (source.is_none()) return true;

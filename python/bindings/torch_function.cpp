@@ -114,15 +114,13 @@ bool call_torch_function(PyObject* function, const CallArguments& call, PyObject
 namespace {
 
 /// `with _C.DisableTorchFunctionSubclass():`
-template <bool State::*kFlag>
-struct Disable {
+template <bool State::*kFlag> struct Disable {
   bool before = false;
   void enter() { before = std::exchange(state().*kFlag, true); }
   void leave(nb::args) { state().*kFlag = before; }
 };
 
-template <bool State::*kFlag>
-void bind_disable(nb::module_& m, const char* name) {
+template <bool State::*kFlag> void bind_disable(nb::module_& m, const char* name) {
   using Class = Disable<kFlag>;
   nb::class_<Class>(m, name).def(nb::init<>()).def("__enter__", &Class::enter).def("__exit__", &Class::leave);
 }

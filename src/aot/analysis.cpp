@@ -28,7 +28,8 @@ bool CallInfo::needs_gradients() const {
   return any && !differentiable_primals().empty();
 }
 
-std::vector<Tensor> CallInfo::sources(const std::vector<Tensor>& arguments, const std::vector<Tensor>& all_primals) const {
+std::vector<Tensor> CallInfo::sources(const std::vector<Tensor>& arguments,
+                                      const std::vector<Tensor>& all_primals) const {
   std::vector<Tensor> out = arguments;
   out.insert(out.end(), all_primals.begin() + static_cast<ptrdiff_t>(input_count()), all_primals.end());
   return out;
@@ -42,7 +43,8 @@ Tensor untracked(const Tensor& tensor) {
 
 namespace {
 
-/// The history of a stand-in: it makes it a tensor that may be written, as one that was computed. Leaves are told when a call runs.
+/// The history of a stand-in: it makes it a tensor that may be written, as one that was computed. Leaves are told when
+/// a call runs.
 class Origin final : public autograd::Node {
  public:
   std::string name() const override { return "Input"; }
@@ -103,17 +105,20 @@ class Analysis {
   std::vector<IntrusivePtr<autograd::Node>> origins_;
 };
 
-/// Inputs that share memory with another primal, where one of them is written. A tensor that is closed over cannot be part of that.
+/// Inputs that share memory with another primal, where one of them is written. A tensor that is closed over cannot be
+/// part of that.
 std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>& inputs) {
   std::vector<bool> shared(inputs.size());
   for (size_t i = 0; i < info.primals.size(); ++i)
     for (size_t j = 0; j < info.primals.size(); ++j) {
       const PrimalInfo &written = info.primals[i], &other = info.primals[j];
       if (i == j || !written.written || !(written.tensor.storage() == other.tensor.storage())) continue;
-      check<NotImplementedError>(i < info.input_count() && j < info.input_count(), "the function writes tensor ", i,
-                                 ", which shares memory with tensor ", j,
-                                 ", and closes over one of them: ahead-of-time autograd does not support that; make both inputs");
-      for (size_t k = 0; k < inputs.size(); ++k) shared[k] = shared[k] || inputs[k].storage() == written.tensor.storage();
+      check<NotImplementedError>(
+          i < info.input_count() && j < info.input_count(), "the function writes tensor ", i,
+          ", which shares memory with tensor ", j,
+          ", and closes over one of them: ahead-of-time autograd does not support that; make both inputs");
+      for (size_t k = 0; k < inputs.size(); ++k)
+        shared[k] = shared[k] || inputs[k].storage() == written.tensor.storage();
     }
   return shared;
 }
@@ -131,8 +136,9 @@ std::string to_string(const CallInfo& info) {
   std::string out;
   for (size_t i = 0; i < info.primals.size(); ++i) {
     const PrimalInfo& p = info.primals[i];
-    out += concat("primal ", i, i < info.input_count() ? " (input)" : " (closed over)", p.requires_grad ? ", requires grad" : "",
-                  p.written ? ", written" : "", p.tracked ? " with history" : "", "\n");
+    out += concat("primal ", i, i < info.input_count() ? " (input)" : " (closed over)",
+                  p.requires_grad ? ", requires grad" : "", p.written ? ", written" : "",
+                  p.tracked ? " with history" : "", "\n");
   }
   for (size_t i = 0; i < info.outputs.size(); ++i) out += concat("output ", i, ": ", to_string(info.outputs[i]), "\n");
   return out;

@@ -15,8 +15,8 @@ bool same_representation(const Tensor& a, const Tensor& b) {
   return a.dtype() == b.dtype() && a.is_conj() == b.is_conj() && a.is_neg() == b.is_neg();
 }
 
-/// The tensor that all of the inputs are views of. Where they have only memory in common and none takes part in autograd, that
-/// memory as one long vector.
+/// The tensor that all of the inputs are views of. Where they have only memory in common and none takes part in
+/// autograd, that memory as one long vector.
 Tensor common_base(const std::vector<Tensor>& inputs, const std::vector<size_t>& members) {
   const Tensor& first = inputs[members[0]];
   Tensor base = root_of(first);
@@ -26,12 +26,14 @@ Tensor common_base(const std::vector<Tensor>& inputs, const std::vector<size_t>&
     tracked |= inputs[i].requires_grad();
     alike &= same_representation(inputs[i], first);
   }
-  // The graph's values have the base's strides but memory of their own: only without gaps do views lie in it as they do here.
+  // The graph's values have the base's strides but memory of their own: only without gaps do views lie in it as they do
+  // here.
   bool whole = base.is_non_overlapping_and_dense() && base.sym_storage_offset() == SymInt(0);
   bool views_of_base = one_root && whole && same_representation(base, first);
-  check<NotImplementedError>(alike && (views_of_base || !tracked),
-                             "the function writes tensor ", members[0], ", which shares memory with tensor ", members[1],
-                             " and is not a view of the same tensor and type: ahead-of-time autograd does not support that; pass a clone of one of them");
+  check<NotImplementedError>(alike && (views_of_base || !tracked), "the function writes tensor ", members[0],
+                             ", which shares memory with tensor ", members[1],
+                             " and is not a view of the same tensor and type: ahead-of-time autograd does not support "
+                             "that; pass a clone of one of them");
   if (views_of_base) return base;
   SymInt length = first.storage()->bytes() / first.item_size();
   return untracked(alias_tensor(first, {length}, {SymInt(1)}, 0));

@@ -46,7 +46,8 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
 }
 
 /// All phases, one after the other.
-std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options, const std::vector<Tensor>& inputs) {
+std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
+                                        const std::vector<Tensor>& inputs) {
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
   graphs.info = analyse(function, inputs);
@@ -60,7 +61,8 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
   } else {
     graphs.partition.forward = graphs.joint.module;
     graphs.partition.forward_outputs = graphs.joint.forward_outputs();
-    e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler, graphs.partition.forward);
+    e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler,
+                         graphs.partition.forward);
   }
   graphs.info.inputs.clear();
   for (size_t i = 0; i < graphs.info.input_count(); ++i) graphs.info.primals[i].tensor = Tensor();
@@ -71,7 +73,8 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
 
 class CompiledFunction::Cache {
  public:
-  Cache(ValueFunction function, CompileOptions options) : function_(std::move(function)), options_(std::move(options)) {}
+  Cache(ValueFunction function, CompileOptions options)
+      : function_(std::move(function)), options_(std::move(options)) {}
 
   /// A call's inputs as the graphs have them: the state comes first.
   std::vector<Tensor> with_state(const std::vector<Tensor>& inputs) const {
@@ -86,10 +89,13 @@ class CompiledFunction::Cache {
     {
       std::lock_guard lock(mutex_);
       auto found = entries_.find(key);
-      if (found != entries_.end() && found->second.closed_over == describe_tensors(closed_over(found->second.executable->graphs.info)))
+      if (found != entries_.end() &&
+          found->second.closed_over == describe_tensors(closed_over(found->second.executable->graphs.info)))
         return found->second.executable;
     }
-    auto function = [this, given](const std::vector<Value>& all) { return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()}); };
+    auto function = [this, given](const std::vector<Value>& all) {
+      return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
+    };
     Entry made{build(function, options_, inputs), {}};
     made.closed_over = describe_tensors(closed_over(made.executable->graphs.info));
     std::lock_guard lock(mutex_);

@@ -52,12 +52,14 @@ class Joint {
     std::vector<Tensor> forward;
     for (size_t i : layout_.written) forward.push_back(primals[i]);
     for (size_t i : layout_.results) forward.push_back(lift->replace(results.at(i).tensor()));
-    for (const IntermediateInfo& b : info_.intermediates) forward.push_back(Tensor(results.at(b.output).tensor_ref().impl()->view_base()));
+    for (const IntermediateInfo& b : info_.intermediates)
+      forward.push_back(Tensor(results.at(b.output).tensor_ref().impl()->view_base()));
     return forward;
   }
 
   /// One gradient for each primal, undefined where none is needed.
-  std::vector<Tensor> run_backward(const std::vector<Tensor>& leaves, const std::vector<Tensor>& forward, const std::vector<Value>& inputs) const {
+  std::vector<Tensor> run_backward(const std::vector<Tensor>& leaves, const std::vector<Tensor>& forward,
+                                   const std::vector<Value>& inputs) const {
     if (!layout_.is_differentiable()) return {};
     std::vector<Tensor> outputs, tangents, wanted;
     for (size_t k = 0; k < layout_.tangents; ++k) {
@@ -95,7 +97,8 @@ JointGraph plan(const CallInfo& info) {
     ++position;
   };
   for (size_t i : layout.written) add(info.primals[i].tracked, spec_of(info.primals[i].tensor));
-  for (size_t i : layout.results) add(info.outputs[i].kind == OutputInfo::Kind::Fresh && info.outputs[i].requires_grad, info.outputs[i].spec);
+  for (size_t i : layout.results)
+    add(info.outputs[i].kind == OutputInfo::Kind::Fresh && info.outputs[i].requires_grad, info.outputs[i].spec);
   for (const IntermediateInfo& b : info.intermediates) add(b.requires_grad, b.spec);
   layout.tangents = layout.tangent_outputs.size();
   return layout;

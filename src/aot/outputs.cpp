@@ -30,9 +30,11 @@ std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
 /// The outputs of one call, one after the other.
 class Outputs {
  public:
-  Outputs(CallInfo& info, const std::vector<Value>& results, const std::vector<Tensor>& sources) : info_(info), sources_(sources) {
+  Outputs(CallInfo& info, const std::vector<Value>& results, const std::vector<Tensor>& sources)
+      : info_(info), sources_(sources) {
     for (const Value& v : results) tensors_.push_back(v.is_tensor() ? v.tensor() : Tensor());
-    for (size_t i = 0; i < results.size(); ++i) info.outputs.push_back(tensors_[i].defined() ? describe(i) : plain(results[i]));
+    for (size_t i = 0; i < results.size(); ++i)
+      info.outputs.push_back(tensors_[i].defined() ? describe(i) : plain(results[i]));
   }
 
  private:
@@ -56,7 +58,8 @@ class Outputs {
   bool find_source(const Tensor& t, OutputInfo& out) const {
     for (size_t i = 0; i < sources_.size(); ++i) {
       if (!is_view_of(t, sources_[i])) continue;
-      bool nearer = out.kind == Kind::Fresh || functional_state(sources_[i]).views.size() > functional_state(sources_[out.base]).views.size();
+      bool nearer = out.kind == Kind::Fresh ||
+                    functional_state(sources_[i]).views.size() > functional_state(sources_[out.base]).views.size();
       if (sources_[i].is_same(t)) return out.kind = Kind::Input, out.base = i, true;
       if (nearer) out.kind = Kind::InputView, out.base = i;
     }
@@ -88,15 +91,20 @@ class Outputs {
     Tensor base;
     size_t members = 0, view = i;
     for (size_t j = 0; j < tensors_.size(); ++j) {
-      if (!tensors_[j].defined() || !(tensors_[j].storage() == t.storage()) || (i != j && tensors_[j].is_same(t))) continue;
+      if (!tensors_[j].defined() || !(tensors_[j].storage() == t.storage()) || (i != j && tensors_[j].is_same(t)))
+        continue;
       ++members;
       if (tensors_[j].is_view()) base = Tensor(tensors_[j].impl()->view_base()), view = j;
     }
-    bool needs_base = members > 1 || (out.made_without_grad && out.requires_grad);  // such a view has no history but its base's
+    bool needs_base =
+        members > 1 || (out.made_without_grad && out.requires_grad);  // such a view has no history but its base's
     if (!needs_base || !base.defined()) return;
     size_t number = 0;
-    while (number < info_.intermediates.size() && !(tensors_[info_.intermediates[number].output].storage() == t.storage())) ++number;
-    if (number == info_.intermediates.size()) info_.intermediates.push_back({view, base.requires_grad(), spec_of(base)});
+    while (number < info_.intermediates.size() &&
+           !(tensors_[info_.intermediates[number].output].storage() == t.storage()))
+      ++number;
+    if (number == info_.intermediates.size())
+      info_.intermediates.push_back({view, base.requires_grad(), spec_of(base)});
     out.kind = Kind::IntermediateView;
     out.base = number;
     out.views = functional_state(t).views;
@@ -114,7 +122,8 @@ void describe_outputs(CallInfo& info, const std::vector<Value>& results, const s
 }
 
 std::string to_string(const OutputInfo& o) {
-  constexpr const char* kKinds[] = {"fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain"};
+  constexpr const char* kKinds[] = {
+      "fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain"};
   std::string out = kKinds[static_cast<int>(o.kind)];
   if (o.kind != Kind::Fresh && o.kind != Kind::Plain) out += concat(" ", o.base);
   if (o.requires_grad) out += ", requires grad";

@@ -16,7 +16,8 @@ int64_t bytes_of(const Value& value) {
 /// The joint graph with what every partitioner asks about its nodes.
 class Analysis {
  public:
-  explicit Analysis(const JointGraph& joint) : joint_(joint), graph_(joint.module->graph()), placeholders_(graph_.placeholders()) {
+  explicit Analysis(const JointGraph& joint)
+      : joint_(joint), graph_(joint.module->graph()), placeholders_(graph_.placeholders()) {
     needs_tangent_.resize(graph_.id_bound());
     for (size_t k = joint.primals; k < placeholders_.size(); ++k) needs_tangent_[placeholders_[k]->id()] = true;
     for (fx::Node* node : graph_.nodes())
@@ -56,9 +57,11 @@ class Analysis {
     Partition out;
     out.forward_outputs = forward_outputs_.size();
     fx::Arguments forward = forward_outputs_;
-    std::vector<fx::Node*> primals(placeholders_.begin(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals));
+    std::vector<fx::Node*> primals(placeholders_.begin(),
+                                   placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals));
     std::vector<fx::Node*> backward_inputs = saved;
-    backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals), placeholders_.end());
+    backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals),
+                           placeholders_.end());
     for (fx::Node* n : saved) {
       forward.push_back(n);
       out.saved.push_back(n->name());
@@ -94,22 +97,26 @@ bool can_recompute(const fx::Node* node) {
   if (!op) {
     // A higher-order operator holds graphs of any cost.
     const fx::Function* function = node->target().function();
-    return node->op() == fx::Op::CallFunction && !function->has_side_effects && !function->name.starts_with("torch.ops.higher_order.");
+    return node->op() == fx::Op::CallFunction && !function->has_side_effects &&
+           !function->name.starts_with("torch.ops.higher_order.");
   }
   const Definition& d = op->definition();
   if (d.random || op->is_mutable()) return false;
-  return op->is_view() || d.elementwise || op->has_tag("pointwise") || op->name() == "aten::clone" || op->name() == "aten::_unsafe_view" ||
-         op->name() == "aten::_to_copy" || d.not_differentiable;
+  return op->is_view() || d.elementwise || op->has_tag("pointwise") || op->name() == "aten::clone" ||
+         op->name() == "aten::_unsafe_view" || op->name() == "aten::_to_copy" || d.not_differentiable;
 }
 
 }  // namespace
 
 Partition default_partition(const JointGraph& joint) {
   Analysis analysis(joint);
-  std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()), backward = analysis.ancestors(analysis.gradients());
-  // A list cannot be kept, its elements can: those of a forward operator are forward values, though only the backward reads them.
+  std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()),
+                    backward = analysis.ancestors(analysis.gradients());
+  // A list cannot be kept, its elements can: those of a forward operator are forward values, though only the backward
+  // reads them.
   for (fx::Node* node : analysis.graph().nodes())
-    if (node->target().function() && node->target().function()->name == "operator.getitem" && forward[node->inputs()[0]->id()])
+    if (node->target().function() && node->target().function()->name == "operator.getitem" &&
+        forward[node->inputs()[0]->id()])
       forward[node->id()] = true;
   std::vector<fx::Node*> saved;
   for (fx::Node* node : analysis.graph().nodes()) {
@@ -118,7 +125,8 @@ Partition default_partition(const JointGraph& joint) {
     if (!available || !backward[node->id()]) continue;
     bool read = false;
     for (fx::Node* user : node->users())
-      read |= user->op() != fx::Op::Output && backward[user->id()] && (analysis.needs_tangent(user) || !forward[user->id()]);
+      read |= user->op() != fx::Op::Output && backward[user->id()] &&
+              (analysis.needs_tangent(user) || !forward[user->id()]);
     for (const fx::Argument& g : analysis.gradients()) read |= g.node() == node;
     if (read) saved.push_back(node);
   }
@@ -129,7 +137,8 @@ Partition min_cut_partition(const JointGraph& joint) {
   Analysis analysis(joint);
   fx::Graph& graph = analysis.graph();
   std::vector<bool> backward = analysis.ancestors(analysis.gradients());
-  // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that edge.
+  // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that
+  // edge.
   size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
   FlowNetwork network(sink + 1);
   auto in = [](const fx::Node* n) { return 2 * static_cast<size_t>(n->id()); };
@@ -139,7 +148,8 @@ Partition min_cut_partition(const JointGraph& joint) {
       network.add_edge(in(node), sink, FlowNetwork::kUnlimited);
     } else {
       bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
-      network.add_edge(in(node), in(node) + 1, storable ? std::max<int64_t>(bytes_of(node->meta.val), 1) : FlowNetwork::kUnlimited);
+      network.add_edge(in(node), in(node) + 1,
+                       storable ? std::max<int64_t>(bytes_of(node->meta.val), 1) : FlowNetwork::kUnlimited);
       if (node->op() == fx::Op::Placeholder || (node->op() != fx::Op::GetAttr && !can_recompute(node)))
         network.add_edge(source, in(node), FlowNetwork::kUnlimited);
       for (const fx::Argument& g : analysis.gradients())
@@ -152,7 +162,8 @@ Partition min_cut_partition(const JointGraph& joint) {
   std::vector<bool> reached = network.cut(source, sink);
   std::vector<fx::Node*> saved;
   for (fx::Node* node : graph.nodes())
-    if (node->op() != fx::Op::Output && backward[node->id()] && !analysis.needs_tangent(node) && reached[in(node)] && !reached[in(node) + 1])
+    if (node->op() != fx::Op::Output && backward[node->id()] && !analysis.needs_tangent(node) && reached[in(node)] &&
+        !reached[in(node) + 1])
       saved.push_back(node);
   return analysis.cut(saved);
 }

@@ -25,10 +25,12 @@ void check_writes(const CallInfo& info, const std::vector<Tensor>& primals) {
   for (size_t i = 0; i < primals.size(); ++i) {
     if (!info.primals[i].tracked) continue;
     const Tensor& t = primals[i];
-    check(!t.requires_grad() || !t.is_leaf(), "a leaf Variable that requires grad is being used in an in-place operation.");
+    check(!t.requires_grad() || !t.is_leaf(),
+          "a leaf Variable that requires grad is being used in an in-place operation.");
     if (!t.is_view()) continue;
     Tensor base(t.impl()->view_base());
-    check(!base.requires_grad() || !base.is_leaf(), "a view of a leaf Variable that requires grad is being used in an in-place operation.");
+    check(!base.requires_grad() || !base.is_leaf(),
+          "a view of a leaf Variable that requires grad is being used in an in-place operation.");
   }
 }
 
@@ -40,7 +42,8 @@ std::vector<Use> uses_of(const CompiledGraphs& graphs) {
   const CallInfo& info = graphs.info;
   std::vector<Use> uses;
   for (size_t i : graphs.joint.written) uses.push_back({true, info.primals[i].tracked});
-  for (size_t i : graphs.joint.results) uses.push_back({info.outputs[i].kind == OutputInfo::Kind::Fresh, info.outputs[i].requires_grad});
+  for (size_t i : graphs.joint.results)
+    uses.push_back({info.outputs[i].kind == OutputInfo::Kind::Fresh, info.outputs[i].requires_grad});
   for (const IntermediateInfo& b : info.intermediates) uses.push_back({true, b.requires_grad});
   return uses;
 }
@@ -51,19 +54,23 @@ Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   return gradient.new_empty_strided(spec.sizes, spec.strides).copy_(gradient);
 }
 
-autograd::Gradients run_backward(const Executable& e, const autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+autograd::Gradients run_backward(const Executable& e, const autograd::FunctionContext& context,
+                                 const autograd::Gradients& incoming) {
   check(!is_grad_enabled(), "torch.compile with aot_autograd does not currently support double backward");
   const JointGraph& joint = e.graphs.joint;
   std::vector<Value> inputs;
   for (const Tensor& t : context.saved_tensors()) inputs.push_back(Value(t));
-  for (size_t k = 0; k < joint.tangents; ++k) inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], joint.tangent_specs[k])));
+  for (size_t k = 0; k < joint.tangents; ++k)
+    inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], joint.tangent_specs[k])));
   return tensors_of(e.backward(inputs));
 }
 
 /// Forward outputs as differentiable tensors: the forward graph runs now, the backward graph when gradients arrive.
 std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& primals) {
   const JointGraph& joint = e->graphs.joint;
-  auto backward = [e](autograd::FunctionContext& context, const autograd::Gradients& incoming) { return run_backward(*e, context, incoming); };
+  auto backward = [e](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    return run_backward(*e, context, incoming);
+  };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
   return autograd::apply_function(node, primals, [&](autograd::FunctionContext& context) {
     std::vector<Tensor> all = tensors_of(e->forward({primals.begin(), primals.end()}));
@@ -108,7 +115,8 @@ void carry_out_writes(const CompiledGraphs& graphs, const std::vector<Tensor>& p
 }
 
 /// The function's outputs in its order, each as what it is to inputs and to other outputs.
-std::vector<Value> results_of(const CompiledGraphs& graphs, const std::vector<Tensor>& sources, const std::vector<Tensor>& forward) {
+std::vector<Value> results_of(const CompiledGraphs& graphs, const std::vector<Tensor>& sources,
+                              const std::vector<Tensor>& forward) {
   const JointGraph& joint = graphs.joint;
   const std::vector<OutputInfo>& outputs = graphs.info.outputs;
   auto first_intermediate = forward.begin() + static_cast<ptrdiff_t>(joint.written.size() + joint.results.size());
@@ -135,7 +143,8 @@ std::vector<Value> results_of(const CompiledGraphs& graphs, const std::vector<Te
     }
   }
   std::vector<Value> values;
-  for (size_t i = 0; i < outputs.size(); ++i) values.push_back(results[i].defined() ? Value(results[i]) : outputs[i].value);
+  for (size_t i = 0; i < outputs.size(); ++i)
+    values.push_back(results[i].defined() ? Value(results[i]) : outputs[i].value);
   return values;
 }
 

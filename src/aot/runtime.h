@@ -11,7 +11,8 @@ struct Executable {
   ValueFunction forward, backward;
 };
 
-/// Runs the graphs on a call's inputs: gradients flow, writes reach the inputs, outputs are views of what they are views of.
+/// Runs the graphs on a call's inputs: gradients flow, writes reach the inputs, outputs are views of what they are
+/// views of.
 std::vector<Value> execute(const std::shared_ptr<const Executable>& executable, const std::vector<Tensor>& inputs);
 
 }  // namespace umbra::aot

@@ -22,7 +22,9 @@ int64_t flags_of(const Tensor& t) {
 std::vector<int64_t> describe_tensors(const std::vector<Tensor>& tensors) {
   std::vector<int64_t> out{is_grad_enabled(), is_inference_mode_enabled()};
   std::unordered_map<const void*, int64_t> first;  // of tensors, storages and bases: where each was met
-  auto place_of = [&](const void* what, size_t i) { return first.try_emplace(what, static_cast<int64_t>(i)).first->second; };
+  auto place_of = [&](const void* what, size_t i) {
+    return first.try_emplace(what, static_cast<int64_t>(i)).first->second;
+  };
   for (size_t i = 0; i < tensors.size(); ++i) {
     const Tensor& t = tensors[i];
     out.push_back(static_cast<int64_t>(t.dtype()));

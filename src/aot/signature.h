@@ -10,7 +10,7 @@
 namespace umbra::aot {
 
 struct Signature {
-  std::string context;          // what the caller says matters
+  std::string context;           // what the caller says matters
   std::vector<int64_t> tensors;  // all else, in numbers
   auto operator<=>(const Signature&) const = default;
 };

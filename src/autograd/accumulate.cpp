@@ -19,9 +19,7 @@ void AccumulateGrad::release_resources() {
 void AccumulateGrad::run_tensor_hooks(Gradients& incoming) {
   AutogradMeta* meta = meta_of(leaf_.impl());
   if (!meta || !meta->rare) return;
-  meta->rare->hooks.each([&](const TensorHook& hook) {
-    run_hook(hook, incoming[0]);
-  });
+  meta->rare->hooks.each([&](const TensorHook& hook) { run_hook(hook, incoming[0]); });
 }
 
 namespace {
@@ -48,16 +46,11 @@ bool is_ours_alone(const Tensor& gradient) {
 void accumulate_grad(const Tensor& tensor, Tensor gradient) {
   Tensor& sum = ensure_meta(tensor.impl()).grad;
   bool same_layout = !sum.defined() && has_layout_of(gradient, tensor);
-  if (sum.defined() && is_grad_enabled())
-    sum = sum.add(gradient);
-  else if (sum.defined())
-    sum.add_(gradient);
-  else if (same_layout && is_grad_enabled())
-    sum = gradient.clone();
-  else if (same_layout && is_ours_alone(gradient))
-    sum = std::move(gradient);
-  else
-    sum = copy_in_layout(gradient, tensor);
+  if (sum.defined() && is_grad_enabled()) sum = sum.add(gradient);
+  else if (sum.defined()) sum.add_(gradient);
+  else if (same_layout && is_grad_enabled()) sum = gradient.clone();
+  else if (same_layout && is_ours_alone(gradient)) sum = std::move(gradient);
+  else sum = copy_in_layout(gradient, tensor);
 }
 
 Gradients AccumulateGrad::apply(Gradients incoming) {

@@ -21,14 +21,10 @@ Tensor fit_gradient(const Node& node, size_t index, Tensor gradient, const Input
     bool expandable = sizes.size() <= have.size();
     std::vector<int64_t> summed;
     for (size_t d = 0; expandable && d < have.size(); ++d) {
-      if (d < leading)
-        summed.push_back(static_cast<int64_t>(d));
-      else if (sizes[d - leading] == have[d])
-        continue;
-      else if (sizes[d - leading] == 1)
-        summed.push_back(static_cast<int64_t>(d));
-      else
-        expandable = false;
+      if (d < leading) summed.push_back(static_cast<int64_t>(d));
+      else if (sizes[d - leading] == have[d]) continue;
+      else if (sizes[d - leading] == 1) summed.push_back(static_cast<int64_t>(d));
+      else expandable = false;
     }
     if (!expandable)
       fail("Function ", node.name(), " returned an invalid gradient at index ", index, " - got ", to_string(have),

@@ -84,8 +84,7 @@ class TangentCall {
     return shared ? result.clone() : result;
   }
 
-  template <class F>
-  void each_output(F&& visit) const {
+  template <class F> void each_output(F&& visit) const {
     if (plan_.list_result) {
       for (const Tensor& t : frame_[0].tensor_list()) visit(t);
       return;
@@ -140,8 +139,7 @@ class TangentCall {
   // ---- by gradient formulas ----
 
   /// A node that gives the gradients of the chosen ones (`wanted(tensor, edge)`) among the arguments.
-  template <class F>
-  IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
+  template <class F> IntrusivePtr<OperatorNode> formulas_for(F&& wanted) const {
     auto node = make_counted<OperatorNode>(op_, plan_);
     uint64_t needed = 0;
     size_t edge = 0;
@@ -230,12 +228,10 @@ class TangentCall {
   }
 
   /// The tensors among the arguments that have a formula, in the order of the node's edges.
-  template <class F>
-  void each_input(F&& visit) const {
+  template <class F> void each_input(F&& visit) const {
     for (size_t i = 0; i < op_.argument_count(); ++i) {
       if (plan_.formula[i] < 0) continue;
-      if (!op_.schema().arguments[i].type.list)
-        visit(arguments_[i].tensor_ref());
+      if (!op_.schema().arguments[i].type.list) visit(arguments_[i].tensor_ref());
       else if (!arguments_[i].is_none())
         for (const Tensor& t : arguments_[i].tensor_list()) visit(t);
     }

@@ -123,10 +123,8 @@ class FunctionCall {
       node_->add_input({});
       return result;
     }
-    if (is_view_of_input(result))
-      result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
-    else
-      result.impl()->set_view_base(nullptr);
+    if (is_view_of_input(result)) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);
+    else result.impl()->set_view_base(nullptr);
     set_history(result, node_);
     return result;
   }

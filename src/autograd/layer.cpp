@@ -154,10 +154,8 @@ class Recording {
     }
     const std::vector<bool>& marks = plan_.definition->differentiable_outputs;
     for (size_t i = 0; i < op_.return_count(); ++i) {
-      if (!frame_[i].is_tensor())
-        node_->add_input({});
-      else
-        set_one(frame_[i].tensor_ref(), marks.empty() || marks[i]);
+      if (!frame_[i].is_tensor()) node_->add_input({});
+      else set_one(frame_[i].tensor_ref(), marks.empty() || marks[i]);
     }
   }
 

@@ -101,16 +101,14 @@ void run_hook(const TensorHook& hook, Tensor& gradient) {
   if (!gradient.defined()) return;
   Tensor changed = hook(gradient);
   if (!changed.defined()) return;
-  check(changed.sym_sizes() == gradient.sym_sizes(), "a hook has changed the size of value: it was ", to_string(gradient.sym_sizes()),
-        " and is ", to_string(changed.sym_sizes()));
+  check(changed.sym_sizes() == gradient.sym_sizes(), "a hook has changed the size of value: it was ",
+        to_string(gradient.sym_sizes()), " and is ", to_string(changed.sym_sizes()));
   gradient = std::move(changed);
 }
 
 void Node::run_tensor_hooks(Gradients& incoming) {
   if (!hooks_) return;
-  hooks_->tensor.each([&](const Hooks::OnTensor& h) {
-    run_hook(h.hook, incoming[h.input]);
-  });
+  hooks_->tensor.each([&](const Hooks::OnTensor& h) { run_hook(h.hook, incoming[h.input]); });
   for (auto& [input, weak] : hooks_->retained) {
     IntrusivePtr<TensorImpl> tensor = weak.lock();
     const Tensor& gradient = incoming[input];

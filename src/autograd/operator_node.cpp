@@ -25,8 +25,7 @@ bool holds_tensors(const Operator& op, const GradientSource& s) {
 
 }  // namespace
 
-template <class F>
-void OperatorNode::each_needed(F&& visit) const {
+template <class F> void OperatorNode::each_needed(F&& visit) const {
   size_t slot = 0;
   const std::vector<Gradient>& gradients = plan_.definition->gradients;
   for (size_t f = 0; f < plan_.gradient_count; ++f) {
@@ -84,25 +83,14 @@ void OperatorNode::save_arguments(const Value* frame) {
         case Kind::Argument:
           value = is_tensor_argument(op_, s.index) ? save_once(s.index, slot) : frame[s.index];
           break;
-        case Kind::Sizes:
-          value = Value(frame[s.index].tensor_ref().sym_sizes().vec());
-          break;
-        case Kind::Strides:
-          value = Value(frame[s.index].tensor_ref().sym_strides().vec());
-          break;
-        case Kind::Offset:
-          value = Value(frame[s.index].tensor_ref().sym_storage_offset());
-          break;
-        case Kind::DTypeOf:
-          value = Value(frame[s.index].tensor_ref().dtype());
-          break;
-        case Kind::DeviceOf:
-          value = Value(frame[s.index].tensor_ref().device());
-          break;
+        case Kind::Sizes: value = Value(frame[s.index].tensor_ref().sym_sizes().vec()); break;
+        case Kind::Strides: value = Value(frame[s.index].tensor_ref().sym_strides().vec()); break;
+        case Kind::Offset: value = Value(frame[s.index].tensor_ref().sym_storage_offset()); break;
+        case Kind::DTypeOf: value = Value(frame[s.index].tensor_ref().dtype()); break;
+        case Kind::DeviceOf: value = Value(frame[s.index].tensor_ref().device()); break;
         case Kind::Grad:
         case Kind::Result:
-        case Kind::NeedsInput:
-          break;
+        case Kind::NeedsInput: break;
       }
       ++slot;
     }

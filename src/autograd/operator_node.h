@@ -37,8 +37,7 @@ class OperatorNode final : public Node {
   void release_resources() override;
 
  private:
-  template <class F>
-  void each_needed(F&& visit) const;
+  template <class F> void each_needed(F&& visit) const;
   bool needs_argument(int argument) const;
   Value save(const Value& value, bool is_output);
   Value restore(const Value& saved) const;

@@ -58,8 +58,9 @@ constexpr OverloadOrder kOrders[] = {
     {"ne", {"Scalar", "Tensor"}},
 };
 
-/// Nodes whose names do not follow from the operator's: formulas of in-place variants that PyTorch numbers apart, and operators whose
-/// forward pass has a name of its own. Here batch_norm is made of the last three, there of native_batch_norm.
+/// Nodes whose names do not follow from the operator's: formulas of in-place variants that PyTorch numbers apart, and
+/// operators whose forward pass has a name of its own. Here batch_norm is made of the last three, there of
+/// native_batch_norm.
 constexpr std::pair<std::string_view, std::string_view> kNames[] = {
     {"aten::copy_", "CopyBackwards"},
     {"aten::acosh_", "AcoshBackward1"},

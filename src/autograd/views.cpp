@@ -73,10 +73,8 @@ class CopySlices final : public Node {
     Tensor part = replay_view(result, base_, view_);
     out = change_->apply({part.clone()});
     if (!needs(0)) return out;
-    if (out[0].defined())
-      part.copy_(out[0]);
-    else
-      part.zero_();
+    if (out[0].defined()) part.copy_(out[0]);
+    else part.zero_();
     out[0] = result;
     return out;
   }
@@ -128,8 +126,7 @@ IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const
         concat("Output ", meta->output_number, " of ", forward_name(*meta->grad_fn), " is a view and ", happened, ". ");
   else if (kind == ViewKind::Inference)
     text = concat("A view was created in inference mode and ", happened, " in normal mode. ");
-  else
-    text = concat("A view was created in no_grad mode and ", happened, " with grad mode enabled. ");
+  else text = concat("A view was created in no_grad mode and ", happened, " with grad mode enabled. ");
   if (kind == ViewKind::MultiOutput)
     fail(text,
          "This view is the output of a function that returns multiple views. Such functions do not allow the output "

@@ -22,8 +22,8 @@ std::vector<Value> either_result(const ValueFunction& true_function, const Value
 /// The function as it runs on such inputs, recorded: what it refers to may be gone when it is called.
 ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs);
 
-/// The tensors that two branches use beside their operands. An error if a branch writes any of them or an operand, gives
-/// one back, or if their results are of different kinds.
+/// The tensors that two branches use beside their operands. An error if a branch writes any of them or an operand,
+/// gives one back, or if their results are of different kinds.
 std::vector<Tensor> find_closed_over(const std::vector<ValueFunction>& branches, const std::vector<Value>& operands);
 
 /// The same errors for a call that is not captured, found without running a branch on data.

@@ -53,8 +53,7 @@ Branch record_branch(Tracer& outer, const ValueFunction& function, const std::ve
   return branch;
 }
 
-template <class T>
-void check_same(const char* what, const T& a, const T& b) {
+template <class T> void check_same(const char* what, const T& a, const T& b) {
   if (!(a == b))
     fail<UserError>("When merging two branches' output in torch.cond,  expected same ", what, " but got ", a, " and ",
                     b, ".");
@@ -85,8 +84,7 @@ void check_same_results(const std::vector<Value>& a, const std::vector<Value>& b
   for (size_t i = 0; i < a.size(); ++i) {
     if (a[i].is_tensor())
       check_same("size", to_string(a[i].tensor_ref().sym_sizes()), to_string(b[i].tensor_ref().sym_sizes()));
-    else
-      check_same("number", to_string(a[i].to_sym_int()), to_string(b[i].to_sym_int()));
+    else check_same("number", to_string(a[i].to_sym_int()), to_string(b[i].to_sym_int()));
   }
 }
 

@@ -167,12 +167,9 @@ void call_plain(const Operator& op, Value* frame) {
 void functionalize_layer(const Operator& op, DispatchKeySet, Value* frame) {
   static const Operator& lift = get_operator("aten::lift_fresh");
   ExcludeKeys off(kKey | DispatchKey::Autograd);
-  if (op.is_view() && &op != &lift)
-    call_view(op, frame);
-  else if (op.is_mutable())
-    call_mutable(op, frame);
-  else
-    call_plain(op, frame);
+  if (op.is_view() && &op != &lift) call_view(op, frame);
+  else if (op.is_mutable()) call_mutable(op, frame);
+  else call_plain(op, frame);
 }
 
 const RegisterLayer kFunctionalize(DispatchKey::Functionalize, functionalize_layer);

@@ -18,15 +18,15 @@ ValueFunction branch_function(const Value& branch) {
   };
 }
 
-/// What a graph's cond computes: the chosen branch on the operands. A graph that is captured once more is captured with both.
+/// What a graph's cond computes: the chosen branch on the operands. A graph that is captured once more is captured with
+/// both.
 Value evaluate_cond(ArrayRef<Value> arguments) {
   check<TypeError>(arguments.size() == 4, "cond takes a predicate, two branches and operands");
   const Value& predicate = arguments[0];
   std::vector<Value> operands;
   if (arguments[3].is_tensor_list())
     for (const Tensor& t : arguments[3].tensor_list()) operands.push_back(Value(t));
-  else if (arguments[3].tag() == Value::Tag::List)
-    operands = arguments[3].list().vec();
+  else if (arguments[3].tag() == Value::Tag::List) operands = arguments[3].list().vec();
   else if (arguments[3].is_int_list())
     for (SymInt v : arguments[3].int_list()) operands.push_back(Value(v));
   if (predicate.is_tensor() && is_captured(predicate.tensor_ref()))
@@ -44,9 +44,11 @@ Value evaluate_with_grad_mode(ArrayRef<Value> arguments) {
   SetGradEnabled mode(arguments[0].to_bool());
   return fx::to_callable(arguments[1]).call(std::vector<Value>(arguments.begin() + 2, arguments.end()));
 }
-[[maybe_unused]] const fx::Function& kWithGradMode = fx::define_function(
-    {.name = "torch.ops.higher_order.wrap_with_set_grad_enabled", .format = {}, .evaluate = evaluate_with_grad_mode,
-     .has_side_effects = true});
+[[maybe_unused]] const fx::Function& kWithGradMode =
+    fx::define_function({.name = "torch.ops.higher_order.wrap_with_set_grad_enabled",
+                         .format = {},
+                         .evaluate = evaluate_with_grad_mode,
+                         .has_side_effects = true});
 
 /// A switch of the grad mode between the calls of a graph.
 Value evaluate_set_grad_enabled(ArrayRef<Value> arguments) {
@@ -54,9 +56,10 @@ Value evaluate_set_grad_enabled(ArrayRef<Value> arguments) {
   set_grad_enabled(arguments[0].to_bool());
   return {};
 }
-[[maybe_unused]] const fx::Function& kSetGradEnabled =
-    fx::define_function({.name = "torch._C._set_grad_enabled", .format = {}, .evaluate = evaluate_set_grad_enabled,
-                         .has_side_effects = true});
+[[maybe_unused]] const fx::Function& kSetGradEnabled = fx::define_function({.name = "torch._C._set_grad_enabled",
+                                                                            .format = {},
+                                                                            .evaluate = evaluate_set_grad_enabled,
+                                                                            .has_side_effects = true});
 
 }  // namespace
 

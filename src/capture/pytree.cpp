@@ -73,8 +73,9 @@ std::pair<std::vector<Value>, TreeSpec> flatten(const Tree& tree) {
 }
 
 Tree unflatten(const std::vector<Value>& leaves, const TreeSpec& spec) {
-  check<ValueError>(leaves.size() == spec.leaf_count(), "tree_unflatten(leaves, treespec): `leaves` has length ", leaves.size(),
-                    " but the spec refers to a pytree that holds ", spec.leaf_count(), " items (", to_string(spec), ").");
+  check<ValueError>(leaves.size() == spec.leaf_count(), "tree_unflatten(leaves, treespec): `leaves` has length ",
+                    leaves.size(), " but the spec refers to a pytree that holds ", spec.leaf_count(), " items (",
+                    to_string(spec), ").");
   size_t at = 0;
   return unflatten_from(leaves, at, spec);
 }
@@ -87,7 +88,9 @@ std::vector<std::string> leaf_paths(const TreeSpec& spec) {
 
 std::string to_string(const TreeSpec& spec) {
   if (spec.kind == Kind::Leaf) return "*";
-  std::string out = spec.kind == Kind::Tuple ? "TreeSpec(tuple, None, [" : spec.kind == Kind::List ? "TreeSpec(list, None, [" : "TreeSpec(";
+  std::string out = spec.kind == Kind::Tuple  ? "TreeSpec(tuple, None, ["
+                    : spec.kind == Kind::List ? "TreeSpec(list, None, ["
+                                              : "TreeSpec(";
   if (spec.kind == Kind::Dict || spec.kind == Kind::NamedTuple) {
     out += spec.kind == Kind::Dict ? "dict, [" : spec.type + ", [";
     for (size_t i = 0; i < spec.keys.size(); ++i) out += (i ? ", '" : "'") + spec.keys[i] + "'";

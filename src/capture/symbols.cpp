@@ -39,11 +39,14 @@ const char* function_name(sym::Kind kind) {
 }
 
 /// -1 * a
-bool is_negated(const sym::Expression* e) { return e->is(sym::Kind::Mul) && e->args().size() == 2 && e->arg(0)->is_integer(-1); }
+bool is_negated(const sym::Expression* e) {
+  return e->is(sym::Kind::Mul) && e->args().size() == 2 && e->arg(0)->is_integer(-1);
+}
 
 bool takes_all_at_once(sym::Kind kind) { return kind == sym::Kind::Where || kind == sym::Kind::Not; }
 
-const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, const sym::Expression* a, const sym::Expression* b) {
+const sym::Expression* combine(sym::ExpressionTable& table, sym::Kind kind, const sym::Expression* a,
+                               const sym::Expression* b) {
   if (kind == sym::Kind::Add) return table.add(a, b);
   if (kind == sym::Kind::Mul) return table.multiply(a, b);
   return nullptr;
@@ -77,7 +80,8 @@ fx::Argument SymbolCalls::compute(const sym::Expression* e) const {
   fx::Argument left = part(e->arg(0));
   const sym::Expression* so_far = e->arg(0);
   for (size_t i = 1; i < e->args().size(); ++i) {
-    const sym::Expression* next = i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
+    const sym::Expression* next =
+        i + 1 == e->args().size() ? e : combine(e->env().table(), e->kind(), so_far, e->arg(i));
     left = call(name, {left, part(e->arg(i))}, next ? next : e);
     so_far = next ? next : so_far;
   }
@@ -92,7 +96,8 @@ fx::Node* Tracer::symbol_call(const char* function, fx::Arguments arguments, con
   return node;
 }
 
-/// The root of a derived Dim: where an input's size is 2*d + 1, d is (size - 1) // 2. Null where no input's size is of that kind.
+/// The root of a derived Dim: where an input's size is 2*d + 1, d is (size - 1) // 2. Null where no input's size is of
+/// that kind.
 fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
   const SymbolSource* best = nullptr;
   SymInt size;
@@ -114,7 +119,8 @@ fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
   if (affine.constant != 0) {
     const sym::Expression* scaled = table.multiply(table.integer(affine.coefficient), symbol);
     bool more = affine.constant > 0;
-    value = symbol_call(more ? "operator.sub" : "operator.add", {value, more ? affine.constant : -affine.constant}, scaled);
+    value =
+        symbol_call(more ? "operator.sub" : "operator.add", {value, more ? affine.constant : -affine.constant}, scaled);
   }
   if (affine.coefficient != 1) value = symbol_call("operator.floordiv", {value, affine.coefficient}, symbol);
   return value.node();

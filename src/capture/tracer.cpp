@@ -87,15 +87,9 @@ void Tracer::track(fx::Node* node, const Value& result) {
       tensors_[result.tensor_impl()] = {result.tensor(), node};
       if (result.tensor_ref().is_symbolic()) note_unbacked_sizes(node, result.tensor_ref());
       break;
-    case Value::Tag::SymInt:
-      symbols_[result.to_sym_int().raw()] = node;
-      break;
-    case Value::Tag::SymFloat:
-      floats_[result.to_sym_float().node()] = node;
-      break;
-    case Value::Tag::SymBool:
-      floats_[result.to_sym_bool().node()] = node;
-      break;
+    case Value::Tag::SymInt: symbols_[result.to_sym_int().raw()] = node; break;
+    case Value::Tag::SymFloat: floats_[result.to_sym_float().node()] = node; break;
+    case Value::Tag::SymBool: floats_[result.to_sym_bool().node()] = node; break;
     case Value::Tag::TensorList: {
       TensorList list = result.tensor_list();
       for (size_t i = 0; i < list.size(); ++i)
@@ -108,8 +102,7 @@ void Tracer::track(fx::Node* node, const Value& result) {
         if (!list[i].is_none()) element(i, list[i]);
       break;
     }
-    default:
-      break;
+    default: break;
   }
 }
 
@@ -173,12 +166,9 @@ fx::Argument Tracer::argument(const Value& value) {
       if (tensor.impl()->is_wrapped_number() && !tensor.is_fake()) return argument(Value(wrapped_scalar(tensor)));
       return constant_node(tensor);
     }
-    case Value::Tag::SymInt:
-      return symbol_argument(value.to_sym_int());
-    case Value::Tag::SymFloat:
-      return expression_argument(value.to_sym_float().node(), 0);
-    case Value::Tag::SymBool:
-      return expression_argument(value.to_sym_bool().node(), 0);
+    case Value::Tag::SymInt: return symbol_argument(value.to_sym_int());
+    case Value::Tag::SymFloat: return expression_argument(value.to_sym_float().node(), 0);
+    case Value::Tag::SymBool: return expression_argument(value.to_sym_bool().node(), 0);
     case Value::Tag::IntList: {
       if (!any_symbolic(value.int_list())) return value;
       fx::Arguments items;
@@ -195,8 +185,7 @@ fx::Argument Tracer::argument(const Value& value) {
       for (const Value& v : value.list()) items.push_back(argument(v));
       return fx::Argument::list(std::move(items));
     }
-    default:
-      return value;
+    default: return value;
   }
 }
 
@@ -219,10 +208,8 @@ fx::Argument Tracer::symbol_argument(SymInt value) {
           : graph().create_node(fx::Op::CallFunction, get_operator("aten::sym_size.int"), {input, source->second.dim},
                                 {}, "sym_size_int");
   node->meta.val = Value(value);
-  if (of_result)
-    node->meta.source = input->meta.source;
-  else
-    last_size_ = node;
+  if (of_result) node->meta.source = input->meta.source;
+  else last_size_ = node;
   return symbols_[value.raw()] = node;
 }
 

@@ -15,8 +15,10 @@ Device::Device(const std::string& text) {
   bool known = false;
   for (int i = 0; i < 6; ++i)
     if (kind == kTypes[i]) type = static_cast<DeviceType>(i), known = true;
-  check(known, "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
-        "mps, meta, hpu, mtia, privateuseone device type at start of device string: ", kind);
+  check(known,
+        "Expected one of cpu, cuda, ipu, xpu, mkldnn, opengl, opencl, ideep, hip, ve, fpga, maia, xla, lazy, vulkan, "
+        "mps, meta, hpu, mtia, privateuseone device type at start of device string: ",
+        kind);
   if (kind.size() == text.size()) return;
   int number = -1;
   const char* begin = text.data() + kind.size() + 1;

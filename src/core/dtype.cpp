@@ -13,12 +13,25 @@ struct Names {
   const char* user;
   const char* kernel;
 };
-constexpr Names kNames[] = {
-    {"uint8", "Byte"},         {"int8", "Char"},           {"int16", "Short"},      {"int32", "Int"},
-    {"int64", "Long"},         {"float16", "Half"},        {"float32", "Float"},    {"float64", "Double"},
-    {"complex32", "ComplexHalf"}, {"complex64", "ComplexFloat"}, {"complex128", "ComplexDouble"}, {"bool", "Bool"},
-    {"bfloat16", "BFloat16"},  {"float8_e5m2", "Float8_e5m2"}, {"float8_e4m3fn", "Float8_e4m3fn"}, {"uint16", "UInt16"},
-    {"uint32", "UInt32"},      {"uint64", "UInt64"},       {"undefined", "Undefined"}};
+constexpr Names kNames[] = {{"uint8", "Byte"},
+                            {"int8", "Char"},
+                            {"int16", "Short"},
+                            {"int32", "Int"},
+                            {"int64", "Long"},
+                            {"float16", "Half"},
+                            {"float32", "Float"},
+                            {"float64", "Double"},
+                            {"complex32", "ComplexHalf"},
+                            {"complex64", "ComplexFloat"},
+                            {"complex128", "ComplexDouble"},
+                            {"bool", "Bool"},
+                            {"bfloat16", "BFloat16"},
+                            {"float8_e5m2", "Float8_e5m2"},
+                            {"float8_e4m3fn", "Float8_e4m3fn"},
+                            {"uint16", "UInt16"},
+                            {"uint32", "UInt32"},
+                            {"uint64", "UInt64"},
+                            {"undefined", "Undefined"}};
 std::atomic<DType> g_default{DType::Float32};
 
 // The bits of an 8-bit float with `mantissa` mantissa bits, from a float; ties to even.
@@ -46,8 +59,9 @@ std::string to_string(DType t) { return std::string("torch.") + name(t); }
 
 DType dtype_from_name(const std::string& text) {
   static constexpr std::pair<const char*, DType> kAliases[] = {
-      {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16},   {"int", DType::Int32},
-      {"long", DType::Int64},    {"short", DType::Int16},    {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
+      {"float", DType::Float32},    {"double", DType::Float64},    {"half", DType::Float16},
+      {"int", DType::Int32},        {"long", DType::Int64},        {"short", DType::Int16},
+      {"cfloat", DType::Complex64}, {"cdouble", DType::Complex128}};
   for (int i = 0; i < kDTypeCount; ++i)
     if (text == kNames[i].user) return static_cast<DType>(i);
   for (auto& [alias, dtype] : kAliases)
@@ -83,8 +97,8 @@ DType promote_types(DType a, DType b) {
   if (ca < cb) std::swap(a, b), std::swap(ca, cb);  // a is of the higher category
   auto narrow = [](DType t) { return t == DType::Float8E4M3 || t == DType::Float8E5M2; };
   if (narrow(a) || narrow(b)) {
-    check(ca != cb || ca != 2, "Promotion for Float8 Types is not supported, attempted to promote ", kernel_name(a), " and ",
-          kernel_name(b));
+    check(ca != cb || ca != 2, "Promotion for Float8 Types is not supported, attempted to promote ", kernel_name(a),
+          " and ", kernel_name(b));
     return a;
   }
   if (ca == 3) {
@@ -125,8 +139,9 @@ Float8E4M3::Float8E4M3(float value)
     : bits(std::isfinite(value) ? round_to_8_bits<3, 7>(value, 0x7e) : (std::signbit(value) ? 0xff : 0x7f)) {}
 Float8E4M3::operator float() const {
   int exponent = (bits >> 3) & 15, mantissa = bits & 7;
-  float size = (bits & 0x7f) == 0x7f ? std::nanf("") : exponent ? std::ldexp(1.0f + mantissa / 8.0f, exponent - 7)
-                                                                : std::ldexp(mantissa / 8.0f, -6);
+  float size = (bits & 0x7f) == 0x7f ? std::nanf("")
+               : exponent            ? std::ldexp(1.0f + mantissa / 8.0f, exponent - 7)
+                                     : std::ldexp(mantissa / 8.0f, -6);
   return bits & 0x80 ? -size : size;
 }
 Float8E5M2::Float8E5M2(float value) {

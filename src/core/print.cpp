@@ -16,8 +16,7 @@ struct Element {
   std::string exact;  // of integers and bools
 };
 
-template <class T>
-T load(const void* at) {
+template <class T> T load(const void* at) {
   T v;
   std::memcpy(&v, at, sizeof(T));
   return v;
@@ -25,46 +24,28 @@ T load(const void* at) {
 
 Element read_element(const void* at, DType dtype) {
   switch (dtype) {
-    case DType::Bool:
-      return {0, 0, load<uint8_t>(at) ? "True" : "False"};
-    case DType::UInt8:
-      return {0, 0, std::to_string(load<uint8_t>(at))};
-    case DType::Int8:
-      return {0, 0, std::to_string(load<int8_t>(at))};
-    case DType::Int16:
-      return {0, 0, std::to_string(load<int16_t>(at))};
-    case DType::Int32:
-      return {0, 0, std::to_string(load<int32_t>(at))};
-    case DType::Int64:
-      return {0, 0, std::to_string(load<int64_t>(at))};
-    case DType::UInt16:
-      return {0, 0, std::to_string(load<uint16_t>(at))};
-    case DType::UInt32:
-      return {0, 0, std::to_string(load<uint32_t>(at))};
-    case DType::UInt64:
-      return {0, 0, std::to_string(load<uint64_t>(at))};
-    case DType::Float16:
-      return {static_cast<float>(load<Half>(at)), 0, {}};
-    case DType::BFloat16:
-      return {static_cast<float>(load<BFloat16>(at)), 0, {}};
-    case DType::Float8E4M3:
-      return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
-    case DType::Float8E5M2:
-      return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
-    case DType::Float32:
-      return {load<float>(at), 0, {}};
-    case DType::Float64:
-      return {load<double>(at), 0, {}};
-    case DType::Complex64:
-      return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
-    case DType::Complex128:
-      return {load<double>(at), load<double>(static_cast<const double*>(at) + 1), {}};
+    case DType::Bool: return {0, 0, load<uint8_t>(at) ? "True" : "False"};
+    case DType::UInt8: return {0, 0, std::to_string(load<uint8_t>(at))};
+    case DType::Int8: return {0, 0, std::to_string(load<int8_t>(at))};
+    case DType::Int16: return {0, 0, std::to_string(load<int16_t>(at))};
+    case DType::Int32: return {0, 0, std::to_string(load<int32_t>(at))};
+    case DType::Int64: return {0, 0, std::to_string(load<int64_t>(at))};
+    case DType::UInt16: return {0, 0, std::to_string(load<uint16_t>(at))};
+    case DType::UInt32: return {0, 0, std::to_string(load<uint32_t>(at))};
+    case DType::UInt64: return {0, 0, std::to_string(load<uint64_t>(at))};
+    case DType::Float16: return {static_cast<float>(load<Half>(at)), 0, {}};
+    case DType::BFloat16: return {static_cast<float>(load<BFloat16>(at)), 0, {}};
+    case DType::Float8E4M3: return {static_cast<float>(load<Float8E4M3>(at)), 0, {}};
+    case DType::Float8E5M2: return {static_cast<float>(load<Float8E5M2>(at)), 0, {}};
+    case DType::Float32: return {load<float>(at), 0, {}};
+    case DType::Float64: return {load<double>(at), 0, {}};
+    case DType::Complex64: return {load<float>(at), load<float>(static_cast<const float*>(at) + 1), {}};
+    case DType::Complex128: return {load<double>(at), load<double>(static_cast<const double*>(at) + 1), {}};
     case DType::Complex32: {
       auto* parts = static_cast<const Half*>(at);
       return {static_cast<float>(parts[0]), static_cast<float>(parts[1]), {}};
     }
-    case DType::Undefined:
-      break;
+    case DType::Undefined: break;
   }
   return {};
 }
@@ -168,8 +149,7 @@ class Printer {
     return e;
   }
 
-  template <class F>
-  void visit(size_t dim, const char* at, const F& see) const {
+  template <class F> void visit(size_t dim, const char* at, const F& see) const {
     if (tensor_.numel() == 0) return;
     if (dim == sizes_.size()) return see(element(at));
     for (int64_t i : shown(dim))

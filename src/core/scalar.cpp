@@ -25,7 +25,8 @@ int64_t Scalar::to_int() const {
       check(imag_ == 0, "value cannot be converted to type int64_t without overflow");
       [[fallthrough]];
     case Kind::Double:
-      check(std::isfinite(double_) && std::fabs(double_) < 9.3e18, "value cannot be converted to type int64_t without overflow");
+      check(std::isfinite(double_) && std::fabs(double_) < 9.3e18,
+            "value cannot be converted to type int64_t without overflow");
       return static_cast<int64_t>(double_);
     case Kind::SymInt: return umbra::SymInt::from_raw(int_).guard_int();
     case Kind::SymFloat: return static_cast<int64_t>(node_->guard_float());
@@ -37,9 +38,7 @@ int64_t Scalar::to_int() const {
 double Scalar::to_double() const {
   switch (kind_) {
     case Kind::Double: return double_;
-    case Kind::Complex:
-      check(imag_ == 0, "value cannot be converted to type double without overflow");
-      return double_;
+    case Kind::Complex: check(imag_ == 0, "value cannot be converted to type double without overflow"); return double_;
     case Kind::SymFloat: return node_->guard_float();
     default: return static_cast<double>(to_int());
   }

@@ -31,18 +31,12 @@ SymBool compare(SymOp op, SymInt a, SymInt b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
   int64_t x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Eq:
-      return x == y;
-    case SymOp::Ne:
-      return x != y;
-    case SymOp::Lt:
-      return x < y;
-    case SymOp::Le:
-      return x <= y;
-    case SymOp::Gt:
-      return x > y;
-    default:
-      return x >= y;
+    case SymOp::Eq: return x == y;
+    case SymOp::Ne: return x != y;
+    case SymOp::Lt: return x < y;
+    case SymOp::Le: return x <= y;
+    case SymOp::Gt: return x > y;
+    default: return x >= y;
   }
 }
 
@@ -50,7 +44,11 @@ SymBool compare(SymOp op, SymInt a, SymInt b) {
 
 SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) {
   if (plain(a, b))
-    fail("integer overflow: ", a, op == SymOp::Add ? " + " : op == SymOp::Sub ? " - " : " * ", b, " does not fit 64 bits");
+    fail("integer overflow: ", a,
+         op == SymOp::Add   ? " + "
+         : op == SymOp::Sub ? " - "
+                            : " * ",
+         b, " does not fit 64 bits");
   return any_node(a, b)->int_binary(op, a, b);
 }
 void SymInt::refuse(int64_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
@@ -117,15 +115,10 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_binary(op, a, b);
   double x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Add:
-      return x + y;
-    case SymOp::Sub:
-      return x - y;
-    case SymOp::Mul:
-      return x * y;
-    case SymOp::TrueDiv:
-      check<Error>(y != 0, "ZeroDivisionError: float division by zero");
-      return x / y;
+    case SymOp::Add: return x + y;
+    case SymOp::Sub: return x - y;
+    case SymOp::Mul: return x * y;
+    case SymOp::TrueDiv: check<Error>(y != 0, "ZeroDivisionError: float division by zero"); return x / y;
     case SymOp::FloorDiv:
       check<Error>(y != 0, "ZeroDivisionError: float floor division by zero");
       return std::floor(x / y);
@@ -134,14 +127,10 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
       double rest = std::fmod(x, y);
       return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
     }
-    case SymOp::Pow:
-      return std::pow(x, y);
-    case SymOp::Min:
-      return std::min(x, y);
-    case SymOp::Max:
-      return std::max(x, y);
-    default:
-      fail<Error>("not an operation on two floats");
+    case SymOp::Pow: return std::pow(x, y);
+    case SymOp::Min: return std::min(x, y);
+    case SymOp::Max: return std::max(x, y);
+    default: fail<Error>("not an operation on two floats");
   }
 }
 
@@ -149,18 +138,12 @@ SymBool sym_float_compare(SymOp op, SymFloat a, SymFloat b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->float_compare(op, a, b);
   double x = a.value(), y = b.value();
   switch (op) {
-    case SymOp::Eq:
-      return x == y;
-    case SymOp::Ne:
-      return x != y;
-    case SymOp::Lt:
-      return x < y;
-    case SymOp::Le:
-      return x <= y;
-    case SymOp::Gt:
-      return x > y;
-    default:
-      return x >= y;
+    case SymOp::Eq: return x == y;
+    case SymOp::Ne: return x != y;
+    case SymOp::Lt: return x < y;
+    case SymOp::Le: return x <= y;
+    case SymOp::Gt: return x > y;
+    default: return x >= y;
   }
 }
 

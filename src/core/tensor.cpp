@@ -14,7 +14,8 @@ int64_t extent_of(const SymInt* sizes, const SymInt* strides, int32_t dim) {
   int64_t extent = 1, step;
   for (int32_t d = 0; d < dim; ++d) {
     if (sizes[d].value() == 0) return 0;
-    if (__builtin_mul_overflow(sizes[d].value() - 1, strides[d].value(), &step) || __builtin_add_overflow(extent, step, &extent))
+    if (__builtin_mul_overflow(sizes[d].value() - 1, strides[d].value(), &step) ||
+        __builtin_add_overflow(extent, step, &extent))
       return INT64_MAX;
   }
   return extent;
@@ -92,8 +93,8 @@ int64_t wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar) {
     check<IndexError>(wrap_scalar, "Dimension specified as ", dim, " but tensor has no dimensions");
     rank = 1;
   }
-  check<IndexError>(dim >= -rank && dim < rank, "Dimension out of range (expected to be in range of [", -rank, ", ", rank - 1,
-                    "], but got ", dim, ")");
+  check<IndexError>(dim >= -rank && dim < rank, "Dimension out of range (expected to be in range of [", -rank, ", ",
+                    rank - 1, "], but got ", dim, ")");
   return dim < 0 ? dim + rank : dim;
 }
 
@@ -106,8 +107,8 @@ SymShape contiguous_strides(SymIntArrayRef sizes) {
 SymShape strides_for(SymIntArrayRef sizes, MemoryFormat format) {
   if (format != MemoryFormat::ChannelsLast && format != MemoryFormat::ChannelsLast3d) return contiguous_strides(sizes);
   size_t rank = format == MemoryFormat::ChannelsLast ? 4 : 5;
-  check(sizes.size() == rank, "required rank ", rank, " tensor to use ", rank == 4 ? "channels_last" : "channels_last_3d",
-        " format");
+  check(sizes.size() == rank, "required rank ", rank, " tensor to use ",
+        rank == 4 ? "channels_last" : "channels_last_3d", " format");
   SymShape strides(rank, 1);
   SymInt step = sizes[1];
   for (size_t i = rank; i-- > 2;) {
@@ -163,15 +164,17 @@ void* Tensor::raw_data() const {
   if (!memory || !memory->has_data()) fail("Cannot access data pointer of Tensor that doesn't have storage");
   // A storage may have shrunk since the view was made, and a view may come from a file: nothing is read beyond the end.
   int64_t offset = storage_offset();
-  if (static_cast<__int128>(offset) * item_size() + static_cast<__int128>(impl_->extent()) * item_size() > memory->bytes().value() &&
+  if (static_cast<__int128>(offset) * item_size() + static_cast<__int128>(impl_->extent()) * item_size() >
+          memory->bytes().value() &&
       impl_->extent() > 0) [[unlikely]]
-    fail("the tensor of sizes ", umbra::to_string(sym_sizes()), ", strides ", umbra::to_string(sym_strides()), " and storage offset ",
-         offset, " is out of bounds for a storage of ", memory->bytes(), " bytes");
+    fail("the tensor of sizes ", umbra::to_string(sym_sizes()), ", strides ", umbra::to_string(sym_strides()),
+         " and storage offset ", offset, " is out of bounds for a storage of ", memory->bytes(), " bytes");
   return static_cast<char*>(memory->data()) + offset * item_size();
 }
 
 void Tensor::fail_item_size(size_t wanted) const {
-  fail<TypeError>("elements of ", wanted, " bytes asked of a tensor of ", name(dtype()), ", whose elements have ", item_size());
+  fail<TypeError>("elements of ", wanted, " bytes asked of a tensor of ", name(dtype()), ", whose elements have ",
+                  item_size());
 }
 
 namespace {

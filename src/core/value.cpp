@@ -36,10 +36,12 @@ Value::Value(Tensor&& v) {
   moved.leak();
 }
 Value::Value(const umbra::SymFloat& v) : tag_(v.is_symbolic() ? Tag::SymFloat : Tag::Double) {
-  if (v.is_symbolic()) node_ = v.node(); else double_ = v.value();
+  if (v.is_symbolic()) node_ = v.node();
+  else double_ = v.value();
 }
 Value::Value(const umbra::SymBool& v) : tag_(v.is_symbolic() ? Tag::SymBool : Tag::Bool) {
-  if (v.is_symbolic()) node_ = v.node(); else int_ = v.value();
+  if (v.is_symbolic()) node_ = v.node();
+  else int_ = v.value();
 }
 Value::Value(const Scalar& v) {
   switch (v.kind()) {
@@ -217,7 +219,9 @@ bool Value::to_bool() const {
   if (tag_ == Tag::SymBool) return node_->guard_bool();
   wrong("bool");
 }
-umbra::SymBool Value::to_sym_bool() const { return tag_ == Tag::SymBool ? umbra::SymBool(node_) : umbra::SymBool(to_bool()); }
+umbra::SymBool Value::to_sym_bool() const {
+  return tag_ == Tag::SymBool ? umbra::SymBool(node_) : umbra::SymBool(to_bool());
+}
 Scalar Value::to_scalar() const {
   switch (tag_) {
     case Tag::Int: return Scalar(int_);
@@ -294,12 +298,15 @@ RefCounted* Value::object() const {
 
 bool Value::equals(const Value& other) const {
   if (tag_ != other.tag_) return false;
-  auto all = [](const auto& a, const auto& b, auto same) { return std::equal(a.begin(), a.end(), b.begin(), b.end(), same); };
+  auto all = [](const auto& a, const auto& b, auto same) {
+    return std::equal(a.begin(), a.end(), b.begin(), b.end(), same);
+  };
   switch (tag_) {
     case Tag::Double: return double_ == other.double_ || (double_ != double_ && other.double_ != other.double_);
     case Tag::Complex: return to_complex() == other.to_complex();
     case Tag::String: return to_string() == other.to_string();
-    case Tag::IntList: return all(int_list(), other.int_list(), [](umbra::SymInt a, umbra::SymInt b) { return a.same(b); });
+    case Tag::IntList:
+      return all(int_list(), other.int_list(), [](umbra::SymInt a, umbra::SymInt b) { return a.same(b); });
     case Tag::DoubleList: return double_list() == other.double_list();
     case Tag::BoolList: return bool_list() == other.bool_list();
     case Tag::TensorList:
@@ -310,9 +317,10 @@ bool Value::equals(const Value& other) const {
 }
 
 const char* tag_name(Value::Tag tag) {
-  constexpr const char* kNames[] = {"None", "Tensor", "int", "SymInt", "float", "SymFloat", "bool", "SymBool", "complex", "str",
-                                    "Device", "ScalarType", "Layout", "MemoryFormat", "Generator", "int[]", "float[]",
-                                    "bool[]", "Tensor[]", "list", "object"};
+  constexpr const char* kNames[] = {"None",     "Tensor",       "int",       "SymInt", "float",   "SymFloat",
+                                    "bool",     "SymBool",      "complex",   "str",    "Device",  "ScalarType",
+                                    "Layout",   "MemoryFormat", "Generator", "int[]",  "float[]", "bool[]",
+                                    "Tensor[]", "list",         "object"};
   return kNames[static_cast<int>(tag)];
 }
 
@@ -336,7 +344,8 @@ std::string to_string(const Value& value) {
       std::vector<bool> bits = value.bool_list();
       return join(bits, [](bool v) { return std::string(v ? "True" : "False"); });
     }
-    case Value::Tag::TensorList: return join(value.tensor_list(), [](const Tensor& v) { return to_string(Value::borrow(v)); });
+    case Value::Tag::TensorList:
+      return join(value.tensor_list(), [](const Tensor& v) { return to_string(Value::borrow(v)); });
     case Value::Tag::List: return join(value.list(), [](const Value& v) { return to_string(v); });
     case Value::Tag::Generator: return "<Generator>";
     case Value::Tag::Object: return "<object>";

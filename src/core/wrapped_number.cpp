@@ -19,17 +19,10 @@ Tensor symbolic_number(const Scalar& value) {
 Tensor plain_number(const Scalar& value) {
   Tensor t = allocate_tensor({}, {}, value.dtype(), Device());
   switch (value.dtype()) {
-    case DType::Bool:
-      *t.data<bool>() = value.to_bool();
-      break;
-    case DType::Int64:
-      *t.data<int64_t>() = value.to_int();
-      break;
-    case DType::Complex128:
-      *t.data<std::complex<double>>() = value.to_complex();
-      break;
-    default:
-      *t.data<double>() = value.to_double();
+    case DType::Bool: *t.data<bool>() = value.to_bool(); break;
+    case DType::Int64: *t.data<int64_t>() = value.to_int(); break;
+    case DType::Complex128: *t.data<std::complex<double>>() = value.to_complex(); break;
+    default: *t.data<double>() = value.to_double();
   }
   return t;
 }
@@ -45,14 +38,10 @@ Scalar wrapped_scalar(const Tensor& t) {
   check(t.impl()->is_wrapped_number(), "the tensor is no wrapped number");
   if (auto* symbolic = dynamic_cast<SymbolicNumber*>(t.impl()->layer_state().get())) return symbolic->value;
   switch (t.dtype()) {
-    case DType::Bool:
-      return *t.data<bool>();
-    case DType::Int64:
-      return *t.data<int64_t>();
-    case DType::Float64:
-      return *t.data<double>();
-    default:
-      return *t.data<std::complex<double>>();
+    case DType::Bool: return *t.data<bool>();
+    case DType::Int64: return *t.data<int64_t>();
+    case DType::Float64: return *t.data<double>();
+    default: return *t.data<std::complex<double>>();
   }
 }
 

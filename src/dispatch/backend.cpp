@@ -1,5 +1,5 @@
-// Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU, the meta
-// device and fake tensors; in-place and out variants follow from the functional operator here.
+// Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU,
+// the meta device and fake tensors; in-place and out variants follow from the functional operator here.
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -66,8 +66,8 @@ struct Run {
       return;
     }
     Tensor outputs[8];
-    check(specs.size() == returns.size() && specs.size() <= 8, op.name(), ": metadata for ", specs.size(), " outputs, schema has ",
-          returns.size());
+    check(specs.size() == returns.size() && specs.size() <= 8, op.name(), ": metadata for ", specs.size(),
+          " outputs, schema has ", returns.size());
     for (size_t i = 0; i < specs.size(); ++i) outputs[i] = allocate(specs[i]);
     if (with_data) d.cpu(outputs, frame);
     for (size_t i = 0; i < specs.size(); ++i) frame[i] = Value(std::move(outputs[i]));
@@ -103,7 +103,8 @@ struct Run {
       check_inplace(base, self, specs[0]);
       check_inputs_apart(self, op, frame);
       if (with_data) {
-        if (specs[0].dtype == self.dtype() && d.elementwise && (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
+        if (specs[0].dtype == self.dtype() && d.elementwise &&
+            (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
           d.cpu(&self, frame);
         } else {
           Tensor result = allocate(specs[0]);
@@ -125,25 +126,28 @@ struct Run {
     check_no_overlap(base, self);
   }
 
-  /// A tensor whose elements share memory (expand) cannot be written, save by what writes one value everywhere and the like.
+  /// A tensor whose elements share memory (expand) cannot be written, save by what writes one value everywhere and the
+  /// like.
   static void check_no_overlap(const Operator& op, const Tensor& self) {
     if (self.is_symbolic() || self.numel() == 0) return;
     for (int64_t d = 0; d < self.dim(); ++d)
       if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0 && !op.has_tag("writes_overlapping"))
-        fail("unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-             "Please clone() the tensor before performing the operation.");
+        fail(
+            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+            "Please clone() the tensor before performing the operation.");
   }
 
   /// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a symbolic place.
   static std::optional<std::pair<int64_t, int64_t>> byte_range(const Tensor& t) {
     SymInt count = t.sym_numel(), offset = t.sym_storage_offset();
-    if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense()) return std::nullopt;
+    if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense())
+      return std::nullopt;
     int64_t item = t.item_size(), start = offset.value() * item;
     return std::pair(start, start + count.value() * item);
   }
 
-  /// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each element is read
-  /// before it is written.
+  /// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each
+  /// element is read before it is written.
   static void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame) {
     for (size_t i = 0; i < op.argument_count(); ++i)
       frame[i].each_tensor([&](TensorImpl* t) {
@@ -152,7 +156,9 @@ struct Run {
         auto in = byte_range(input), out = byte_range(written);
         if (!in || !out || in->first >= out->second || out->first >= in->second) return;
         bool same = *in == *out && input.sym_strides() == written.sym_strides();
-        check(same, "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory location. "
+        check(same,
+              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+              "memory location. "
               "Please clone() the tensor before performing the operation.");
       });
   }
@@ -163,17 +169,20 @@ struct Run {
     // The memory first: where it cannot grow, the tensor stays as it was.
     SymInt bytes = storage_bytes(spec.sizes, spec.strides, impl->sym_storage_offset(), item_size(impl->dtype()));
     const Storage& storage = impl->storage();
-    if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes) storage->resize(bytes.value());
+    if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes)
+      storage->resize(bytes.value());
     else if (!storage->has_data()) storage->set_bytes(bytes);
     impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
   }
 
   /// An output that is an input too cannot change its size: the kernel would read what is not there.
-  static void check_not_an_input(const Operator& functional, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+  static void check_not_an_input(const Operator& functional, const Value* frame, const Tensor& out,
+                                 const TensorSpec& spec) {
     if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
     for (size_t i = 0; i < functional.argument_count(); ++i)
       frame[i].each_tensor([&](TensorImpl* t) {
-        check(t != out.impl(), "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
+        check(t != out.impl(),
+              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
               "memory location. Please clone() the tensor before performing the operation.");
       });
   }
@@ -192,16 +201,18 @@ struct Run {
     }
     bool direct = d.meta && d.elementwise;
     // Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-    bool exact = d.elementwise && base.has_tag("exact_out") && frame[0].tensor_ref().dtype() == specs[0].dtype, casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
+    bool exact = d.elementwise && base.has_tag("exact_out") && frame[0].tensor_ref().dtype() == specs[0].dtype,
+         casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
     for (size_t i = 0; i < count; ++i) {
       check(!exact || specs[i].dtype == outs[i].dtype(), "Found dtype ", kernel_name(outs[i].dtype()), " but expected ",
             kernel_name(specs[i].dtype));
-      check(casts || specs[i].dtype == outs[i].dtype(), "Expected out tensor to have dtype ", kernel_name(specs[i].dtype), ", but got ",
-            kernel_name(outs[i].dtype()), " instead");
+      check(casts || specs[i].dtype == outs[i].dtype(), "Expected out tensor to have dtype ",
+            kernel_name(specs[i].dtype), ", but got ", kernel_name(outs[i].dtype()), " instead");
       check(can_cast(specs[i].dtype, outs[i].dtype()), "result type ", kernel_name(specs[i].dtype),
             " can't be cast to the desired output type ", kernel_name(outs[i].dtype()));
-      check(outs[i].device() == specs[i].device, "Expected all tensors to be on the same device, but found at least two devices, ",
-            specs[i].device, " and ", outs[i].device(), "!");
+      check(outs[i].device() == specs[i].device,
+            "Expected all tensors to be on the same device, but found at least two devices, ", specs[i].device, " and ",
+            outs[i].device(), "!");
       check_not_an_input(base, frame, outs[i], specs[i]);
       check_no_overlap(base, outs[i]);
       resize_output(outs[i], specs[i]);
@@ -232,7 +243,8 @@ struct Run {
     const auto& arguments = op.schema().arguments;
     std::vector<Tensor> written;
     for (size_t i = 0; i < arguments.size(); ++i)
-      if (arguments[i].alias.write) frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+      if (arguments[i].alias.write)
+        frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
     if (with_data) {
       for (const Tensor& t : written) check_no_overlap(op, t);
       d.mutate(frame);
@@ -244,8 +256,8 @@ struct Run {
   }
 };
 
-// Views remember the tensor they were taken of, and pass through autograd from then on: an in-place change of one of them may give
-// all of them a history.
+// Views remember the tensor they were taken of, and pass through autograd from then on: an in-place change of one of
+// them may give all of them a history.
 ViewKind view_kind(const TensorImpl* of, bool several) {
   if (of->view_base() && of->view_kind() != ViewKind::Plain) return of->view_kind();
   if (is_inference_mode_enabled()) return ViewKind::Inference;
@@ -270,10 +282,15 @@ Tensor allocate_plain(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
-void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) { run_definition(op, frame, true, allocate_plain, nullptr); }
-void meta_layer(const Operator& op, DispatchKeySet, Value* frame) { run_definition(op, frame, false, allocate_plain, nullptr); }
+void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  run_definition(op, frame, true, allocate_plain, nullptr);
+}
+void meta_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  run_definition(op, frame, false, allocate_plain, nullptr);
+}
 void cuda_layer(const Operator& op, DispatchKeySet, Value*) {
-  fail<NotImplementedError>("Could not run '", op.name(), "' with arguments from the 'CUDA' backend: this build has no CUDA; "
+  fail<NotImplementedError>("Could not run '", op.name(),
+                            "' with arguments from the 'CUDA' backend: this build has no CUDA; "
                             "use FakeMode to run without data on any device");
 }
 const RegisterLayer kCpu(DispatchKey::CPU, cpu_layer);

@@ -3,8 +3,8 @@
 //
 //     UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
 //         .real(...)
-//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero", self.sym_numel()), self.dim()}, {.dtype =
-//         DType::Int64}); })
+//         .fake([](const Tensor& self) { return empty({unknown_size("aten::nonzero", self.sym_numel()), self.dim()},
+//         {.dtype = DType::Int64}); })
 #pragma once
 
 #include "umbra/core/scalar.h"

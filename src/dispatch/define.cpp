@@ -25,7 +25,8 @@ OperatorBuilder& OperatorBuilder::inplace(const char* overload) {
 }
 
 namespace {
-// The parts of a composite may save their input for the backward pass; that must not be what is written over in the end.
+// The parts of a composite may save their input for the backward pass; that must not be what is written over in the
+// end.
 Tensor value_before_writing(const Tensor& self) {
   static const Operator& clone = get_operator("aten::clone");
   if (!is_grad_enabled() || !self.requires_grad()) return self;
@@ -38,22 +39,23 @@ Tensor value_before_writing(const Tensor& self) {
 void OperatorBuilder::compose_inplace() {
   if (!op_->is_composite() || !op_->inplace()) return;
   auto& variant = const_cast<Operator&>(*op_->inplace());
-  variant.mutable_definition().composite = {[](const void* context, Value* frame) {
-                                              static const Operator& copy = get_operator("aten::copy_");
-                                              const auto& functional = *static_cast<const Operator*>(context);
-                                              const Tensor& self = frame[0].tensor_ref();
-                                              Frame inner(functional, frame);
-                                              Tensor before = value_before_writing(frame[0].tensor_ref());
-                                              inner[0] = Value::borrow(before);
-                                              functional.call(inner.data());
-                                              DType result = inner[0].tensor_ref().dtype();
-                                              check(can_cast(result, self.dtype()), "result type ", kernel_name(result),
-                                                    " can't be cast to the desired output type ", kernel_name(self.dtype()));
-                                              Value written[3] = {Value::borrow(frame[0]), std::move(inner[0]), Value(false)};
-                                              copy.call(written);
-                                              frame[0] = std::move(written[0]);
-                                            },
-                                            op_};
+  variant.mutable_definition().composite = {
+      [](const void* context, Value* frame) {
+        static const Operator& copy = get_operator("aten::copy_");
+        const auto& functional = *static_cast<const Operator*>(context);
+        const Tensor& self = frame[0].tensor_ref();
+        Frame inner(functional, frame);
+        Tensor before = value_before_writing(frame[0].tensor_ref());
+        inner[0] = Value::borrow(before);
+        functional.call(inner.data());
+        DType result = inner[0].tensor_ref().dtype();
+        check(can_cast(result, self.dtype()), "result type ", kernel_name(result),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
+        Value written[3] = {Value::borrow(frame[0]), std::move(inner[0]), Value(false)};
+        copy.call(written);
+        frame[0] = std::move(written[0]);
+      },
+      op_};
 }
 
 OperatorBuilder& OperatorBuilder::out(const char* overload, std::vector<std::string> names) {
@@ -77,7 +79,8 @@ void OperatorBuilder::check_kernel_arity(size_t arguments, size_t outputs) const
 }
 
 void OperatorBuilder::check_gradient_arity(size_t names, size_t parameters) const {
-  check<TypeError>(names == parameters, op_->name(), ": a gradient of ", parameters, " parameters is given ", names, " values");
+  check<TypeError>(names == parameters, op_->name(), ": a gradient of ", parameters, " parameters is given ", names,
+                   " values");
 }
 
 namespace {
@@ -182,9 +185,9 @@ Operator& Library::find(const std::string& name) {
 
 Operator& Library::find(const std::string& name, size_t arguments, size_t results) {
   Operator& op = find(name);
-  check<TypeError>(arguments == op.argument_count() && results == op.return_count(), op.name(), " takes ", op.argument_count(),
-                   " arguments and gives ", op.return_count(), " results by its schema, but the function takes ", arguments, " and gives ",
-                   results);
+  check<TypeError>(arguments == op.argument_count() && results == op.return_count(), op.name(), " takes ",
+                   op.argument_count(), " arguments and gives ", op.return_count(),
+                   " results by its schema, but the function takes ", arguments, " and gives ", results);
   return op;
 }
 
@@ -198,8 +201,8 @@ BoxedFunction box_generic(const Operator& op, GenericFunction f) {
   return {[](const void* raw, Value* frame) {
             auto* c = static_cast<const GenericContext*>(raw);
             std::vector<Value> results = c->function(ArrayRef<Value>(frame, c->arguments));
-            check(results.size() == c->returns, "the operator's function gave ", results.size(), " results, its schema has ",
-                  c->returns);
+            check(results.size() == c->returns, "the operator's function gave ", results.size(),
+                  " results, its schema has ", c->returns);
             for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
           },
           context};

@@ -21,7 +21,8 @@ Operator::Operator(Schema schema)
   for (size_t i = 0; i < schema_.arguments.size(); ++i) {
     SchemaType::Base base = schema_.arguments[i].type.base;
     if (base == SchemaType::Base::Device) device_position_ = static_cast<int>(i);
-    if (base == SchemaType::Base::Tensor || base == SchemaType::Base::Any) tensor_positions_.push_back(static_cast<int>(i));
+    if (base == SchemaType::Base::Tensor || base == SchemaType::Base::Any)
+      tensor_positions_.push_back(static_cast<int>(i));
   }
 }
 
@@ -38,8 +39,9 @@ const Operator* Operator::functional_form() const {
 namespace {
 void check_optional(const Schema& schema, int position) {
   const SchemaArgument& a = schema.arguments[static_cast<size_t>(position)];
-  check<TypeError>(a.type.optional || a.type.base == SchemaType::Base::Any, schema.name, "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #",
-                   position, " '", a.name, "'");
+  check<TypeError>(a.type.optional || a.type.base == SchemaType::Base::Any, schema.name,
+                   "(): Expected a proper Tensor but got None (or an undefined Tensor in C++) for argument #", position,
+                   " '", a.name, "'");
 }
 }  // namespace
 
@@ -52,8 +54,7 @@ DispatchKeySet Operator::keys(const Value* frame) const {
   const DispatchState& state = dispatch_state();
   if (device_position_ >= 0 && !frame[device_position_].is_none())
     keys = (keys - kBackendKeys) | backend_key(frame[device_position_].to_device());
-  else if ((keys & kBackendKeys).empty())
-    keys |= DispatchKey::CPU;
+  else if ((keys & kBackendKeys).empty()) keys |= DispatchKey::CPU;
   return (keys | state.include) - state.exclude;
 }
 

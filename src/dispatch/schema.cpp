@@ -14,13 +14,23 @@ struct BaseName {
   const char* name;
   Base base;
 };
-constexpr BaseName kBases[] = {
-    {"Tensor", Base::Tensor},   {"int", Base::Int},           {"SymInt", Base::SymInt},
-    {"float", Base::Float},     {"SymFloat", Base::SymFloat}, {"bool", Base::Bool},
-    {"SymBool", Base::SymBool}, {"Scalar", Base::Scalar},     {"complex", Base::Complex},
-    {"str", Base::String},      {"Device", Base::Device},     {"ScalarType", Base::DType},
-    {"Layout", Base::Layout},   {"MemoryFormat", Base::MemoryFormat}, {"Generator", Base::Generator},
-    {"Storage", Base::Storage}, {"Any", Base::Any}};
+constexpr BaseName kBases[] = {{"Tensor", Base::Tensor},
+                               {"int", Base::Int},
+                               {"SymInt", Base::SymInt},
+                               {"float", Base::Float},
+                               {"SymFloat", Base::SymFloat},
+                               {"bool", Base::Bool},
+                               {"SymBool", Base::SymBool},
+                               {"Scalar", Base::Scalar},
+                               {"complex", Base::Complex},
+                               {"str", Base::String},
+                               {"Device", Base::Device},
+                               {"ScalarType", Base::DType},
+                               {"Layout", Base::Layout},
+                               {"MemoryFormat", Base::MemoryFormat},
+                               {"Generator", Base::Generator},
+                               {"Storage", Base::Storage},
+                               {"Any", Base::Any}};
 
 /// A cursor over the text; every error shows where it stands.
 class Parser {
@@ -173,7 +183,8 @@ class Parser {
     size_t start = at_;
     bool real = false;
     if (peek() == '-') ++at_;
-    while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' || (peek() == '-' && text_[at_ - 1] == 'e')) {
+    while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '.' ||
+           (peek() == '-' && text_[at_ - 1] == 'e')) {
       real |= peek() == '.' || peek() == 'e';
       ++at_;
     }

@@ -16,7 +16,8 @@ std::string identifier(const std::string& prefix, const std::string& path) {
   return out;
 }
 
-/// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes (parts['b'][0]).
+/// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes
+/// (parts['b'][0]).
 struct FlatInputs {
   std::vector<Value> values;
   std::vector<std::string> names, paths;
@@ -42,7 +43,8 @@ FlatInputs flatten_inputs(const Tree& arguments, const Tree& keywords, const std
   };
   TreeSpec positional = TreeSpec::tuple({}), named = TreeSpec::dict({}, {});
   for (size_t i = 0; i < arguments.children.size(); ++i)
-    positional.children.push_back(add(i < argument_names.size() ? argument_names[i] : "arg" + std::to_string(i), arguments.children[i]));
+    positional.children.push_back(
+        add(i < argument_names.size() ? argument_names[i] : "arg" + std::to_string(i), arguments.children[i]));
   for (size_t i = 0; i < keywords.children.size(); ++i) {
     named.keys.push_back(keywords.keys[i]);
     named.children.push_back(add(keywords.keys[i], keywords.children[i]));
@@ -69,7 +71,8 @@ class Exporter {
  public:
   Exporter(const ExportSource& source, const ExportOptions& options) : source_(source), options_(options) {
     FakeOptions fake;
-    fake.shape_env = make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
+    fake.shape_env =
+        make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
     fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
     env_ = fake.shape_env;
     mode_ = make_counted<FakeModeImpl>(std::move(fake));
@@ -114,8 +117,8 @@ class Exporter {
     }
   }
 
-  // The program's own tensors are met by the tracer as they are and by the fake mode as stand-ins: both mean the same input. A tensor
-  // with two names is known by the last.
+  // The program's own tensors are met by the tracer as they are and by the fake mode as stand-ins: both mean the same
+  // input. A tensor with two names is known by the last.
   void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
     Tensor fake = mode_->from_tensor(tensor);
     fx::Node* node = tracer_->add_input_after(last_lifted_, name, Value());
@@ -123,7 +126,8 @@ class Exporter {
     tracer_->alias(tensor, node);
     tracer_->alias(fake, node);
     spec.name = node->name();
-    program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++), std::move(spec));
+    program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++),
+                                     std::move(spec));
     last_lifted_ = node;
     held_.push_back(std::move(fake));
   }
@@ -153,7 +157,8 @@ class Exporter {
   void check_dynamic_shapes(const FlatInputs& flat) const {
     for (const auto& [path, dims] : options_.dynamic_shapes) {
       auto found = std::find(flat.paths.begin(), flat.paths.end(), path);
-      check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path, "', which is no tensor among the inputs");
+      check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path,
+                       "', which is no tensor among the inputs");
       const Value& v = flat.values[static_cast<size_t>(found - flat.paths.begin())];
       if (!v.is_tensor()) continue;
       for (const auto& [position, dim] : dims) wrap_dim(position, v.tensor_ref().dim());
@@ -168,7 +173,8 @@ class Exporter {
     if (found == roots_.end()) {
       check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
                        " of input Tensor to be of the form ", dim->text(), ", where ", dim->name(), " is an integer");
-      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), dim->is_derived() ? "" : text, symbol_options(dim));
+      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), dim->is_derived() ? "" : text,
+                                        symbol_options(dim));
       found = roots_.emplace(dim->name(), root).first;
       if (dim->is_derived() && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
@@ -180,7 +186,8 @@ class Exporter {
 
   [[noreturn]] void fail_unequal(const std::string& text, int64_t hint, const Dim& dim, SymInt root) const {
     if (dim.is_derived())
-      fail<UserError>("Expected input ", text, " to be equal to ", dim.text(), ", where ", dim.name(), " = ", root.hint(), ", but got ", hint);
+      fail<UserError>("Expected input ", text, " to be equal to ", dim.text(), ", where ", dim.name(), " = ",
+                      root.hint(), ", but got ", hint);
     std::string first = dim.name();
     if (root.is_symbolic()) first = env_->symbol(env_->expression(root)).sources.front();
     fail<UserError>(text, " = ", hint, " is not equal to ", first, " = ", root.hint());
@@ -221,7 +228,8 @@ class Exporter {
   Tensor fake_input(const Tensor& given, const std::string& path) {
     // The same tensor given twice is two inputs.
     bool again = std::find(given_.begin(), given_.end(), given.impl()) != given_.end();
-    Tensor tensor = again ? alias_tensor(given, given.sym_sizes(), given.sym_strides(), given.sym_storage_offset()) : given;
+    Tensor tensor =
+        again ? alias_tensor(given, given.sym_sizes(), given.sym_strides(), given.sym_storage_offset()) : given;
     given_.push_back(given.impl());
     held_.push_back(tensor);
     SymShape sizes;
@@ -251,7 +259,8 @@ class Exporter {
     if (!source_.assignments) return;
     for (const auto& [buffer, value] : source_.assignments()) {
       fx::Argument target = tracer_->argument(Value(buffer)), written = tracer_->argument(Value(value));
-      fx::Node* node = program_.graph().create_node(fx::Op::CallFunction, get_operator("aten::copy_"), {target, written}, {}, "copy__default");
+      fx::Node* node = program_.graph().create_node(fx::Op::CallFunction, get_operator("aten::copy_"),
+                                                    {target, written}, {}, "copy__default");
       if (target.node()) node->meta.val = target.node()->meta.val;
       if (written.node()) node->meta.source = written.node()->meta.source;
     }
@@ -282,10 +291,12 @@ class Exporter {
 
   void settle_symbols() {
     sym::check_constraints(*env_);
-    for (const sym::Expression* size : derived_) program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
+    for (const sym::Expression* size : derived_)
+      program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
     for (const sym::Symbol& symbol : env_->symbols()) {
       if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
-      program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression)) : sym::exported_range(symbol)});
+      program_.ranges.push_back({symbol.name, symbol.replacement ? env_->range(env_->simplify(symbol.expression))
+                                                                 : sym::exported_range(symbol)});
     }
     program_.guards = env_->guard_texts();
     program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
@@ -310,7 +321,8 @@ class Exporter {
 
 }  // namespace
 
-ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords, const ExportOptions& options) {
+ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords,
+                               const ExportOptions& options) {
   return Exporter(source, options).run(arguments, keywords);
 }
 

@@ -72,7 +72,8 @@ std::string to_string(const ExportedProgram& program) {
     }
     return out;
   };
-  std::string out = "ExportedProgram:\n" + indent(fx::readable_code(*program.graph_module)) + "\nGraph signature:\n" + indent(to_string(program.signature).substr(1));
+  std::string out = "ExportedProgram:\n" + indent(fx::readable_code(*program.graph_module)) + "\nGraph signature:\n" +
+                    indent(to_string(program.signature).substr(1));
   out += "\nRange constraints: {";
   for (size_t i = 0; i < program.ranges.size(); ++i) {
     const RangeConstraint& r = program.ranges[i];

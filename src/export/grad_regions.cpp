@@ -42,10 +42,8 @@ class Wrapper {
     regions_.push_back({enabled_, nullptr});
     for (fx::Node* node : module_.graph().nodes()) {
       if (node->op() == fx::Op::Placeholder || node->op() == fx::Op::Output) continue;
-      if (node->calls(switch_))
-        regions_.push_back({node->arg(0).value().to_bool(), node});
-      else
-        regions_.back().nodes.push_back(node);
+      if (node->calls(switch_)) regions_.push_back({node->arg(0).value().to_bool(), node});
+      else regions_.back().nodes.push_back(node);
     }
   }
 
@@ -93,8 +91,7 @@ class Wrapper {
       const Region& region = regions_[i];
       if (region.enabled == enabled_)
         for (fx::Node* node : region.nodes) copy(node);
-      else
-        call(region, "submod_" + std::to_string(i), "submod_" + std::to_string(regions_.size() + wrapped++));
+      else call(region, "submod_" + std::to_string(i), "submod_" + std::to_string(regions_.size() + wrapped++));
     }
     copy(module_.graph().output_node());
   }

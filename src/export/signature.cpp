@@ -40,8 +40,9 @@ const char* to_string(InputKind kind) {
 }
 
 const char* to_string(OutputKind kind) {
-  constexpr const char* kNames[] = {"USER_OUTPUT", "LOSS_OUTPUT", "BUFFER_MUTATION", "PARAMETER_MUTATION", "USER_INPUT_MUTATION",
-                                    "GRADIENT_TO_PARAMETER", "GRADIENT_TO_USER_INPUT"};
+  constexpr const char* kNames[] = {"USER_OUTPUT",           "LOSS_OUTPUT",         "BUFFER_MUTATION",
+                                    "PARAMETER_MUTATION",    "USER_INPUT_MUTATION", "GRADIENT_TO_PARAMETER",
+                                    "GRADIENT_TO_USER_INPUT"};
   return kNames[static_cast<int>(kind)];
 }
 

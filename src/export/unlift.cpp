@@ -6,12 +6,9 @@ namespace {
 
 fx::AttributeKind attribute_kind(const InputSpec& spec) {
   switch (spec.kind) {
-    case InputKind::Parameter:
-      return fx::AttributeKind::Parameter;
-    case InputKind::Buffer:
-      return fx::AttributeKind::Buffer;
-    default:
-      return fx::AttributeKind::Constant;
+    case InputKind::Parameter: return fx::AttributeKind::Parameter;
+    case InputKind::Buffer: return fx::AttributeKind::Buffer;
+    default: return fx::AttributeKind::Constant;
   }
 }
 
@@ -56,10 +53,8 @@ IntrusivePtr<fx::GraphModule> unlift(const ExportedProgram& program) {
     const OutputSpec& spec = program.signature.outputs.at(i);
     bool mutation = spec.kind == OutputKind::BufferMutation || spec.kind == OutputKind::ParameterMutation ||
                     spec.kind == OutputKind::UserInputMutation;
-    if (mutation)
-      graph.call(get_operator("aten::copy_"), {targets.at(spec.target), results[i]});
-    else
-      kept.push_back(results[i]);
+    if (mutation) graph.call(get_operator("aten::copy_"), {targets.at(spec.target), results[i]});
+    else kept.push_back(results[i]);
   }
   output->set_args({fx::Argument::tuple(std::move(kept))});
   return module;

@@ -1,4 +1,5 @@
-// The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its definition.
+// The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its
+// definition.
 #include "dispatch/data_dependent.h"
 #include "fake/state.h"
 #include "umbra/generated/functions.h"
@@ -43,7 +44,8 @@ void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
     if (!t.defined() || fake_mode_of(t) == &mode || t.impl()->is_wrapped_number()) return t;
     check<AssertionError>(mode.options().allow_non_fake_inputs,
                           "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                          "'allow_non_fake_inputs'. Found in ", op.schema().space, ".", op.schema().name, ".",
+                          "'allow_non_fake_inputs'. Found in ",
+                          op.schema().space, ".", op.schema().name, ".",
                           op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
     return mode.from_tensor(t);
   };
@@ -71,7 +73,8 @@ bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
   }
   Frame inner(op, frame);
   for (size_t i = 0; i < op.argument_count(); ++i)
-    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake()) inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
+      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
   WithoutMode without(DispatchKey::Fake);
   SaveDispatchState state;
   dispatch_state() = {};
@@ -99,7 +102,8 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
 
 // A write whose inputs are all known leaves a known value: a new one, since the old one may be a graph's literal too.
 bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.is_mutable() || op.definition().random || op.has_tag("inplace_view") || op.argument_count() == 0) return false;
+  if (!op.is_mutable() || op.definition().random || op.has_tag("inplace_view") || op.argument_count() == 0)
+    return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (op.schema().arguments[i].alias.write != (i == 0)) return false;
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
@@ -109,7 +113,8 @@ bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   if (!before) return false;
   Frame inner(op, frame);
   for (size_t i = 1; i < op.argument_count(); ++i)
-    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake()) inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
+      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
   Tensor value = *before;
   run_fake(op, mode, frame);
   WithoutMode without(DispatchKey::Fake);
@@ -218,7 +223,8 @@ void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
   if (found.any_real) convert_real(op, *mode, frame);
   if (found.known() && (fold_constants(op, *mode, frame) || write_constant(op, *mode, frame))) return;
   if (found.any_constant) {
-    if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref())) return view_constant(op, *mode, frame);
+    if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref()))
+      return view_constant(op, *mode, frame);
     if (op.is_mutable()) forget_written_constants(op, *mode, frame);
   }
   run_fake(op, *mode, frame);

@@ -14,7 +14,8 @@ Device with_index(Device device) {
 }
 
 Tensor fake_over(FakeModeImpl& mode, Storage storage, DType dtype, Device device) {
-  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, DispatchKeySet(DispatchKey::Fake) | backend_key(device));
+  auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device,
+                                       DispatchKeySet(DispatchKey::Fake) | backend_key(device));
   impl->set_layer_state(IntrusivePtr<RefCounted>(&mode));
   return Tensor(std::move(impl));
 }
@@ -23,7 +24,8 @@ Tensor fake_over(FakeModeImpl& mode, Storage storage, DType dtype, Device device
 Tensor FakeModeImpl::make(const TensorSpec& spec) {
   Device device = with_index(spec.device);
   for (SymInt s : spec.sizes)
-    if (!s.is_symbolic() && s.value() < 0) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(spec.sizes));
+    if (!s.is_symbolic() && s.value() < 0)
+      fail("Trying to create tensor with negative dimension ", s, ": ", to_string(spec.sizes));
   SymInt bytes = storage_bytes(spec.sizes, spec.strides, 0, item_size(spec.dtype));
   Tensor out = fake_over(*this, StorageImpl::without_data(bytes, device), spec.dtype, device);
   out.impl()->set_geometry(spec.sizes, spec.strides);
@@ -42,13 +44,15 @@ Storage FakeModeImpl::fake_storage(const Storage& real, SymInt bytes, Device dev
     if (Storage fake = found->second.fake.lock()) return fake;
   Storage fake = StorageImpl::without_data(bytes, device);
   sweep(storages_, storage_limit_);
-  storages_.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr<StorageImpl>(real), WeakPtr<StorageImpl>(fake)});
+  storages_.insert_or_assign(real.get(),
+                             Converted<StorageImpl>{WeakPtr<StorageImpl>(real), WeakPtr<StorageImpl>(fake)});
   return fake;
 }
 
 namespace {
 
-// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride, numbers elsewhere.
+// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride,
+// numbers elsewhere.
 SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
   SymShape strides(real.sym_strides());
   std::vector<int64_t> order(real.dim());
@@ -74,10 +78,11 @@ class UnknownHistory final : public autograd::Node {
   }
 };
 
-// The number that item() gives of a converted tensor: of 0-d CPU tensors of the types that Python's own numbers have, and of narrower
-// signed integers, as in PyTorch.
+// The number that item() gives of a converted tensor: of 0-d CPU tensors of the types that Python's own numbers have,
+// and of narrower signed integers, as in PyTorch.
 std::optional<Scalar> readable_number(const Tensor& real) {
-  if (real.dim() != 0 || real.device().type != DeviceType::CPU || !real.storage()->has_data() || real.is_neg()) return std::nullopt;
+  if (real.dim() != 0 || real.device().type != DeviceType::CPU || !real.storage()->has_data() || real.is_neg())
+    return std::nullopt;
   switch (real.dtype()) {
     case DType::Int64: return Scalar(*real.data<int64_t>());
     case DType::Int32: return Scalar(static_cast<int64_t>(*real.data<int32_t>()));
@@ -101,7 +106,8 @@ Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* cont
   check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == shape_env(), "Mixing fake modes NYI");
   if (!context || !shape_env() || real.is_symbolic()) return convert(real, sizes, real.sym_strides());
   for (int64_t d = 0; d < real.dim(); ++d)
-    sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]", context->dims.at(d));
+    sizes[d] = shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]",
+                                          context->dims.at(d));
   return from_tensor_with_sizes(real, sizes);
 }
 
@@ -112,7 +118,8 @@ Tensor FakeModeImpl::from_tensor_with_sizes(const Tensor& real, SymIntArrayRef s
 Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides) {
   std::lock_guard lock(mutex_);
   SymInt offset = real.sym_storage_offset();
-  SymInt bytes = any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
+  SymInt bytes =
+      any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
   Tensor fake;
   {
     InferenceMode as_real(real.impl()->is_inference());
@@ -127,17 +134,15 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
     fake.impl()->add_key(DispatchKey::Autograd);
   }
   if (real.requires_grad() && !real.impl()->view_base()) {
-    if (real.is_leaf())
-      fake.requires_grad_();
-    else
-      autograd::set_history(fake, make_counted<UnknownHistory>());
+    if (real.is_leaf()) fake.requires_grad_();
+    else autograd::set_history(fake, make_counted<UnknownHistory>());
   }
   if (!shape_env())
     if (std::optional<Scalar> number = readable_number(real))
       fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
   sweep(tensors_, tensor_limit_);
-  tensors_.insert_or_assign(real.impl(),
-                            Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
+  tensors_.insert_or_assign(
+      real.impl(), Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});
   if (Tensor gradient = real.grad(); gradient.defined()) fake.set_grad(from_tensor(gradient));
   return fake;
 }
@@ -149,7 +154,8 @@ void FakeModeImpl::clear_memo() {
 }
 
 FakeModeImpl* fake_mode_of(const Tensor& tensor) {
-  return tensor.defined() && tensor.is_fake() ? static_cast<FakeState*>(tensor.impl()->layer_state().get())->mode() : nullptr;
+  return tensor.defined() && tensor.is_fake() ? static_cast<FakeState*>(tensor.impl()->layer_state().get())->mode()
+                                              : nullptr;
 }
 
 const Tensor* fake_constant(const Tensor& tensor) {

@@ -20,7 +20,8 @@ class ConstantFakeState final : public FakeState {
   Tensor value_;
 };
 
-/// A converted tensor that item() may be asked of. Unlike a constant it is an input of the program: what is computed from it is unknown.
+/// A converted tensor that item() may be asked of. Unlike a constant it is an input of the program: what is computed
+/// from it is unknown.
 class NumberFakeState final : public FakeState {
  public:
   NumberFakeState(IntrusivePtr<FakeModeImpl> mode, const Tensor& fake, Scalar value)

@@ -6,8 +6,7 @@ namespace umbra::fx {
 
 namespace {
 
-template <class... Types>
-struct TypeList {};
+template <class... Types> struct TypeList {};
 
 /// Throws an error of the dynamic type of `error`, if that is one of the list.
 template <class First, class... Rest>

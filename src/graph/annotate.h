@@ -11,8 +11,7 @@ namespace umbra::fx {
 /// What is no error of ours (an exception of a user's callback) goes on as it is.
 [[noreturn]] void rethrow_annotated(const Node& node);
 
-template <class F>
-void annotate_errors(const Node& node, F&& f) {
+template <class F> void annotate_errors(const Node& node, F&& f) {
   try {
     f();
   } catch (...) {

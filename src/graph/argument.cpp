@@ -17,12 +17,9 @@ Argument Argument::slice(Argument start, Argument stop, Argument step) {
 }
 
 Argument::Argument(const Argument& other) : kind_(other.kind_), node_(nullptr) {
-  if (kind_ == Kind::Node)
-    node_ = other.node_;
-  else if (kind_ == Kind::Value)
-    new (&value_) umbra::Value(other.value_);
-  else
-    container_ = new Container(*other.container_);
+  if (kind_ == Kind::Node) node_ = other.node_;
+  else if (kind_ == Kind::Value) new (&value_) umbra::Value(other.value_);
+  else container_ = new Container(*other.container_);
 }
 
 Argument::Argument(Argument&& other) noexcept : kind_(other.kind_), node_(nullptr) { take(other); }
@@ -39,19 +36,15 @@ void Argument::take(Argument& other) noexcept {
     new (&value_) umbra::Value(std::move(other.value_));
     return;
   }
-  if (kind_ == Kind::Node)
-    node_ = other.node_;
-  else
-    container_ = other.container_;
+  if (kind_ == Kind::Node) node_ = other.node_;
+  else container_ = other.container_;
   other.kind_ = Kind::Node;  // nothing left to free
   other.node_ = nullptr;
 }
 
 void Argument::destroy() noexcept {
-  if (kind_ == Kind::Value)
-    value_.~Value();
-  else if (kind_ != Kind::Node)
-    delete container_;
+  if (kind_ == Kind::Value) value_.~Value();
+  else if (kind_ != Kind::Node) delete container_;
 }
 
 bool Argument::is_sequence() const {

@@ -125,10 +125,8 @@ Argument Graph::copy_nodes(const Graph& from, NodeMap& map) {
   Argument result;
   for (Node* node : from.nodes()) {
     if (map.contains(node)) continue;
-    if (node->op() == Op::Output)
-      result = node->arg(0).map_nodes(mapped);
-    else
-      map[node] = copy_node(*node, mapped);
+    if (node->op() == Op::Output) result = node->arg(0).map_nodes(mapped);
+    else map[node] = copy_node(*node, mapped);
   }
   for (const auto& object : from.kept_alive_) keep_alive(object);
   return result;

@@ -18,10 +18,8 @@ bool is_word(char c) { return is_lower(c) || is_upper(c) || is_digit(c) || c == 
 std::string legal_identifier(std::string_view text) {
   std::string out;
   for (size_t i = 0; i < text.size(); ++i) {
-    if (is_word(text[i]))
-      out += text[i];
-    else if (i == 0 || is_word(text[i - 1]))
-      out += '_';
+    if (is_word(text[i])) out += text[i];
+    else if (i == 0 || is_word(text[i - 1])) out += '_';
   }
   if (out.empty()) return "_unnamed";
   return is_digit(out[0]) ? "_" + out : out;

@@ -5,7 +5,8 @@
 namespace umbra::fx {
 
 const char* to_string(Op op) {
-  constexpr const char* kNames[] = {"placeholder", "get_attr", "call_function", "call_module", "call_method", "output", "root"};
+  constexpr const char* kNames[] = {"placeholder", "get_attr", "call_function", "call_module",
+                                    "call_method", "output",   "root"};
   return kNames[static_cast<int>(op)];
 }
 
@@ -112,10 +113,8 @@ void Node::set_kwarg(std::string_view name, Argument value) {
   graph_->check_argument(value);
   remove_uses();
   Argument* held = const_cast<Argument*>(kwarg(name));
-  if (held)
-    *held = std::move(value);
-  else
-    kwargs_.emplace_back(std::string(name), std::move(value));
+  if (held) *held = std::move(value);
+  else kwargs_.emplace_back(std::string(name), std::move(value));
   add_uses();
 }
 

@@ -16,17 +16,12 @@ Value list_value(const SchemaType* type, std::vector<Value> items) {
   };
   if (!type || !type->list) return Value(std::move(items));
   switch (type->base) {
-    case Base::Tensor:
-      return collect(Tensor(), [](const Value& v) { return v.tensor(); });
+    case Base::Tensor: return collect(Tensor(), [](const Value& v) { return v.tensor(); });
     case Base::Int:
-    case Base::SymInt:
-      return collect(SymInt(), [](const Value& v) { return v.to_sym_int(); });
-    case Base::Float:
-      return collect(double(), [](const Value& v) { return v.to_double(); });
-    case Base::Bool:
-      return collect(bool(), [](const Value& v) { return v.to_bool(); });
-    default:
-      return Value(std::move(items));
+    case Base::SymInt: return collect(SymInt(), [](const Value& v) { return v.to_sym_int(); });
+    case Base::Float: return collect(double(), [](const Value& v) { return v.to_double(); });
+    case Base::Bool: return collect(bool(), [](const Value& v) { return v.to_bool(); });
+    default: return Value(std::move(items));
   }
 }
 
@@ -34,17 +29,12 @@ Value list_value(const SchemaType* type, std::vector<Value> items) {
 Value::Tag list_tag(const SchemaType& type) {
   using Base = SchemaType::Base;
   switch (type.base) {
-    case Base::Tensor:
-      return Value::Tag::TensorList;
+    case Base::Tensor: return Value::Tag::TensorList;
     case Base::Int:
-    case Base::SymInt:
-      return Value::Tag::IntList;
-    case Base::Float:
-      return Value::Tag::DoubleList;
-    case Base::Bool:
-      return Value::Tag::BoolList;
-    default:
-      return Value::Tag::List;
+    case Base::SymInt: return Value::Tag::IntList;
+    case Base::Float: return Value::Tag::DoubleList;
+    case Base::Bool: return Value::Tag::BoolList;
+    default: return Value::Tag::List;
   }
 }
 
@@ -54,8 +44,8 @@ bool fits(const SchemaType* type, const Value& value) {
   return value.tag() == list_tag(*type);
 }
 
-/// A value in the form that the operator expects: a number may stand for a tensor, and where a list of fixed length is wanted for all
-/// its elements.
+/// A value in the form that the operator expects: a number may stand for a tensor, and where a list of fixed length is
+/// wanted for all its elements.
 Value fitted(const SchemaType* type, Value value) {
   if (fits(type, value)) return value;
   if (!type->list) return Value(wrapped_number(value.to_scalar()));
@@ -70,7 +60,8 @@ Value fitted(const SchemaType* type, Value value) {
 
 /// Lists and tuples are passed as lists, a dict as the list of its values: who knows its keys puts it together again.
 void check_container(const Argument& argument) {
-  check<TypeError>(argument.kind() != Argument::Kind::Slice, "a slice cannot be passed to an operator or function in a graph");
+  check<TypeError>(argument.kind() != Argument::Kind::Slice,
+                   "a slice cannot be passed to an operator or function in a graph");
 }
 
 /// A tree without nodes as one value.
@@ -100,8 +91,7 @@ Value Operand::load_owned(const Value* slots) const {
 
 Value Step::run(Value* arguments) const {
   switch (kind) {
-    case Kind::Attribute:
-      return *attribute;
+    case Kind::Attribute: return *attribute;
     case Kind::Module: {
       std::vector<Value> inputs(arguments, arguments + operands.size());
       return to_callable(*attribute).call(std::move(inputs));
@@ -110,8 +100,7 @@ Value Step::run(Value* arguments) const {
       check<NotImplementedError>(static_cast<bool>(function->evaluate), "the function ", function->name,
                                  " has no definition to run");
       return function->evaluate(ArrayRef<Value>(arguments, operands.size()));
-    case Kind::Operator:
-      break;
+    case Kind::Operator: break;
   }
   op->call(arguments);
   size_t count = op->return_count();
@@ -143,8 +132,7 @@ void Plan::add_node(const GraphModule& module, Node* node) {
   } else if (node->op() == Op::Output) {
     const Argument& result = node->arg(0);
     returns_sequence_ = result.is_sequence();
-    if (!returns_sequence_)
-      outputs_.push_back(operand(result, nullptr));
+    if (!returns_sequence_) outputs_.push_back(operand(result, nullptr));
     else
       for (const Argument& element : result.elements()) outputs_.push_back(operand(element, nullptr));
   } else {
@@ -228,12 +216,9 @@ std::vector<Value> Plan::take_inputs(std::vector<Value> inputs, const Hooks& hoo
   for (size_t i = 0; i < inputs_.size(); ++i) {
     Node* node = inputs_[i];
     Value& slot = slots[slot_of_[node->id()]];
-    if (i < inputs.size())
-      slot = std::move(inputs[i]);
-    else if (!node->args().empty())
-      slot = constant_value(node->arg(0), nullptr);
-    else
-      fail<TypeError>("forward() missing 1 required positional argument: '", node->target().name(), "'");
+    if (i < inputs.size()) slot = std::move(inputs[i]);
+    else if (!node->args().empty()) slot = constant_value(node->arg(0), nullptr);
+    else fail<TypeError>("forward() missing 1 required positional argument: '", node->target().name(), "'");
     if (hooks.value) (*hooks.value)(*node, slot);
   }
   for (uint32_t slot : unused_inputs_) slots[slot] = Value();

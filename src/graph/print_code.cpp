@@ -140,24 +140,17 @@ class CodePrinter {
   void add_node(const Node& node) {
     std::string left = node.name() + annotation(node) + " = ";
     switch (node.op()) {
-      case Op::Placeholder:
-        return add_placeholder(node);
-      case Op::Output:
-        return void(body_ += result(node) + "\n");
-      case Op::GetAttr:
-        body_ += left + attribute_path(node.target().name());
-        break;
+      case Op::Placeholder: return add_placeholder(node);
+      case Op::Output: return void(body_ += result(node) + "\n");
+      case Op::GetAttr: body_ += left + attribute_path(node.target().name()); break;
       case Op::CallModule:
         body_ += left + attribute_path(node.target().name()) + "(" + call_arguments(node) + ")";
         break;
       case Op::CallMethod:
         body_ += left + python_repr(node.arg(0)) + "." + node.target().name() + "(" + call_arguments(node, 1) + ")";
         break;
-      case Op::CallFunction:
-        body_ += left + call(node);
-        break;
-      case Op::Root:
-        return;
+      case Op::CallFunction: body_ += left + call(node); break;
+      case Op::Root: return;
     }
     add_releases(node);
   }
@@ -238,10 +231,8 @@ std::string indented(const std::string& text) {
   for (size_t from = 0; from <= text.size();) {
     size_t end = std::min(text.find('\n', from), text.size());
     std::string line = text.substr(from, end - from);
-    if (from == 0)
-      out = line;
-    else
-      out += line.find_first_not_of(' ') == std::string::npos ? "\n" : "\n    " + line;
+    if (from == 0) out = line;
+    else out += line.find_first_not_of(' ') == std::string::npos ? "\n" : "\n    " + line;
     from = end + 1;
   }
   return out;

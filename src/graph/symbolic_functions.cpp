@@ -19,8 +19,7 @@ void check_count(Inputs inputs, size_t count) {
 }
 
 /// A function of two numbers: on floats where one is a float, else on integers.
-template <class Integers>
-Function::Evaluate arithmetic(SymOp op, Integers integers) {
+template <class Integers> Function::Evaluate arithmetic(SymOp op, Integers integers) {
   return [op, integers](Inputs in) -> Value {
     check_count(in, 2);
     if (is_floating(in[0]) || is_floating(in[1]))
@@ -29,8 +28,7 @@ Function::Evaluate arithmetic(SymOp op, Integers integers) {
   };
 }
 
-template <class Integers>
-Function::Evaluate comparison(SymOp op, Integers integers) {
+template <class Integers> Function::Evaluate comparison(SymOp op, Integers integers) {
   return [op, integers](Inputs in) -> Value {
     check_count(in, 2);
     if (is_floating(in[0]) || is_floating(in[1]))
@@ -66,8 +64,7 @@ Value negative(Inputs in) {
 }
 
 /// Truth of booleans, bits of integers.
-template <class Bits, class Truth>
-Function::Evaluate bitwise(Bits bits, Truth truth) {
+template <class Bits, class Truth> Function::Evaluate bitwise(Bits bits, Truth truth) {
   return [bits, truth](Inputs in) -> Value {
     check_count(in, 2);
     if (is_boolean(in[0]) && is_boolean(in[1])) return truth(in[0].to_sym_bool(), in[1].to_sym_bool());
@@ -130,14 +127,10 @@ Value get_item(Inputs in) {
     return static_cast<size_t>(i < 0 ? i + n : i);
   };
   switch (in[0].tag()) {
-    case Value::Tag::List:
-      return in[0].list()[index(in[0].list().size())];
-    case Value::Tag::TensorList:
-      return Value(in[0].tensor_list()[index(in[0].tensor_list().size())]);
-    case Value::Tag::IntList:
-      return Value(in[0].int_list()[index(in[0].int_list().size())]);
-    default:
-      fail<TypeError>("getitem expects a list, got ", tag_name(in[0].tag()));
+    case Value::Tag::List: return in[0].list()[index(in[0].list().size())];
+    case Value::Tag::TensorList: return Value(in[0].tensor_list()[index(in[0].tensor_list().size())]);
+    case Value::Tag::IntList: return Value(in[0].int_list()[index(in[0].int_list().size())]);
+    default: fail<TypeError>("getitem expects a list, got ", tag_name(in[0].tag()));
   }
 }
 

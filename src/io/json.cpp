@@ -141,27 +141,13 @@ void write_string(std::string& out, std::string_view text) {
   for (size_t i = 0; i < text.size();) {
     uint32_t point = next_code_point(text, i);
     switch (point) {
-      case '"':
-        out += "\\\"";
-        break;
-      case '\\':
-        out += "\\\\";
-        break;
-      case '\n':
-        out += "\\n";
-        break;
-      case '\r':
-        out += "\\r";
-        break;
-      case '\t':
-        out += "\\t";
-        break;
-      case '\b':
-        out += "\\b";
-        break;
-      case '\f':
-        out += "\\f";
-        break;
+      case '"': out += "\\\""; break;
+      case '\\': out += "\\\\"; break;
+      case '\n': out += "\\n"; break;
+      case '\r': out += "\\r"; break;
+      case '\t': out += "\\t"; break;
+      case '\b': out += "\\b"; break;
+      case '\f': out += "\\f"; break;
       default:
         if (point >= 0x20 && point < 0x7f) {
           out += static_cast<char>(point);
@@ -218,8 +204,7 @@ const char* Json::kind() const {
 }
 
 namespace {
-template <class T, class Variant>
-const T& get(const Variant& value, const char* expected, const char* kind) {
+template <class T, class Variant> const T& get(const Variant& value, const char* expected, const char* kind) {
   const T* found = std::get_if<T>(&value);
   if (!found) fail<ValueError>("expected ", expected, ", found ", kind);
   return *found;

@@ -59,8 +59,7 @@ class HeaderParser {
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] void refuse(const Args&... args) const {
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const {
     fail<ValueError>("'", label_, "' is no readable .npy file: ", args...);
   }
   void skip_space() { text_.remove_prefix(std::min(text_.find_first_not_of(" \t\n"), text_.size())); }

@@ -13,32 +13,19 @@ namespace {
 /// The class of typed storages of a dtype, or null: newer dtypes have none, and their tensors say the dtype themselves.
 const char* storage_class(DType dtype) {
   switch (dtype) {
-    case DType::Float64:
-      return "DoubleStorage";
-    case DType::Float32:
-      return "FloatStorage";
-    case DType::Float16:
-      return "HalfStorage";
-    case DType::BFloat16:
-      return "BFloat16Storage";
-    case DType::Int64:
-      return "LongStorage";
-    case DType::Int32:
-      return "IntStorage";
-    case DType::Int16:
-      return "ShortStorage";
-    case DType::Int8:
-      return "CharStorage";
-    case DType::UInt8:
-      return "ByteStorage";
-    case DType::Bool:
-      return "BoolStorage";
-    case DType::Complex64:
-      return "ComplexFloatStorage";
-    case DType::Complex128:
-      return "ComplexDoubleStorage";
-    default:
-      return nullptr;
+    case DType::Float64: return "DoubleStorage";
+    case DType::Float32: return "FloatStorage";
+    case DType::Float16: return "HalfStorage";
+    case DType::BFloat16: return "BFloat16Storage";
+    case DType::Int64: return "LongStorage";
+    case DType::Int32: return "IntStorage";
+    case DType::Int16: return "ShortStorage";
+    case DType::Int8: return "CharStorage";
+    case DType::UInt8: return "ByteStorage";
+    case DType::Bool: return "BoolStorage";
+    case DType::Complex64: return "ComplexFloatStorage";
+    case DType::Complex128: return "ComplexDoubleStorage";
+    default: return nullptr;
   }
 }
 
@@ -64,35 +51,23 @@ class Pickler {
   void write(const PickleValue& value) {
     if (value.identity() && recall(value.identity())) return;
     switch (value.kind()) {
-      case Kind::None:
-        return opcode(op::kNone);
-      case Kind::Bool:
-        return boolean(value.as_bool());
-      case Kind::Int:
-        return integer(value.as_int());
+      case Kind::None: return opcode(op::kNone);
+      case Kind::Bool: return boolean(value.as_bool());
+      case Kind::Int: return integer(value.as_int());
       case Kind::Float:
         opcode(op::kBinFloat);
         return number(__builtin_bswap64(std::bit_cast<uint64_t>(value.as_float())), 8);
-      case Kind::String:
-        return text(value.as_string());
-      case Kind::Bytes:
-        return bytes(value.as_bytes());
-      case Kind::List:
-        return list(value);
-      case Kind::Tuple:
-        return tuple(value);
-      case Kind::Dict:
-        return dict(value);
-      case Kind::Tensor:
-        return value.is_parameter() ? parameter(value) : tensor(value);
-      case Kind::DType:
-        return global("torch", name(value.as_dtype()));
-      case Kind::Device:
-        return device(value.as_device());
+      case Kind::String: return text(value.as_string());
+      case Kind::Bytes: return bytes(value.as_bytes());
+      case Kind::List: return list(value);
+      case Kind::Tuple: return tuple(value);
+      case Kind::Dict: return dict(value);
+      case Kind::Tensor: return value.is_parameter() ? parameter(value) : tensor(value);
+      case Kind::DType: return global("torch", name(value.as_dtype()));
+      case Kind::Device: return device(value.as_device());
       case Kind::Object:
       case Kind::Global:
-      case Kind::Storage:
-        break;
+      case Kind::Storage: break;
     }
     fail<TypeError>("cannot save ", value.kind_name());
   }

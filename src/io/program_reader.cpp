@@ -13,7 +13,8 @@ namespace {
 /// Builds one graph; subgraphs are built by readers of their own that share the symbols.
 class GraphReader {
  public:
-  GraphReader(FakeModeImpl& mode, const pt2::Graph& from, fx::GraphModule& module) : mode_(mode), from_(from), module_(module), graph_(module.graph()) {
+  GraphReader(FakeModeImpl& mode, const pt2::Graph& from, fx::GraphModule& module)
+      : mode_(mode), from_(from), module_(module), graph_(module.graph()) {
     for (const auto& [name, meta] : from.tensor_values) tensors_.emplace(name, &meta);
     for (const auto& [name, v] : from.sym_int_values) numbers_.emplace(name, Value(sym_int(v)));
     for (const auto& [name, v] : from.sym_float_values) numbers_.emplace(name, sym_float(v));
@@ -22,7 +23,8 @@ class GraphReader {
 
   /// `names` gives the placeholders that the inputs themselves leave nameless: constants.
   void read(const std::vector<std::string>& names) {
-    for (size_t i = 0; i < from_.inputs.size(); ++i) input(from_.inputs[i], i < names.size() ? names[i] : "arg" + std::to_string(i));
+    for (size_t i = 0; i < from_.inputs.size(); ++i)
+      input(from_.inputs[i], i < names.size() ? names[i] : "arg" + std::to_string(i));
     for (const pt2::Node& node : from_.nodes) call(node);
     fx::Arguments results;
     for (const pt2::Argument& a : from_.outputs) results.push_back(argument(a));
@@ -57,7 +59,8 @@ class GraphReader {
     for (const auto& s : meta.strides) spec.strides.push_back(sym_int(s));
     spec.dtype = meta.dtype;
     spec.device = meta.device;
-    check<ValueError>(spec.sizes.size() == spec.strides.size(), "the tensor '", name, "' has sizes and strides of different length");
+    check<ValueError>(spec.sizes.size() == spec.strides.size(), "the tensor '", name,
+                      "' has sizes and strides of different length");
     return Value(mode_.make(spec));
   }
 
@@ -90,8 +93,9 @@ class GraphReader {
   }
 
   void call(const pt2::Node& stored) {
-    fx::Node* node = stored.target.starts_with("torch.ops.") && !stored.target.starts_with("torch.ops.higher_order.") ? operator_call(stored)
-                                                                                                                     : function_call(stored);
+    fx::Node* node = stored.target.starts_with("torch.ops.") && !stored.target.starts_with("torch.ops.higher_order.")
+                         ? operator_call(stored)
+                         : function_call(stored);
     for (const auto& [key, text] : stored.metadata) {
       if (key == "stack_trace") node->meta.source = make_counted<fx::TextLocation>(text);
       else if (key == "nn_module_stack") node->meta.modules = module_stack(text);
@@ -105,7 +109,8 @@ class GraphReader {
       size_t end = std::min(text.find(';', at), text.size());
       std::string part = text.substr(at, end - at);
       size_t first = part.find(','), second = first == std::string::npos ? first : part.find(',', first + 1);
-      if (second != std::string::npos) frames.push_back({part.substr(0, first), part.substr(first + 1, second - first - 1), part.substr(second + 1)});
+      if (second != std::string::npos)
+        frames.push_back({part.substr(0, first), part.substr(first + 1, second - first - 1), part.substr(second + 1)});
       at = end + 1;
     }
     return make_counted<fx::ModuleStack>(std::move(frames));
@@ -124,11 +129,13 @@ class GraphReader {
       int position = op->schema().find(a.name);
       check<ValueError>(position >= 0, stored.target, " has no argument '", a.name, "'");
       // Arguments that earlier ones were left out before have to be named.
-      bool in_place = static_cast<size_t>(position) == positional.size() && keywords.empty() && !schema[position].keyword_only;
+      bool in_place =
+          static_cast<size_t>(position) == positional.size() && keywords.empty() && !schema[position].keyword_only;
       if (in_place) positional.push_back(argument(a.arg));
       else keywords.emplace_back(a.name, argument(a.arg));
     }
-    fx::Node* node = graph_.create_node(fx::Op::CallFunction, *op, std::move(positional), std::move(keywords), node_name(stored));
+    fx::Node* node =
+        graph_.create_node(fx::Op::CallFunction, *op, std::move(positional), std::move(keywords), node_name(stored));
     results(stored, node, op->schema().returns.size() == 1 && !op->schema().returns[0].type.list);
     return node;
   }
@@ -137,14 +144,16 @@ class GraphReader {
     if (stored.name) return *stored.name;
     if (stored.outputs.size() == 1)
       if (const std::string* name = name_of(stored.outputs[0])) return *name;
-    std::string target = stored.target.starts_with("torch.ops.") ? stored.target.substr(stored.target.find('.', 10) + 1) : stored.target;
+    std::string target =
+        stored.target.starts_with("torch.ops.") ? stored.target.substr(stored.target.find('.', 10) + 1) : stored.target;
     return target.substr(0, target.find('.'));
   }
 
   fx::Node* function_call(const pt2::Node& stored) {
     std::string name = stored.target.starts_with("_operator.") ? stored.target.substr(1) : stored.target;
     const fx::Function* function = fx::find_function(name);
-    check<NotImplementedError>(function != nullptr, "the program calls ", stored.target, ", which this build does not have");
+    check<NotImplementedError>(function != nullptr, "the program calls ", stored.target,
+                               ", which this build does not have");
     fx::Arguments arguments;
     for (const pt2::NamedArgument& a : stored.inputs) arguments.push_back(argument(a.arg));
     fx::Node* node = graph_.create_node(fx::Op::CallFunction, function, std::move(arguments), {}, node_name(stored));
@@ -172,7 +181,8 @@ class GraphReader {
     for (size_t i = 0; i < names.size(); ++i) {
       values.push_back(names[i] ? value_of(*names[i]) : Value());
       if (!names[i]) continue;
-      fx::Node* item = graph_.create_node(fx::Op::CallFunction, fx::function("operator.getitem"), {node, static_cast<int64_t>(i)}, {}, *names[i]);
+      fx::Node* item = graph_.create_node(fx::Op::CallFunction, fx::function("operator.getitem"),
+                                          {node, static_cast<int64_t>(i)}, {}, *names[i]);
       item->meta.val = values.back();
       define(*names[i], item);
     }
@@ -187,7 +197,9 @@ class GraphReader {
     return fx::Argument::list(std::move(out));
   }
   fx::Argument element(const pt2::TensorArgument& t) { return node_named(t.name); }
-  fx::Argument element(const pt2::OptionalTensorArgument& t) { return t ? fx::Argument(node_named(t->name)) : fx::Argument(Value()); }
+  fx::Argument element(const pt2::OptionalTensorArgument& t) {
+    return t ? fx::Argument(node_named(t->name)) : fx::Argument(Value());
+  }
   template <class T> fx::Argument element(const std::variant<std::string, T>& s) {
     if (const std::string* name = std::get_if<std::string>(&s)) return node_named(*name);
     return Value(std::get<T>(s));
@@ -216,13 +228,9 @@ class GraphReader {
     return graph_.get_attr(path);
   }
   template <class T>
-    requires(std::is_constructible_v<Value, T>)
-  fx::Argument convert(const T& v) {
-    return Value(v);
-  }
+  requires(std::is_constructible_v<Value, T>) fx::Argument convert(const T& v) { return Value(v); }
   template <class T>
-    requires(!std::is_constructible_v<Value, T>)
-  fx::Argument convert(const T&) {
+  requires(!std::is_constructible_v<Value, T>) fx::Argument convert(const T&) {
     fail<NotImplementedError>("the program has an argument of a kind that this build does not read");
   }
 
@@ -238,10 +246,12 @@ class GraphReader {
 // ---- signature ----
 
 Value constant_value(const pt2::ConstantValue& v) {
-  return std::visit([](const auto& x) -> Value {
-    if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::monostate>) return Value();
-    else return Value(x);
-  }, v);
+  return std::visit(
+      [](const auto& x) -> Value {
+        if constexpr (std::is_same_v<std::decay_t<decltype(x)>, std::monostate>) return Value();
+        else return Value(x);
+      },
+      v);
 }
 
 std::string argument_name(const pt2::Argument& a) {
@@ -267,26 +277,46 @@ struct ReadInput {
     if (name.empty()) return {InputKind::ConstantInput, "", "", true, plain_value(s.arg)};
     return {InputKind::UserInput, name, "", true, {}};
   }
-  InputSpec operator()(const pt2::InputToParameterSpec& s) const { return {InputKind::Parameter, s.arg.name, s.parameter_name, true, {}}; }
-  InputSpec operator()(const pt2::InputToBufferSpec& s) const { return {InputKind::Buffer, s.arg.name, s.buffer_name, s.persistent, {}}; }
+  InputSpec operator()(const pt2::InputToParameterSpec& s) const {
+    return {InputKind::Parameter, s.arg.name, s.parameter_name, true, {}};
+  }
+  InputSpec operator()(const pt2::InputToBufferSpec& s) const {
+    return {InputKind::Buffer, s.arg.name, s.buffer_name, s.persistent, {}};
+  }
   InputSpec operator()(const pt2::InputToTensorConstantSpec& s) const {
     return {InputKind::TensorConstant, s.arg.name, s.tensor_constant_name, true, {}};
   }
-  InputSpec operator()(const pt2::InputToConstantInputSpec& s) const { return {InputKind::ConstantInput, s.name, "", true, constant_value(s.value)}; }
+  InputSpec operator()(const pt2::InputToConstantInputSpec& s) const {
+    return {InputKind::ConstantInput, s.name, "", true, constant_value(s.value)};
+  }
   template <class T> InputSpec operator()(const T&) const {
     fail<NotImplementedError>("the program takes custom objects or tokens, which this build does not read");
   }
 };
 
 struct ReadOutput {
-  OutputSpec operator()(const pt2::UserOutputSpec& s) const { return {OutputKind::UserOutput, argument_name(s.arg), "", plain_value(s.arg)}; }
+  OutputSpec operator()(const pt2::UserOutputSpec& s) const {
+    return {OutputKind::UserOutput, argument_name(s.arg), "", plain_value(s.arg)};
+  }
   OutputSpec operator()(const pt2::LossOutputSpec& s) const { return {OutputKind::LossOutput, s.arg.name, "", {}}; }
-  OutputSpec operator()(const pt2::BufferMutationSpec& s) const { return {OutputKind::BufferMutation, s.arg.name, s.buffer_name, {}}; }
-  OutputSpec operator()(const pt2::ParameterMutationSpec& s) const { return {OutputKind::ParameterMutation, s.arg.name, s.parameter_name, {}}; }
-  OutputSpec operator()(const pt2::UserInputMutationSpec& s) const { return {OutputKind::UserInputMutation, s.arg.name, s.user_input_name, {}}; }
-  OutputSpec operator()(const pt2::GradientToParameterSpec& s) const { return {OutputKind::GradientToParameter, s.arg.name, s.parameter_name, {}}; }
-  OutputSpec operator()(const pt2::GradientToUserInputSpec& s) const { return {OutputKind::GradientToUserInput, s.arg.name, s.user_input_name, {}}; }
-  OutputSpec operator()(const pt2::OutputTokenSpec&) const { fail<NotImplementedError>("the program returns tokens, which this build does not read"); }
+  OutputSpec operator()(const pt2::BufferMutationSpec& s) const {
+    return {OutputKind::BufferMutation, s.arg.name, s.buffer_name, {}};
+  }
+  OutputSpec operator()(const pt2::ParameterMutationSpec& s) const {
+    return {OutputKind::ParameterMutation, s.arg.name, s.parameter_name, {}};
+  }
+  OutputSpec operator()(const pt2::UserInputMutationSpec& s) const {
+    return {OutputKind::UserInputMutation, s.arg.name, s.user_input_name, {}};
+  }
+  OutputSpec operator()(const pt2::GradientToParameterSpec& s) const {
+    return {OutputKind::GradientToParameter, s.arg.name, s.parameter_name, {}};
+  }
+  OutputSpec operator()(const pt2::GradientToUserInputSpec& s) const {
+    return {OutputKind::GradientToUserInput, s.arg.name, s.user_input_name, {}};
+  }
+  OutputSpec operator()(const pt2::OutputTokenSpec&) const {
+    fail<NotImplementedError>("the program returns tokens, which this build does not read");
+  }
 };
 
 void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, ExportedProgram& out) {
@@ -306,16 +336,18 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   out.shape_env = make_counted<sym::ShapeEnv>();
   declare_symbols(*out.shape_env, stored.program, out);
   auto mode = make_counted<FakeModeImpl>(FakeOptions{.shape_env = out.shape_env});
-  for (const pt2::InputSpec& s : stored.program.graph_module.signature.input_specs) out.signature.inputs.push_back(std::visit(ReadInput(), s));
-  for (const pt2::OutputSpec& s : stored.program.graph_module.signature.output_specs) out.signature.outputs.push_back(std::visit(ReadOutput(), s));
+  for (const pt2::InputSpec& s : stored.program.graph_module.signature.input_specs)
+    out.signature.inputs.push_back(std::visit(ReadInput(), s));
+  for (const pt2::OutputSpec& s : stored.program.graph_module.signature.output_specs)
+    out.signature.outputs.push_back(std::visit(ReadOutput(), s));
   out.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
   out.graph().keep_alive(out.shape_env);
   std::vector<std::string> names;
   for (const InputSpec& s : out.signature.inputs) names.push_back(s.name);
   GraphReader(*mode, stored.program.graph_module.graph, *out.graph_module).read(names);
   std::vector<fx::Node*> placeholders = out.graph().placeholders();
-  check<ValueError>(placeholders.size() == out.signature.inputs.size(), "the signature has ", out.signature.inputs.size(), " inputs, the graph ",
-                    placeholders.size());
+  check<ValueError>(placeholders.size() == out.signature.inputs.size(), "the signature has ",
+                    out.signature.inputs.size(), " inputs, the graph ", placeholders.size());
   for (const Pt2Tensor& t : stored.weights) {
     Tensor tensor = t.tensor;
     if (t.is_param && t.requires_grad && is_differentiable(tensor.dtype())) tensor.requires_grad_();
@@ -342,7 +374,8 @@ namespace umbra {
 
 ExportedProgram load(const std::string& path) {
   io::Pt2Archive archive = io::load_pt2(path);
-  check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs; io::load_pt2 reads them all");
+  check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(),
+                    " programs; io::load_pt2 reads them all");
   return io::from_pt2(archive.programs[0]);
 }
 

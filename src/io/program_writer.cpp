@@ -74,7 +74,8 @@ class Writer {
       if (node->op() == fx::Op::Placeholder) {
         bool parameter = root && program_.signature.inputs.at(position).kind == InputKind::Parameter;
         bool constant = root && program_.signature.inputs[position].kind == InputKind::ConstantInput;
-        out.inputs.push_back(constant ? plain(program_.signature.inputs[position].value) : value_named(node->name(), node->meta.val, parameter));
+        out.inputs.push_back(constant ? plain(program_.signature.inputs[position].value)
+                                      : value_named(node->name(), node->meta.val, parameter));
         ++position;
       } else if (node->op() == fx::Op::CallFunction && !is_getitem(node)) {
         out.nodes.push_back(call(*node));
@@ -137,7 +138,8 @@ class Writer {
 
   void operator_call(const fx::Node& node, const Operator& op, pt2::Node& out) {
     const Schema& schema = op.schema();
-    out.target = "torch.ops." + schema.space + "." + schema.name + "." + (schema.overload.empty() ? "default" : schema.overload);
+    out.target =
+        "torch.ops." + schema.space + "." + schema.name + "." + (schema.overload.empty() ? "default" : schema.overload);
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       const fx::Argument* a = node.argument(i);
       if (!a) continue;
@@ -174,7 +176,8 @@ class Writer {
 
   static std::string element_name(const fx::Node& node, size_t i) {
     for (fx::Node* user : node.users())
-      if (is_getitem(user) && user->arg(1).is_value() && user->arg(1).value().to_int() == static_cast<int64_t>(i)) return user->name();
+      if (is_getitem(user) && user->arg(1).is_value() && user->arg(1).value().to_int() == static_cast<int64_t>(i))
+        return user->name();
     return node.name() + "_unused_" + std::to_string(i);
   }
 
@@ -184,12 +187,14 @@ class Writer {
     static constexpr const char* kNames[] = {"a", "b", "c"};
     bool higher_order = function.name.starts_with("torch.ops.higher_order.");
     for (size_t i = 0; i < node.args().size(); ++i)
-      out.inputs.push_back({higher_order || i > 2 ? "" : kNames[i], argument(node.args()[i], nullptr), pt2::ArgumentKind::Positional});
+      out.inputs.push_back(
+          {higher_order || i > 2 ? "" : kNames[i], argument(node.args()[i], nullptr), pt2::ArgumentKind::Positional});
     const Value& value = node.meta.val;
     if (value.is_tensor_list() || value.is_list()) {
       size_t count = value.is_tensor_list() ? value.tensor_list().size() : value.list().size();
       for (size_t i = 0; i < count; ++i)
-        out.outputs.push_back(value_named(element_name(node, i), value.is_tensor_list() ? Value(value.tensor_list()[i]) : value.list()[i]));
+        out.outputs.push_back(value_named(element_name(node, i),
+                                          value.is_tensor_list() ? Value(value.tensor_list()[i]) : value.list()[i]));
       if (higher_order) out.is_hop_single_tensor_return = false;
     } else {
       out.outputs.push_back(value_named(node.name(), value));
@@ -201,7 +206,8 @@ class Writer {
     if (node.meta.source) out.metadata.emplace_back("stack_trace", node.meta.source->text());
     if (node.meta.modules) {
       std::string text;
-      for (const fx::ModuleFrame& m : node.meta.modules->frames()) text += (text.empty() ? "" : ";") + m.key + "," + m.path + "," + m.type;
+      for (const fx::ModuleFrame& m : node.meta.modules->frames())
+        text += (text.empty() ? "" : ";") + m.key + "," + m.path + "," + m.type;
       out.metadata.emplace_back("nn_module_stack", text);
     }
   }
@@ -235,7 +241,8 @@ class Writer {
 
   pt2::Argument list_argument(const fx::Arguments& items, const SchemaType* type) {
     // The operands of a higher-order operator are written as tensors, whatever they are: readers go by the names.
-    if (!type && !items.empty() && std::ranges::all_of(items, [](const fx::Argument& item) { return item.is_node(); })) {
+    if (!type && !items.empty() &&
+        std::ranges::all_of(items, [](const fx::Argument& item) { return item.is_node(); })) {
       std::vector<pt2::TensorArgument> out;
       for (const fx::Argument& item : items) out.push_back({item.node()->name()});
       return {std::move(out)};
@@ -250,7 +257,8 @@ class Writer {
       if (absent) {
         std::vector<pt2::OptionalTensorArgument> out;
         for (const fx::Argument& item : items)
-          out.push_back(item.node() ? pt2::OptionalTensorArgument(pt2::TensorArgument{item.node()->name()}) : std::nullopt);
+          out.push_back(item.node() ? pt2::OptionalTensorArgument(pt2::TensorArgument{item.node()->name()})
+                                    : std::nullopt);
         return {std::move(out)};
       }
       std::vector<pt2::TensorArgument> out;
@@ -280,7 +288,8 @@ class Writer {
       case Value::Tag::Layout: return {v.to_layout()};
       case Value::Tag::MemoryFormat: return {v.to_memory_format()};
       case Value::Tag::IntList:
-        if (v.int_list().empty() && type && type->base == SchemaType::Base::Tensor) return {std::vector<pt2::TensorArgument>()};
+        if (v.int_list().empty() && type && type->base == SchemaType::Base::Tensor)
+          return {std::vector<pt2::TensorArgument>()};
         return {guard_ints(v.int_list())};
       case Value::Tag::DoubleList: return {v.double_list().vec()};
       case Value::Tag::BoolList: return {v.bool_list()};
@@ -301,20 +310,27 @@ class Writer {
       const InputSpec& s = program_.signature.inputs[i];
       switch (s.kind) {
         case InputKind::Parameter: out.input_specs.push_back(pt2::InputToParameterSpec{{s.name}, s.target}); break;
-        case InputKind::Buffer: out.input_specs.push_back(pt2::InputToBufferSpec{{s.name}, s.target, s.persistent}); break;
-        case InputKind::TensorConstant: out.input_specs.push_back(pt2::InputToTensorConstantSpec{{s.name}, s.target}); break;
+        case InputKind::Buffer:
+          out.input_specs.push_back(pt2::InputToBufferSpec{{s.name}, s.target, s.persistent});
+          break;
+        case InputKind::TensorConstant:
+          out.input_specs.push_back(pt2::InputToTensorConstantSpec{{s.name}, s.target});
+          break;
         case InputKind::UserInput: {
           bool symbol = placeholders[i]->meta.val.is_sym_int();
           const std::string& name = placeholders[i]->name();
-          out.input_specs.push_back(
-              pt2::UserInputSpec{symbol ? pt2::Argument{pt2::SymIntArgument{name}} : pt2::Argument{pt2::TensorArgument{name}}});
+          out.input_specs.push_back(pt2::UserInputSpec{symbol ? pt2::Argument{pt2::SymIntArgument{name}}
+                                                              : pt2::Argument{pt2::TensorArgument{name}}});
           break;
         }
-        case InputKind::ConstantInput: out.input_specs.push_back(pt2::InputToConstantInputSpec{s.name, constant(s.value)}); break;
+        case InputKind::ConstantInput:
+          out.input_specs.push_back(pt2::InputToConstantInputSpec{s.name, constant(s.value)});
+          break;
       }
     }
     fx::Arguments outputs = program_.graph().outputs();
-    for (size_t i = 0; i < program_.signature.outputs.size(); ++i) out.output_specs.push_back(output_spec(program_.signature.outputs[i], outputs[i]));
+    for (size_t i = 0; i < program_.signature.outputs.size(); ++i)
+      out.output_specs.push_back(output_spec(program_.signature.outputs[i], outputs[i]));
     return out;
   }
 

@@ -8,13 +8,11 @@
 
 namespace umbra::io::pt2 {
 
-template <class V>
-void fields(V& visit, SymExpr& s) {
+template <class V> void fields(V& visit, SymExpr& s) {
   visit("expr_str", s.expr_str);
   visit("hint", s.hint);
 }
-template <class V>
-void fields(V& visit, TensorMeta& s) {
+template <class V> void fields(V& visit, TensorMeta& s) {
   visit("dtype", s.dtype);
   visit("sizes", s.sizes);
   visit("requires_grad", s.requires_grad);
@@ -23,28 +21,21 @@ void fields(V& visit, TensorMeta& s) {
   visit("storage_offset", s.storage_offset);
   visit("layout", s.layout);
 }
-template <class V>
-void fields(V& visit, TensorArgument& s) {
-  visit("name", s.name);
-}
-template <class V>
-void fields(V& visit, GraphArgument& s) {
+template <class V> void fields(V& visit, TensorArgument& s) { visit("name", s.name); }
+template <class V> void fields(V& visit, GraphArgument& s) {
   visit("name", s.name);
   visit("graph", *s.graph);
 }
-template <class V>
-void fields(V& visit, CustomObjArgument& s) {
+template <class V> void fields(V& visit, CustomObjArgument& s) {
   visit("name", s.name);
   visit("class_fqn", s.class_fqn);
 }
-template <class V>
-void fields(V& visit, NamedArgument& s) {
+template <class V> void fields(V& visit, NamedArgument& s) {
   visit("name", s.name);
   visit("arg", s.arg);
   visit("kind", s.kind);
 }
-template <class V>
-void fields(V& visit, Node& s) {
+template <class V> void fields(V& visit, Node& s) {
   visit("target", s.target);
   visit("inputs", s.inputs);
   visit("outputs", s.outputs);
@@ -52,8 +43,7 @@ void fields(V& visit, Node& s) {
   visit("is_hop_single_tensor_return", s.is_hop_single_tensor_return);
   visit("name", s.name);
 }
-template <class V>
-void fields(V& visit, Graph& s) {
+template <class V> void fields(V& visit, Graph& s) {
   visit("inputs", s.inputs);
   visit("outputs", s.outputs);
   visit("nodes", s.nodes);
@@ -65,120 +55,85 @@ void fields(V& visit, Graph& s) {
   visit.defaulted("sym_float_values", s.sym_float_values);
 }
 
-template <class V>
-void fields(V& visit, UserInputSpec& s) {
-  visit("arg", s.arg);
-}
-template <class V>
-void fields(V& visit, InputToParameterSpec& s) {
+template <class V> void fields(V& visit, UserInputSpec& s) { visit("arg", s.arg); }
+template <class V> void fields(V& visit, InputToParameterSpec& s) {
   visit("arg", s.arg);
   visit("parameter_name", s.parameter_name);
 }
-template <class V>
-void fields(V& visit, InputToBufferSpec& s) {
+template <class V> void fields(V& visit, InputToBufferSpec& s) {
   visit("arg", s.arg);
   visit("buffer_name", s.buffer_name);
   visit("persistent", s.persistent);
 }
-template <class V>
-void fields(V& visit, InputToTensorConstantSpec& s) {
+template <class V> void fields(V& visit, InputToTensorConstantSpec& s) {
   visit("arg", s.arg);
   visit("tensor_constant_name", s.tensor_constant_name);
 }
-template <class V>
-void fields(V& visit, InputToCustomObjSpec& s) {
+template <class V> void fields(V& visit, InputToCustomObjSpec& s) {
   visit("arg", s.arg);
   visit("custom_obj_name", s.custom_obj_name);
 }
-template <class V>
-void fields(V& visit, InputTokenSpec& s) {
-  visit("arg", s.arg);
-}
-template <class V>
-void fields(V& visit, InputToConstantInputSpec& s) {
+template <class V> void fields(V& visit, InputTokenSpec& s) { visit("arg", s.arg); }
+template <class V> void fields(V& visit, InputToConstantInputSpec& s) {
   visit("name", s.name);
   visit("value", s.value);
 }
-template <class V>
-void fields(V& visit, UserOutputSpec& s) {
-  visit("arg", s.arg);
-}
-template <class V>
-void fields(V& visit, LossOutputSpec& s) {
-  visit("arg", s.arg);
-}
-template <class V>
-void fields(V& visit, BufferMutationSpec& s) {
+template <class V> void fields(V& visit, UserOutputSpec& s) { visit("arg", s.arg); }
+template <class V> void fields(V& visit, LossOutputSpec& s) { visit("arg", s.arg); }
+template <class V> void fields(V& visit, BufferMutationSpec& s) {
   visit("arg", s.arg);
   visit("buffer_name", s.buffer_name);
 }
-template <class V>
-void fields(V& visit, GradientToParameterSpec& s) {
+template <class V> void fields(V& visit, GradientToParameterSpec& s) {
   visit("arg", s.arg);
   visit("parameter_name", s.parameter_name);
 }
-template <class V>
-void fields(V& visit, GradientToUserInputSpec& s) {
+template <class V> void fields(V& visit, GradientToUserInputSpec& s) {
   visit("arg", s.arg);
   visit("user_input_name", s.user_input_name);
 }
-template <class V>
-void fields(V& visit, UserInputMutationSpec& s) {
+template <class V> void fields(V& visit, UserInputMutationSpec& s) {
   visit("arg", s.arg);
   visit("user_input_name", s.user_input_name);
 }
-template <class V>
-void fields(V& visit, OutputTokenSpec& s) {
-  visit("arg", s.arg);
-}
-template <class V>
-void fields(V& visit, ParameterMutationSpec& s) {
+template <class V> void fields(V& visit, OutputTokenSpec& s) { visit("arg", s.arg); }
+template <class V> void fields(V& visit, ParameterMutationSpec& s) {
   visit("arg", s.arg);
   visit("parameter_name", s.parameter_name);
 }
-template <class V>
-void fields(V& visit, GraphSignature& s) {
+template <class V> void fields(V& visit, GraphSignature& s) {
   visit("input_specs", s.input_specs);
   visit("output_specs", s.output_specs);
 }
 
-template <class V>
-void fields(V& visit, RangeConstraint& s) {
+template <class V> void fields(V& visit, RangeConstraint& s) {
   visit("min_val", s.min_val);
   visit("max_val", s.max_val);
 }
-template <class V>
-void fields(V& visit, ModuleCallSignature& s) {
+template <class V> void fields(V& visit, ModuleCallSignature& s) {
   visit("inputs", s.inputs);
   visit("outputs", s.outputs);
   visit("in_spec", s.in_spec);
   visit("out_spec", s.out_spec);
   visit("forward_arg_names", s.forward_arg_names);
 }
-template <class V>
-void fields(V& visit, ModuleCallEntry& s) {
+template <class V> void fields(V& visit, ModuleCallEntry& s) {
   visit("fqn", s.fqn);
   visit("signature", s.signature);
 }
-template <class V>
-void fields(V& visit, NamedTupleDef& s) {
-  visit("field_names", s.field_names);
-}
-template <class V>
-void fields(V& visit, GraphModule& s) {
+template <class V> void fields(V& visit, NamedTupleDef& s) { visit("field_names", s.field_names); }
+template <class V> void fields(V& visit, GraphModule& s) {
   visit("graph", s.graph);
   visit("signature", s.signature);
   visit("module_call_graph", s.module_call_graph);
   visit.defaulted("metadata", s.metadata);
   visit.defaulted("treespec_namedtuple_fields", s.treespec_namedtuple_fields);
 }
-template <class V>
-void fields(V& visit, SchemaVersion& s) {
+template <class V> void fields(V& visit, SchemaVersion& s) {
   visit("major", s.major);
   visit("minor", s.minor);
 }
-template <class V>
-void fields(V& visit, ExportedProgram& s) {
+template <class V> void fields(V& visit, ExportedProgram& s) {
   visit("graph_module", s.graph_module);
   visit("opset_version", s.opset_version);
   visit("range_constraints", s.range_constraints);
@@ -187,66 +142,38 @@ void fields(V& visit, ExportedProgram& s) {
   visit.defaulted("torch_version", s.torch_version);
   visit.defaulted("guards_code", s.guards_code);
 }
-template <class V>
-void fields(V& visit, PayloadMeta& s) {
+template <class V> void fields(V& visit, PayloadMeta& s) {
   visit("path_name", s.path_name);
   visit("is_param", s.is_param);
   visit("use_pickle", s.use_pickle);
   visit("tensor_meta", s.tensor_meta);
 }
-template <class V>
-void fields(V& visit, PayloadConfig& s) {
-  visit("config", s.config);
-}
+template <class V> void fields(V& visit, PayloadConfig& s) { visit("config", s.config); }
 
 /// The names of a union's members, in the order of the variant.
-template <class V>
-struct Members;
-template <>
-struct Members<std::variant<int64_t, bool, double>> {
+template <class V> struct Members;
+template <> struct Members<std::variant<int64_t, bool, double>> {
   static constexpr const char* kNames[] = {"as_int", "as_bool", "as_float"};
 };
-template <>
-struct Members<SymIntValue> {
-  static constexpr const char* kNames[] = {"as_expr", "as_int"};
-};
-template <>
-struct Members<SymFloatValue> {
-  static constexpr const char* kNames[] = {"as_expr", "as_float"};
-};
-template <>
-struct Members<SymBoolValue> {
-  static constexpr const char* kNames[] = {"as_expr", "as_bool"};
-};
-template <>
-struct Members<SymIntArgument> {
-  static constexpr const char* kNames[] = {"as_name", "as_int"};
-};
-template <>
-struct Members<SymFloatArgument> {
-  static constexpr const char* kNames[] = {"as_name", "as_float"};
-};
-template <>
-struct Members<SymBoolArgument> {
-  static constexpr const char* kNames[] = {"as_name", "as_bool"};
-};
-template <>
-struct Members<ConstantValue> {
+template <> struct Members<SymIntValue> { static constexpr const char* kNames[] = {"as_expr", "as_int"}; };
+template <> struct Members<SymFloatValue> { static constexpr const char* kNames[] = {"as_expr", "as_float"}; };
+template <> struct Members<SymBoolValue> { static constexpr const char* kNames[] = {"as_expr", "as_bool"}; };
+template <> struct Members<SymIntArgument> { static constexpr const char* kNames[] = {"as_name", "as_int"}; };
+template <> struct Members<SymFloatArgument> { static constexpr const char* kNames[] = {"as_name", "as_float"}; };
+template <> struct Members<SymBoolArgument> { static constexpr const char* kNames[] = {"as_name", "as_bool"}; };
+template <> struct Members<ConstantValue> {
   static constexpr const char* kNames[] = {"as_none", "as_int", "as_float", "as_string", "as_bool"};
 };
-template <>
-struct Members<InputSpec> {
+template <> struct Members<InputSpec> {
   static constexpr const char* kNames[] = {"user_input", "parameter", "buffer",        "tensor_constant",
                                            "custom_obj", "token",     "constant_input"};
 };
-template <>
-struct Members<OutputSpec> {
+template <> struct Members<OutputSpec> {
   static constexpr const char* kNames[] = {
       "user_output",         "loss_output", "buffer_mutation",   "gradient_to_parameter", "gradient_to_user_input",
       "user_input_mutation", "token",       "parameter_mutation"};
 };
-template <>
-struct Members<decltype(Argument::value)> {
+template <> struct Members<decltype(Argument::value)> {
   static constexpr const char* kNames[] = {"as_none",
                                            "as_tensor",
                                            "as_tensors",

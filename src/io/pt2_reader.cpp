@@ -13,8 +13,7 @@ class Reader {
   explicit Reader(std::string label) : label_(std::move(label)) {}
 
   /// Reads the whole text; errors say where.
-  template <class T>
-  void run(const Json& json, T& out) {
+  template <class T> void run(const Json& json, T& out) {
     try {
       read(json, out);
     } catch (const Error& error) {
@@ -36,20 +35,10 @@ class Reader {
   struct Fields {
     Reader& reader;
     const Json& json;
-    template <class T>
-    void operator()(const char* name, T& out) {
-      get(name, out, true);
-    }
-    template <class T>
-    void operator()(const char* name, std::optional<T>& out) {
-      get(name, out, false);
-    }
-    template <class T>
-    void defaulted(const char* name, T& out) {
-      get(name, out, false);
-    }
-    template <class T>
-    void get(const char* name, T& out, bool required) {
+    template <class T> void operator()(const char* name, T& out) { get(name, out, true); }
+    template <class T> void operator()(const char* name, std::optional<T>& out) { get(name, out, false); }
+    template <class T> void defaulted(const char* name, T& out) { get(name, out, false); }
+    template <class T> void get(const char* name, T& out, bool required) {
       const Json* value = json.find(name);
       if (!value || (value->is_null() && !required)) {
         check<ValueError>(!required, "the field '", name, "' is missing");
@@ -60,15 +49,13 @@ class Reader {
   };
 
   /// The path keeps a step when what is below it fails, so that run() can tell it.
-  template <class F>
-  void at(Step step, F&& action) {
+  template <class F> void at(Step step, F&& action) {
     path_.push_back(step);
     action();
     path_.pop_back();
   }
 
-  template <class T>
-  void read(const Json& json, T& out) {
+  template <class T> void read(const Json& json, T& out) {
     json.object();  // an error where it is none
     Fields visitor{*this, json};
     fields(visitor, out);
@@ -131,8 +118,7 @@ class Reader {
     fields(visitor, out);
   }
 
-  template <class T>
-  void read(const Json& json, std::vector<T>& out) {
+  template <class T> void read(const Json& json, std::vector<T>& out) {
     const Json::Array& array = json.array();
     out.reserve(array.size());
     for (size_t i = 0; i < array.size(); ++i) {
@@ -141,8 +127,7 @@ class Reader {
       out.push_back(std::move(value));
     }
   }
-  template <class T>
-  void read(const Json& json, Named<T>& out) {
+  template <class T> void read(const Json& json, Named<T>& out) {
     out.clear();
     for (const auto& [name, member] : json.object()) {
       T value{};
@@ -150,8 +135,7 @@ class Reader {
       out.emplace_back(name, std::move(value));
     }
   }
-  template <class T>
-  void read(const Json& json, std::optional<T>& out) {
+  template <class T> void read(const Json& json, std::optional<T>& out) {
     if (json.is_null()) return;
     T value{};
     read(json, value);
@@ -160,10 +144,7 @@ class Reader {
 
   // ---- unions ----
   void read(const Json& json, Argument& out) { read_union(json, out.value); }
-  template <class... T>
-  void read(const Json& json, std::variant<T...>& out) {
-    read_union(json, out);
-  }
+  template <class... T> void read(const Json& json, std::variant<T...>& out) { read_union(json, out); }
   /// A union of its own, though it reads as an optional here.
   void read(const Json& json, OptionalTensorArgument& out) {
     const auto& [member, value] = only_member(json);
@@ -177,8 +158,7 @@ class Reader {
     check<ValueError>(members.size() == 1, "a union must have exactly one member set, and ", members.size(), " are");
     return members[0];
   }
-  template <class... T>
-  void read_union(const Json& json, std::variant<T...>& out) {
+  template <class... T> void read_union(const Json& json, std::variant<T...>& out) {
     const auto& [member, value] = only_member(json);
     // PyTorch 2.4 writes a constant bool under as_int.
     if constexpr ((std::is_same_v<T, bool> || ...) && (std::is_same_v<T, int64_t> || ...))

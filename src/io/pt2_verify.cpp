@@ -38,8 +38,7 @@ void visit_names(const Argument& argument, const NameVisitor& visit);
 void visit_name(const std::pair<std::string, Argument>& value, const NameVisitor& visit) {
   visit_names(value.second, visit);
 }
-template <class T>
-void visit_name(const std::vector<T>& values, const NameVisitor& visit) {
+template <class T> void visit_name(const std::vector<T>& values, const NameVisitor& visit) {
   if constexpr (requires(const T& value) { visit_name(value, visit); })
     for (const T& value : values) visit_name(value, visit);
 }
@@ -76,8 +75,7 @@ class Verifier {
   }
 
  private:
-  template <class... Args>
-  [[noreturn]] void refuse(const Args&... args) const {
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const {
     fail<ValueError>("'", label_, "' is not a valid program: ", args...);
   }
 
@@ -86,8 +84,7 @@ class Verifier {
     std::unordered_set<std::string_view> described[5], defined[5];
   };
 
-  template <class T>
-  void describe(Scope& scope, ValueKind kind, const Named<T>& values) const {
+  template <class T> void describe(Scope& scope, ValueKind kind, const Named<T>& values) const {
     for (const auto& item : values) scope.described[static_cast<int>(kind)].insert(item.first);
   }
 

@@ -15,9 +15,18 @@ Json to_json(const TreeSpec& spec) {
   Json children = Json::array();
   for (const TreeSpec& child : spec.children) children.push_back(to_json(child));
   switch (spec.kind) {
-    case Kind::Leaf: out["type"] = nullptr; out["context"] = nullptr; break;
-    case Kind::Tuple: out["type"] = "builtins.tuple"; out["context"] = "null"; break;
-    case Kind::List: out["type"] = "builtins.list"; out["context"] = "null"; break;
+    case Kind::Leaf:
+      out["type"] = nullptr;
+      out["context"] = nullptr;
+      break;
+    case Kind::Tuple:
+      out["type"] = "builtins.tuple";
+      out["context"] = "null";
+      break;
+    case Kind::List:
+      out["type"] = "builtins.list";
+      out["context"] = "null";
+      break;
     case Kind::Dict:
     case Kind::NamedTuple: {
       // The context is itself JSON, with Python's separators.
@@ -48,7 +57,8 @@ std::string dump_like_python(const Json& value) {
 
 TreeSpec from_json(const Json& value, int depth) {
   check<ValueError>(depth < kMaxDepth, "a tree specification is nested too deeply");
-  check<ValueError>(value.is_object() && value.contains("type") && value.contains("children_spec") && value["children_spec"].is_array(),
+  check<ValueError>(value.is_object() && value.contains("type") && value.contains("children_spec") &&
+                        value["children_spec"].is_array(),
                     "not a tree specification");
   TreeSpec spec;
   if (value["type"].is_null()) return spec;
@@ -65,7 +75,8 @@ TreeSpec from_json(const Json& value, int depth) {
     for (const Json& key : keys) spec.keys.push_back(key.is_string() ? key.get<std::string>() : key.dump());
   }
   for (const Json& child : value["children_spec"]) spec.children.push_back(from_json(child, depth + 1));
-  check<ValueError>(spec.keys.empty() || spec.keys.size() == spec.children.size(), "a tree specification has keys without values");
+  check<ValueError>(spec.keys.empty() || spec.keys.size() == spec.children.size(),
+                    "a tree specification has keys without values");
   return spec;
 }
 

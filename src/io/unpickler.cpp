@@ -52,53 +52,22 @@ bool Unpickler::step_constant(unsigned char opcode) {
       if (protocol > 5) refuse("its pickle has protocol ", protocol, ", which is not known");
       return true;
     }
-    case op::kFrame:
-      number(8);
-      return true;
-    case op::kNone:
-      push({});
-      return true;
-    case op::kNewTrue:
-      push(true);
-      return true;
-    case op::kNewFalse:
-      push(false);
-      return true;
-    case op::kBinInt:
-      push(static_cast<int64_t>(static_cast<int32_t>(number(4))));
-      return true;
-    case op::kBinInt1:
-      push(static_cast<int64_t>(number(1)));
-      return true;
-    case op::kBinInt2:
-      push(static_cast<int64_t>(number(2)));
-      return true;
-    case op::kLong1:
-      push(long_number(number(1)));
-      return true;
-    case op::kBinFloat:
-      push(std::bit_cast<double>(__builtin_bswap64(number(8))));
-      return true;
-    case op::kShortBinUnicode:
-      push(std::string(take(number(1))));
-      return true;
-    case op::kBinUnicode:
-      push(std::string(take(number(4))));
-      return true;
-    case op::kBinUnicode8:
-      push(std::string(take(number(8))));
-      return true;
-    case op::kShortBinBytes:
-      push(PickleValue::bytes(std::string(take(number(1)))));
-      return true;
-    case op::kBinBytes:
-      push(PickleValue::bytes(std::string(take(number(4)))));
-      return true;
-    case op::kBinBytes8:
-      push(PickleValue::bytes(std::string(take(number(8)))));
-      return true;
-    default:
-      return false;
+    case op::kFrame: number(8); return true;
+    case op::kNone: push({}); return true;
+    case op::kNewTrue: push(true); return true;
+    case op::kNewFalse: push(false); return true;
+    case op::kBinInt: push(static_cast<int64_t>(static_cast<int32_t>(number(4)))); return true;
+    case op::kBinInt1: push(static_cast<int64_t>(number(1))); return true;
+    case op::kBinInt2: push(static_cast<int64_t>(number(2))); return true;
+    case op::kLong1: push(long_number(number(1))); return true;
+    case op::kBinFloat: push(std::bit_cast<double>(__builtin_bswap64(number(8)))); return true;
+    case op::kShortBinUnicode: push(std::string(take(number(1)))); return true;
+    case op::kBinUnicode: push(std::string(take(number(4)))); return true;
+    case op::kBinUnicode8: push(std::string(take(number(8)))); return true;
+    case op::kShortBinBytes: push(PickleValue::bytes(std::string(take(number(1))))); return true;
+    case op::kBinBytes: push(PickleValue::bytes(std::string(take(number(4))))); return true;
+    case op::kBinBytes8: push(PickleValue::bytes(std::string(take(number(8))))); return true;
+    default: return false;
   }
 }
 
@@ -109,36 +78,16 @@ bool Unpickler::step_container(unsigned char opcode) {
     push(keep(PickleValue::tuple(std::move(items))));
   };
   switch (opcode) {
-    case op::kMark:
-      marks_.push_back(stack_.size());
-      return true;
-    case op::kPop:
-      pop();
-      return true;
-    case op::kPopMark:
-      pop_to_mark();
-      return true;
-    case op::kEmptyTuple:
-      tuple_of(0);
-      return true;
-    case op::kTuple1:
-      tuple_of(1);
-      return true;
-    case op::kTuple2:
-      tuple_of(2);
-      return true;
-    case op::kTuple3:
-      tuple_of(3);
-      return true;
-    case op::kTuple:
-      push(keep(PickleValue::tuple(pop_to_mark())));
-      return true;
-    case op::kEmptyList:
-      push(keep(PickleValue::list()));
-      return true;
-    case op::kEmptyDict:
-      push(keep(PickleValue::dict()));
-      return true;
+    case op::kMark: marks_.push_back(stack_.size()); return true;
+    case op::kPop: pop(); return true;
+    case op::kPopMark: pop_to_mark(); return true;
+    case op::kEmptyTuple: tuple_of(0); return true;
+    case op::kTuple1: tuple_of(1); return true;
+    case op::kTuple2: tuple_of(2); return true;
+    case op::kTuple3: tuple_of(3); return true;
+    case op::kTuple: push(keep(PickleValue::tuple(pop_to_mark()))); return true;
+    case op::kEmptyList: push(keep(PickleValue::list())); return true;
+    case op::kEmptyDict: push(keep(PickleValue::dict())); return true;
     case op::kAppend: {
       PickleValue item = pop();
       top(Kind::List, "appends to").node_->items.push_back(std::move(item));
@@ -164,30 +113,18 @@ bool Unpickler::step_container(unsigned char opcode) {
       items.insert(items.end(), added.begin(), added.end());
       return true;
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
 bool Unpickler::step_memo(unsigned char opcode) {
   switch (opcode) {
-    case op::kBinPut:
-      memoize(number(1));
-      return true;
-    case op::kLongBinPut:
-      memoize(number(4));
-      return true;
-    case op::kMemoize:
-      memoize(memo_.size());
-      return true;
-    case op::kBinGet:
-      recall(number(1));
-      return true;
-    case op::kLongBinGet:
-      recall(number(4));
-      return true;
-    default:
-      return false;
+    case op::kBinPut: memoize(number(1)); return true;
+    case op::kLongBinPut: memoize(number(4)); return true;
+    case op::kMemoize: memoize(memo_.size()); return true;
+    case op::kBinGet: recall(number(1)); return true;
+    case op::kLongBinGet: recall(number(4)); return true;
+    default: return false;
   }
 }
 
@@ -220,11 +157,8 @@ bool Unpickler::step_name(unsigned char opcode) {
       build(stack_.back(), state);
       return true;
     }
-    case op::kBinPersistentId:
-      push(persistent(pop()));
-      return true;
-    default:
-      return false;
+    case op::kBinPersistentId: push(persistent(pop())); return true;
+    default: return false;
   }
 }
 

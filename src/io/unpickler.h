@@ -33,8 +33,7 @@ class Unpickler {
   /// A result without cycles, internal kinds, dicts with a key twice, or nesting that would overflow its readers.
   PickleValue finish(PickleValue result);
   const std::vector<PickledStorage>& storages() const { return storages_; }
-  template <class... Args>
-  [[noreturn]] void refuse(const Args&... args) const {
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const {
     fail<ValueError>("cannot load '", label_, "': ", args...);
   }
 

@@ -106,16 +106,12 @@ PickleValue Unpickler::reduce(const PickleValue& function, const PickleValue& ar
     refuse("its pickle is damaged: it calls ", function.kind_name(), " with ", arguments.kind_name());
   const Items& args = arguments.items();
   switch (known(function.int_).id) {
-    case Name::OrderedDict:
-      return ordered_dict(args);
+    case Name::OrderedDict: return ordered_dict(args);
     case Name::RebuildTensor:
-    case Name::RebuildTensorV2:
-      return rebuild_tensor(args, false);
-    case Name::RebuildTensorV3:
-      return rebuild_tensor(args, true);
+    case Name::RebuildTensorV2: return rebuild_tensor(args, false);
+    case Name::RebuildTensorV3: return rebuild_tensor(args, true);
     case Name::RebuildParameter:
-    case Name::RebuildParameterWithState:
-      return rebuild_parameter(args);
+    case Name::RebuildParameterWithState: return rebuild_parameter(args);
     case Name::RebuildFromType: {
       // (function, type, arguments, attributes): a tensor that had attributes of the user's. They are left out.
       bool plain = args.size() == 4 && args[1].kind() == Kind::Global &&
@@ -130,10 +126,8 @@ PickleValue Unpickler::reduce(const PickleValue& function, const PickleValue& ar
       for (int64_t size : integers(args[0], "a torch.Size")) sizes.emplace_back(size);
       return keep(PickleValue::size(std::move(sizes)));
     }
-    case Name::Device:
-      return make_device(args);
-    case Name::EncodeBytes:
-      return make_bytes(args);
+    case Name::Device: return make_device(args);
+    case Name::EncodeBytes: return make_bytes(args);
     case Name::ScriptList:
     case Name::ScriptTag:
       if (args.empty()) break;
@@ -142,8 +136,7 @@ PickleValue Unpickler::reduce(const PickleValue& function, const PickleValue& ar
     case Name::ParameterType:
     case Name::TypedStorage:
     case Name::UntypedStorage:
-    case Name::ScriptClass:
-      break;
+    case Name::ScriptClass: break;
   }
   refuse("it calls '", function.node_->text, "' in a way that is not supported");
 }

@@ -33,8 +33,7 @@ bool is_safe_entry_name(std::string_view name) {
   return true;
 }
 
-template <class... Args>
-void ZipReader::refuse(const Args&... args) const {
+template <class... Args> void ZipReader::refuse(const Args&... args) const {
   fail<ValueError>("'", label_, "' is not a readable zip archive: ", args...);
 }
 

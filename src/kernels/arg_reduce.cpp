@@ -48,10 +48,8 @@ struct ArgReduction {
     const LoopNest& kept = geometry.kept;
     if (kept.numel == 0) return;
     bool by_columns = kept.dims > 0 && (kept.step[0] < step || n < 16);
-    if (by_columns)
-      run_columns();
-    else
-      run_rows();
+    if (by_columns) run_columns();
+    else run_rows();
   }
 
   void run_rows() const {

@@ -23,28 +23,24 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, T
           const T* b, int64_t b_leading, T beta, T* c, int64_t c_leading) {
   if constexpr (std::is_same_v<T, float>)
     onednn::gemm(transpose_a, transpose_b, m, n, k, alpha, a, a_leading, b, b_leading, beta, c, c_leading);
-  else
-    blas::gemm<T>(m, n, k, alpha, {a, transpose_a, a_leading}, {b, transpose_b, b_leading}, beta, c, c_leading);
+  else blas::gemm<T>(m, n, k, alpha, {a, transpose_a, a_leading}, {b, transpose_b, b_leading}, beta, c, c_leading);
 }
 
 // One matrix of a [batch, heads, length, features] tensor with dense rows.
-template <class T>
-struct HeadMatrix {
+template <class T> struct HeadMatrix {
   T* data;
   int64_t row_stride;
   T* row(int64_t i) const { return data + i * row_stride; }
 };
 
 // The matrix that belongs to a head of the queries; keys and values may have fewer heads, each for a group of queries'.
-template <class T>
-HeadMatrix<T> head_of(const Tensor& t, int64_t head, int64_t query_heads) {
+template <class T> HeadMatrix<T> head_of(const Tensor& t, int64_t head, int64_t query_heads) {
   int64_t group = query_heads / t.size(1);
   return {t.data<T>() + head / query_heads * t.stride(0) + head % query_heads / group * t.stride(1), t.stride(2)};
 }
 
 // The tensor in the type that is computed in, with rows that a product can read.
-template <class T>
-Tensor readable(const Tensor& t) {
+template <class T> Tensor readable(const Tensor& t) {
   Tensor wide = cast(t, dtype_of<T>);
   bool dense_rows = wide.size(3) <= 1 || wide.stride(3) == 1;
   return dense_rows && wide.stride(2) >= wide.size(3) ? wide : contiguous(wide);
@@ -64,8 +60,7 @@ struct Sizes {
 };
 
 // What is added to the scores: a mask, causality, or nothing.
-template <class T>
-class Bias {
+template <class T> class Bias {
  public:
   Bias(const AttentionOptions& options, const Tensor& query, int64_t keys) : causal_(options.is_causal) {
     if (!options.mask.defined()) return;
@@ -107,8 +102,7 @@ class Bias {
 
 // The softmax of some queries of one head, as far as keys have been seen: the largest score, the sum of exponentials
 // relative to it, and the values weighted by them.
-template <class T>
-class RunningSoftmax {
+template <class T> class RunningSoftmax {
  public:
   RunningSoftmax(int64_t features)
       : features_(features), largest_(kQueryBlock), sums_(kQueryBlock), values_(kQueryBlock * features) {}
@@ -193,8 +187,7 @@ void forward(const Tensor& out, const Tensor& logsumexp, const Tensor& query_in,
 // --------------------------------------------------------------------------------------------------------
 
 // The gradients of one head, block by block: the weights are computed again from the scores and their logsumexp.
-template <class T>
-class HeadBackward {
+template <class T> class HeadBackward {
  public:
   HeadBackward(const Sizes& sizes, const Bias<T>& bias, T scale)
       : sizes_(sizes),
@@ -277,7 +270,8 @@ void backward(const Tensor& grad_query, const Tensor& grad_key, const Tensor& gr
     HeadBackward<T> work(sizes, bias, static_cast<T>(options.scale));
     for (int64_t head = from * sizes.group; head < to * sizes.group; ++head) {
       auto part = [&](const Tensor& t) { return head_of<T>(t, head, sizes.query_heads); };
-      work.run(head, {part(query), part(key), part(value), part(out), part(grad), sums.data<T>() + head * sizes.queries},
+      work.run(head,
+               {part(query), part(key), part(value), part(out), part(grad), sums.data<T>() + head * sizes.queries},
                {part(gq).data, part(gk).data, part(gv).data});
     }
   });

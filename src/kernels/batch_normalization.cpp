@@ -55,16 +55,14 @@ class Layouts {
 
 // Makes sums for every channel. `plane(channel, offset)` gives those of one plane; `row(sums, offset)` adds one row to
 // sums of all channels. Long sums are kept in double.
-template <class T, int Count>
-class ChannelSums {
+template <class T, int Count> class ChannelSums {
  public:
   explicit ChannelSums(const ChannelLayout& layout) : layout_(layout) {
     for (auto& sum : sums_) sum.assign(layout.channels, 0.0);
   }
   const std::vector<double>& operator[](int k) const { return sums_[k]; }
 
-  template <class Plane>
-  void add_planes(const Plane& plane) {
+  template <class Plane> void add_planes(const Plane& plane) {
     parallel_for(0, layout_.channels, 1 + kGrain / (layout_.count() + 1), [&](int64_t from, int64_t to) {
       auto sums_of = plane();
       for (int64_t c = from; c < to; ++c) {
@@ -76,8 +74,7 @@ class ChannelSums {
       }
     });
   }
-  template <class Row>
-  void add_rows(const Row& row) {
+  template <class Row> void add_rows(const Row& row) {
     constexpr int64_t kBlock = 64;  // rows that are added up in T before they go into double
     parallel_for(0, layout_.count(), 1 + kGrain / layout_.channels, [&](int64_t from, int64_t to) {
       auto add_row = row();
@@ -103,13 +100,9 @@ class ChannelSums {
   std::mutex mutex_;
 };
 
-template <class T>
-std::vector<T> rounded(const std::vector<double>& values) {
-  return {values.begin(), values.end()};
-}
+template <class T> std::vector<T> rounded(const std::vector<double>& values) { return {values.begin(), values.end()}; }
 
-template <class T>
-std::vector<double> channel_sums(const Tensor& input, const ChannelLayout& layout) {
+template <class T> std::vector<double> channel_sums(const Tensor& input, const ChannelLayout& layout) {
   ChannelSums<T, 1> sums(layout);
   if (layout.planes) {
     sums.add_planes([&] {
@@ -159,10 +152,8 @@ void scale_channels(const Tensor& out, const Tensor& input, const ChannelLayout&
       const T* x = reader.read(i * n, n);
       T* y = writer.row(i * n, n);
       int64_t c = i % layout.channels;
-      if (layout.planes)
-        row_functions<T>().affine(y, x, a[c], b[c], n);
-      else
-        row_functions<T>().affine_each(y, x, a.data(), b.data(), n);
+      if (layout.planes) row_functions<T>().affine(y, x, a[c], b[c], n);
+      else row_functions<T>().affine_each(y, x, a.data(), b.data(), n);
       writer.commit(i * n, n);
     }
   });
@@ -181,10 +172,8 @@ void combine_channels(const Tensor& out, const Tensor& grad, const Tensor& input
       const T *x = reader.read(i * n, n), *g = grads.read(i * n, n);
       T* y = writer.row(i * n, n);
       int64_t k = i % layout.channels;
-      if (layout.planes)
-        row_functions<T>().combine(y, g, x, a[k], b[k], c[k], n);
-      else
-        row_functions<T>().combine_each(y, g, x, a.data(), b.data(), c.data(), n);
+      if (layout.planes) row_functions<T>().combine(y, g, x, a[k], b[k], c[k], n);
+      else row_functions<T>().combine_each(y, g, x, a.data(), b.data(), c.data(), n);
       writer.commit(i * n, n);
     }
   });

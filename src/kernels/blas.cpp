@@ -51,14 +51,10 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
              static_cast<int>(k), alpha_argument, a.data, static_cast<int>(a.leading), b.data,
              static_cast<int>(b.leading), beta_argument, c, static_cast<int>(c_leading));
   };
-  if constexpr (std::is_same_v<T, float>)
-    call(cblas_sgemm, alpha, beta);
-  else if constexpr (std::is_same_v<T, double>)
-    call(cblas_dgemm, alpha, beta);
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    call(cblas_cgemm, &alpha, &beta);
-  else
-    call(cblas_zgemm, &alpha, &beta);
+  if constexpr (std::is_same_v<T, float>) call(cblas_sgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemm, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemm, &alpha, &beta);
+  else call(cblas_zgemm, &alpha, &beta);
 }
 
 template <class T>
@@ -71,14 +67,10 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t 
     function(CblasRowMajor, order(a.transposed), rows, columns, alpha_argument, a.data, static_cast<int>(a.leading), x,
              static_cast<int>(x_stride), beta_argument, y, static_cast<int>(y_stride));
   };
-  if constexpr (std::is_same_v<T, float>)
-    call(cblas_sgemv, alpha, beta);
-  else if constexpr (std::is_same_v<T, double>)
-    call(cblas_dgemv, alpha, beta);
-  else if constexpr (std::is_same_v<T, std::complex<float>>)
-    call(cblas_cgemv, &alpha, &beta);
-  else
-    call(cblas_zgemv, &alpha, &beta);
+  if constexpr (std::is_same_v<T, float>) call(cblas_sgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dgemv, alpha, beta);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_cgemv, &alpha, &beta);
+  else call(cblas_zgemv, &alpha, &beta);
 }
 
 #define UMBRA_INSTANTIATE(T)                                                                             \

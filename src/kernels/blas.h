@@ -11,8 +11,7 @@ namespace umbra::kernels::blas {
 void prepare();
 
 /// A matrix inside memory: rows (or, if `transposed`, columns) are `leading` elements apart and dense.
-template <class T>
-struct Matrix {
+template <class T> struct Matrix {
   T* data;
   bool transposed;
   int64_t leading;

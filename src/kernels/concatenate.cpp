@@ -145,7 +145,9 @@ void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef
 }
 
 // Beyond the matrix all diagonals are alike.
-int64_t diagonal_inside(const Tensor& self, int64_t diagonal) { return std::clamp(diagonal, -self.size(-2), self.size(-1)); }
+int64_t diagonal_inside(const Tensor& self, int64_t diagonal) {
+  return std::clamp(diagonal, -self.size(-2), self.size(-1));
+}
 
 void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
   diagonal = diagonal_inside(self, diagonal);

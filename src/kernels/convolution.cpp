@@ -23,8 +23,7 @@ class Columns {
   explicit Columns(const Geometry& g) : g_(g) {}
 
   /// Copies each element that a window covers into the matrix; zero beyond the image's edge.
-  template <class T>
-  void gather(T* columns, const T* image, int64_t channels) const {
+  template <class T> void gather(T* columns, const T* image, int64_t channels) const {
     each_row(channels, [&](int64_t row, int64_t channel, const int64_t* kernel) {
       T* to = columns + row * g_.map_size();
       const T* from = image + channel * g_.image_size();
@@ -36,8 +35,7 @@ class Columns {
     });
   }
   /// Adds each element of the matrix to the one in the image that it stands for.
-  template <class T>
-  void scatter_add(T* image, const T* columns, int64_t channels) const {
+  template <class T> void scatter_add(T* image, const T* columns, int64_t channels) const {
     int64_t rows = g_.kernel_size();
     parallel_for(0, channels, 1, [&](int64_t from_channel, int64_t to_channel) {
       for (int64_t channel = from_channel; channel < to_channel; ++channel) {
@@ -64,8 +62,7 @@ class Columns {
       row /= g_.kernel[d];
     }
   }
-  template <class Fn>
-  void each_row(int64_t channels, const Fn& fn) const {
+  template <class Fn> void each_row(int64_t channels, const Fn& fn) const {
     int64_t rows = g_.kernel_size();
     parallel_for(0, channels * rows, 1 + kGrain / (g_.map_size() + 1), [&](int64_t from, int64_t to) {
       for (int64_t row = from; row < to; ++row) {
@@ -77,8 +74,7 @@ class Columns {
   }
   // For each line of the map along the last dimension, fn(start in the map, start in the image, first and last element
   // that lie inside the image, length, step in the image).
-  template <class Fn>
-  void each_run(const int64_t* kernel, const Fn& fn) const {
+  template <class Fn> void each_run(const int64_t* kernel, const Fn& fn) const {
     int64_t last = g_.dims() - 1, n = g_.map[last], step = g_.stride[last];
     int64_t shift = kernel[last] * g_.dilation[last] - g_.padding[last];
     int64_t begin = std::min(n, shift >= 0 ? 0 : (-shift + step - 1) / step);
@@ -94,10 +90,8 @@ class Columns {
         scale *= g_.image[d];
         rest /= g_.map[d];
       }
-      if (inside && begin < end)
-        fn(line * n, image_at + shift, begin, end, n, step);
-      else
-        fn(line * n, 0, n, n, n, step);
+      if (inside && begin < end) fn(line * n, image_at + shift, begin, end, n, step);
+      else fn(line * n, 0, n, n, n, step);
     }
   }
 
@@ -121,8 +115,7 @@ struct GroupMatrices {
 };
 
 // Calls fn(image offset, map offset, weight offset) for each sample and group.
-template <class Fn>
-void each_group(const Geometry& g, const Fn& fn) {
+template <class Fn> void each_group(const Geometry& g, const Fn& fn) {
   GroupMatrices m(g);
   for (int64_t sample = 0; sample < g.batch; ++sample)
     for (int64_t group = 0; group < g.groups; ++group)
@@ -178,8 +171,7 @@ void weight_gradient(const Tensor& grad_weight, const Tensor& map, const Tensor&
 // ---------------------------------------------------------------------------
 
 // Runs `compute` on contiguous tensors of a type that products can be accumulated in, and copies its result to `out`.
-template <class Compute>
-void with_plain(const Tensor& out, const Tensor& a, const Tensor& b, const Compute& compute) {
+template <class Compute> void with_plain(const Tensor& out, const Tensor& a, const Tensor& b, const Compute& compute) {
   DType wide = compute_type(out.dtype());
   bool direct = out.is_contiguous() && out.dtype() == wide;
   Tensor result = direct ? out : scratch(out.sizes(), wide);
@@ -236,10 +228,8 @@ void convolution(const Tensor& out, const Tensor& input, const Tensor& weight, c
     clear(out);
     return add_bias(out, bias);
   }
-  if (options.transposed)
-    make_image(out, input, weight, bias, convolution_geometry(out, input, weight, options));
-  else
-    make_map(out, input, weight, bias, convolution_geometry(input, out, weight, options));
+  if (options.transposed) make_image(out, input, weight, bias, convolution_geometry(out, input, weight, options));
+  else make_map(out, input, weight, bias, convolution_geometry(input, out, weight, options));
 }
 
 void convolution_backward(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias,

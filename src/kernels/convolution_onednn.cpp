@@ -71,8 +71,7 @@ dnnl::convolution_forward::primitive_desc forward_description(const Geometry& g,
   return {description, onednn::attributes(), onednn::engine(), /*allow_empty=*/true};
 }
 
-template <class Description>
-bool usable(const Description& description) {
+template <class Description> bool usable(const Description& description) {
   return description && !std::string_view(description.impl_info_str()).starts_with("ref");
 }
 

@@ -123,10 +123,8 @@ void arange(const Tensor& out, const Scalar& start, const Scalar& step) {
     });
   };
   bool whole = is_integral(dtype, true) && start.is_integral(true) && step.is_integral(true);
-  if (whole)
-    write(start.to_int(), step.to_int());
-  else
-    write(start.to_double(), step.to_double());
+  if (whole) write(start.to_int(), step.to_int());
+  else write(start.to_double(), step.to_double());
 }
 
 Tensor scratch(IntArrayRef sizes, DType dtype) {

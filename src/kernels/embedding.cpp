@@ -17,8 +17,7 @@ Tensor flattened(const Tensor& t) {
 
 // Adds the rows of one part of the table. Each thread owns a range of rows, so that no two write to the same one and
 // sums come out in the same order with any number of threads.
-template <class T>
-struct RowSums {
+template <class T> struct RowSums {
   const int64_t* positions;
   const int64_t* counts;  // null unless sums are scaled
   int64_t count, width, padding;

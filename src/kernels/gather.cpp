@@ -29,8 +29,7 @@ class IndexedLines {
   }
 
   /// Calls fn(self offset, plain offset) for every element of the index.
-  template <class Fn>
-  void run(const Fn& fn) const {
+  template <class Fn> void run(const Fn& fn) const {
     visit<IndexTypes>(index_.dtype(), "gather", [&](auto tag) { run_with<typename decltype(tag)::type>(fn); });
   }
 
@@ -39,8 +38,7 @@ class IndexedLines {
     int64_t size = 1, self = 0, plain = 0, index = 0;
   };
 
-  template <class Index, class Fn>
-  void run_with(const Fn& fn) const {
+  template <class Index, class Fn> void run_with(const Fn& fn) const {
     int64_t lines = outer_.numel() * inner_.size;
     if (lines == 0 || length_.size == 0) return;
     parallel_for(0, lines, kGrain / length_.size, [&](int64_t from, int64_t to) {
@@ -84,33 +82,26 @@ class IndexedLines {
 // ---- reductions
 // ------------------------------------------------------------------------------------------------------
 
-template <class T>
-T larger(T a, T b) {
+template <class T> T larger(T a, T b) {
   auto x = static_cast<Compute<T>>(a), y = static_cast<Compute<T>>(b);
   return x != x || x > y ? a : b;
 }
-template <class T>
-T smaller(T a, T b) {
+template <class T> T smaller(T a, T b) {
   auto x = static_cast<Compute<T>>(a), y = static_cast<Compute<T>>(b);
   return x != x || x < y ? a : b;
 }
 
 const char* kernel_of(ScatterReduce reduce) {
   switch (reduce) {
-    case ScatterReduce::Mean:
-      return "scatter_gather_tensor_cpu_reduce_mean";
-    case ScatterReduce::Max:
-      return "scatter_gather_tensor_cpu_reduce_amax";
-    case ScatterReduce::Min:
-      return "scatter_gather_tensor_cpu_reduce_amin";
-    default:
-      return "scatter_gather_tensor_cpu";
+    case ScatterReduce::Mean: return "scatter_gather_tensor_cpu_reduce_mean";
+    case ScatterReduce::Max: return "scatter_gather_tensor_cpu_reduce_amax";
+    case ScatterReduce::Min: return "scatter_gather_tensor_cpu_reduce_amin";
+    default: return "scatter_gather_tensor_cpu";
   }
 }
 
 // What leaves every element as it is when combined with it.
-template <class T>
-T neutral(ScatterReduce reduce) {
+template <class T> T neutral(ScatterReduce reduce) {
   using C = Compute<T>;
   if (reduce == ScatterReduce::Product) return static_cast<T>(C(1));
   if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T, std::complex<double>>) {
@@ -122,8 +113,7 @@ T neutral(ScatterReduce reduce) {
   return static_cast<T>(C(0));
 }
 
-template <class T>
-void combine(const IndexedLines& lines, T* self, const T* source, ScatterReduce reduce) {
+template <class T> void combine(const IndexedLines& lines, T* self, const T* source, ScatterReduce reduce) {
   switch (reduce) {
     case ScatterReduce::Product:
       return lines.run([=](int64_t a, int64_t b) { self[a] = multiply_elements(self[a], source[b]); });
@@ -132,17 +122,14 @@ void combine(const IndexedLines& lines, T* self, const T* source, ScatterReduce 
       if constexpr (!std::is_same_v<T, std::complex<float>> && !std::is_same_v<T, std::complex<double>>) {
         if (reduce == ScatterReduce::Max)
           lines.run([=](int64_t a, int64_t b) { self[a] = larger(self[a], source[b]); });
-        else
-          lines.run([=](int64_t a, int64_t b) { self[a] = smaller(self[a], source[b]); });
+        else lines.run([=](int64_t a, int64_t b) { self[a] = smaller(self[a], source[b]); });
       }
       return;
-    default:
-      return lines.run([=](int64_t a, int64_t b) { self[a] = add_elements(self[a], source[b]); });
+    default: return lines.run([=](int64_t a, int64_t b) { self[a] = add_elements(self[a], source[b]); });
   }
 }
 
-template <class T>
-T divide(T sum, int64_t count) {
+template <class T> T divide(T sum, int64_t count) {
   if constexpr (std::is_integral_v<T>) {
     auto n = static_cast<int64_t>(sum), quotient = n / count;
     return static_cast<T>(quotient - (n % count != 0 && n < 0));

@@ -44,8 +44,7 @@ struct IndexedPair {
 
   /// Calls fn(self offset, plain offset, n, self stride, plain stride) for every run of elements. With `independent`,
   /// runs may go at the same time; else only those that no two index elements can make meet.
-  template <class Fn>
-  void run(bool independent, const Fn& fn) {
+  template <class Fn> void run(bool independent, const Fn& fn) {
     before.simplify();
     after.simplify();
     int64_t n = 1, self_stride = 0, plain_stride = 0, after_numel = after.numel();
@@ -236,10 +235,8 @@ void index(const Tensor& out, const Tensor& self, TensorList indices) {
 void index_put(const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
   auto strides = broadcast_strides(values, indexed_shape(self.sizes(), indices));
   IndexedPair pair = pair_up(self, indices, strides, kIndexRule);
-  if (accumulate)
-    add_in(self, values, std::move(pair), "index_put");
-  else
-    move_in(self, values, std::move(pair));
+  if (accumulate) add_in(self, values, std::move(pair), "index_put");
+  else move_in(self, values, std::move(pair));
 }
 
 void index_select(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {

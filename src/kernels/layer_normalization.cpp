@@ -11,27 +11,19 @@ namespace umbra::kernels {
 namespace {
 
 // The type a normalisation of `dtype` is computed in decides which template runs.
-template <class Fn>
-void with_compute_type(DType dtype, const char* kernel, const Fn& fn) {
+template <class Fn> void with_compute_type(DType dtype, const char* kernel, const Fn& fn) {
   visit<FloatingTypes>(dtype, kernel, [&](auto tag) { fn(Type<Compute<typename decltype(tag)::type>>()); });
 }
 
-template <class T>
-struct Moments {
-  T mean, rstd;
-};
-template <class T>
-Moments<T> moments(const T* x, int64_t n, double eps) {
+template <class T> struct Moments { T mean, rstd; };
+template <class T> Moments<T> moments(const T* x, int64_t n, double eps) {
   const auto& rows = row_functions<T>();
   T mean = rows.sum(x, n) / static_cast<T>(n);
   T variance = rows.squares(x, mean, n) / static_cast<T>(n);
   return {mean, T(1) / std::sqrt(std::max(variance, T(0)) + static_cast<T>(eps))};
 }
 
-template <class T>
-const T* pointer(const std::vector<T>& values) {
-  return values.empty() ? nullptr : values.data();
-}
+template <class T> const T* pointer(const std::vector<T>& values) { return values.empty() ? nullptr : values.data(); }
 
 struct RowShape {
   int64_t rows = 1, length = 1;
@@ -66,8 +58,7 @@ void layer_norm_rows(const Tensor& out, const Tensor& mean, const Tensor& rstd, 
 }
 
 // Sums over rows that several threads make: each has rows of its own, added up at the end.
-template <class T>
-class SharedSums {
+template <class T> class SharedSums {
  public:
   explicit SharedSums(int64_t n) : weight(n, T(0)), bias(n, T(0)) {}
   void add(const std::vector<T>& weight_part, const std::vector<T>& bias_part) {

@@ -32,8 +32,7 @@ class LoopGeometry {
   /// Calls `fn(data, strides, n)` for each innermost run, on several threads where there is work enough.
   /// `data` has the address of each operand's first element (the caller may change the array), `strides` the byte
   /// steps between elements.
-  template <class Fn>
-  void for_each_inner(const Fn& fn, int64_t grain = kGrain) const {
+  template <class Fn> void for_each_inner(const Fn& fn, int64_t grain = kGrain) const {
     if (numel_ == 0) return;
     if (dims_ == 1 && numel_ <= grain) {
       char* data[kMaxOperands];
@@ -50,8 +49,7 @@ class LoopGeometry {
   void swap_dims(int a, int b);
   void coalesce();
   /// The runs that make up elements [from, to).
-  template <class Fn>
-  void walk(int64_t from, int64_t to, const Fn& fn) const {
+  template <class Fn> void walk(int64_t from, int64_t to, const Fn& fn) const {
     int64_t index[kMaxDims];
     char *row[kMaxOperands], *data[kMaxOperands];
     seek(from, index, row);

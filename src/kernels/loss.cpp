@@ -33,16 +33,13 @@ ClassShape class_shape(const Tensor& scores) {
 std::vector<int64_t> checked_targets(const Tensor& target, int64_t classes, int64_t ignore_index) {
   std::vector<int64_t> targets = read_vector<int64_t>(target);
   for (int64_t& t : targets) {
-    if (t == ignore_index)
-      t = -1;
-    else
-      check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
+    if (t == ignore_index) t = -1;
+    else check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
   }
   return targets;
 }
 
-template <class T>
-T weight_of(const std::vector<T>& weights, int64_t target) {
+template <class T> T weight_of(const std::vector<T>& weights, int64_t target) {
   if (target < 0) return T(0);
   return weights.empty() ? T(1) : weights[target];
 }

@@ -12,39 +12,24 @@
 
 namespace umbra::math {
 
-template <class T>
-inline constexpr bool is_complex = false;
-template <class T>
-inline constexpr bool is_complex<std::complex<T>> = true;
+template <class T> inline constexpr bool is_complex = false;
+template <class T> inline constexpr bool is_complex<std::complex<T>> = true;
 /// Integers without bool.
-template <class T>
-inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
-template <class T>
-inline constexpr bool is_bool = std::is_same_v<T, bool>;
+template <class T> inline constexpr bool is_integer = std::is_integral_v<T> && !std::is_same_v<T, bool>;
+template <class T> inline constexpr bool is_bool = std::is_same_v<T, bool>;
 /// Real numbers with fractions: float, double, and types that stand for them (Vec).
-template <class T>
-inline constexpr bool is_real = !std::is_integral_v<T> && !is_complex<T>;
-template <class T>
-inline constexpr bool is_plain_real = std::is_floating_point_v<T>;
+template <class T> inline constexpr bool is_real = !std::is_integral_v<T> && !is_complex<T>;
+template <class T> inline constexpr bool is_plain_real = std::is_floating_point_v<T>;
 template <class T>
 concept PlainReal = is_plain_real<T>;
 template <class T>
 concept Integer = is_integer<T>;
 
 /// A parameter of an operator as a T; what `bind` converts its scalars with.
-template <class T>
-T constant(const Scalar& value) {
-  return value.to<T>();
-}
-template <class T>
-T constant(double value) {
-  return static_cast<T>(value);
-}
+template <class T> T constant(const Scalar& value) { return value.to<T>(); }
+template <class T> T constant(double value) { return static_cast<T>(value); }
 
-template <class T>
-T select(bool condition, T a, std::type_identity_t<T> b) {
-  return condition ? a : b;
-}
+template <class T> T select(bool condition, T a, std::type_identity_t<T> b) { return condition ? a : b; }
 
 // ---- the standard library's. (For complex numbers their namespace offers these anyway: they must not be declared
 // again.)
@@ -54,42 +39,23 @@ using std::atan2, std::ceil, std::copysign, std::erf, std::erfc, std::exp2, std:
     std::hypot, std::lgamma, std::log1p, std::log2, std::nextafter, std::trunc;
 
 /// To the nearest integer, halves to the even one.
-template <PlainReal T>
-T round(T a) {
-  return std::nearbyint(a);
-}
-template <PlainReal T>
-bool signbit(T a) {
-  return std::signbit(a);
-}
+template <PlainReal T> T round(T a) { return std::nearbyint(a); }
+template <PlainReal T> bool signbit(T a) { return std::signbit(a); }
 template <class T>
-  requires std::is_integral_v<T>
-bool signbit(T a) {
-  return a < T(0);
-}
-template <class T>
-T rsqrt(T a) {
-  return T(1) / sqrt(a);
-}
+requires std::is_integral_v<T>
+bool signbit(T a) { return a < T(0); }
+template <class T> T rsqrt(T a) { return T(1) / sqrt(a); }
 
-template <class T>
-std::complex<T> exp2(std::complex<T> a) {
-  return std::exp(a * std::complex<T>(M_LN2));
-}
-template <class T>
-std::complex<T> log2(std::complex<T> a) {
-  return std::log(a) / std::complex<T>(M_LN2);
-}
+template <class T> std::complex<T> exp2(std::complex<T> a) { return std::exp(a * std::complex<T>(M_LN2)); }
+template <class T> std::complex<T> log2(std::complex<T> a) { return std::log(a) / std::complex<T>(M_LN2); }
 /// Exact near 0, where exp(a) - 1 loses everything: exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin²(y/2).
-template <class T>
-std::complex<T> expm1(std::complex<T> a) {
+template <class T> std::complex<T> expm1(std::complex<T> a) {
   T half_sine = std::sin(a.imag() / 2);
   return {std::expm1(a.real()) * std::cos(a.imag()) - 2 * half_sine * half_sine,
           std::exp(a.real()) * std::sin(a.imag())};
 }
 /// log|1 + a| from (1 + x)² + y² - 1 = x (2 + x) + y², which stays exact near 0.
-template <class T>
-std::complex<T> log1p(std::complex<T> a) {
+template <class T> std::complex<T> log1p(std::complex<T> a) {
   T x = a.real(), y = a.imag();
   if (std::isinf(x) || std::isinf(y) || std::abs(x) > T(0.5) || std::abs(y) > T(0.5))
     return std::log(std::complex<T>(1 + x, y));
@@ -97,27 +63,15 @@ std::complex<T> log1p(std::complex<T> a) {
 }
 
 /// The complex conjugate; real numbers are their own.
-template <class T>
-T conj(T a) {
-  if constexpr (is_complex<T>)
-    return std::conj(a);
-  else
-    return a;
+template <class T> T conj(T a) {
+  if constexpr (is_complex<T>) return std::conj(a);
+  else return a;
 }
 
 // ---- properties
-template <PlainReal T>
-bool isnan(T a) {
-  return a != a;
-}
-template <PlainReal T>
-bool isinf(T a) {
-  return std::isinf(a);
-}
-template <PlainReal T>
-bool isfinite(T a) {
-  return std::isfinite(a);
-}
+template <PlainReal T> bool isnan(T a) { return a != a; }
+template <PlainReal T> bool isinf(T a) { return std::isinf(a); }
+template <PlainReal T> bool isfinite(T a) { return std::isfinite(a); }
 template <class T>
 requires std::is_integral_v<T>
 bool isnan(T) { return false; }
@@ -127,28 +81,13 @@ bool isinf(T) { return false; }
 template <class T>
 requires std::is_integral_v<T>
 bool isfinite(T) { return true; }
-template <class T>
-bool isnan(std::complex<T> a) {
-  return isnan(a.real()) || isnan(a.imag());
-}
-template <class T>
-bool isinf(std::complex<T> a) {
-  return isinf(a.real()) || isinf(a.imag());
-}
-template <class T>
-bool isfinite(std::complex<T> a) {
-  return isfinite(a.real()) && isfinite(a.imag());
-}
+template <class T> bool isnan(std::complex<T> a) { return isnan(a.real()) || isnan(a.imag()); }
+template <class T> bool isinf(std::complex<T> a) { return isinf(a.real()) || isinf(a.imag()); }
+template <class T> bool isfinite(std::complex<T> a) { return isfinite(a.real()) && isfinite(a.imag()); }
 
-template <PlainReal T>
-T abs(T a) {
-  return std::abs(a);
-}
+template <PlainReal T> T abs(T a) { return std::abs(a); }
 /// Wraps around at the least integer, as all integer arithmetic here does.
-template <Integer T>
-T abs(T a) {
-  return a < 0 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a;
-}
+template <Integer T> T abs(T a) { return a < 0 ? static_cast<T>(0 - static_cast<std::make_unsigned_t<T>>(a)) : a; }
 
 /// The larger; NaN where either is NaN.
 template <class T>
@@ -158,38 +97,25 @@ requires std::is_arithmetic_v<T> T minimum(T a, T b) { return a != a || a < b ? 
 
 // ---- arithmetic that is defined for all numbers: integers wrap around, complex products are the textbook's
 // (no recovery of infinities, which costs a call and which nobody expects).
-template <class T>
-T add(T a, T b) {
-  if constexpr (is_integer<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else if constexpr (is_bool<T>)
-    return a || b;
-  else
-    return a + b;
+template <class T> T add(T a, T b) {
+  if constexpr (is_integer<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else if constexpr (is_bool<T>) return a || b;
+  else return a + b;
 }
-template <class T>
-T subtract(T a, T b) {
-  if constexpr (is_integer<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
-  else if constexpr (is_bool<T>)
-    return a != b;
-  else
-    return a - b;
+template <class T> T subtract(T a, T b) {
+  if constexpr (is_integer<T>) return static_cast<T>(static_cast<uint64_t>(a) - static_cast<uint64_t>(b));
+  else if constexpr (is_bool<T>) return a != b;
+  else return a - b;
 }
-template <class T>
-T multiply(T a, T b) {
-  if constexpr (is_integer<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else if constexpr (is_bool<T>)
-    return a && b;
+template <class T> T multiply(T a, T b) {
+  if constexpr (is_integer<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else if constexpr (is_bool<T>) return a && b;
   else if constexpr (is_complex<T>)
     return T(a.real() * b.real() - a.imag() * b.imag(), a.real() * b.imag() + a.imag() * b.real());
-  else
-    return a * b;
+  else return a * b;
 }
 /// True division. Complex: scaled by the larger part of b, so that it overflows only where the result does.
-template <class T>
-T divide(T a, T b) {
+template <class T> T divide(T a, T b) {
   if constexpr (is_complex<T>) {
     auto c = b.real(), d = b.imag();
     if (std::abs(c) >= std::abs(d)) {
@@ -205,13 +131,9 @@ T divide(T a, T b) {
 }
 
 // ---- powers
-template <PlainReal T>
-T pow(T a, T b) {
-  return std::pow(a, b);
-}
+template <PlainReal T> T pow(T a, T b) { return std::pow(a, b); }
 /// Integer power with wrap-around; a negative exponent leaves only what 1 and -1 have.
-template <Integer T>
-T pow(T base, T exponent) {
+template <Integer T> T pow(T base, T exponent) {
   if constexpr (std::is_signed_v<T>) {
     if (exponent < 0) {
       if (base == 1) return 1;

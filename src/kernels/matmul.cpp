@@ -45,12 +45,9 @@ Matrices matrices(const Tensor& t) {
   Matrices m{t, static_cast<char*>(t.raw_data()), t.size(d - 2), t.size(d - 1), 0, t.stride(d - 2), t.stride(d - 1)};
   if (d == 3 && t.size(0) > 1) m.batch_stride = t.stride(0);
   // The stride of a single row or column means nothing; one that reads as dense keeps later choices simple.
-  if (m.columns == 1 && m.rows == 1)
-    m.row_stride = m.column_stride = 1;
-  else if (m.columns == 1)
-    m.column_stride = 1;
-  else if (m.rows == 1)
-    m.row_stride = m.column_stride == 1 ? m.columns : 1;
+  if (m.columns == 1 && m.rows == 1) m.row_stride = m.column_stride = 1;
+  else if (m.columns == 1) m.column_stride = 1;
+  else if (m.rows == 1) m.row_stride = m.column_stride == 1 ? m.columns : 1;
   return m;
 }
 
@@ -79,18 +76,14 @@ bool same_memory(const Tensor& a, const Tensor& b) {
 // -----------------------------------------------------------------------------------------------------
 
 // Integers wrap around: computed without sign, where that is defined.
-template <class T>
-struct LoopType {
-  using type = Compute<T>;
-};
+template <class T> struct LoopType { using type = Compute<T>; };
 template <class T>
 requires std::is_integral_v<T>
 struct LoopType<T> {
   using type = std::conditional_t<sizeof(T) == 8, uint64_t, uint32_t>;
 };
 
-template <class T>
-class LoopProduct {
+template <class T> class LoopProduct {
   using C = typename LoopType<T>::type;
 
  public:
@@ -108,10 +101,8 @@ class LoopProduct {
 
  private:
   static C number(const Scalar& s) {
-    if constexpr (std::is_integral_v<T>)
-      return static_cast<C>(s.to<T>());
-    else
-      return s.to<C>();
+    if constexpr (std::is_integral_v<T>) return static_cast<C>(s.to<T>());
+    else return s.to<C>();
   }
   static const T* at(const Matrices& m, int64_t batch, int64_t row) {
     return reinterpret_cast<T*>(m.data) + batch * m.batch_stride + row * m.row_stride;
@@ -120,10 +111,8 @@ class LoopProduct {
   void row(int64_t batch, int64_t i, C* sums) const {
     const T* a = at(p_.a, batch, i);
     const T* b = at(p_.b, batch, 0);
-    if (p_.b.column_stride == 1)
-      sum_rows(a, b, sums);
-    else
-      sum_columns(a, b, sums);
+    if (p_.b.column_stride == 1) sum_rows(a, b, sums);
+    else sum_columns(a, b, sums);
     T* out = const_cast<T*>(at(p_.out, batch, i));
     for (int64_t j = 0; j < p_.out.columns; ++j) {
       T& target = out[j * p_.out.column_stride];
@@ -158,15 +147,13 @@ class LoopProduct {
 // ---- BLAS
 // ------------------------------------------------------------------------------------------------------------
 
-template <class T>
-blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
+template <class T> blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t batch) {
   const T* data = reinterpret_cast<const T*>(m.data) + batch * m.batch_stride;
   if (m.rows_dense()) return {data, false, m.row_stride};
   return {data, true, m.column_stride};
 }
 
-template <class T>
-void multiply_with_blas(const Product& p) {
+template <class T> void multiply_with_blas(const Product& p) {
   T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
   int64_t rows = p.out.rows, columns = p.out.columns, inner = p.a.columns;
   auto multiply_one = [&](int64_t i) {
@@ -281,10 +268,8 @@ void multiply_in_float(const Product& p, const char* kernel) {
   Product wide = p;
   wide.a = as_float(p.a);
   wide.b = as_float(p.b);
-  if (p.beta.equals(0))
-    wide.out = matrices(scratch(p.out.tensor.sizes(), DType::Float32));
-  else
-    wide.out = as_float(p.out);
+  if (p.beta.equals(0)) wide.out = matrices(scratch(p.out.tensor.sizes(), DType::Float32));
+  else wide.out = as_float(p.out);
   if (p.bias.defined()) wide.bias = cast(p.bias, DType::Float32);
   multiply(wide, kernel);
   copy(p.out.tensor, wide.out.tensor);
@@ -317,10 +302,8 @@ void multiply_floats(Product p, const char* kernel) {
   packed.b = dense(p.b);
   if (multiply_with_onednn(packed)) return;
   if (p.bias.defined()) add_bias_first(packed);
-  if (is_float)
-    multiply_with_blas<float>(packed);
-  else
-    multiply_in_float(packed, kernel);
+  if (is_float) multiply_with_blas<float>(packed);
+  else multiply_in_float(packed, kernel);
 }
 
 bool needs_loops(const Product& p) {
@@ -348,18 +331,12 @@ void multiply(const Product& p, const char* kernel) {
   }
   switch (dtype) {
     case DType::Float32:
-    case DType::BFloat16:
-      return multiply_floats(q, kernel);
-    case DType::Float16:
-      return multiply_in_float(q, kernel);
-    case DType::Float64:
-      return multiply_with_blas<double>(q);
-    case DType::Complex64:
-      return multiply_with_blas<std::complex<float>>(q);
-    case DType::Complex128:
-      return multiply_with_blas<std::complex<double>>(q);
-    default:
-      unsupported_dtype(kernel, dtype);
+    case DType::BFloat16: return multiply_floats(q, kernel);
+    case DType::Float16: return multiply_in_float(q, kernel);
+    case DType::Float64: return multiply_with_blas<double>(q);
+    case DType::Complex64: return multiply_with_blas<std::complex<float>>(q);
+    case DType::Complex128: return multiply_with_blas<std::complex<double>>(q);
+    default: unsupported_dtype(kernel, dtype);
   }
 }
 

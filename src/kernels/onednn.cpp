@@ -65,18 +65,12 @@ dnnl::stream& stream() {
 dnnl::memory::data_type data_type(DType dtype) {
   using Type = dnnl::memory::data_type;
   switch (dtype) {
-    case DType::Float32:
-      return Type::f32;
-    case DType::BFloat16:
-      return Type::bf16;
-    case DType::Int32:
-      return Type::s32;
-    case DType::Int8:
-      return Type::s8;
-    case DType::UInt8:
-      return Type::u8;
-    default:
-      return Type::undef;
+    case DType::Float32: return Type::f32;
+    case DType::BFloat16: return Type::bf16;
+    case DType::Int32: return Type::s32;
+    case DType::Int8: return Type::s8;
+    case DType::UInt8: return Type::u8;
+    default: return Type::undef;
   }
 }
 

@@ -40,8 +40,7 @@ void append(Key& key, IntArrayRef values);
 
 /// A bounded cache of plans. A plan is whatever a kernel needs to run again without asking oneDNN: primitive,
 /// descriptors.
-template <class Plan>
-class PlanCache {
+template <class Plan> class PlanCache {
  public:
   /// The plan of the key, made by `make` where there is none. A plan depends on the number of threads as well.
   std::shared_ptr<const Plan> get(Key key, const std::function<std::shared_ptr<const Plan>()>& make) {

@@ -25,8 +25,7 @@ void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction fun
 /// What a part throws comes out of here. An empty range makes no call.
 ///
 ///     parallel_for(0, rows, kGrain / columns, [&](int64_t from, int64_t to) { ... });
-template <class Fn>
-void parallel_for(int64_t begin, int64_t end, int64_t grain, const Fn& fn) {
+template <class Fn> void parallel_for(int64_t begin, int64_t end, int64_t grain, const Fn& fn) {
   if (begin >= end) return;
   if (!detail::worth_splitting(end - begin, grain)) return fn(begin, end);
   detail::parallel_split(

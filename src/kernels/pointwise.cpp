@@ -51,16 +51,13 @@ struct Run {
       own[k] = as_is(k, strides[k], n);
       chunk[k] = own[k] ? data[k] : buffers[k];
       // A broadcast number is spread once.
-      if (k > 0 && strides[k] == 0 && !own[k])
-        load(k, chunk[k], data[k], 0, std::min(n, chunk_size));
+      if (k > 0 && strides[k] == 0 && !own[k]) load(k, chunk[k], data[k], 0, std::min(n, chunk_size));
     }
     for (int64_t at = 0; at < n; at += chunk_size) {
       int64_t count = std::min(n - at, chunk_size);
       for (int k = 0; k < operands; ++k) {
-        if (own[k])
-          chunk[k] = data[k] + at * operand[k].item;
-        else if (k > 0 && strides[k] != 0)
-          load(k, chunk[k], data[k] + at * strides[k], strides[k], count);
+        if (own[k]) chunk[k] = data[k] + at * operand[k].item;
+        else if (k > 0 && strides[k] != 0) load(k, chunk[k], data[k] + at * strides[k], strides[k], count);
       }
       loop(functor, chunk, count);
       if (!own[0])
@@ -107,7 +104,8 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   for (int k = 1; k < run.operands; ++k) {
     const Tensor& input = *inputs[k - 1];
     DType wanted = table.masks >> (k - 1) & 1 ? DType::Bool : entry.compute;
-    run.operand[k] = {input.dtype(), wanted, rounded_type(table, static_cast<size_t>(k - 1), input, compute), input.item_size()};
+    run.operand[k] = {input.dtype(), wanted, rounded_type(table, static_cast<size_t>(k - 1), input, compute),
+                      input.item_size()};
   }
   LoopGeometry(out, inputs).for_each_inner(run);
 }

@@ -18,10 +18,10 @@
 //       }
 //     };
 //
-// Inputs have one type T, save those that `masks` (a set of bits, by position) declares to be bool. Where T stands for a narrow type, what
-// comes from another type is rounded to the narrow one first, save numbers at the positions in `exact_numbers`; parameters are rounded by
-// `round_parameters(dtype)`, if there is one. The result is T,
-// bool (comparisons) or T's real type (abs of complex numbers). One line in kernels/vector/pointwise_<family>.cpp
+// Inputs have one type T, save those that `masks` (a set of bits, by position) declares to be bool. Where T stands for
+// a narrow type, what comes from another type is rounded to the narrow one first, save numbers at the positions in
+// `exact_numbers`; parameters are rounded by `round_parameters(dtype)`, if there is one. The result is T, bool
+// (comparisons) or T's real type (abs of complex numbers). One line in kernels/vector/pointwise_<family>.cpp
 // instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})` runs it.
 #pragma once
 
@@ -52,24 +52,21 @@ struct PointwiseTable {
 };
 
 namespace avx2 {
-template <class Functor>
-const PointwiseTable& pointwise_table();
+template <class Functor> const PointwiseTable& pointwise_table();
 }
 namespace avx512 {
-template <class Functor>
-const PointwiseTable& pointwise_table();
+template <class Functor> const PointwiseTable& pointwise_table();
 }
 
 /// The functor's kernels for the instruction set in use.
-template <class Functor>
-const PointwiseTable& pointwise_table() {
+template <class Functor> const PointwiseTable& pointwise_table() {
   static const PointwiseTable& table = UMBRA_VECTOR(template pointwise_table<Functor>)();
   return table;
 }
 
 /// Fills `out` with the functor's values. Inputs broadcast to out's sizes. They are converted as they are read if
-/// their types differ from `compute` (by default the first input's that is no mask), and so are results if out's does. Where that is
-/// float16 or bfloat16, an input of another type is rounded to it, though the computation is in float.
+/// their types differ from `compute` (by default the first input's that is no mask), and so are results if out's does.
+/// Where that is float16 or bfloat16, an input of another type is rounded to it, though the computation is in float.
 /// `out` may be one of the inputs, but must not overlap one in another way.
 void run_pointwise(const PointwiseTable& table, const void* functor, const Tensor& out, ArrayRef<const Tensor*> inputs,
                    DType compute = DType::Undefined);
@@ -83,8 +80,7 @@ void pointwise(Functor functor, const Tensor& out, ArrayRef<const Tensor*> input
 
 /// The type of the functor's result on inputs of type `dtype`; an error where it is not defined for it.
 DType pointwise_result(const PointwiseTable& table, DType dtype);
-template <class Functor>
-DType pointwise_result(DType dtype) {
+template <class Functor> DType pointwise_result(DType dtype) {
   return pointwise_result(pointwise_table<Functor>(), dtype);
 }
 

@@ -35,16 +35,14 @@ struct Windows {
   static int64_t at(int64_t d, int64_t dims) { return kDims - dims + d; }
 
   /// Calls fn(output position, span, span, span) for each output element of a plane.
-  template <class Fn>
-  void each(const Fn& fn) const {
+  template <class Fn> void each(const Fn& fn) const {
     int64_t position = 0;
     for (const Span& a : spans[0])
       for (const Span& b : spans[1])
         for (const Span& c : spans[2]) fn(position++, a, b, c);
   }
   /// Calls fn(position in the input plane) for each element of a window.
-  template <class Fn>
-  void inside(const Span& a, const Span& b, const Span& c, const Fn& fn) const {
+  template <class Fn> void inside(const Span& a, const Span& b, const Span& c, const Fn& fn) const {
     for (int64_t i = a.first; i < a.last; i += step[0])
       for (int64_t j = b.first; j < b.last; j += step[1])
         for (int64_t k = c.first; k < c.last; k += step[2]) fn((i * input[1] + j) * input[2] + k);
@@ -110,8 +108,7 @@ int64_t divisor_of(const Span& a, const Span& b, const Span& c, const PoolOption
 // or written from, numbers of type C in which the lanes lie side by side: position by position, lane by lane. With
 // channels last in memory, groups of several lanes keep to whole cache lines; else one lane, that is one plane, is
 // best.
-template <class T, class C, int Lanes>
-class Planes {
+template <class T, class C, int Lanes> class Planes {
  public:
   Planes(const Tensor& t, int64_t dims)
       : data_(t.data<T>()), inner_(t.sizes().drop_front(t.dim() - dims), {t.strides().drop_front(t.dim() - dims)}) {
@@ -148,8 +145,7 @@ class Planes {
     at.seek(group / blocks());
     return at[0] + group % blocks() * Lanes * channel_stride_;
   }
-  template <class Fn>
-  void each(int64_t group, const Fn& fn) const {
+  template <class Fn> void each(int64_t group, const Fn& fn) const {
     int64_t width = std::min<int64_t>(Lanes, channels_ - group % blocks() * Lanes);
     Odometer<1> at(inner_);
     for (int64_t i = 0; i < positions_; ++i, at.next())
@@ -161,18 +157,14 @@ class Planes {
   int64_t channels_ = 1, channel_stride_ = 0, positions_ = 0;
 };
 
-template <int Lanes>
-using LaneCount = std::integral_constant<int, Lanes>;
+template <int Lanes> using LaneCount = std::integral_constant<int, Lanes>;
 
 // Calls fn with the number of lanes that suits a tensor's strides.
-template <class Fn>
-void with_lanes(const Tensor& t, int64_t dims, const Fn& fn) {
+template <class Fn> void with_lanes(const Tensor& t, int64_t dims, const Fn& fn) {
   int64_t channel = t.dim() - dims - 1;
   bool channels_last = channel >= 0 && t.size(channel) > 1 && t.stride(channel) == 1 && !t.is_contiguous();
-  if (channels_last)
-    fn(LaneCount<16>());
-  else
-    fn(LaneCount<1>());
+  if (channels_last) fn(LaneCount<16>());
+  else fn(LaneCount<1>());
 }
 
 // Runs fn(group, input planes, output planes) for each group of planes and stores the output.

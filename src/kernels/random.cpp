@@ -22,16 +22,12 @@ uint64_t draw64(Generator& g) {
   return high << 32 | draw32(g);
 }
 
-template <class T>
-inline constexpr int kDigits = std::numeric_limits<T>::digits;
-template <>
-inline constexpr int kDigits<Half> = 11;
-template <>
-inline constexpr int kDigits<BFloat16> = 8;
+template <class T> inline constexpr int kDigits = std::numeric_limits<T>::digits;
+template <> inline constexpr int kDigits<Half> = 11;
+template <> inline constexpr int kDigits<BFloat16> = 8;
 
 // In [0, 1): as many bits as the type holds exactly.
-template <class T>
-T draw_unit(Generator& g) {
+template <class T> T draw_unit(Generator& g) {
   uint64_t bits = std::is_same_v<T, double> ? draw64(g) : draw32(g);
   constexpr uint64_t kOne = uint64_t{1} << kDigits<T>;
   return static_cast<T>(bits & (kOne - 1)) * (T(1) / static_cast<T>(kOne));
@@ -67,8 +63,7 @@ Strided<1> memory_order(const Tensor& t) {
   return walk;
 }
 
-template <class T, class Draw>
-void fill_each(const Tensor& self, const Draw& draw) {
+template <class T, class Draw> void fill_each(const Tensor& self, const Draw& draw) {
   if (self.is_contiguous()) {
     for (T *at = self.data<T>(), *end = at + self.numel(); at != end; ++at) *at = static_cast<T>(draw());
     return;
@@ -79,8 +74,7 @@ void fill_each(const Tensor& self, const Draw& draw) {
   for (int64_t i = 0, n = self.numel(); i < n; ++i, at.next()) data[at[0]] = static_cast<T>(draw());
 }
 
-template <class Draw>
-void fill_floating(const Tensor& self, const char* kernel, const Draw& draw) {
+template <class Draw> void fill_floating(const Tensor& self, const char* kernel, const Draw& draw) {
   visit<FloatingTypes>(self.dtype(), kernel, [&](auto tag) { fill_each<typename decltype(tag)::type>(self, draw); });
 }
 
@@ -101,8 +95,7 @@ Tensor parts_of(const Tensor& t) {
 constexpr int64_t kBlock = 16;
 
 // All uniform numbers are drawn first. Where the last block is not full, the last sixteen elements are drawn anew.
-template <class T>
-void normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
+template <class T> void normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
   T* data = self.data<T>();
   int64_t n = self.numel();
   for (int64_t i = 0; i < n; ++i) data[i] = draw_unit<T>(g);
@@ -115,8 +108,7 @@ void normal_blocks(const Tensor& self, double mean, double deviation, Generator&
 }
 
 // Narrow types: each block is drawn and computed in float.
-template <class T>
-void narrow_normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
+template <class T> void narrow_normal_blocks(const Tensor& self, double mean, double deviation, Generator& g) {
   T* data = self.data<T>();
   auto block = [&](int64_t at) {
     float values[kBlock];
@@ -129,12 +121,9 @@ void narrow_normal_blocks(const Tensor& self, double mean, double deviation, Gen
   if (n % kBlock != 0) block(n - kBlock);
 }
 
-template <class T>
-uint64_t integer_range() {
-  if constexpr (std::is_integral_v<T>)
-    return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
-  else
-    return (uint64_t{1} << kDigits<T>)+1;
+template <class T> uint64_t integer_range() {
+  if constexpr (std::is_integral_v<T>) return static_cast<uint64_t>(std::numeric_limits<T>::max()) + 1;
+  else return (uint64_t{1} << kDigits<T>)+1;
 }
 
 }  // namespace
@@ -161,12 +150,9 @@ void normal(const Tensor& self, double mean, double deviation, Generator& genera
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
   visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (!blocks)
-      fill_each<T>(self, [&] { return draw_normal(generator) * deviation + mean; });
-    else if constexpr (std::is_same_v<T, Compute<T>>)
-      normal_blocks<T>(self, mean, deviation, generator);
-    else
-      narrow_normal_blocks<T>(self, mean, deviation, generator);
+    if (!blocks) fill_each<T>(self, [&] { return draw_normal(generator) * deviation + mean; });
+    else if constexpr (std::is_same_v<T, Compute<T>>) normal_blocks<T>(self, mean, deviation, generator);
+    else narrow_normal_blocks<T>(self, mean, deviation, generator);
   });
 }
 
@@ -217,10 +203,8 @@ void random(const Tensor& self, Generator& generator) {
   visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] {
-      if constexpr (std::is_same_v<T, bool>)
-        return (draw32(generator) & 1) != 0;
-      else if constexpr (std::is_same_v<T, uint64_t>)
-        return draw64(generator);
+      if constexpr (std::is_same_v<T, bool>) return (draw32(generator) & 1) != 0;
+      else if constexpr (std::is_same_v<T, uint64_t>) return draw64(generator);
       else {
         bool wide = std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t>;
         uint64_t bits = wide ? draw64(generator) : draw32(generator);
@@ -281,8 +265,7 @@ void log_normal(const Tensor& self, double mean, double deviation, Generator& ge
 namespace {
 
 // Draws that are put back: each looks its number up in the running sum of probabilities.
-template <class T>
-void draw_with_replacement(int64_t* out, int64_t count, const T* p, int64_t n, Generator& g) {
+template <class T> void draw_with_replacement(int64_t* out, int64_t count, const T* p, int64_t n, Generator& g) {
   std::vector<double> upto(n);
   double sum = 0;
   for (int64_t i = 0; i < n; ++i) upto[i] = sum += p[i];
@@ -293,8 +276,7 @@ void draw_with_replacement(int64_t* out, int64_t count, const T* p, int64_t n, G
 }
 
 // Draws that are not: p divided by exponential noise is largest for class i with probability p[i].
-template <class T>
-void draw_by_noise(int64_t* out, int64_t count, const T* p, int64_t n, const T* noise) {
+template <class T> void draw_by_noise(int64_t* out, int64_t count, const T* p, int64_t n, const T* noise) {
   std::vector<int64_t> order(n);
   std::iota(order.begin(), order.end(), 0);
   std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
@@ -304,8 +286,7 @@ void draw_by_noise(int64_t* out, int64_t count, const T* p, int64_t n, const T* 
   std::copy_n(order.begin(), count, out);
 }
 
-template <class T>
-void check_probabilities(const T* p, int64_t n) {
+template <class T> void check_probabilities(const T* p, int64_t n) {
   T sum = 0;
   for (int64_t i = 0; i < n; ++i) {
     check(p[i] >= 0 && std::isfinite(p[i]), "probability tensor contains either `inf`, `nan` or element < 0");
@@ -329,10 +310,8 @@ void multinomial(const Tensor& out, const Tensor& probabilities, bool replacemen
       for (T& value : noise) value = static_cast<T>(draw_exponential(generator, 1));
     for (int64_t row = 0; row < rows; ++row) {
       int64_t* to = target.tensor().template data<int64_t>() + row * count;
-      if (by_noise)
-        draw_by_noise<T>(to, count, p.data() + row * n, n, noise.data() + row * n);
-      else
-        draw_with_replacement<T>(to, count, p.data() + row * n, n, generator);
+      if (by_noise) draw_by_noise<T>(to, count, p.data() + row * n, n, noise.data() + row * n);
+      else draw_with_replacement<T>(to, count, p.data() + row * n, n, generator);
     }
   });
   target.finish();

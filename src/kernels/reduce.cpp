@@ -94,10 +94,8 @@ class Reduction {
 
   void accumulate(const Block& block, int64_t from, int64_t to, char* states) const {
     if (from >= to) return;
-    if (by_columns_)
-      take_rows(block, from, to, states);
-    else
-      take_runs(block, from, to, states);
+    if (by_columns_) take_rows(block, from, to, states);
+    else take_runs(block, from, to, states);
   }
 
   void take_runs(const Block& block, int64_t from, int64_t to, char* state) const {

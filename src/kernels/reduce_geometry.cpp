@@ -35,10 +35,8 @@ void LoopNest::simplify() {
   for (int d = 1; d < dims; ++d) {
     bool one_run = step[d] == size[last] * step[last] && out_step[0][d] == size[last] * out_step[0][last] &&
                    out_step[1][d] == size[last] * out_step[1][last];
-    if (one_run)
-      size[last] *= size[d];
-    else
-      move(++last, d);
+    if (one_run) size[last] *= size[d];
+    else move(++last, d);
   }
   if (dims > 0) dims = last + 1;
 }

@@ -11,8 +11,7 @@
 namespace umbra::kernels {
 
 /// Reads runs of contiguous elements as T.
-template <class T>
-class RowReader {
+template <class T> class RowReader {
  public:
   explicit RowReader(const Tensor& t) : data_(static_cast<const char*>(t.raw_data())), dtype_(t.dtype()) {}
   /// The `n` elements from `offset` on. What an earlier call gave may be overwritten.
@@ -31,8 +30,7 @@ class RowReader {
 };
 
 /// Gives room for runs of contiguous elements, and puts what was written there into the tensor.
-template <class T>
-class RowWriter {
+template <class T> class RowWriter {
  public:
   explicit RowWriter(const Tensor& t) : data_(static_cast<char*>(t.raw_data())), dtype_(t.dtype()) {}
   T* row(int64_t offset, int64_t n) {
@@ -53,15 +51,13 @@ class RowWriter {
 };
 
 /// All elements in row-major order; none where the tensor is undefined.
-template <class T>
-std::vector<T> read_vector(const Tensor& t) {
+template <class T> std::vector<T> read_vector(const Tensor& t) {
   if (!t.defined()) return {};
   Tensor dense = contiguous(cast(t, dtype_of<T>));
   return std::vector<T>(dense.data<T>(), dense.data<T>() + dense.numel());
 }
 /// The other way round; nothing happens where the tensor is undefined or has no elements.
-template <class T>
-void write_vector(const Tensor& t, std::vector<T>& values) {
+template <class T> void write_vector(const Tensor& t, std::vector<T>& values) {
   if (!t.defined() || t.numel() == 0) return;
   auto n = static_cast<int64_t>(values.size());
   Tensor whole = from_memory(values.data(), {n}, {1}, dtype_of<T>, [] {});

@@ -125,15 +125,11 @@ void scan(const Tensor& out, const Tensor& self, int64_t dim, T first, const Com
       });
 }
 
-template <class Fn>
-void visit_wide(DType wide, const Fn& fn) {
+template <class Fn> void visit_wide(DType wide, const Fn& fn) {
   switch (wide) {
-    case DType::Complex128:
-      return fn(std::complex<double>());
-    case DType::Float64:
-      return fn(double());
-    default:
-      return fn(int64_t());
+    case DType::Complex128: return fn(std::complex<double>());
+    case DType::Float64: return fn(double());
+    default: return fn(int64_t());
   }
 }
 DType common_wide_type(const Tensor& out, const Tensor& self) {

@@ -13,8 +13,7 @@ namespace {
 
 using SortedTypes = detail::Join<RealTypes, Bool>;
 
-template <class T>
-bool before(T a, T b) {
+template <class T> bool before(T a, T b) {
   if constexpr (std::is_floating_point_v<T>) return a < b || (a == a && b != b);
   else return a < b;
 }
@@ -24,7 +23,9 @@ template <class T>
 void order_line(const std::vector<T>& line, std::vector<int64_t>& places, int64_t wanted, bool descending) {
   std::iota(places.begin(), places.end(), 0);
   auto ascends = [&](int64_t a, int64_t b) { return before(line[a], line[b]) || (!before(line[b], line[a]) && a < b); };
-  auto descends = [&](int64_t a, int64_t b) { return before(line[b], line[a]) || (!before(line[a], line[b]) && a < b); };
+  auto descends = [&](int64_t a, int64_t b) {
+    return before(line[b], line[a]) || (!before(line[a], line[b]) && a < b);
+  };
   auto middle = places.begin() + wanted;
   // The places themselves break ties, so that an unstable algorithm gives the stable order.
   if (wanted < static_cast<int64_t>(places.size()) / 2) {

@@ -5,7 +5,8 @@
 
 namespace umbra::kernels {
 
-/// The first elements of the sorted order, as many as `values` has along the dimension, and where they were. Equal elements keep their order.
+/// The first elements of the sorted order, as many as `values` has along the dimension, and where they were. Equal
+/// elements keep their order.
 void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending);
 
 }  // namespace umbra::kernels

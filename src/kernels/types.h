@@ -10,18 +10,12 @@
 namespace umbra::kernels {
 
 /// Element types, given as the types that are computed in: float stands for float16 and bfloat16 as well.
-template <class... T>
-struct Types {};
+template <class... T> struct Types {};
 
 namespace detail {
-template <class A, class B>
-struct JoinedTypes;
-template <class... A, class... B>
-struct JoinedTypes<Types<A...>, Types<B...>> {
-  using Result = Types<A..., B...>;
-};
-template <class A, class B>
-using Join = typename JoinedTypes<A, B>::Result;
+template <class A, class B> struct JoinedTypes;
+template <class... A, class... B> struct JoinedTypes<Types<A...>, Types<B...>> { using Result = Types<A..., B...>; };
+template <class A, class B> using Join = typename JoinedTypes<A, B>::Result;
 }  // namespace detail
 
 using Bool = Types<bool>;
@@ -42,18 +36,14 @@ using AllNoComplexAndUnsigned = detail::Join<AllNoComplex, WideUnsigned>;
 using IntegralBoolAndUnsigned = detail::Join<IntegralBool, WideUnsigned>;
 
 /// A type as a value, for generic lambdas.
-template <class T>
-struct Type {
-  using type = T;
-};
+template <class T> struct Type { using type = T; };
 
 [[noreturn]] inline void unsupported_dtype(const char* name, DType dtype) {
   fail<NotImplementedError>("\"", name, "\" not implemented for '", kernel_name(dtype), "'");
 }
 
 /// Calls `fn(Type<T>())` with the T of the set that is stored as `dtype`, or throws that `name` has no such kernel.
-template <class... T, class Fn>
-void visit_dtype(const char* name, DType dtype, Types<T...>, const Fn& fn) {
+template <class... T, class Fn> void visit_dtype(const char* name, DType dtype, Types<T...>, const Fn& fn) {
   bool found = ((dtype_of<T> == dtype && (fn(Type<T>()), true)) || ...);
   if (!found) unsupported_dtype(name, dtype);
 }

@@ -20,8 +20,7 @@ using AllTypes = detail::Join<NumberTypes, Bool>;
 using IndexTypes = Types<int64_t, int32_t>;
 
 /// Calls `fn` with the tag of the type that `dtype` names; an error naming the kernel where the set does not have it.
-template <class Set, class Fn>
-void visit(DType dtype, const char* kernel, const Fn& fn) {
+template <class Set, class Fn> void visit(DType dtype, const char* kernel, const Fn& fn) {
   visit_dtype(kernel, dtype, Set(), fn);
 }
 
@@ -31,38 +30,22 @@ struct alignas(8) Bytes16 {
 };
 
 /// Calls `f` with an unsigned type of that many bytes: kernels that only move elements need no more than their size.
-template <class Fn>
-void visit_item_size(int64_t bytes, const Fn& fn) {
+template <class Fn> void visit_item_size(int64_t bytes, const Fn& fn) {
   switch (bytes) {
-    case 1:
-      return fn(Type<uint8_t>());
-    case 2:
-      return fn(Type<uint16_t>());
-    case 4:
-      return fn(Type<uint32_t>());
-    case 8:
-      return fn(Type<uint64_t>());
-    default:
-      return fn(Type<Bytes16>());
+    case 1: return fn(Type<uint8_t>());
+    case 2: return fn(Type<uint16_t>());
+    case 4: return fn(Type<uint32_t>());
+    case 8: return fn(Type<uint64_t>());
+    default: return fn(Type<Bytes16>());
   }
 }
 
 namespace detail {
-template <class T>
-struct Accumulator {
-  using type = T;
-};
-template <>
-struct Accumulator<Half> {
-  using type = float;
-};
-template <>
-struct Accumulator<BFloat16> {
-  using type = float;
-};
+template <class T> struct Accumulator { using type = T; };
+template <> struct Accumulator<Half> { using type = float; };
+template <> struct Accumulator<BFloat16> { using type = float; };
 }  // namespace detail
 /// The type in which a kernel computes on elements of type T: float for the narrow floating types.
-template <class T>
-using Compute = typename detail::Accumulator<T>::type;
+template <class T> using Compute = typename detail::Accumulator<T>::type;
 
 }  // namespace umbra::kernels

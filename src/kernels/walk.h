@@ -10,8 +10,7 @@
 namespace umbra::kernels {
 
 /// The shape of N arrays that are walked together, each with strides of its own.
-template <int N>
-struct Strided {
+template <int N> struct Strided {
   SmallVector<int64_t> sizes;
   std::array<SmallVector<int64_t>, N> strides;
 
@@ -56,8 +55,7 @@ struct Strided {
 };
 
 /// A place in N arrays: `seek` goes to an element by its row-major number, `next` to the one that follows.
-template <int N>
-class Odometer {
+template <int N> class Odometer {
  public:
   explicit Odometer(const Strided<N>& shape) : shape_(shape), digits_(shape.sizes.size(), 0) { offsets_.fill(0); }
 
@@ -100,34 +98,23 @@ inline SmallVector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes
 }
 
 /// Moves n elements, each side with its own step.
-template <class T>
-void move_run(T* to, int64_t to_stride, const T* from, int64_t from_stride, int64_t n) {
-  if (n == 1)
-    *to = *from;
-  else if (to_stride == 1 && from_stride == 1)
-    std::memcpy(static_cast<void*>(to), from, n * sizeof(T));
+template <class T> void move_run(T* to, int64_t to_stride, const T* from, int64_t from_stride, int64_t n) {
+  if (n == 1) *to = *from;
+  else if (to_stride == 1 && from_stride == 1) std::memcpy(static_cast<void*>(to), from, n * sizeof(T));
   else
     for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }
 
 /// a + b in the elements' type: integers wrap around, for bools it is "or", narrow floats round once.
-template <class T>
-T add_elements(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a || b;
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-  else
-    return static_cast<T>(a + b);
+template <class T> T add_elements(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a || b;
+  else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
+  else return static_cast<T>(a + b);
 }
-template <class T>
-T multiply_elements(T a, T b) {
-  if constexpr (std::is_same_v<T, bool>)
-    return a && b;
-  else if constexpr (std::is_integral_v<T>)
-    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-  else
-    return static_cast<T>(a * b);
+template <class T> T multiply_elements(T a, T b) {
+  if constexpr (std::is_same_v<T, bool>) return a && b;
+  else if constexpr (std::is_integral_v<T>) return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
+  else return static_cast<T>(a * b);
 }
 
 }  // namespace umbra::kernels

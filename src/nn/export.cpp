@@ -2,7 +2,8 @@
 
 namespace umbra {
 
-ExportedProgram export_program(const nn::Module& module, const std::vector<Tensor>& inputs, const ExportOptions& options) {
+ExportedProgram export_program(const nn::Module& module, const std::vector<Tensor>& inputs,
+                               const ExportOptions& options) {
   ExportSource source;
   source.forward = [&module](const Tree& arguments, const Tree&) {
     std::vector<Tensor> tensors;
@@ -14,7 +15,8 @@ ExportedProgram export_program(const nn::Module& module, const std::vector<Tenso
     return Tree::tuple(std::move(items));
   };
   source.parameters = module.named_parameters();
-  for (const auto& [name, tensor] : module.named_buffers()) source.buffers.push_back({name, tensor, module.is_persistent(name)});
+  for (const auto& [name, tensor] : module.named_buffers())
+    source.buffers.push_back({name, tensor, module.is_persistent(name)});
   for (const nn::NamedModule& m : module.named_modules()) source.modules.push_back({m.name});
   ExportOptions named = options;
   if (named.argument_names.empty()) named.argument_names = module.argument_names();

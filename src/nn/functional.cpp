@@ -8,7 +8,8 @@
 namespace umbra::nn::functional {
 
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options) {
-  return cross_entropy_loss(input, target, options.weight, static_cast<int64_t>(options.reduction), options.ignore_index, options.label_smoothing);
+  return cross_entropy_loss(input, target, options.weight, static_cast<int64_t>(options.reduction),
+                            options.ignore_index, options.label_smoothing);
 }
 
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
@@ -25,7 +26,8 @@ Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_
 }
 
 // The last flag of the two norms chooses between CUDA kernels; PyTorch's exporter writes it switched off.
-Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias, double eps) {
+Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight, const Tensor& bias,
+                  double eps) {
   return umbra::layer_norm(input, normalized_shape, weight, bias, eps, false);
 }
 
@@ -33,10 +35,12 @@ Tensor batch_norm(const Tensor& input, const BatchNormArguments& a) {
   if (a.training) {
     SymInt values = input.sym_numel() / input.sym_size(1);
     if (!values.is_symbolic())
-      check<ValueError>(values.value() != 1, "Expected more than 1 value per channel when training, got input size torch.Size(",
+      check<ValueError>(values.value() != 1,
+                        "Expected more than 1 value per channel when training, got input size torch.Size(",
                         to_string(input.sym_sizes()), ")");
   }
-  return umbra::batch_norm(input, a.weight, a.bias, a.running_mean, a.running_var, a.training, a.momentum, a.eps, false);
+  return umbra::batch_norm(input, a.weight, a.bias, a.running_mean, a.running_var, a.training, a.momentum, a.eps,
+                           false);
 }
 
 namespace {
@@ -52,7 +56,8 @@ Tensor project_together(const Tensor& x, const Tensor& weight, const Tensor& bia
   return all.unflatten(-1, {parts, size}).unsqueeze(0).transpose(0, -2).squeeze(-2).contiguous();
 }
 
-Projected project_inputs(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& weight, const Tensor& bias) {
+Projected project_inputs(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& weight,
+                         const Tensor& bias) {
   SymInt size = weight.sym_size(1);
   if (key.is_same(value) && query.is_same(key)) {
     Tensor all = project_together(query, weight, bias, 3);
@@ -67,7 +72,8 @@ Projected project_inputs(const Tensor& query, const Tensor& key, const Tensor& v
   }
   std::vector<Tensor> weights = weight.chunk(3);
   std::vector<Tensor> biases = bias.defined() ? bias.chunk(3) : std::vector<Tensor>(3);
-  return {linear(query, weights[0], biases[0]), linear(key, weights[1], biases[1]), linear(value, weights[2], biases[2])};
+  return {linear(query, weights[0], biases[0]), linear(key, weights[1], biases[1]),
+          linear(value, weights[2], biases[2])};
 }
 
 // A mask of truths becomes one to add: minus infinity where it is true.
@@ -85,12 +91,15 @@ Tensor merge_masks(const Tensor& mask, const Tensor& padding, SymInt batch, int6
 
 }  // namespace
 
-std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value, const MultiheadArguments& a) {
+std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                               const MultiheadArguments& a) {
   SymInt target = query.sym_size(0), batch = query.sym_size(1), size = query.sym_size(2), source = key.sym_size(0);
-  check<AssertionError>(size == a.in_proj_weight.sym_size(1), "was expecting embedding dimension of ", a.in_proj_weight.sym_size(1), ", but got ", size);
+  check<AssertionError>(size == a.in_proj_weight.sym_size(1), "was expecting embedding dimension of ",
+                        a.in_proj_weight.sym_size(1), ", but got ", size);
   SymInt head_size = size / a.heads;
   check<Error>(!(a.is_causal && !a.attn_mask.defined()), "Need attn_mask if specifying the is_causal hint.");
-  // The hint is enough for a kernel that knows causality, as long as nobody asks for the weights and nothing else is masked.
+  // The hint is enough for a kernel that knows causality, as long as nobody asks for the weights and nothing else is
+  // masked.
   bool by_hint = a.is_causal && !a.need_weights && !a.key_padding_mask.defined();
   Tensor mask = by_hint ? Tensor() : additive_mask(a.attn_mask, query.dtype());
   Tensor padding = additive_mask(a.key_padding_mask, query.dtype());
@@ -105,7 +114,8 @@ std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor
   double dropout_p = a.training ? a.dropout : 0;
 
   if (!a.need_weights) {
-    if (mask.defined()) mask = mask.sym_size(0) == 1 && mask.dim() == 3 ? mask.unsqueeze(0) : mask.view({batch, a.heads, -1, source});
+    if (mask.defined())
+      mask = mask.sym_size(0) == 1 && mask.dim() == 3 ? mask.unsqueeze(0) : mask.view({batch, a.heads, -1, source});
     q = q.view({batch, a.heads, target, head_size});
     k = k.view({batch, a.heads, source, head_size});
     v = v.view({batch, a.heads, source, head_size});

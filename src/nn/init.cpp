@@ -8,7 +8,8 @@
 namespace umbra::nn::init {
 
 Fans fans_of(const Tensor& weight) {
-  check<ValueError>(weight.dim() >= 2, "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions");
+  check<ValueError>(weight.dim() >= 2,
+                    "Fan in and fan out can not be computed for tensor with fewer than 2 dimensions");
   int64_t field = 1;
   for (int64_t d = 2; d < weight.dim(); ++d) field *= weight.size(d);
   return {weight.size(1) * field, weight.size(0) * field};
@@ -60,7 +61,9 @@ Tensor uniform_of_deviation(const Tensor& tensor, double deviation) {
 }
 }  // namespace
 
-Tensor xavier_uniform_(const Tensor& weight, double gain) { return uniform_of_deviation(weight, xavier_deviation(weight, gain)); }
+Tensor xavier_uniform_(const Tensor& weight, double gain) {
+  return uniform_of_deviation(weight, xavier_deviation(weight, gain));
+}
 
 Tensor xavier_normal_(const Tensor& weight, double gain) { return normal_(weight, 0, xavier_deviation(weight, gain)); }
 

@@ -14,7 +14,8 @@
 namespace umbra::nn {
 
 namespace {
-// Weights of linear and convolutional layers, then their bias, are drawn uniformly with a width that follows from the number of inputs.
+// Weights of linear and convolutional layers, then their bias, are drawn uniformly with a width that follows from the
+// number of inputs.
 void reset_affine(const Tensor& weight, const Tensor& bias) {
   init::kaiming_uniform_(weight, std::sqrt(5.0));
   if (!bias.defined()) return;
@@ -30,7 +31,8 @@ Tensor optional_empty(bool wanted, SymIntArrayRef sizes, const TensorOptions& op
 
 // ---- linear ----
 
-Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options) : Layer("torch.nn.modules.linear.Linear") {
+Linear::Linear(int64_t in_features, int64_t out_features, const LinearOptions& options)
+    : Layer("torch.nn.modules.linear.Linear") {
   weight = parameter("weight", empty({out_features, in_features}, options.tensor));
   bias = parameter("bias", optional_empty(options.bias, {out_features}, options.tensor));
   reset_affine(weight, bias);
@@ -50,25 +52,29 @@ Conv2d::Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, cons
   check<ValueError>(options.groups > 0, "groups must be a positive integer");
   check<ValueError>(in_channels % options.groups == 0, "in_channels must be divisible by groups");
   check<ValueError>(out_channels % options.groups == 0, "out_channels must be divisible by groups");
-  weight = parameter("weight", empty({out_channels, in_channels / options.groups, kernel_size[0], kernel_size[1]}, options.tensor));
+  weight = parameter(
+      "weight", empty({out_channels, in_channels / options.groups, kernel_size[0], kernel_size[1]}, options.tensor));
   bias = parameter("bias", optional_empty(options.bias, {out_channels}, options.tensor));
   reset_affine(weight, bias);
 }
 Tensor Conv2d::forward(Tensor x) {
   auto pair = [](const Pair& p) { return SymShape{p[0], p[1]}; };
-  return conv2d(x, weight, bias, pair(options_.stride), pair(options_.padding), pair(options_.dilation), options_.groups);
+  return conv2d(x, weight, bias, pair(options_.stride), pair(options_.padding), pair(options_.dilation),
+                options_.groups);
 }
 
 MaxPool2d::MaxPool2d(Pair kernel_size, const PoolOptions& options)
     : Layer("torch.nn.modules.pooling.MaxPool2d"), kernel_size_(kernel_size), options_(options) {}
 Tensor MaxPool2d::forward(Tensor x) {
-  return max_pool2d(x, kernel_size_, options_.stride.value_or(kernel_size_), options_.padding, options_.dilation, options_.ceil_mode);
+  return max_pool2d(x, kernel_size_, options_.stride.value_or(kernel_size_), options_.padding, options_.dilation,
+                    options_.ceil_mode);
 }
 
 AvgPool2d::AvgPool2d(Pair kernel_size, const PoolOptions& options)
     : Layer("torch.nn.modules.pooling.AvgPool2d"), kernel_size_(kernel_size), options_(options) {}
 Tensor AvgPool2d::forward(Tensor x) {
-  return avg_pool2d(x, kernel_size_, options_.stride.value_or(kernel_size_), options_.padding, options_.ceil_mode, options_.count_include_pad);
+  return avg_pool2d(x, kernel_size_, options_.stride.value_or(kernel_size_), options_.padding, options_.ceil_mode,
+                    options_.count_include_pad);
 }
 
 AdaptiveAvgPool2d::AdaptiveAvgPool2d(Pair output_size)
@@ -84,7 +90,8 @@ BatchNorm2d::BatchNorm2d(int64_t features, const BatchNormOptions& options)
   if (!options.track_running_stats) return;
   running_mean = buffer("running_mean", zeros({features}, options.tensor));
   running_var = buffer("running_var", ones({features}, options.tensor));
-  num_batches_tracked = buffer("num_batches_tracked", zeros({}, {.dtype = DType::Int64, .device = options.tensor.device}));
+  num_batches_tracked =
+      buffer("num_batches_tracked", zeros({}, {.dtype = DType::Int64, .device = options.tensor.device}));
 }
 
 Tensor BatchNorm2d::forward(Tensor x) {
@@ -93,12 +100,19 @@ Tensor BatchNorm2d::forward(Tensor x) {
   if (follow) num_batches_tracked += 1;
   double momentum = options_.momentum.value_or(0);
   if (follow && !options_.momentum) momentum = 1 / num_batches_tracked.item().to_double();
-  return functional::batch_norm(x, {.running_mean = running_mean, .running_var = running_var, .weight = weight, .bias = bias,
-                                    .training = is_training() || !options_.track_running_stats, .momentum = momentum, .eps = options_.eps});
+  return functional::batch_norm(x, {.running_mean = running_mean,
+                                    .running_var = running_var,
+                                    .weight = weight,
+                                    .bias = bias,
+                                    .training = is_training() || !options_.track_running_stats,
+                                    .momentum = momentum,
+                                    .eps = options_.eps});
 }
 
 LayerNorm::LayerNorm(std::vector<int64_t> normalized_shape, const LayerNormOptions& options)
-    : Layer("torch.nn.modules.normalization.LayerNorm"), normalized_shape_(std::move(normalized_shape)), eps_(options.eps) {
+    : Layer("torch.nn.modules.normalization.LayerNorm"),
+      normalized_shape_(std::move(normalized_shape)),
+      eps_(options.eps) {
   SymShape sizes;
   for (int64_t s : normalized_shape_) sizes.push_back(s);
   weight = parameter("weight", options.elementwise_affine ? ones(sizes, options.tensor) : Tensor());

@@ -24,7 +24,8 @@ struct Module::State {
 
   void check_name(const std::string& wanted) const {
     check<KeyError>(!wanted.empty(), "a parameter, buffer or module name can't be empty string \"\"");
-    check<KeyError>(wanted.find('.') == std::string::npos, "a parameter, buffer or module name can't contain \".\", got: ", wanted);
+    check<KeyError>(wanted.find('.') == std::string::npos,
+                    "a parameter, buffer or module name can't contain \".\", got: ", wanted);
     auto taken = [&](const auto& list) {
       for (const auto& [other, item] : list)
         if (other == wanted) return true;
@@ -41,17 +42,22 @@ thread_local const void* g_export_root = nullptr;
 
 std::string short_name(const std::string& type) { return type.substr(type.rfind('.') + 1); }
 
-std::string join(const std::string& prefix, const std::string& name) { return prefix.empty() ? name : prefix + "." + name; }
+std::string join(const std::string& prefix, const std::string& name) {
+  return prefix.empty() ? name : prefix + "." + name;
+}
 }  // namespace
 
 Module::Module() : state_(std::make_shared<State>()) {}
 
 // ---- running ----
 
-Tensor Module::forward(Tensor) { fail<NotImplementedError>("Module [", short_name(type_name()), "] is missing the required \"forward\" function"); }
+Tensor Module::forward(Tensor) {
+  fail<NotImplementedError>("Module [", short_name(type_name()), "] is missing the required \"forward\" function");
+}
 
 std::vector<Tensor> Module::forward_many(std::vector<Tensor> inputs) {
-  check<TypeError>(inputs.size() == 1, short_name(type_name()), ".forward() takes 1 input but ", inputs.size(), " were given");
+  check<TypeError>(inputs.size() == 1, short_name(type_name()), ".forward() takes 1 input but ", inputs.size(),
+                   " were given");
   return {forward(std::move(inputs[0]))};
 }
 
@@ -84,7 +90,8 @@ std::string Module::path() const {
 
 std::string Module::type_name() const {
   int status = 0;
-  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status), std::free);
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(typeid(*this).name(), nullptr, nullptr, &status),
+                                              std::free);
   std::string name = status == 0 ? text.get() : typeid(*this).name();
   for (size_t at; (at = name.find("::")) != std::string::npos;) name.replace(at, 2, ".");
   return name;
@@ -221,8 +228,9 @@ LoadResult Module::load_state_dict(const StateDict& state, bool strict) {
     if (found == given.end()) {
       result.missing_keys.push_back(name);
     } else if (found->second->sizes() != tensor.sizes()) {
-      mismatches.push_back(concat("size mismatch for ", name, ": copying a param with shape torch.Size(", to_string(found->second->sizes()),
-                                  ") from checkpoint, the shape in current model is torch.Size(", to_string(tensor.sizes()), ")."));
+      mismatches.push_back(concat(
+          "size mismatch for ", name, ": copying a param with shape torch.Size(", to_string(found->second->sizes()),
+          ") from checkpoint, the shape in current model is torch.Size(", to_string(tensor.sizes()), ")."));
     } else {
       copies.emplace_back(tensor, *found->second);
     }
@@ -231,8 +239,10 @@ LoadResult Module::load_state_dict(const StateDict& state, bool strict) {
     if (!known.contains(name)) result.unexpected_keys.push_back(name);
 
   std::vector<std::string> errors;
-  if (strict && !result.missing_keys.empty()) errors.push_back("Missing key(s) in state_dict: " + quoted_list(result.missing_keys) + ". ");
-  if (strict && !result.unexpected_keys.empty()) errors.push_back("Unexpected key(s) in state_dict: " + quoted_list(result.unexpected_keys) + ". ");
+  if (strict && !result.missing_keys.empty())
+    errors.push_back("Missing key(s) in state_dict: " + quoted_list(result.missing_keys) + ". ");
+  if (strict && !result.unexpected_keys.empty())
+    errors.push_back("Unexpected key(s) in state_dict: " + quoted_list(result.unexpected_keys) + ". ");
   errors.insert(errors.end(), mismatches.begin(), mismatches.end());
   if (!errors.empty()) {
     std::string text = "Error(s) in loading state_dict for " + short_name(type_name()) + ":";

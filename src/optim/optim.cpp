@@ -33,12 +33,15 @@ void Optimizer::zero_grad(bool set_to_none) {
 ParameterState& Optimizer::state(const Tensor& parameter) { return states_[parameter.impl()]; }
 
 namespace {
-void check_not_negative(const char* what, double value) { check<ValueError>(value >= 0, "Invalid ", what, ": ", value); }
+void check_not_negative(const char* what, double value) {
+  check<ValueError>(value >= 0, "Invalid ", what, ": ", value);
+}
 }  // namespace
 
 // ---- SGD ----
 
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options) : Optimizer(std::move(parameters)), options_(options) {
+SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
+    : Optimizer(std::move(parameters)), options_(options) {
   check_not_negative("learning rate", options.lr);
   check_not_negative("momentum value", options.momentum);
   check_not_negative("weight_decay value", options.weight_decay);
@@ -73,7 +76,8 @@ template <class Options> void check_adam(const Options& options) {
   check_not_negative("weight_decay value", options.weight_decay);
 }
 
-template <class Options> void adaptive_step(const Options& options, const Tensor& parameter, const Tensor& gradient, ParameterState& state) {
+template <class Options>
+void adaptive_step(const Options& options, const Tensor& parameter, const Tensor& gradient, ParameterState& state) {
   if (state.empty()) {
     state["step"] = zeros({}, {.dtype = DType::Float32});
     state["exp_avg"] = zeros_like(parameter);
@@ -97,7 +101,8 @@ template <class Options> void adaptive_step(const Options& options, const Tensor
 
 }  // namespace
 
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options) : Optimizer(std::move(parameters)), options_(options) {
+Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
+    : Optimizer(std::move(parameters)), options_(options) {
   check_adam(options);
 }
 
@@ -107,7 +112,8 @@ void Adam::update(const Tensor& parameter, Tensor gradient, ParameterState& stat
   adaptive_step(options_, parameter, gradient, state);
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options) : Optimizer(std::move(parameters)), options_(options) {
+AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
+    : Optimizer(std::move(parameters)), options_(options) {
   check_adam(options);
 }
 

@@ -140,10 +140,8 @@ class Checker {
       if (follows_from_ranges(condition)) continue;
       const Expression* left = condition->arg(0);
       // Of `(s0*s1) % (s0 - 1) == 0`, the divisor has to be a number; the rest can stay.
-      if (left->is(Kind::Mod) && !left->arg(1)->is(Kind::Integer))
-        force(left->arg(1));
-      else
-        force(condition);
+      if (left->is(Kind::Mod) && !left->arg(1)->is(Kind::Integer)) force(left->arg(1));
+      else force(condition);
     }
   }
 
@@ -187,10 +185,8 @@ class Checker {
       return;
     }
     if (one.dim.empty() || one.declared) return;
-    if (form == one.expression)
-      report_range(one);
-    else
-      report_relation(one, form);
+    if (form == one.expression) report_range(one);
+    else report_relation(one, form);
   }
 
   void report_relation(const Symbol& one, const Expression* form) {

@@ -21,10 +21,8 @@ struct Product {
     return nullptr;
   }
   void multiply(const Expression* base, int64_t exponent) {
-    if (Factor* known = find(base))
-      known->exponent += exponent;
-    else
-      factors.push_back({base, exponent});
+    if (Factor* known = find(base)) known->exponent += exponent;
+    else factors.push_back({base, exponent});
   }
 };
 
@@ -45,10 +43,8 @@ Product common_content(const Expression* sum) {
     }
     for (size_t i = content.factors.size(); i-- > 0;) {
       Factor* match = product.find(content.factors[i].base);
-      if (match)
-        content.factors[i].exponent = std::min(content.factors[i].exponent, match->exponent);
-      else
-        content.factors.erase(i);
+      if (match) content.factors[i].exponent = std::min(content.factors[i].exponent, match->exponent);
+      else content.factors.erase(i);
     }
   }
   return content;

@@ -20,25 +20,17 @@ int64_t wrapping_power(int64_t base, int64_t exponent) {
   return result;
 }
 
-template <class Value>
-bool holds(Kind kind, Value a, Value b) {
+template <class Value> bool holds(Kind kind, Value a, Value b) {
   return kind == Kind::Eq ? a == b : kind == Kind::Ne ? a != b : kind == Kind::Lt ? a < b : a <= b;
 }
 
 bool evaluate_condition(Kind kind, ArrayRef<Number> values, int64_t& result) {
   auto truth = [](const Number& value) { return value.integer != 0; };
   switch (kind) {
-    case Kind::And:
-      result = std::all_of(values.begin(), values.end(), truth);
-      return true;
-    case Kind::Or:
-      result = std::any_of(values.begin(), values.end(), truth);
-      return true;
-    case Kind::Not:
-      result = !values[0].integer;
-      return true;
-    default:
-      break;
+    case Kind::And: result = std::all_of(values.begin(), values.end(), truth); return true;
+    case Kind::Or: result = std::any_of(values.begin(), values.end(), truth); return true;
+    case Kind::Not: result = !values[0].integer; return true;
+    default: break;
   }
   bool floating = values[0].type == Type::Float || values[1].type == Type::Float;
   result = floating ? holds(kind, values[0].as_double(), values[1].as_double())
@@ -53,8 +45,7 @@ bool round_to_integer(Kind kind, double value, int64_t& result) {
   return true;
 }
 
-template <class Combine>
-int64_t fold(ArrayRef<Number> values, Combine combine) {
+template <class Combine> int64_t fold(ArrayRef<Number> values, Combine combine) {
   int64_t result = values[0].integer;
   for (const Number& value : values.drop_front()) result = combine(result, value.integer);
   return result;
@@ -62,27 +53,15 @@ int64_t fold(ArrayRef<Number> values, Combine combine) {
 
 bool evaluate_integer(Kind kind, ArrayRef<Number> values, int64_t& result) {
   switch (kind) {
-    case Kind::Add:
-      result = fold(values, wrapping_add);
-      return true;
-    case Kind::Mul:
-      result = fold(values, wrapping_multiply);
-      return true;
-    case Kind::Min:
-      result = fold(values, [](int64_t a, int64_t b) { return std::min(a, b); });
-      return true;
-    case Kind::Max:
-      result = fold(values, [](int64_t a, int64_t b) { return std::max(a, b); });
-      return true;
-    case Kind::Where:
-      result = values[0].integer ? values[1].integer : values[2].integer;
-      return true;
+    case Kind::Add: result = fold(values, wrapping_add); return true;
+    case Kind::Mul: result = fold(values, wrapping_multiply); return true;
+    case Kind::Min: result = fold(values, [](int64_t a, int64_t b) { return std::min(a, b); }); return true;
+    case Kind::Max: result = fold(values, [](int64_t a, int64_t b) { return std::max(a, b); }); return true;
+    case Kind::Where: result = values[0].integer ? values[1].integer : values[2].integer; return true;
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt:
-      return round_to_integer(kind, values[0].as_double(), result);
-    default:
-      break;
+    case Kind::TruncToInt: return round_to_integer(kind, values[0].as_double(), result);
+    default: break;
   }
   int64_t a = values[0].integer, b = values[1].integer;
   bool power = kind == Kind::Pow || kind == Kind::PowByNatural;
@@ -91,8 +70,7 @@ bool evaluate_integer(Kind kind, ArrayRef<Number> values, int64_t& result) {
   return true;
 }
 
-template <class Combine>
-double fold_real(ArrayRef<Number> values, Combine combine) {
+template <class Combine> double fold_real(ArrayRef<Number> values, Combine combine) {
   double result = values[0].as_double();
   for (const Number& value : values.drop_front()) result = combine(result, value.as_double());
   return result;
@@ -100,30 +78,14 @@ double fold_real(ArrayRef<Number> values, Combine combine) {
 
 bool evaluate_real(Kind kind, ArrayRef<Number> values, double& result) {
   switch (kind) {
-    case Kind::Add:
-      result = fold_real(values, [](double a, double b) { return a + b; });
-      return true;
-    case Kind::Mul:
-      result = fold_real(values, [](double a, double b) { return a * b; });
-      return true;
-    case Kind::Min:
-      result = fold_real(values, [](double a, double b) { return std::min(a, b); });
-      return true;
-    case Kind::Max:
-      result = fold_real(values, [](double a, double b) { return std::max(a, b); });
-      return true;
-    case Kind::Where:
-      result = (values[0].integer ? values[1] : values[2]).as_double();
-      return true;
-    case Kind::ToFloat:
-      result = values[0].as_double();
-      return true;
-    case Kind::Sqrt:
-      result = std::sqrt(values[0].as_double());
-      return true;
-    case Kind::FloatPow:
-      result = std::pow(values[0].as_double(), values[1].as_double());
-      return true;
+    case Kind::Add: result = fold_real(values, [](double a, double b) { return a + b; }); return true;
+    case Kind::Mul: result = fold_real(values, [](double a, double b) { return a * b; }); return true;
+    case Kind::Min: result = fold_real(values, [](double a, double b) { return std::min(a, b); }); return true;
+    case Kind::Max: result = fold_real(values, [](double a, double b) { return std::max(a, b); }); return true;
+    case Kind::Where: result = (values[0].integer ? values[1] : values[2]).as_double(); return true;
+    case Kind::ToFloat: result = values[0].as_double(); return true;
+    case Kind::Sqrt: result = std::sqrt(values[0].as_double()); return true;
+    case Kind::FloatPow: result = std::pow(values[0].as_double(), values[1].as_double()); return true;
     default:  // IntTrueDiv, FloatTrueDiv
       if (values[1].as_double() == 0) return false;
       result = values[0].as_double() / values[1].as_double();
@@ -145,12 +107,9 @@ bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& resu
     return true;
   }
   switch (node.type()) {
-    case Type::Int:
-      return evaluate_integer(node.kind(), values, result.integer);
-    case Type::Float:
-      return evaluate_real(node.kind(), values, result.real);
-    default:
-      return evaluate_condition(node.kind(), values, result.integer);
+    case Type::Int: return evaluate_integer(node.kind(), values, result.integer);
+    case Type::Float: return evaluate_real(node.kind(), values, result.real);
+    default: return evaluate_condition(node.kind(), values, result.integer);
   }
 }
 

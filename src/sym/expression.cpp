@@ -16,22 +16,14 @@ SymFloat Expression::float_binary(SymOp op, SymFloat a, SymFloat b) const {
   const Expression* y = env_->simplify(env_->expression(b));
   const Expression* both[] = {x, y};
   switch (op) {
-    case SymOp::Add:
-      return ShapeEnv::sym_float(table.add(x, y));
-    case SymOp::Sub:
-      return ShapeEnv::sym_float(table.subtract(x, y));
-    case SymOp::Mul:
-      return ShapeEnv::sym_float(table.multiply(x, y));
-    case SymOp::TrueDiv:
-      return ShapeEnv::sym_float(table.true_divide(x, y));
-    case SymOp::Pow:
-      return ShapeEnv::sym_float(table.power(x, y));
-    case SymOp::Min:
-      return ShapeEnv::sym_float(table.extremum(Kind::Min, Terms(both, 2)));
-    case SymOp::Max:
-      return ShapeEnv::sym_float(table.extremum(Kind::Max, Terms(both, 2)));
-    default:
-      fail<NotImplementedError>("this operation on symbolic floats is not supported");
+    case SymOp::Add: return ShapeEnv::sym_float(table.add(x, y));
+    case SymOp::Sub: return ShapeEnv::sym_float(table.subtract(x, y));
+    case SymOp::Mul: return ShapeEnv::sym_float(table.multiply(x, y));
+    case SymOp::TrueDiv: return ShapeEnv::sym_float(table.true_divide(x, y));
+    case SymOp::Pow: return ShapeEnv::sym_float(table.power(x, y));
+    case SymOp::Min: return ShapeEnv::sym_float(table.extremum(Kind::Min, Terms(both, 2)));
+    case SymOp::Max: return ShapeEnv::sym_float(table.extremum(Kind::Max, Terms(both, 2)));
+    default: fail<NotImplementedError>("this operation on symbolic floats is not supported");
   }
 }
 
@@ -49,16 +41,11 @@ SymBool Expression::float_compare(SymOp op, SymFloat a, SymFloat b) const {
 SymBool Expression::bool_binary(SymOp op, SymBool a, SymBool b) const {
   const Expression* both[] = {env_->simplify(env_->expression(a)), env_->simplify(env_->expression(b))};
   switch (op) {
-    case SymOp::And:
-      return ShapeEnv::sym_bool(env_->table().logical(Kind::And, Terms(both, 2)));
-    case SymOp::Or:
-      return ShapeEnv::sym_bool(env_->table().logical(Kind::Or, Terms(both, 2)));
-    case SymOp::Eq:
-      return ShapeEnv::sym_bool(env_->table().relation(Kind::Eq, both[0], both[1]));
-    case SymOp::Ne:
-      return ShapeEnv::sym_bool(env_->table().relation(Kind::Ne, both[0], both[1]));
-    default:
-      fail<NotImplementedError>("this operation on symbolic bools is not supported");
+    case SymOp::And: return ShapeEnv::sym_bool(env_->table().logical(Kind::And, Terms(both, 2)));
+    case SymOp::Or: return ShapeEnv::sym_bool(env_->table().logical(Kind::Or, Terms(both, 2)));
+    case SymOp::Eq: return ShapeEnv::sym_bool(env_->table().relation(Kind::Eq, both[0], both[1]));
+    case SymOp::Ne: return ShapeEnv::sym_bool(env_->table().relation(Kind::Ne, both[0], both[1]));
+    default: fail<NotImplementedError>("this operation on symbolic bools is not supported");
   }
 }
 
@@ -74,12 +61,9 @@ SymFloat Expression::true_divide(SymInt a, SymInt b) const {
 SymFloat Expression::float_unary(SymOp op, SymFloat a) const {
   const Expression* x = env_->simplify(env_->expression(a));
   switch (op) {
-    case SymOp::Neg:
-      return ShapeEnv::sym_float(env_->table().negate(x));
-    case SymOp::Sqrt:
-      return ShapeEnv::sym_float(env_->table().square_root(x));
-    default:
-      fail<NotImplementedError>("this operation on symbolic floats is not supported");
+    case SymOp::Neg: return ShapeEnv::sym_float(env_->table().negate(x));
+    case SymOp::Sqrt: return ShapeEnv::sym_float(env_->table().square_root(x));
+    default: fail<NotImplementedError>("this operation on symbolic floats is not supported");
   }
 }
 

@@ -32,45 +32,25 @@ Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
   };
   Range result;
   switch (a->kind()) {
-    case Kind::Integer:
-      return Range::point(a->integer());
+    case Kind::Integer: return Range::point(a->integer());
     case Kind::Symbol: {
       const Symbol& symbol = symbols_[a->symbol_index()];
       bool assumed = sizes_above_one && symbol.size_like && symbol.range.upper >= 2;
       return assumed ? symbol.range.intersect({2}) : symbol.range;
     }
-    case Kind::Add:
-      result = fold([](Range x, Range y) { return x + y; });
-      break;
-    case Kind::Mul:
-      result = fold([](Range x, Range y) { return x * y; });
-      break;
-    case Kind::Min:
-      result = fold([](Range x, Range y) { return minimum(x, y); });
-      break;
-    case Kind::Max:
-      result = fold([](Range x, Range y) { return maximum(x, y); });
-      break;
+    case Kind::Add: result = fold([](Range x, Range y) { return x + y; }); break;
+    case Kind::Mul: result = fold([](Range x, Range y) { return x * y; }); break;
+    case Kind::Min: result = fold([](Range x, Range y) { return minimum(x, y); }); break;
+    case Kind::Max: result = fold([](Range x, Range y) { return maximum(x, y); }); break;
     case Kind::Pow:
-    case Kind::PowByNatural:
-      result = power(of(a->arg(0)), of(a->arg(1)));
-      break;
-    case Kind::FloorDiv:
-      result = floor_divide(of(a->arg(0)), of(a->arg(1)));
-      break;
-    case Kind::Mod:
-      result = modulo(of(a->arg(0)), of(a->arg(1)));
-      break;
-    case Kind::Where:
-      result = of(a->arg(1)).unite(of(a->arg(2)));
-      break;
+    case Kind::PowByNatural: result = power(of(a->arg(0)), of(a->arg(1))); break;
+    case Kind::FloorDiv: result = floor_divide(of(a->arg(0)), of(a->arg(1))); break;
+    case Kind::Mod: result = modulo(of(a->arg(0)), of(a->arg(1))); break;
+    case Kind::Where: result = of(a->arg(1)).unite(of(a->arg(2))); break;
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt:
-      result = to_integers(float_range(a->arg(0)));
-      break;
-    default:
-      break;
+    case Kind::TruncToInt: result = to_integers(float_range(a->arg(0))); break;
+    default: break;
   }
   if (bounds_.empty()) return result;
   // What has been learnt about the expression as a whole, up to scale and constant.
@@ -83,24 +63,17 @@ Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
 
 FloatRange ShapeEnv::float_range(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Float:
-      return FloatRange::point(a->real());
-    case Kind::Integer:
-      return FloatRange::point(static_cast<double>(a->integer()));
-    case Kind::ToFloat:
-      return to_float(range(a->arg(0)));
-    case Kind::IntTrueDiv:
-      return divide(to_float(range(a->arg(0))), to_float(range(a->arg(1))));
-    case Kind::FloatTrueDiv:
-      return divide(float_range(a->arg(0)), float_range(a->arg(1)));
+    case Kind::Float: return FloatRange::point(a->real());
+    case Kind::Integer: return FloatRange::point(static_cast<double>(a->integer()));
+    case Kind::ToFloat: return to_float(range(a->arg(0)));
+    case Kind::IntTrueDiv: return divide(to_float(range(a->arg(0))), to_float(range(a->arg(1))));
+    case Kind::FloatTrueDiv: return divide(float_range(a->arg(0)), float_range(a->arg(1)));
     case Kind::Sqrt: {
       FloatRange inner = float_range(a->arg(0));
       return {inner.lower > 0 ? std::sqrt(inner.lower) : 0.0, inner.upper >= 0 ? std::sqrt(inner.upper) : 0.0};
     }
-    case Kind::Add:
-      return float_range(a->arg(0)) + float_range(a->arg(1));
-    case Kind::Mul:
-      return float_range(a->arg(0)) * float_range(a->arg(1));
+    case Kind::Add: return float_range(a->arg(0)) + float_range(a->arg(1));
+    case Kind::Mul: return float_range(a->arg(0)) * float_range(a->arg(1));
     case Kind::Min:
     case Kind::Max: {
       FloatRange result = float_range(a->arg(0));
@@ -111,8 +84,7 @@ FloatRange ShapeEnv::float_range(const Expression* a) {
       }
       return result;
     }
-    default:
-      return {};
+    default: return {};
   }
 }
 
@@ -229,13 +201,12 @@ int ShapeEnv::compute_known(const Expression* condition) {
       int answer = known(condition->arg(0));
       return answer < 0 ? -1 : !answer;
     }
-    default:
-      return -1;
+    default: return -1;
   }
 }
 
-/// A sum divided by the factors that all its terms have and that are above zero: of the same sign, and with a tighter range
-/// (s1 - s0*s1 is 1 - s0 in this sense).
+/// A sum divided by the factors that all its terms have and that are above zero: of the same sign, and with a tighter
+/// range (s1 - s0*s1 is 1 - s0 in this sense).
 const Expression* ShapeEnv::without_common_factors(const Expression* form, bool sizes_above_one) {
   Terms terms = terms_of(form);
   if (terms.size() < 2) return form;
@@ -304,14 +275,10 @@ int ShapeEnv::known_relation(const Expression* condition, bool sizes_above_one) 
 int ShapeEnv::known_float_relation(const Expression* condition) {
   FloatRange a = float_range(condition->arg(0)), b = float_range(condition->arg(1));
   switch (condition->kind()) {
-    case Kind::Lt:
-      return a.upper < b.lower ? 1 : a.lower >= b.upper ? 0 : -1;
-    case Kind::Le:
-      return a.upper <= b.lower ? 1 : a.lower > b.upper ? 0 : -1;
-    case Kind::Eq:
-      return a.upper < b.lower || b.upper < a.lower ? 0 : -1;
-    default:
-      return a.upper < b.lower || b.upper < a.lower ? 1 : -1;
+    case Kind::Lt: return a.upper < b.lower ? 1 : a.lower >= b.upper ? 0 : -1;
+    case Kind::Le: return a.upper <= b.lower ? 1 : a.lower > b.upper ? 0 : -1;
+    case Kind::Eq: return a.upper < b.lower || b.upper < a.lower ? 0 : -1;
+    default: return a.upper < b.lower || b.upper < a.lower ? 1 : -1;
   }
 }
 

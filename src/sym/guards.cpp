@@ -48,32 +48,15 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
   const Expression* both[] = {x, y};
   const Expression* result = nullptr;
   switch (op) {
-    case SymOp::Add:
-      result = table_.add(x, y);
-      break;
-    case SymOp::Sub:
-      result = table_.subtract(x, y);
-      break;
-    case SymOp::Mul:
-      result = table_.multiply(x, y);
-      break;
-    case SymOp::FloorDiv:
-      result = table_.floor_divide(x, y);
-      break;
-    case SymOp::Mod:
-      result = table_.modulo(x, y);
-      break;
-    case SymOp::Pow:
-      result = table_.power(x, y);
-      break;
-    case SymOp::Min:
-      result = table_.extremum(Kind::Min, Terms(both, 2));
-      break;
-    case SymOp::Max:
-      result = table_.extremum(Kind::Max, Terms(both, 2));
-      break;
-    default:
-      fail<Error>("not an operation on two integers");
+    case SymOp::Add: result = table_.add(x, y); break;
+    case SymOp::Sub: result = table_.subtract(x, y); break;
+    case SymOp::Mul: result = table_.multiply(x, y); break;
+    case SymOp::FloorDiv: result = table_.floor_divide(x, y); break;
+    case SymOp::Mod: result = table_.modulo(x, y); break;
+    case SymOp::Pow: result = table_.power(x, y); break;
+    case SymOp::Min: result = table_.extremum(Kind::Min, Terms(both, 2)); break;
+    case SymOp::Max: result = table_.extremum(Kind::Max, Terms(both, 2)); break;
+    default: fail<Error>("not an operation on two integers");
   }
   SymInt answer = sym_int(simplify(result));
   remember(op, a, b, answer.raw());

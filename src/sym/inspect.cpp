@@ -14,16 +14,11 @@ int sign(int64_t difference) { return difference < 0 ? -1 : difference > 0; }
 int class_rank(const Expression* a) {
   switch (a->kind()) {
     case Kind::Integer:
-    case Kind::Float:
-      return 1;
-    case Kind::Symbol:
-      return 2;
-    case Kind::Mul:
-      return 30;
-    case Kind::Add:
-      return 31;
-    case Kind::Pow:
-      return 32;
+    case Kind::Float: return 1;
+    case Kind::Symbol: return 2;
+    case Kind::Mul: return 30;
+    case Kind::Add: return 31;
+    case Kind::Pow: return 32;
     case Kind::Min:
     case Kind::Max:
     case Kind::Boolean:
@@ -33,10 +28,8 @@ int class_rank(const Expression* a) {
     case Kind::Le:
     case Kind::And:
     case Kind::Or:
-    case Kind::Not:
-      return 50;
-    default:
-      return 40;
+    case Kind::Not: return 50;
+    default: return 40;
   }
 }
 
@@ -89,12 +82,9 @@ std::optional<Affine> affine_in(const Expression* a, const Expression* symbol) {
   Affine result;
   for (const Expression* term : terms_of(a)) {
     Term split = split_coefficient(term);
-    if (term->is(Kind::Integer))
-      result.constant = term->integer();
-    else if (split.rest == symbol)
-      result.coefficient = split.coefficient;
-    else
-      return std::nullopt;
+    if (term->is(Kind::Integer)) result.constant = term->integer();
+    else if (split.rest == symbol) result.coefficient = split.coefficient;
+    else return std::nullopt;
   }
   return result;
 }
@@ -122,16 +112,11 @@ std::vector<const Expression*> free_symbols(const Expression* a) {
 
 bool assumed_nonnegative(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer:
-      return a->integer() >= 0;
-    case Kind::Symbol:
-      return a->env().symbol(a).positive;
-    case Kind::Pow:
-      return a->arg(1)->integer() % 2 == 0 || assumed_nonnegative(a->arg(0));
-    case Kind::Max:
-      return std::any_of(a->args().begin(), a->args().end(), assumed_nonnegative);
-    case Kind::Mod:
-      return assumed_positive(a->arg(1));
+    case Kind::Integer: return a->integer() >= 0;
+    case Kind::Symbol: return a->env().symbol(a).positive;
+    case Kind::Pow: return a->arg(1)->integer() % 2 == 0 || assumed_nonnegative(a->arg(0));
+    case Kind::Max: return std::any_of(a->args().begin(), a->args().end(), assumed_nonnegative);
+    case Kind::Mod: return assumed_positive(a->arg(1));
     case Kind::Add:
     case Kind::Mul:
     case Kind::Min:
@@ -151,29 +136,22 @@ bool assumed_nonnegative(const Expression* a) {
         return least >= 0;
       }();
     }
-    default:
-      return false;
+    default: return false;
   }
 }
 
 bool assumed_positive(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer:
-      return a->integer() > 0;
-    case Kind::Symbol:
-      return a->env().symbol(a).positive;
+    case Kind::Integer: return a->integer() > 0;
+    case Kind::Symbol: return a->env().symbol(a).positive;
     case Kind::Mul:
-    case Kind::Min:
-      return std::all_of(a->args().begin(), a->args().end(), assumed_positive);
-    case Kind::Max:
-      return std::any_of(a->args().begin(), a->args().end(), assumed_positive);
-    case Kind::Pow:
-      return assumed_positive(a->arg(0));
+    case Kind::Min: return std::all_of(a->args().begin(), a->args().end(), assumed_positive);
+    case Kind::Max: return std::any_of(a->args().begin(), a->args().end(), assumed_positive);
+    case Kind::Pow: return assumed_positive(a->arg(0));
     case Kind::Add:
       return std::all_of(a->args().begin(), a->args().end(), assumed_nonnegative) &&
              std::any_of(a->args().begin(), a->args().end(), assumed_positive);
-    default:
-      return false;
+    default: return false;
   }
 }
 

@@ -53,18 +53,10 @@ void ShapeEnv::learn(const Expression* condition) {
     Linear difference = decompose(canonical(table_.subtract(condition->arg(0), condition->arg(1))));
     if (difference.form) {
       switch (condition->kind()) {
-        case Kind::Eq:
-          learn_equal(difference);
-          break;
-        case Kind::Ne:
-          learn_unequal(difference);
-          break;
-        case Kind::Lt:
-          narrow_linear(difference, {kMinusInfinity, -1});
-          break;
-        default:
-          narrow_linear(difference, {kMinusInfinity, 0});
-          break;
+        case Kind::Eq: learn_equal(difference); break;
+        case Kind::Ne: learn_unequal(difference); break;
+        case Kind::Lt: narrow_linear(difference, {kMinusInfinity, -1}); break;
+        default: narrow_linear(difference, {kMinusInfinity, 0}); break;
       }
     }
   }
@@ -205,8 +197,7 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
         narrow_linear(decompose(canonical(value)), bound);
       }
       return;
-    default:
-      return;
+    default: return;
   }
 }
 

@@ -14,10 +14,8 @@ bool before(const Expression* a, const Expression* b) { return compare(a, b) < 0
 
 void flatten(Kind kind, Terms values, ExpressionList& out) {
   for (const Expression* value : values) {
-    if (value->is(kind))
-      flatten(kind, value->args(), out);
-    else if (std::find(out.begin(), out.end(), value) == out.end())
-      out.push_back(value);
+    if (value->is(kind)) flatten(kind, value->args(), out);
+    else if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
   }
 }
 
@@ -107,17 +105,12 @@ const Expression* ExpressionTable::logical(Kind kind, Terms values) {
 
 const Expression* ExpressionTable::logical_not(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Boolean:
-      return boolean(!a->truth());
-    case Kind::Not:
-      return a->arg(0);
+    case Kind::Boolean: return boolean(!a->truth());
+    case Kind::Not: return a->arg(0);
     case Kind::Eq:
-    case Kind::Ne:
-      return relation(negated(a->kind()), a->arg(0), a->arg(1));
-    case Kind::Lt:
-      return relation(Kind::Le, a->arg(1), a->arg(0));
-    case Kind::Le:
-      return relation(Kind::Lt, a->arg(1), a->arg(0));
+    case Kind::Ne: return relation(negated(a->kind()), a->arg(0), a->arg(1));
+    case Kind::Lt: return relation(Kind::Le, a->arg(1), a->arg(0));
+    case Kind::Le: return relation(Kind::Lt, a->arg(1), a->arg(0));
     default:
       check<TypeError>(a->type() == Type::Bool, "not: not a bool");
       return intern(Kind::Not, Type::Bool, Terms(&a, 1));
@@ -126,46 +119,31 @@ const Expression* ExpressionTable::logical_not(const Expression* a) {
 
 const Expression* ExpressionTable::make(Kind kind, Terms args) {
   switch (kind) {
-    case Kind::Add:
-      return add(args);
-    case Kind::Mul:
-      return multiply(args);
+    case Kind::Add: return add(args);
+    case Kind::Mul: return multiply(args);
     case Kind::Pow:
     case Kind::PowByNatural:
-    case Kind::FloatPow:
-      return power(args[0], args[1]);
-    case Kind::FloorDiv:
-      return floor_divide(args[0], args[1]);
-    case Kind::Mod:
-      return modulo(args[0], args[1]);
+    case Kind::FloatPow: return power(args[0], args[1]);
+    case Kind::FloorDiv: return floor_divide(args[0], args[1]);
+    case Kind::Mod: return modulo(args[0], args[1]);
     case Kind::Min:
-    case Kind::Max:
-      return extremum(kind, args);
+    case Kind::Max: return extremum(kind, args);
     case Kind::IntTrueDiv:
-    case Kind::FloatTrueDiv:
-      return true_divide(args[0], args[1]);
-    case Kind::ToFloat:
-      return to_float(args[0]);
-    case Kind::Sqrt:
-      return square_root(args[0]);
+    case Kind::FloatTrueDiv: return true_divide(args[0], args[1]);
+    case Kind::ToFloat: return to_float(args[0]);
+    case Kind::Sqrt: return square_root(args[0]);
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt:
-      return round(kind, args[0]);
-    case Kind::Where:
-      return where(args[0], args[1], args[2]);
+    case Kind::TruncToInt: return round(kind, args[0]);
+    case Kind::Where: return where(args[0], args[1], args[2]);
     case Kind::Eq:
     case Kind::Ne:
     case Kind::Lt:
-    case Kind::Le:
-      return relation(kind, args[0], args[1]);
+    case Kind::Le: return relation(kind, args[0], args[1]);
     case Kind::And:
-    case Kind::Or:
-      return logical(kind, args);
-    case Kind::Not:
-      return logical_not(args[0]);
-    default:
-      fail<Error>("an atom has no arguments");
+    case Kind::Or: return logical(kind, args);
+    case Kind::Not: return logical_not(args[0]);
+    default: fail<Error>("an atom has no arguments");
   }
 }
 

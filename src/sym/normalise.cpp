@@ -121,10 +121,8 @@ const Expression* ExpressionTable::scaled(int64_t coefficient, const Expression*
   if (coefficient == 1) return rest;
   ExpressionList factors;
   factors.push_back(integer(coefficient));
-  if (rest->is(Kind::Mul))
-    factors.append(rest->args().begin(), rest->args().end());
-  else
-    factors.push_back(rest);
+  if (rest->is(Kind::Mul)) factors.append(rest->args().begin(), rest->args().end());
+  else factors.push_back(rest);
   return intern(Kind::Mul, rest->type_, factors);
 }
 

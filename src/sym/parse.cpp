@@ -160,10 +160,8 @@ class Parser {
   const Expression* make(Kind kind, const std::vector<const Expression*>& args) {
     bool logical = kind == Kind::And || kind == Kind::Or || kind == Kind::Not;
     for (size_t i = 0; i < args.size(); ++i) {
-      if (logical || (kind == Kind::Where && i == 0))
-        bool_typed(args[i]);
-      else
-        number_typed(args[i]);
+      if (logical || (kind == Kind::Where && i == 0)) bool_typed(args[i]);
+      else number_typed(args[i]);
     }
     if ((kind == Kind::FloorDiv || kind == Kind::Mod) && (args[0]->type() != Type::Int || args[1]->type() != Type::Int))
       stop("floor division and modulo are for integers");
@@ -215,24 +213,12 @@ class Parser {
       if (sign == std::size(kSigns)) break;
       const Expression* right = bit_or();
       switch (sign) {
-        case 0:
-          parts.push_back(make(Kind::Eq, {left, right}));
-          break;
-        case 1:
-          parts.push_back(make(Kind::Ne, {left, right}));
-          break;
-        case 2:
-          parts.push_back(make(Kind::Le, {left, right}));
-          break;
-        case 3:
-          parts.push_back(make(Kind::Le, {right, left}));
-          break;
-        case 4:
-          parts.push_back(make(Kind::Lt, {left, right}));
-          break;
-        default:
-          parts.push_back(make(Kind::Lt, {right, left}));
-          break;
+        case 0: parts.push_back(make(Kind::Eq, {left, right})); break;
+        case 1: parts.push_back(make(Kind::Ne, {left, right})); break;
+        case 2: parts.push_back(make(Kind::Le, {left, right})); break;
+        case 3: parts.push_back(make(Kind::Le, {right, left})); break;
+        case 4: parts.push_back(make(Kind::Lt, {left, right})); break;
+        default: parts.push_back(make(Kind::Lt, {right, left})); break;
       }
       left = right;
     }
@@ -255,12 +241,9 @@ class Parser {
   const Expression* sum() {
     std::vector<const Expression*> terms = {product()};
     while (true) {
-      if (take("+"))
-        terms.push_back(product());
-      else if (take("-"))
-        terms.push_back(make(Kind::Mul, {table_.integer(-1), product()}));
-      else
-        break;
+      if (take("+")) terms.push_back(product());
+      else if (take("-")) terms.push_back(make(Kind::Mul, {table_.integer(-1), product()}));
+      else break;
     }
     return terms.size() == 1 ? terms[0] : make(Kind::Add, terms);
   }
@@ -269,16 +252,11 @@ class Parser {
     const Expression* left = sign();
     while (true) {
       if (looking_at("**")) return left;
-      if (take("//"))
-        left = make(Kind::FloorDiv, {left, sign()});
-      else if (take("*"))
-        left = make(Kind::Mul, {left, sign()});
-      else if (take("/"))
-        left = make(Kind::FloatTrueDiv, {left, sign()});
-      else if (take("%"))
-        left = make(Kind::Mod, {left, sign()});
-      else
-        return left;
+      if (take("//")) left = make(Kind::FloorDiv, {left, sign()});
+      else if (take("*")) left = make(Kind::Mul, {left, sign()});
+      else if (take("/")) left = make(Kind::FloatTrueDiv, {left, sign()});
+      else if (take("%")) left = make(Kind::Mod, {left, sign()});
+      else return left;
     }
   }
 
@@ -343,8 +321,7 @@ class Parser {
     while (at_ < text_.size()) {
       if (text_[at_] == '[') {
         ++at_;
-        if (at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"'))
-          quoted();
+        if (at_ < text_.size() && (text_[at_] == '\'' || text_[at_] == '"')) quoted();
         else
           while (at_ < text_.size() && digit(text_[at_])) ++at_;
         expect("]");

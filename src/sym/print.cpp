@@ -21,57 +21,40 @@ bool negative_coefficient(const Expression* a) {
 
 int precedence(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Integer:
-      return a->integer() < 0 ? kAdd : kAtom;
-    case Kind::Float:
-      return a->real() < 0 ? kAdd : kAtom;
-    case Kind::Add:
-      return kAdd;
-    case Kind::Mul:
-      return negative_coefficient(a) ? kAdd : kMul;
+    case Kind::Integer: return a->integer() < 0 ? kAdd : kAtom;
+    case Kind::Float: return a->real() < 0 ? kAdd : kAtom;
+    case Kind::Add: return kAdd;
+    case Kind::Mul: return negative_coefficient(a) ? kAdd : kMul;
     case Kind::Pow:
-    case Kind::FloatPow:
-      return kPow;
-    case Kind::PowByNatural:
-      return kMul;
+    case Kind::FloatPow: return kPow;
+    case Kind::PowByNatural: return kMul;
     case Kind::FloorDiv:
     case Kind::Mod:
     case Kind::IntTrueDiv:
     case Kind::FloatTrueDiv:
     case Kind::Where:
     case Kind::Lt:
-    case Kind::Le:
-      return kRelation;
+    case Kind::Le: return kRelation;
     case Kind::Eq:
-    case Kind::Ne:
-      return kMul;
-    case Kind::And:
-      return kAnd;
-    case Kind::Or:
-      return kOr;
-    case Kind::Not:
-      return kNot;
+    case Kind::Ne: return kMul;
+    case Kind::And: return kAnd;
+    case Kind::Or: return kOr;
+    case Kind::Not: return kNot;
     case Kind::ToFloat:
     case Kind::Sqrt:
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt:
-      return kFunction;
-    default:
-      return kAtom;
+    case Kind::TruncToInt: return kFunction;
+    default: return kAtom;
   }
 }
 
 std::string_view relation_sign(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Eq:
-      return " == ";
-    case Kind::Ne:
-      return " != ";
-    case Kind::Lt:
-      return prints_flipped(a) ? " > " : " < ";
-    default:
-      return prints_flipped(a) ? " >= " : " <= ";
+    case Kind::Eq: return " == ";
+    case Kind::Ne: return " != ";
+    case Kind::Lt: return prints_flipped(a) ? " > " : " < ";
+    default: return prints_flipped(a) ? " >= " : " <= ";
   }
 }
 
@@ -89,8 +72,7 @@ class Printer {
     std::string text = print(a);
     return precedence(a) <= level ? "(" + text + ")" : text;
   }
-  template <class List>
-  std::string join(const List& values, std::string_view separator, int level) const {
+  template <class List> std::string join(const List& values, std::string_view separator, int level) const {
     std::string out;
     for (const Expression* value : values) {
       if (!out.empty()) out += separator;
@@ -113,37 +95,23 @@ class TextPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer:
-        return std::to_string(a->integer());
-      case Kind::Float:
-        return float_text(a->real());
-      case Kind::Boolean:
-        return a->truth() ? "True" : "False";
-      case Kind::Symbol:
-        return a->env().symbol(a).name;
-      case Kind::Add:
-        return sum(a);
-      case Kind::Mul:
-        return product(a);
-      case Kind::Pow:
-        return parenthesised(a->arg(0), kPow) + "**" + parenthesised(a->arg(1), kPow);
+      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Float: return float_text(a->real());
+      case Kind::Boolean: return a->truth() ? "True" : "False";
+      case Kind::Symbol: return a->env().symbol(a).name;
+      case Kind::Add: return sum(a);
+      case Kind::Mul: return product(a);
+      case Kind::Pow: return parenthesised(a->arg(0), kPow) + "**" + parenthesised(a->arg(1), kPow);
       case Kind::FloorDiv:
         return "(" + parenthesised(a->arg(0), kAlmostAtom) + "//" + parenthesised(a->arg(1), kAlmostAtom) + ")";
-      case Kind::Eq:
-        return call("Eq", a->args());
-      case Kind::Ne:
-        return call("Ne", a->args());
+      case Kind::Eq: return call("Eq", a->args());
+      case Kind::Ne: return call("Ne", a->args());
       case Kind::Lt:
-      case Kind::Le:
-        return relation(a);
-      case Kind::And:
-        return join(a->args(), " & ", kBitAnd);
-      case Kind::Or:
-        return join(a->args(), " | ", kBitOr);
-      case Kind::Not:
-        return "~" + parenthesised(a->arg(0), kNot);
-      default:
-        return call(function_name(a), a->args());
+      case Kind::Le: return relation(a);
+      case Kind::And: return join(a->args(), " & ", kBitAnd);
+      case Kind::Or: return join(a->args(), " | ", kBitOr);
+      case Kind::Not: return "~" + parenthesised(a->arg(0), kNot);
+      default: return call(function_name(a), a->args());
     }
   }
 
@@ -155,10 +123,8 @@ class TextPrinter final : public Printer {
       bool minus = text.front() == '-';
       if (minus) text.erase(0, 1);
       if (precedence(term) < kAdd) text = "(" + text + ")";
-      if (out.empty())
-        out = minus ? "-" + text : text;
-      else
-        out += (minus ? " - " : " + ") + text;
+      if (out.empty()) out = minus ? "-" + text : text;
+      else out += (minus ? " - " : " + ") + text;
     }
     return out;
   }
@@ -191,21 +157,14 @@ class SreprPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer:
-        return "Integer(" + std::to_string(a->integer()) + ")";
-      case Kind::Float:
-        return "Float('" + float_text(a->real(), 17) + "', precision=53)";
-      case Kind::Boolean:
-        return a->truth() ? "true" : "false";
-      case Kind::Symbol:
-        return symbol(a);
-      case Kind::Mul:
-        return product(a);
+      case Kind::Integer: return "Integer(" + std::to_string(a->integer()) + ")";
+      case Kind::Float: return "Float('" + float_text(a->real(), 17) + "', precision=53)";
+      case Kind::Boolean: return a->truth() ? "true" : "false";
+      case Kind::Symbol: return symbol(a);
+      case Kind::Mul: return product(a);
       case Kind::Lt:
-      case Kind::Le:
-        return std::string(function_name(a)) + "(" + print(left(a)) + ", " + print(right(a)) + ")";
-      default:
-        return call(function_name(a), a->args());
+      case Kind::Le: return std::string(function_name(a)) + "(" + print(left(a)) + ", " + print(right(a)) + ")";
+      default: return call(function_name(a), a->args());
     }
   }
 
@@ -235,58 +194,36 @@ class PythonPrinter final : public Printer {
   explicit PythonPrinter(const std::function<std::string(const Expression*)>& name) : name_(name) {}
   std::string print(const Expression* a) const override {
     switch (a->kind()) {
-      case Kind::Integer:
-        return std::to_string(a->integer());
-      case Kind::Float:
-        return shortest(a->real());
-      case Kind::Boolean:
-        return a->truth() ? "True" : "False";
-      case Kind::Symbol:
-        return name_(a);
-      case Kind::Add:
-        return join(constant_first(a), " + ", kAdd);
-      case Kind::Mul:
-        return join(a->args(), "*", precedence(a));
+      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Float: return shortest(a->real());
+      case Kind::Boolean: return a->truth() ? "True" : "False";
+      case Kind::Symbol: return name_(a);
+      case Kind::Add: return join(constant_first(a), " + ", kAdd);
+      case Kind::Mul: return join(a->args(), "*", precedence(a));
       case Kind::Pow:
         if (a->arg(1)->integer() > 8) return join(a->args(), " ** ", kPow);
         return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
       case Kind::PowByNatural:
-      case Kind::FloatPow:
-        return join(a->args(), " ** ", kPow);
-      case Kind::FloorDiv:
-        return join(a->args(), " // ", kAlmostAtom);
-      case Kind::Mod:
-        return join(a->args(), " % ", kAlmostAtom);
+      case Kind::FloatPow: return join(a->args(), " ** ", kPow);
+      case Kind::FloorDiv: return join(a->args(), " // ", kAlmostAtom);
+      case Kind::Mod: return join(a->args(), " % ", kAlmostAtom);
       case Kind::IntTrueDiv:
-      case Kind::FloatTrueDiv:
-        return join(a->args(), " / ", kAlmostAtom);
-      case Kind::Min:
-        return call("torch.sym_min", a->args());
-      case Kind::Max:
-        return call("torch.sym_max", a->args());
-      case Kind::ToFloat:
-        return call("torch.sym_float", a->args());
-      case Kind::Sqrt:
-        return call("torch._sym_sqrt", a->args());
-      case Kind::FloorToInt:
-        return call("math.floor", a->args());
-      case Kind::CeilToInt:
-        return call("math.ceil", a->args());
-      case Kind::TruncToInt:
-        return call("math.trunc", a->args());
-      case Kind::Where:
-        return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
+      case Kind::FloatTrueDiv: return join(a->args(), " / ", kAlmostAtom);
+      case Kind::Min: return call("torch.sym_min", a->args());
+      case Kind::Max: return call("torch.sym_max", a->args());
+      case Kind::ToFloat: return call("torch.sym_float", a->args());
+      case Kind::Sqrt: return call("torch._sym_sqrt", a->args());
+      case Kind::FloorToInt: return call("math.floor", a->args());
+      case Kind::CeilToInt: return call("math.ceil", a->args());
+      case Kind::TruncToInt: return call("math.trunc", a->args());
+      case Kind::Where: return print(a->arg(1)) + " if " + print(a->arg(0)) + " else " + print(a->arg(2));
       case Kind::Eq:
       case Kind::Ne:
       case Kind::Lt:
-      case Kind::Le:
-        return relation(a);
-      case Kind::And:
-        return join(a->args(), " and ", kAnd);
-      case Kind::Or:
-        return join(a->args(), " or ", kOr);
-      case Kind::Not:
-        return "not (" + print(a->arg(0)) + ")";
+      case Kind::Le: return relation(a);
+      case Kind::And: return join(a->args(), " and ", kAnd);
+      case Kind::Or: return join(a->args(), " or ", kOr);
+      case Kind::Not: return "not (" + print(a->arg(0)) + ")";
     }
     return {};
   }

@@ -36,10 +36,8 @@ const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
   node->unbacked_ = !backed;
   if (hint) {
     node->has_hint_ = true;
-    if (hint->type == Type::Float)
-      node->hint_real_ = hint->real;
-    else
-      node->hint_integer_ = hint->integer;
+    if (hint->type == Type::Float) node->hint_real_ = hint->real;
+    else node->hint_integer_ = hint->integer;
   }
   symbols_.back().expression = node;
   names_.emplace(symbols_.back().name, node);

@@ -25,10 +25,8 @@ uint64_t hash_of(Kind kind, Terms args, int64_t payload) {
 
 Number hint_of(const Expression* a) {
   Number number{a->type()};
-  if (a->type() == Type::Float)
-    number.real = a->hint_float();
-  else
-    number.integer = a->hint_int();
+  if (a->type() == Type::Float) number.real = a->hint_float();
+  else number.integer = a->hint_int();
   return number;
 }
 
@@ -68,10 +66,8 @@ void ExpressionTable::inherit(Expression& node) {
   if (!hinted) return;
   Number hint;
   node.has_hint_ = evaluate_node(node, values, hint);
-  if (node.type_ == Type::Float)
-    node.hint_real_ = hint.real;
-  else
-    node.hint_integer_ = hint.integer;
+  if (node.type_ == Type::Float) node.hint_real_ = hint.real;
+  else node.hint_integer_ = hint.integer;
 }
 
 const Expression* ExpressionTable::intern(Kind kind, Type type, Terms args, int64_t payload) {

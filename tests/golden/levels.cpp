@@ -9,13 +9,17 @@ namespace umbra::golden {
 namespace {
 
 std::vector<int64_t> ints(const Json& json) { return json.get<std::vector<int64_t>>(); }
-bool contains_zero(const std::vector<int64_t>& sizes) { return std::find(sizes.begin(), sizes.end(), 0) != sizes.end(); }
+bool contains_zero(const std::vector<int64_t>& sizes) {
+  return std::find(sizes.begin(), sizes.end(), 0) != sizes.end();
+}
 
 void check_metadata(const Tensor& t, const Json& want, const std::string& what) {
   std::string dtype = name(t.dtype());
-  if (dtype != want["dtype"].get<std::string>()) throw Mismatch(what + ": dtype " + dtype + ", expected " + want["dtype"].get<std::string>());
+  if (dtype != want["dtype"].get<std::string>())
+    throw Mismatch(what + ": dtype " + dtype + ", expected " + want["dtype"].get<std::string>());
   std::vector<int64_t> sizes = ints(want["sizes"]);
-  if (!(t.sizes() == IntArrayRef(sizes))) throw Mismatch(what + ": sizes " + to_string(t.sizes()) + ", expected " + want["sizes"].dump());
+  if (!(t.sizes() == IntArrayRef(sizes)))
+    throw Mismatch(what + ": sizes " + to_string(t.sizes()) + ", expected " + want["sizes"].dump());
   if (!want.contains("strides") || contains_zero(sizes)) return;
   std::vector<int64_t> strides = ints(want["strides"]);
   for (size_t d = 0; d < sizes.size(); ++d)
@@ -29,11 +33,13 @@ bool close(double a, double b, double size, double rtol, double atol) {
   return std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= atol + rtol * size;
 }
 
-void check_values(const Tensor& got, const std::string& bytes, DType dtype, const std::vector<int64_t>& sizes, const Json& tolerance,
-                  const std::string& what) {
+void check_values(const Tensor& got, const std::string& bytes, DType dtype, const std::vector<int64_t>& sizes,
+                  const Json& tolerance, const std::string& what) {
   if (!(got.sizes() == IntArrayRef(sizes))) throw Mismatch(what + ": shape " + to_string(got.sizes()));
   Tensor want = dense_tensor(bytes, dtype, sizes);
-  DType wide = is_complex(dtype) || got.is_complex() ? DType::Complex128 : is_floating(dtype) || got.is_floating_point() ? DType::Float64 : DType::Int64;
+  DType wide = is_complex(dtype) || got.is_complex()           ? DType::Complex128
+               : is_floating(dtype) || got.is_floating_point() ? DType::Float64
+                                                               : DType::Int64;
   Tensor a = got.detach().resolve_conj().resolve_neg().to(wide).contiguous(), b = want.to(wide).contiguous();
   double rtol = tolerance[0], atol = tolerance[1];
   auto differ = [&](int64_t i) { throw Mismatch(concat(what, ": element ", i, " of ", a.numel(), " differs")); };
@@ -57,7 +63,8 @@ void check_plain(const Json& want, const Value& got, const std::string& what) {
     if (!got.is_tensor()) throw Mismatch(what + ": no tensor");
   } else if (want.is_object() && want.contains("float")) {
     double w = to_value(want, {SchemaType::Base::Float}, {}).to_double(), g = got.to_double();
-    if (!(g == w || (g != g && w != w) || std::fabs(g - w) <= 1e-5 * std::fabs(w))) throw Mismatch(concat(what, ": ", g, ", expected ", w));
+    if (!(g == w || (g != g && w != w) || std::fabs(g - w) <= 1e-5 * std::fabs(w)))
+      throw Mismatch(concat(what, ": ", g, ", expected ", w));
   } else if (want.is_boolean()) {
     if (!got.is_bool() || got.to_bool() != want.get<bool>()) throw Mismatch(what + ": " + to_string(got));
   } else if (want.is_number_integer()) {
@@ -91,21 +98,25 @@ bool check_forward(const Operator& op, const Group& group, const Json& record) {
     for (size_t i = 0; i < record["outputs"].size(); ++i)
       if (!record["outputs"][i].is_array()) check_plain(record["outputs"][i], results.at(i), concat("result ", i));
   std::vector<Tensor> flat = flat_tensors(results);
-  if (flat.size() != record["out_tensors"].size()) throw Mismatch(concat(flat.size(), " output tensors, expected ", record["out_tensors"].size()));
+  if (flat.size() != record["out_tensors"].size())
+    throw Mismatch(concat(flat.size(), " output tensors, expected ", record["out_tensors"].size()));
   std::vector<size_t> skip = record.value("skip_outputs", std::vector<size_t>());
   for (size_t i = 0; i < flat.size(); ++i) {
     const Json& want = record["out_tensors"][i];
     std::string what = concat("output ", i);
     check_metadata(flat[i], want, what);
     if (!want["aliases"].is_null()) {
-      if (!same_storage(flat[i], tensors.at(want["aliases"]))) throw Mismatch(what + ": does not share the storage of its input");
-      if (flat[i].numel() && flat[i].storage_offset() != want["storage_offset"].get<int64_t>()) throw Mismatch(what + ": storage offset");
+      if (!same_storage(flat[i], tensors.at(want["aliases"])))
+        throw Mismatch(what + ": does not share the storage of its input");
+      if (flat[i].numel() && flat[i].storage_offset() != want["storage_offset"].get<int64_t>())
+        throw Mismatch(what + ": storage offset");
     } else if (flat[i].numel()) {
       for (const Tensor& t : tensors)
         if (same_storage(flat[i], t)) throw Mismatch(what + ": shares an input's storage, and should not");
     }
     if (want.contains("data") && std::find(skip.begin(), skip.end(), i) == skip.end())
-      check_values(flat[i], group.blob(want["data"]), dtype_from_name(want["dtype"]), ints(want["sizes"]), record["tol"], what);
+      check_values(flat[i], group.blob(want["data"]), dtype_from_name(want["dtype"]), ints(want["sizes"]),
+                   record["tol"], what);
   }
   for (const Json& m : record.value("mutated", Json::array())) {
     size_t input = m["input"];
@@ -113,7 +124,8 @@ bool check_forward(const Operator& op, const Group& group, const Json& record) {
     want["dtype"] = record["tensors"][input]["dtype"];
     check_metadata(tensors[input], want, concat("input ", input, " afterwards"));
     if (m.contains("data") && skip.empty())
-      check_values(tensors[input], group.blob(m["data"]), dtype_from_name(want["dtype"]), ints(m["sizes"]), record["tol"], concat("input ", input, " afterwards"));
+      check_values(tensors[input], group.blob(m["data"]), dtype_from_name(want["dtype"]), ints(m["sizes"]),
+                   record["tol"], concat("input ", input, " afterwards"));
   }
   return true;
 }
@@ -178,7 +190,8 @@ bool check_gradient(const Operator& op, const Group& group, const Json& record) 
       continue;
     }
     if (!got[k].defined()) {
-      if (any_nonzero(dense_tensor(group.blob(want["data"]), dtype_from_name(want["dtype"]), ints(want["sizes"])))) throw Mismatch(what + ": none, expected one");
+      if (any_nonzero(dense_tensor(group.blob(want["data"]), dtype_from_name(want["dtype"]), ints(want["sizes"]))))
+        throw Mismatch(what + ": none, expected one");
       continue;
     }
     check_metadata(got[k], {{"dtype", want["dtype"]}, {"sizes", want["sizes"]}}, what);
@@ -206,7 +219,8 @@ bool check_tangent(const Operator& op, const Group& group, const Json& record) {
     Tensor tangent = autograd::unpack_dual(outs[i]).tangent;
     std::string bytes = group.blob(j["outputs"][i]), what = concat("tangent of output ", i);
     if (!tangent.defined()) {
-      if (any_nonzero(dense_tensor(bytes, dtype_from_name(d["dtype"]), ints(d["sizes"])))) throw Mismatch(what + ": none");
+      if (any_nonzero(dense_tensor(bytes, dtype_from_name(d["dtype"]), ints(d["sizes"]))))
+        throw Mismatch(what + ": none");
       continue;
     }
     check_values(tangent, bytes, dtype_from_name(d["dtype"]), ints(d["sizes"]), j["tol"], what);
@@ -217,9 +231,12 @@ bool check_tangent(const Operator& op, const Group& group, const Json& record) {
 bool check_fake(const Operator& op, const Group& group, const Json& record) {
   const Json& f = record["fake"];
   std::string status = f["status"];
-  static const std::vector<std::string> kExceptions{"DataDependentOutputException", "DynamicOutputShapeException", "UnsupportedOperatorException"};
+  static const std::vector<std::string> kExceptions{"DataDependentOutputException", "DynamicOutputShapeException",
+                                                    "UnsupportedOperatorException"};
   if (status == "unstable") return false;
-  if (status == "raises" && std::find(kExceptions.begin(), kExceptions.end(), f["type"].get<std::string>()) == kExceptions.end()) return false;
+  if (status == "raises" &&
+      std::find(kExceptions.begin(), kExceptions.end(), f["type"].get<std::string>()) == kExceptions.end())
+    return false;
   std::vector<Tensor> tensors = build_tensors(group, record, true), fakes, outs;
   FakeMode mode;
   try {

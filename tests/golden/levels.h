@@ -1,5 +1,5 @@
-// The levels at which a record is checked. Each throws a Mismatch where the behaviour differs, and gives false where the record has
-// nothing to say at that level.
+// The levels at which a record is checked. Each throws a Mismatch where the behaviour differs, and gives false where
+// the record has nothing to say at that level.
 #pragma once
 
 #include "records.h"

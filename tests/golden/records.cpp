@@ -11,7 +11,8 @@ std::string read_gzip(const std::string& path) {
   if (!file) fail<FileNotFoundError>("cannot read ", path);
   std::string out;
   std::vector<char> buffer(1 << 20);
-  for (int n; (n = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;) out.append(buffer.data(), static_cast<size_t>(n));
+  for (int n; (n = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;)
+    out.append(buffer.data(), static_cast<size_t>(n));
   gzclose(file);
   return out;
 }
@@ -52,7 +53,8 @@ std::vector<Tensor> build_tensors(const Group& group, const Json& record, bool s
     const Json& d = record["tensors"][i];
     DType dtype = dtype_from_name(d["dtype"]);
     int64_t storage = d["storage"];
-    std::pair<int64_t, int> key = share ? std::pair(storage, static_cast<int>(dtype)) : std::pair(-1 - static_cast<int64_t>(i), 0);
+    std::pair<int64_t, int> key =
+        share ? std::pair(storage, static_cast<int>(dtype)) : std::pair(-1 - static_cast<int64_t>(i), 0);
     if (!bases.count(key)) {
       const Tensor* other = nullptr;
       for (auto& [k, t] : bases)
@@ -111,8 +113,10 @@ Value to_value(const Json& json, const SchemaType& type, const std::vector<Tenso
     if (kind == "layout") return Layout::Strided;
     if (kind == "memory_format") {
       std::string name = x;
-      return name == "channels_last" ? MemoryFormat::ChannelsLast : name == "channels_last_3d" ? MemoryFormat::ChannelsLast3d
-             : name == "preserve_format" ? MemoryFormat::Preserve : MemoryFormat::Contiguous;
+      return name == "channels_last"      ? MemoryFormat::ChannelsLast
+             : name == "channels_last_3d" ? MemoryFormat::ChannelsLast3d
+             : name == "preserve_format"  ? MemoryFormat::Preserve
+                                          : MemoryFormat::Contiguous;
     }
     Scalar scalar = kind == "complex" ? Scalar(std::complex<double>(number(x[0]), number(x[1]))) : Scalar(number(x));
     return type.is_tensor() ? Value(wrapped_number(scalar)) : Value(scalar);
@@ -130,7 +134,8 @@ std::vector<Value> build_arguments(const Operator& op, const Json& record, const
   std::vector<Value> out;
   for (size_t i = 0; i < schema.size(); ++i) {
     if (i < record["args"].size()) out.push_back(to_value(record["args"][i], schema[i].type, tensors));
-    else if (record["kwargs"].contains(schema[i].name)) out.push_back(to_value(record["kwargs"][schema[i].name], schema[i].type, tensors));
+    else if (record["kwargs"].contains(schema[i].name))
+      out.push_back(to_value(record["kwargs"][schema[i].name], schema[i].type, tensors));
     else {
       check(schema[i].default_value.has_value(), op.name(), ": the record lacks argument ", schema[i].name);
       out.push_back(*schema[i].default_value);

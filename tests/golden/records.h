@@ -1,4 +1,5 @@
-// The golden operator records: what PyTorch does, read from compressed files. The format is that of the records' own README.
+// The golden operator records: what PyTorch does, read from compressed files. The format is that of the records' own
+// README.
 #pragma once
 
 #include <nlohmann/json.hpp>
@@ -25,7 +26,8 @@ struct Group {
 /// The contents of a gzip file.
 std::string read_gzip(const std::string& path);
 
-/// The input tensors of a record. With `share`, those on one storage share memory; without, each has its own, as leaves need it.
+/// The input tensors of a record. With `share`, those on one storage share memory; without, each has its own, as leaves
+/// need it.
 std::vector<Tensor> build_tensors(const Group& group, const Json& record, bool share);
 /// A contiguous tensor of the given bytes.
 Tensor dense_tensor(const std::string& bytes, DType dtype, const std::vector<int64_t>& sizes);

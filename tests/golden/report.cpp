@@ -1,10 +1,10 @@
 // golden_report: how the built operators fare against the golden records, operator by operator and level by level.
 //
-//     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors] [--group NAME] [--verbose] [--floor FILE]
-//     build/golden_report --level robust       # the records' calls with something made wrong
+//     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors] [--group NAME] [--verbose] [--floor
+//     FILE] build/golden_report --level robust       # the records' calls with something made wrong
 //
-// Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor, the exit status
-// is 1 where a level falls below the share that the file demands ("forward 98.0").
+// Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
+// the exit status is 1 where a level falls below the share that the file demands ("forward 98.0").
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -21,8 +21,9 @@ namespace umbra::golden {
 namespace {
 
 using Check = bool (*)(const Operator&, const Group&, const Json&);
-const std::vector<std::pair<std::string, Check>> kLevels = {
-    {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent}, {"fake", check_fake}, {"errors", check_error}, {"robust", check_robust}};
+const std::vector<std::pair<std::string, Check>> kLevels = {{"forward", check_forward}, {"grad", check_gradient},
+                                                            {"jvp", check_tangent},     {"fake", check_fake},
+                                                            {"errors", check_error},    {"robust", check_robust}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor;
@@ -59,7 +60,8 @@ struct Job {
   const Json* record;
 };
 
-/// A size that runs away fails to allocate instead of taking the machine's memory. (Sanitizers need all of the address space.)
+/// A size that runs away fails to allocate instead of taking the machine's memory. (Sanitizers need all of the address
+/// space.)
 void limit_memory() {
 #ifndef __SANITIZE_ADDRESS__
   constexpr rlim_t kBytes = rlim_t{6} << 30;
@@ -69,7 +71,8 @@ void limit_memory() {
 }
 
 /// Runs jobs from `start` on in a child; gives the outcomes it managed and whether it died.
-bool run_child(const Operator& op, const Group& group, const std::vector<Job>& jobs, size_t start, std::vector<Outcome>& outcomes) {
+bool run_child(const Operator& op, const Group& group, const std::vector<Job>& jobs, size_t start,
+               std::vector<Outcome>& outcomes) {
   int ends[2];
   if (pipe(ends) != 0) fail("cannot make a pipe");
   std::fflush(stdout);
@@ -158,7 +161,8 @@ class Report {
     Count& own = by_operator_[op][o.level];
     ++(o.result == 'p' ? total.passed : total.failed);
     ++(o.result == 'p' ? own.passed : own.failed);
-    if (o.result == 'f' && options_.verbose) std::printf("FAIL %s %s %s: %s\n", o.level.c_str(), op.c_str(), o.id.c_str(), o.message.c_str());
+    if (o.result == 'f' && options_.verbose)
+      std::printf("FAIL %s %s %s: %s\n", o.level.c_str(), op.c_str(), o.id.c_str(), o.message.c_str());
   }
 
   int print(size_t all) const {
@@ -178,7 +182,8 @@ class Report {
       double share = 100.0 * c.passed / std::max(1, c.passed + c.failed);
       bool low = floor.count(level) && share < floor[level];
       below += low;
-      std::printf("%s: %d passed, %d failed (%.2f %%)%s\n", level.c_str(), c.passed, c.failed, share, low ? "  BELOW THE FLOOR" : "");
+      std::printf("%s: %d passed, %d failed (%.2f %%)%s\n", level.c_str(), c.passed, c.failed, share,
+                  low ? "  BELOW THE FLOOR" : "");
       passed += c.passed;
       failed += c.failed;
     }
@@ -217,7 +222,10 @@ Options parse(int argc, char** argv) {
       o.levels.clear();
       std::stringstream list(next());
       for (std::string level; std::getline(list, level, ',');) o.levels.insert(level);
-    } else fail<ValueError>("usage: golden_report [--op SUBSTRING] [--level LIST] [--group NAME] [--data FOLDER] [--floor FILE] [--verbose]");
+    } else
+      fail<ValueError>(
+          "usage: golden_report [--op SUBSTRING] [--level LIST] [--group NAME] [--data FOLDER] [--floor FILE] "
+          "[--verbose]");
   }
   return o;
 }

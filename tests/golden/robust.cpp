@@ -1,6 +1,6 @@
-// Robustness: a record's call with one thing made wrong (a type, a rank, an empty or expanded tensor, an index, a size) gives a result or one of
-// Umbra's errors, with data and without. A crash is seen by the report, which runs records in child processes; memory is limited
-// there, so that a size which runs away is an error too.
+// Robustness: a record's call with one thing made wrong (a type, a rank, an empty or expanded tensor, an index, a size)
+// gives a result or one of Umbra's errors, with data and without. A crash is seen by the report, which runs records in
+// child processes; memory is limited there, so that a size which runs away is an error too.
 #include <random>
 
 #include "levels.h"
@@ -9,7 +9,8 @@ namespace umbra::golden {
 namespace {
 
 constexpr int kCallsPerRecord = 4;
-constexpr int64_t kExtremes[] = {-1, 0, -2, 1, 3, 7, -7, 100, int64_t{1} << 33, int64_t{1} << 40, int64_t{1} << 62, INT64_MAX, INT64_MIN};
+constexpr int64_t kExtremes[] = {
+    -1, 0, -2, 1, 3, 7, -7, 100, int64_t{1} << 33, int64_t{1} << 40, int64_t{1} << 62, INT64_MAX, INT64_MIN};
 constexpr DType kTypes[] = {DType::Float16, DType::BFloat16, DType::Float32, DType::Float64, DType::Complex64,
                             DType::Int64,   DType::Int32,    DType::UInt8,   DType::Bool};
 
@@ -21,7 +22,8 @@ class Mutator {
     std::vector<Json*> numbers;
     for (const char* part : {"args", "kwargs"})
       for (Json& argument : record[part]) collect(argument, numbers);
-    if (!numbers.empty() && (tensors.empty() || below(3) == 0)) *numbers[below(numbers.size())] = kExtremes[below(std::size(kExtremes))];
+    if (!numbers.empty() && (tensors.empty() || below(3) == 0))
+      *numbers[below(numbers.size())] = kExtremes[below(std::size(kExtremes))];
     else if (!tensors.empty()) change(tensors[below(tensors.size())]);
   }
 
@@ -41,12 +43,24 @@ class Mutator {
     switch (below(9)) {
       case 0: t = t.to(kTypes[below(std::size(kTypes))]); break;
       case 1: t = t.unsqueeze(dim); break;
-      case 2: if (t.dim() > 0) t = t.narrow(dim, 0, 0); break;
-      case 3: if (has_elements) t = t.narrow(dim, 0, 1); break;
-      case 4: if (has_elements) t = t.narrow(dim, 0, 1).expand(t.sym_sizes()); break;
-      case 5: if (has_elements) t = t.select(dim, 0); break;
-      case 6: if (t.dim() > 1) t = t.transpose(0, t.dim() - 1); break;
-      case 7: if (has_elements) t = t.reshape({-1}).select(0, 0); break;
+      case 2:
+        if (t.dim() > 0) t = t.narrow(dim, 0, 0);
+        break;
+      case 3:
+        if (has_elements) t = t.narrow(dim, 0, 1);
+        break;
+      case 4:
+        if (has_elements) t = t.narrow(dim, 0, 1).expand(t.sym_sizes());
+        break;
+      case 5:
+        if (has_elements) t = t.select(dim, 0);
+        break;
+      case 6:
+        if (t.dim() > 1) t = t.transpose(0, t.dim() - 1);
+        break;
+      case 7:
+        if (has_elements) t = t.reshape({-1}).select(0, 0);
+        break;
       default: write_extreme(t);
     }
   }

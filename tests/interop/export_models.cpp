@@ -1,5 +1,5 @@
-// interop_models FOLDER: exports models written in C++ with a dynamic batch, and their outputs at two batch sizes, for real PyTorch to
-// load and compare (tools/interop).
+// interop_models FOLDER: exports models written in C++ with a dynamic batch, and their outputs at two batch sizes, for
+// real PyTorch to load and compare (tools/interop).
 #include <chrono>
 #include <cstdio>
 #include <string>
@@ -30,16 +30,22 @@ struct Branches : nn::Module {
   Tensor forward(Tensor x) override {
     SymInt rows = x.sym_size(0);
     Tensor twice = x * 2;
-    auto yes = [&](const std::vector<Value>& v) { return std::vector<Value>{layer(v[0].tensor()) + full({rows, 1}, 3.0)}; };
-    auto no = [&](const std::vector<Value>& v) { return std::vector<Value>{v[0].tensor().sin() * Scalar(rows) - twice}; };
+    auto yes = [&](const std::vector<Value>& v) {
+      return std::vector<Value>{layer(v[0].tensor()) + full({rows, 1}, 3.0)};
+    };
+    auto no = [&](const std::vector<Value>& v) {
+      return std::vector<Value>{v[0].tensor().sin() * Scalar(rows) - twice};
+    };
     return cond(Value(x.sum() > 0), yes, no, {Value(x.select(0, 0))})[0].tensor();
   }
 };
 
 template <class Model, class Input>
-void write(const std::string& folder, const std::string& name, Model& model, Input input, Dim batch = Dim("batch", {.max = 4096})) {
+void write(const std::string& folder, const std::string& name, Model& model, Input input,
+           Dim batch = Dim("batch", {.max = 4096})) {
   auto start = std::chrono::steady_clock::now();
-  ExportedProgram program = export_program(model, {input(4)}, {.dynamic_shapes = {{"x", {{0, batch}}}}, .argument_names = {"x"}});
+  ExportedProgram program =
+      export_program(model, {input(4)}, {.dynamic_shapes = {{"x", {{0, batch}}}}, .argument_names = {"x"}});
   double exported = milliseconds_since(start);
   save(program, folder + "/" + name + ".pt2");
   io::NamedTensors tensors;
@@ -63,7 +69,12 @@ int run(const std::string& folder) {
   examples::Gpt gpt({.vocabulary = 1000, .context = 64, .width = 768, .heads = 12, .layers = 12});
   write(folder, "gpt", gpt, [](int64_t batch) { return randint(1000, {batch, 64}); });
   Halves halves;
-  write(folder, "halves", halves, [](int64_t half) { return randn({2 * half, 8}); }, 2 * Dim("half"));
+  write(
+      folder, "halves", halves,
+      [](int64_t half) {
+        return randn({2 * half, 8});
+      },
+      2 * Dim("half"));
   Branches branches;
   write(folder, "branches", branches, [](int64_t batch) { return batch == 7 ? -rand({batch, 8}) : rand({batch, 8}); });
   return 0;

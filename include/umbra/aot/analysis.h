@@ -30,8 +30,8 @@ struct OutputInfo {
   Kind kind = Kind::Fresh;
   size_t base = 0;  // which source, output or intermediate it is (a view of)
   bool requires_grad = false;
-  bool made_without_grad = false;       // a view that was taken under NoGrad
-  std::vector<ViewStep> views = {};     // from the base to a view of it
+  bool made_without_grad = false;    // a view that was taken under NoGrad
+  std::vector<ViewStep> views = {};  // from the base to a view of it
   TensorSpec spec = {};
   Value value = {};  // of a plain one
 };
@@ -46,7 +46,8 @@ struct IntermediateInfo {
 /// Everything later phases need to know of one call.
 struct CallInfo {
   std::vector<Tensor> inputs;  // those that were analysed
-  ArgumentLayout layout;  // how the function's arguments are made of the first primals; the other primals are closed over
+  ArgumentLayout
+      layout;  // how the function's arguments are made of the first primals; the other primals are closed over
   std::vector<PrimalInfo> primals;
   std::vector<OutputInfo> outputs;
   std::vector<IntermediateInfo> intermediates;

@@ -1,7 +1,8 @@
 // Before the first phase: the distinct tensors behind a call's arguments.
 //
-// A graph's inputs must not share memory that it writes. So the same tensor given twice becomes one input of the graph, and arguments
-// that are views of one tensor, where one of them is written, become one input too: the tensor that they are views of.
+// A graph's inputs must not share memory that it writes. So the same tensor given twice becomes one input of the graph,
+// and arguments that are views of one tensor, where one of them is written, become one input too: the tensor that they
+// are views of.
 #pragma once
 
 #include <vector>
@@ -25,7 +26,8 @@ struct ArgumentLayout {
   size_t primals() const { return arguments_of.size(); }
 };
 
-/// Plans the primals of a call. Inputs of which `merged` is true become views of one primal with all others that share their memory.
+/// Plans the primals of a call. Inputs of which `merged` is true become views of one primal with all others that share
+/// their memory.
 ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::vector<bool>& merged);
 /// The primals of a call with such inputs.
 std::vector<Tensor> primals_of(const ArgumentLayout& layout, const std::vector<Tensor>& inputs);

@@ -3,12 +3,12 @@
 //     auto step = aot::compile([&](const Tensor& x) { return model(x).square().mean(); });
 //     step(x).backward();            // gradients reach x and the model's parameters
 //
-// The function runs when it is captured, not when it is called. Inputs that it writes are written at each call, outputs that are views
-// are views, and gradients flow as if it had run. Captured once for each kind of inputs is everything else that it decides by: a
-// condition on a number or a flag that it closes over (a module's `training`, too) and which tensors it closes over. Their contents
-// may change, and so may their types, shapes and need for gradients; but where another tensor takes the place of one of them, the
-// graphs go on with the first. For modules, nn::compile (nn/compile.h) looks all this up at each call; `state` and `context` below do so
-// for other functions.
+// The function runs when it is captured, not when it is called. Inputs that it writes are written at each call, outputs
+// that are views are views, and gradients flow as if it had run. Captured once for each kind of inputs is everything
+// else that it decides by: a condition on a number or a flag that it closes over (a module's `training`, too) and which
+// tensors it closes over. Their contents may change, and so may their types, shapes and need for gradients; but where
+// another tensor takes the place of one of them, the graphs go on with the first. For modules, nn::compile
+// (nn/compile.h) looks all this up at each call; `state` and `context` below do so for other functions.
 #pragma once
 
 #include <memory>
@@ -38,12 +38,15 @@ struct CompiledGraphs {
   Partition partition;
 };
 
-/// A compiled function; copies share the graphs. Other shapes, types, needs for gradients or sharing of memory are captured anew.
+/// A compiled function; copies share the graphs. Other shapes, types, needs for gradients or sharing of memory are
+/// captured anew.
 class CompiledFunction {
  public:
   CompiledFunction(ValueFunction function, CompileOptions options);
   std::vector<Value> run(const std::vector<Value>& inputs) const;
-  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const { return run({Value(inputs)...}).at(0).tensor(); }
+  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const {
+    return run({Value(inputs)...}).at(0).tensor();
+  }
   /// The graphs for inputs like these, captured if need be.
   CompiledGraphs graphs(const std::vector<Tensor>& inputs) const;
 
@@ -56,8 +59,7 @@ inline CompiledFunction compile(ValueFunction function, CompileOptions options =
   return CompiledFunction(std::move(function), std::move(options));
 }
 template <class F>
-  requires(!std::is_convertible_v<F, ValueFunction>)
-CompiledFunction compile(F function, CompileOptions options = {}) {
+requires(!std::is_convertible_v<F, ValueFunction>) CompiledFunction compile(F function, CompileOptions options = {}) {
   return CompiledFunction(umbra::detail::value_function(std::move(function)), std::move(options));
 }
 

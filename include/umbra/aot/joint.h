@@ -5,19 +5,19 @@
 
 namespace umbra::aot {
 
-/// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs that are tensors, the
-/// intermediates of which outputs are views, then a gradient (or None) for each primal.
+/// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs that are tensors,
+/// the intermediates of which outputs are views, then a gradient (or None) for each primal.
 ///
-/// Outputs that are views of something are computed in the graph as well, as PyTorch has it; the caller gets views of what they are
-/// views of.
+/// Outputs that are views of something are computed in the graph as well, as PyTorch has it; the caller gets views of
+/// what they are views of.
 struct JointGraph {
   IntrusivePtr<fx::GraphModule> module;
   size_t primals = 0, tangents = 0;
-  std::vector<size_t> written;             // primals whose new contents are outputs
-  std::vector<size_t> results;             // function outputs that are outputs
+  std::vector<size_t> written;  // primals whose new contents are outputs
+  std::vector<size_t> results;  // function outputs that are outputs
   size_t intermediates = 0;
-  std::vector<size_t> tangent_outputs;     // which forward output each tangent belongs to
-  std::vector<TensorSpec> tangent_specs;   // what each tangent looks like
+  std::vector<size_t> tangent_outputs;    // which forward output each tangent belongs to
+  std::vector<TensorSpec> tangent_specs;  // what each tangent looks like
   size_t forward_outputs() const { return written.size() + results.size() + intermediates; }
   bool is_differentiable() const { return tangents > 0; }
 };

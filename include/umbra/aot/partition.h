@@ -19,7 +19,8 @@ using Partitioner = std::function<Partition(const JointGraph&)>;
 
 /// Keeps every forward value that the backward reads.
 Partition default_partition(const JointGraph& joint);
-/// Keeps the least bytes from which the backward can be computed when pointwise operators and views are recomputed there.
+/// Keeps the least bytes from which the backward can be computed when pointwise operators and views are recomputed
+/// there.
 Partition min_cut_partition(const JointGraph& joint);
 
 }  // namespace umbra::aot

@@ -83,18 +83,15 @@ inline void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) {
   out.insert(out.end(), list.begin(), list.end());
 }
 inline void collect(std::vector<Tensor>& out, TensorList list) { out.insert(out.end(), list.begin(), list.end()); }
-template <class T>
-void collect(std::vector<Tensor>&, const T&) {}
+template <class T> void collect(std::vector<Tensor>&, const T&) {}
 /// "Square" for a struct of that name in any namespace.
 std::string short_type_name(const std::type_info& type);
 }  // namespace detail
 
 /// Base of custom functions; see the top of this file. An optional `static std::vector<Tensor> jvp(FunctionContext&,
 /// std::vector<Tensor>)` gives the forward-mode derivative.
-template <class T>
-struct Function {
-  template <class... Args>
-  static auto apply(const Args&... args) {
+template <class T> struct Function {
+  template <class... Args> static auto apply(const Args&... args) {
     std::vector<Tensor> inputs;
     (detail::collect(inputs, args), ...);
     FunctionNode::Jvp jvp;
@@ -103,15 +100,11 @@ struct Function {
         make_counted<FunctionNode>(detail::short_type_name(typeid(T)) + "Backward", &T::backward, std::move(jvp));
     using Result = decltype(T::forward(node->context(), args...));
     std::vector<Tensor> outputs = apply_function(node, inputs, [&](FunctionContext& context) -> std::vector<Tensor> {
-      if constexpr (std::is_same_v<Result, Tensor>)
-        return {T::forward(context, args...)};
-      else
-        return T::forward(context, args...);
+      if constexpr (std::is_same_v<Result, Tensor>) return {T::forward(context, args...)};
+      else return T::forward(context, args...);
     });
-    if constexpr (std::is_same_v<Result, Tensor>)
-      return outputs[0];
-    else
-      return outputs;
+    if constexpr (std::is_same_v<Result, Tensor>) return outputs[0];
+    else return outputs;
   }
 };
 

@@ -46,8 +46,7 @@ using NodePostHook = std::function<Gradients(const Gradients& given, const Gradi
 using HookId = uint64_t;
 
 /// Hooks by id, in the order of registration.
-template <class F>
-class HookList {
+template <class F> class HookList {
  public:
   void add(HookId id, F hook) { hooks_.emplace_back(id, std::move(hook)); }
   bool remove(HookId id) {
@@ -55,8 +54,7 @@ class HookList {
   }
   bool empty() const { return hooks_.empty(); }
   /// Visits a copy: a hook may remove itself.
-  template <class V>
-  void each(V&& visit) const {
+  template <class V> void each(V&& visit) const {
     if (hooks_.empty()) return;
     auto copy = hooks_;
     for (auto& [id, hook] : copy) visit(hook);

@@ -10,7 +10,8 @@
 
 namespace umbra {
 
-/// From operators to what they are recorded as: `table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid(); })`.
+/// From operators to what they are recorded as: `table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid();
+/// })`.
 class DecompositionTable {
  public:
   using Function = std::function<void(Value* frame)>;
@@ -32,7 +33,8 @@ class DecompositionTable {
   std::unordered_map<const Operator*, Function> functions_;
 };
 
-/// A table that takes the named operators apart as their own definitions say (composites and those made of other operators).
+/// A table that takes the named operators apart as their own definitions say (composites and those made of other
+/// operators).
 DecompositionTable own_decompositions(const std::vector<std::string>& names);
 
 }  // namespace umbra

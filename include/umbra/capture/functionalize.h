@@ -1,8 +1,8 @@
 // Functionalisation: mutation and views taken out of a program.
 //
-// Under FunctionalMode a tensor is a wrapper around a value. A write makes a new value; what is a view of a base knows the chain of views
-// from it, so that a write to a view is carried back into the base (by each view's inverse) and other views of it are made anew when
-// they are next read. What lies below sees neither writes nor aliases.
+// Under FunctionalMode a tensor is a wrapper around a value. A write makes a new value; what is a view of a base knows
+// the chain of views from it, so that a write to a view is carried back into the base (by each view's inverse) and
+// other views of it are made anew when they are next read. What lies below sees neither writes nor aliases.
 #pragma once
 
 #include <vector>

@@ -8,8 +8,8 @@
 
 namespace umbra {
 
-/// While it is active, each tensor that reaches an operator is replaced by its stand-in: one that was set, or one that is made for each
-/// real tensor with data. Plain numbers stay.
+/// While it is active, each tensor that reaches an operator is replaced by its stand-in: one that was set, or one that
+/// is made for each real tensor with data. Plain numbers stay.
 class LiftMode final : public Mode {
  public:
   /// Makes the stand-in of a tensor that is met for the first time; an undefined one leaves it as it is.

@@ -58,9 +58,10 @@ template <class F> ValueFunction value_function(F f) {
 
 /// The same for a function of tensors.
 template <class F>
-  requires(!std::is_convertible_v<F, ValueFunction>)
-IntrusivePtr<fx::GraphModule> make_fx(F function, const std::vector<Tensor>& inputs, const CaptureOptions& options = {}) {
-  return make_fx(detail::value_function(std::move(function)), std::vector<Value>(inputs.begin(), inputs.end()), options);
+requires(!std::is_convertible_v<F, ValueFunction>) IntrusivePtr<fx::GraphModule> make_fx(
+    F function, const std::vector<Tensor>& inputs, const CaptureOptions& options = {}) {
+  return make_fx(detail::value_function(std::move(function)), std::vector<Value>(inputs.begin(), inputs.end()),
+                 options);
 }
 
 }  // namespace umbra

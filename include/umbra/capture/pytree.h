@@ -37,8 +37,7 @@ struct Tree {
 
   Tree() = default;
   template <class T>
-    requires std::is_constructible_v<Value, T>
-  Tree(T&& leaf) : value(std::forward<T>(leaf)) {}
+  requires std::is_constructible_v<Value, T> Tree(T&& leaf) : value(std::forward<T>(leaf)) {}
   static Tree tuple(std::vector<Tree> items);
   static Tree list(std::vector<Tree> items);
   static Tree dict(std::vector<std::pair<std::string, Tree>> items);

@@ -42,8 +42,9 @@ class Tracer final : public Mode {
   fx::Node* node_of(const Tensor& tensor) const;
   /// Adds the output node. Results may be nested in lists.
   void set_output(const std::vector<Value>& results);
-  /// Records a switch of the grad mode since the last call, where the graph is one that will be differentiated (PreProxy): a call of
-  /// torch._C._set_grad_enabled. Each call does this by itself; after the last one it is for the caller to do.
+  /// Records a switch of the grad mode since the last call, where the graph is one that will be differentiated
+  /// (PreProxy): a call of torch._C._set_grad_enabled. Each call does this by itself; after the last one it is for the
+  /// caller to do.
   void record_grad_mode();
   /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
   fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);

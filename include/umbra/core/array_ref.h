@@ -31,11 +31,12 @@ template <class T> class ArrayRef {
 #pragma GCC diagnostic pop
 #endif
   template <class C>
-    requires(!std::is_same_v<C, std::vector<T>> && requires(const C& c) {
-      { c.data() } -> std::convertible_to<const T*>;
-      c.size();
-    })
-  ArrayRef(const C& container) : data_(container.data()), size_(container.size()) {}
+  requires(!std::is_same_v<C, std::vector<T>> &&
+           requires(const C& c) {
+             { c.data() } -> std::convertible_to<const T*>;
+             c.size();
+           }) ArrayRef(const C& container)
+      : data_(container.data()), size_(container.size()) {}
 
   const T* data() const { return data_; }
   size_t size() const { return size_; }
@@ -69,10 +70,7 @@ template <class T, size_t N = 6> class SmallVector {
   SmallVector(std::initializer_list<T> list) { append(list.begin(), list.end()); }
   explicit SmallVector(ArrayRef<T> other) { append(other.begin(), other.end()); }
   template <class It>
-    requires(!std::is_integral_v<It>)
-  SmallVector(It first, It last) {
-    append(first, last);
-  }
+  requires(!std::is_integral_v<It>) SmallVector(It first, It last) { append(first, last); }
   SmallVector(const SmallVector& other) { append(other.begin(), other.end()); }
   SmallVector(SmallVector&& other) noexcept { steal(other); }
   SmallVector& operator=(const SmallVector& other) {

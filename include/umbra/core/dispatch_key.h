@@ -18,7 +18,7 @@ enum class DispatchKey : uint8_t {
   Functionalize,  // turns mutation and views into values
   Autograd,       // reverse and forward mode
   Autocast,
-  PreProxy,  // records the call in a graph, above autograd: export's training graphs
+  PreProxy,   // records the call in a graph, above autograd: export's training graphs
   PythonPre,  // user modes above autograd (__torch_function__)
   Lift,       // puts stand-ins in the place of tensors that captured code closes over
   Count,
@@ -36,7 +36,10 @@ class DispatchKeySet {
   constexpr DispatchKeySet operator|(DispatchKeySet other) const { return DispatchKeySet(bits_ | other.bits_); }
   constexpr DispatchKeySet operator&(DispatchKeySet other) const { return DispatchKeySet(bits_ & other.bits_); }
   constexpr DispatchKeySet operator-(DispatchKeySet other) const { return DispatchKeySet(bits_ & ~other.bits_); }
-  DispatchKeySet& operator|=(DispatchKeySet other) { bits_ |= other.bits_; return *this; }
+  DispatchKeySet& operator|=(DispatchKeySet other) {
+    bits_ |= other.bits_;
+    return *this;
+  }
   constexpr bool operator==(const DispatchKeySet&) const = default;
   /// The outermost layer of the set.
   DispatchKey highest() const { return static_cast<DispatchKey>(63 - std::countl_zero(bits_)); }
@@ -50,8 +53,7 @@ class DispatchKeySet {
 };
 
 /// The backends: where a call ends.
-inline constexpr DispatchKeySet kBackendKeys =
-    DispatchKeySet(DispatchKey::CPU) | DispatchKey::CUDA | DispatchKey::Meta;
+inline constexpr DispatchKeySet kBackendKeys = DispatchKeySet(DispatchKey::CPU) | DispatchKey::CUDA | DispatchKey::Meta;
 
 inline DispatchKey backend_key(Device device) {
   return device.type == DeviceType::CPU    ? DispatchKey::CPU

@@ -10,8 +10,25 @@
 namespace umbra {
 
 enum class DType : uint8_t {
-  UInt8, Int8, Int16, Int32, Int64, Float16, Float32, Float64, Complex32, Complex64, Complex128, Bool, BFloat16,
-  Float8E5M2, Float8E4M3, UInt16, UInt32, UInt64, Undefined,
+  UInt8,
+  Int8,
+  Int16,
+  Int32,
+  Int64,
+  Float16,
+  Float32,
+  Float64,
+  Complex32,
+  Complex64,
+  Complex128,
+  Bool,
+  BFloat16,
+  Float8E5M2,
+  Float8E4M3,
+  UInt16,
+  UInt32,
+  UInt64,
+  Undefined,
 };
 inline constexpr int kDTypeCount = static_cast<int>(DType::Undefined);
 

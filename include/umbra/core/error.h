@@ -45,9 +45,9 @@ class ProgramError : public Error {
 };
 
 #define UMBRA_DEFINE_ERROR(name, base) \
-  class name : public base {          \
-   public:                            \
-    using base::base;                 \
+  class name : public base {           \
+   public:                             \
+    using base::base;                  \
   }
 UMBRA_DEFINE_ERROR(IndexError, Error);
 UMBRA_DEFINE_ERROR(ValueError, Error);
@@ -80,15 +80,15 @@ inline void append(std::string& out, char c) { out += c; }
 inline void append(std::string& out, bool value) { out += value ? "True" : "False"; }
 void append(std::string& out, double value);
 template <class T>
-  requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>)
-void append(std::string& out, T value) {
+requires(std::is_integral_v<T> && !std::is_same_v<T, bool> && !std::is_same_v<T, char>) void append(std::string& out,
+                                                                                                    T value) {
   out += std::to_string(value);
 }
 template <class T>
-  requires requires(const T& value) { { to_string(value) } -> std::convertible_to<std::string>; }
-void append(std::string& out, const T& value) {
-  out += to_string(value);
+requires requires(const T& value) {
+  { to_string(value) } -> std::convertible_to<std::string>;
 }
+void append(std::string& out, const T& value) { out += to_string(value); }
 }  // namespace detail
 
 /// Joins the pieces of a message: `concat("expected ", 3, " got ", tensor.sizes())`. Anything with a to_string works.

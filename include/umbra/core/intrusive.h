@@ -66,11 +66,11 @@ template <class T> class IntrusivePtr {
   IntrusivePtr(const IntrusivePtr& other) : IntrusivePtr(other.pointer_) {}
   IntrusivePtr(IntrusivePtr&& other) noexcept : pointer_(std::exchange(other.pointer_, nullptr)) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(const IntrusivePtr<U>& other) : IntrusivePtr(static_cast<T*>(other.get())) {}
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(const IntrusivePtr<U>& other)
+      : IntrusivePtr(static_cast<T*>(other.get())) {}
   template <class U>
-    requires std::is_convertible_v<U*, T*>
-  IntrusivePtr(IntrusivePtr<U>&& other) noexcept : pointer_(other.leak()) {}
+  requires std::is_convertible_v<U*, T*> IntrusivePtr(IntrusivePtr<U>&& other)
+  noexcept : pointer_(other.leak()) {}
   ~IntrusivePtr() {
     if (pointer_) pointer_->release();
   }

@@ -26,7 +26,8 @@ PrintOptions& print_options();
 std::string to_string(const Tensor& tensor);
 /// The same with another word at its head and other facts at its end, such as `grad_fn=<MulBackward0>`.
 std::string format_tensor(const Tensor& tensor, const std::string& head, const std::vector<std::string>& facts);
-/// What autograd has to say of a tensor: `grad_fn=<MulBackward0>`, `requires_grad=True` or nothing (defined in autograd/).
+/// What autograd has to say of a tensor: `grad_fn=<MulBackward0>`, `requires_grad=True` or nothing (defined in
+/// autograd/).
 std::string grad_fact(const Tensor& tensor);
 
 }  // namespace umbra

@@ -16,17 +16,19 @@ class Scalar {
   Scalar() : Scalar(int64_t{0}) {}
   Scalar(bool v) : kind_(Kind::Bool), int_(v) {}
   template <class T>
-    requires(std::is_integral_v<T> && !std::is_same_v<T, bool>)
-  Scalar(T v) : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
+  requires(std::is_integral_v<T> && !std::is_same_v<T, bool>) Scalar(T v)
+      : kind_(Kind::Int), int_(static_cast<int64_t>(v)) {}
   Scalar(double v) : kind_(Kind::Double), double_(v) {}
   Scalar(float v) : Scalar(static_cast<double>(v)) {}
   Scalar(std::complex<double> v) : kind_(Kind::Complex), double_(v.real()), imag_(v.imag()) {}
   Scalar(umbra::SymInt v) : kind_(v.is_symbolic() ? Kind::SymInt : Kind::Int), int_(v.raw()) {}
   Scalar(const umbra::SymFloat& v) : kind_(v.is_symbolic() ? Kind::SymFloat : Kind::Double) {
-    if (v.is_symbolic()) node_ = v.node(); else double_ = v.value();
+    if (v.is_symbolic()) node_ = v.node();
+    else double_ = v.value();
   }
   Scalar(const umbra::SymBool& v) : kind_(v.is_symbolic() ? Kind::SymBool : Kind::Bool) {
-    if (v.is_symbolic()) node_ = v.node(); else int_ = v.value();
+    if (v.is_symbolic()) node_ = v.node();
+    else int_ = v.value();
   }
 
   Kind kind() const { return kind_; }
@@ -65,7 +67,8 @@ class Scalar {
 template <class T> T Scalar::to() const {
   if constexpr (std::is_same_v<T, bool>) return to_bool();
   else if constexpr (std::is_integral_v<T>) return static_cast<T>(to_int());
-  else if constexpr (std::is_same_v<T, std::complex<double>> || std::is_same_v<T, std::complex<float>>) return T(to_complex());
+  else if constexpr (std::is_same_v<T, std::complex<double>> || std::is_same_v<T, std::complex<float>>)
+    return T(to_complex());
   else return static_cast<T>(static_cast<float>(to_double()));
 }
 template <> inline double Scalar::to<double>() const { return to_double(); }

@@ -37,7 +37,7 @@ class StorageImpl final : public RefCounted {
   struct Behind {
     size_t bytes;
   };
-  static void* operator new(size_t size, Behind contents = {0});
+  static void* operator new (size_t size, Behind contents = {0});
   static void operator delete(void* object) noexcept;
   static void operator delete(void* object, Behind contents) noexcept;
 

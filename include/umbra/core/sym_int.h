@@ -1,7 +1,8 @@
 // Numbers that may be symbols: what sizes, strides and offsets are made of.
 //
-// A SymInt is eight bytes and trivially copyable: an int64, or a pointer to an interned expression. Expressions belong to
-// their ShapeEnv, which every fake tensor, graph and program made with it keeps alive; a SymInt does not keep it alive.
+// A SymInt is eight bytes and trivially copyable: an int64, or a pointer to an interned expression. Expressions belong
+// to their ShapeEnv, which every fake tensor, graph and program made with it keeps alive; a SymInt does not keep it
+// alive.
 #pragma once
 
 #include <cstdint>
@@ -16,7 +17,30 @@ class SymFloat;
 class SymBool;
 
 enum class SymOp : uint8_t {
-  Add, Sub, Mul, FloorDiv, Mod, Pow, TrueDiv, Min, Max, Neg, Eq, Ne, Lt, Le, Gt, Ge, And, Or, Not, ToFloat, Floor, Ceil, Trunc, Sqrt,
+  Add,
+  Sub,
+  Mul,
+  FloorDiv,
+  Mod,
+  Pow,
+  TrueDiv,
+  Min,
+  Max,
+  Neg,
+  Eq,
+  Ne,
+  Lt,
+  Le,
+  Gt,
+  Ge,
+  And,
+  Or,
+  Not,
+  ToFloat,
+  Floor,
+  Ceil,
+  Trunc,
+  Sqrt,
 };
 
 /// An expression as the layers below sym/ see it. sym/ has the only implementation.
@@ -81,17 +105,20 @@ class SymInt {
   // What does not fit 64 bits is an error: a size that wrapped around would be a wrong address later.
   friend SymInt operator+(SymInt a, SymInt b) {
     int64_t sum;
-    if (plain(a, b) && !__builtin_add_overflow(a.data_, b.data_, &sum)) [[likely]] return sum;
+    if (plain(a, b) && !__builtin_add_overflow(a.data_, b.data_, &sum)) [[likely]]
+      return sum;
     return slow(SymOp::Add, a, b);
   }
   friend SymInt operator-(SymInt a, SymInt b) {
     int64_t difference;
-    if (plain(a, b) && !__builtin_sub_overflow(a.data_, b.data_, &difference)) [[likely]] return difference;
+    if (plain(a, b) && !__builtin_sub_overflow(a.data_, b.data_, &difference)) [[likely]]
+      return difference;
     return slow(SymOp::Sub, a, b);
   }
   friend SymInt operator*(SymInt a, SymInt b) {
     int64_t product;
-    if (plain(a, b) && !__builtin_mul_overflow(a.data_, b.data_, &product)) [[likely]] return product;
+    if (plain(a, b) && !__builtin_mul_overflow(a.data_, b.data_, &product)) [[likely]]
+      return product;
     return slow(SymOp::Mul, a, b);
   }
   /// Floor division and remainder, as Python has them. The divisor must not be zero.
@@ -186,7 +213,8 @@ std::string to_string(const SymBool& value);
 using SymIntArrayRef = ArrayRef<SymInt>;
 using SymShape = SmallVector<SymInt, 6>;
 
-/// Plain ints seen as SymInts: the bits are the same, but for numbers so low that they would be pointers; those are refused.
+/// Plain ints seen as SymInts: the bits are the same, but for numbers so low that they would be pointers; those are
+/// refused.
 inline SymIntArrayRef as_sym(IntArrayRef ints) {
   for (int64_t value : ints)
     if (!SymInt::can_hold(value)) [[unlikely]]

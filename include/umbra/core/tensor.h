@@ -48,7 +48,11 @@ enum class ViewKind : uint8_t { Plain, MultiOutput, NoGrad, Inference, CustomFun
 class TensorImpl final : public RefCounted {
  public:
   TensorImpl(Storage storage, DType dtype, Device device, DispatchKeySet keys)
-      : storage_(std::move(storage)), dtype_(dtype), device_(device), inference_(is_inference_mode_enabled()), keys_(keys) {
+      : storage_(std::move(storage)),
+        dtype_(dtype),
+        device_(device),
+        inference_(is_inference_mode_enabled()),
+        keys_(keys) {
     // Outside inference mode autograd has to see what is done to such a tensor, to refuse it.
     if (inference_) keys_ |= DispatchKey::Autograd;
   }
@@ -97,7 +101,8 @@ class TensorImpl final : public RefCounted {
     view_version_ = view_base_ ? version() : 0;
   }
   ViewKind view_kind() const { return view_kind_; }
-  /// The version at which what autograd knows of this view was right; a later one means that its history has to be found anew.
+  /// The version at which what autograd knows of this view was right; a later one means that its history has to be
+  /// found anew.
   uint32_t view_version() const { return view_version_; }
   void set_view_version(uint32_t version) { view_version_ = version; }
 
@@ -115,8 +120,9 @@ class TensorImpl final : public RefCounted {
   bool is_inference() const { return inference_; }
   void set_inference(bool v) { inference_ = v; }
 
-  /// The Python object that stands for this tensor, if there is one. As a rule the object holds the tensor and is not counted
-  /// here; where only C++ still refers to a tensor whose object must not be lost, it is the tensor that holds the object.
+  /// The Python object that stands for this tensor, if there is one. As a rule the object holds the tensor and is not
+  /// counted here; where only C++ still refers to a tensor whose object must not be lost, it is the tensor that holds
+  /// the object.
   void* python_object() const { return python_object_; }
   bool owns_python_object() const { return owns_python_object_; }
   void set_python_object(void* object, bool owned = false) {
@@ -269,7 +275,8 @@ SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset
 
 /// A new tensor with memory (CPU) or without (meta). Operators use `empty`; this is what `empty` does in the end.
 Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype, Device device);
-/// A tensor over the same storage with another geometry; views are made of this. Keeps keys, dtype, bits and layer state.
+/// A tensor over the same storage with another geometry; views are made of this. Keeps keys, dtype, bits and layer
+/// state.
 Tensor alias_tensor(const Tensor& source, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset);
 /// A 0-d CPU tensor that behaves as the number does in promotion.
 Tensor wrapped_number(const Scalar& value);

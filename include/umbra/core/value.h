@@ -1,7 +1,8 @@
-// Value: anything an operator takes or returns, in sixteen bytes. The dispatcher's one calling convention is an array of these.
+// Value: anything an operator takes or returns, in sixteen bytes. The dispatcher's one calling convention is an array
+// of these.
 //
-// A Value either owns what it refers to, or borrows it for the length of a call (typed C++ calls pass their arguments that way and
-// allocate nothing). Copying a Value always makes an owner, so whoever keeps one may simply copy it.
+// A Value either owns what it refers to, or borrows it for the length of a call (typed C++ calls pass their arguments
+// that way and allocate nothing). Copying a Value always makes an owner, so whoever keeps one may simply copy it.
 #pragma once
 
 #include <complex>
@@ -20,11 +21,27 @@ class Value;
 class Value {
  public:
   enum class Tag : uint8_t {
-    None, Tensor, Int, SymInt, Double, SymFloat, Bool, SymBool, Complex, String, Device, DType, Layout, MemoryFormat, Generator,
-    IntList,     // ints and symbolic ints alike: int[], SymInt[]
-    DoubleList, BoolList, TensorList,
-    List,        // of anything: Scalar[], str[], tuples. Tensor?[] is a TensorList in which None is an undefined tensor
-    Object,      // a subgraph, a Python callable, a custom object
+    None,
+    Tensor,
+    Int,
+    SymInt,
+    Double,
+    SymFloat,
+    Bool,
+    SymBool,
+    Complex,
+    String,
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    Generator,
+    IntList,  // ints and symbolic ints alike: int[], SymInt[]
+    DoubleList,
+    BoolList,
+    TensorList,
+    List,    // of anything: Scalar[], str[], tuples. Tensor?[] is a TensorList in which None is an undefined tensor
+    Object,  // a subgraph, a Python callable, a custom object
   };
   template <class T> struct Boxed;
 
@@ -160,8 +177,8 @@ class Value {
     double double_;
     TensorImpl* tensor_;
     const SymNode* node_;
-    RefCounted* box_;        // owned heap objects
-    const void* borrowed_;   // borrowed arrays and strings
+    RefCounted* box_;       // owned heap objects
+    const void* borrowed_;  // borrowed arrays and strings
   };
 };
 static_assert(sizeof(Value) == 16);

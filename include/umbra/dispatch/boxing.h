@@ -16,8 +16,8 @@ namespace boxing {
 
 /// A Value read as the C++ type that a definition's function declares.
 template <class T> struct Unbox;
-#define UMBRA_UNBOX(type, expression)                     \
-  template <> struct Unbox<type> {                        \
+#define UMBRA_UNBOX(type, expression)                       \
+  template <> struct Unbox<type> {                          \
     static type from(const Value& v) { return expression; } \
   }
 UMBRA_UNBOX(int64_t, v.to_int());
@@ -61,11 +61,14 @@ template <class T> struct Unbox<std::optional<T>> {
 
 /// Stores a function's result in a frame.
 inline void store(Value* frame, Tensor result) { frame[0] = Value(std::move(result)); }
-template <class T> void store(Value* frame, T result) {
-  frame[0] = Value(std::move(result));
-}
+template <class T> void store(Value* frame, T result) { frame[0] = Value(std::move(result)); }
 template <class... Ts> void store(Value* frame, std::tuple<Ts...> result) {
-  std::apply([&](auto&... items) { size_t i = 0; ((frame[i++] = Value(std::move(items))), ...); }, result);
+  std::apply(
+      [&](auto&... items) {
+        size_t i = 0;
+        ((frame[i++] = Value(std::move(items))), ...);
+      },
+      result);
 }
 template <size_t N> void store(Value* frame, std::array<Tensor, N> result) {
   for (size_t i = 0; i < N; ++i) frame[i] = Value(std::move(result[i]));
@@ -93,8 +96,8 @@ template <> inline constexpr size_t kResults<void> = 0;
 template <class... T> inline constexpr size_t kResults<std::tuple<T...>> = sizeof...(T);
 template <class F> using Argument0 = std::tuple_element_t<0, typename Signature<F>::Arguments>;
 
-/// The callable behind a context pointer: a captureless lambda needs none, a function pointer is the context itself, anything
-/// else lives on the heap for as long as the operator does.
+/// The callable behind a context pointer: a captureless lambda needs none, a function pointer is the context itself,
+/// anything else lives on the heap for as long as the operator does.
 template <class F> decltype(auto) callable(const void* context) {
   if constexpr (std::is_pointer_v<F>) return reinterpret_cast<F>(const_cast<void*>(context));
   else if constexpr (std::is_empty_v<F> && std::is_default_constructible_v<F>) return F{};
@@ -120,8 +123,7 @@ template <class F> BoxedFunction box_function(F f) {
             constexpr size_t n = Signature<F>::kCount;
             if constexpr (std::is_void_v<typename Signature<F>::Return>)
               apply_frame<0, F>(call, frame, std::make_index_sequence<n>());
-            else
-              store(frame, apply_frame<0, F>(call, frame, std::make_index_sequence<n>()));
+            else store(frame, apply_frame<0, F>(call, frame, std::make_index_sequence<n>()));
           },
           context_of(std::move(f))};
 }
@@ -142,7 +144,8 @@ template <class F, size_t kOutputs> BoxedKernel box_kernel(F f) {
             constexpr size_t n = Signature<F>::kCount - kOutputs;
             [&]<size_t... O>(std::index_sequence<O...>) {
               apply_frame<kOutputs, F>(call, frame, std::make_index_sequence<n>(), outputs[O]...);
-            }(std::make_index_sequence<kOutputs>());
+            }
+            (std::make_index_sequence<kOutputs>());
           },
           context_of(std::move(f))};
 }

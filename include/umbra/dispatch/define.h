@@ -28,7 +28,8 @@ class OperatorBuilder {
   /// `name.out` (or another overload name) exists too: the result is written to `out`.
   OperatorBuilder& out(const char* overload = nullptr, std::vector<std::string> names = {"out"});
 
-  /// The outputs' metadata, from the arguments; written over SymInt. Returns a TensorSpec, or a tuple or vector of them.
+  /// The outputs' metadata, from the arguments; written over SymInt. Returns a TensorSpec, or a tuple or vector of
+  /// them.
   template <class F> OperatorBuilder& meta(F f) {
     definition().meta = boxing::box_meta(std::move(f));
     return *this;
@@ -44,7 +45,8 @@ class OperatorBuilder {
     definition().view = boxing::box_function(std::move(f));
     return *this;
   }
-  /// How a write to the view reaches its base: `Tensor(base, written, which output, arguments...)`. Without one, by strides.
+  /// How a write to the view reaches its base: `Tensor(base, written, which output, arguments...)`. Without one, by
+  /// strides.
   template <class F> OperatorBuilder& view_inverse(F f) {
     definition().view_inverse = boxing::box_function(std::move(f));
     return *this;
@@ -75,14 +77,16 @@ class OperatorBuilder {
     definition().mutate = boxing::box_function(std::move(f));
     return *this;
   }
-  /// The gradient of the arguments named in `inputs` ("self" or "self, weight"), from what `names` lists: "grad" (or "grad1"),
-  /// arguments, "result" (or "result1"), "x.sym_sizes", "x.sym_strides", "x.sym_storage_offset", "x.dtype", "x.device", "needs" (a bool
-  /// for each input). That, and only that, is saved for the backward. Returns one Tensor an input (a tuple for several; a vector for a Tensor[] argument).
+  /// The gradient of the arguments named in `inputs` ("self" or "self, weight"), from what `names` lists: "grad" (or
+  /// "grad1"), arguments, "result" (or "result1"), "x.sym_sizes", "x.sym_strides", "x.sym_storage_offset", "x.dtype",
+  /// "x.device", "needs" (a bool for each input). That, and only that, is saved for the backward. Returns one Tensor an
+  /// input (a tuple for several; a vector for a Tensor[] argument).
   template <class F> OperatorBuilder& gradient(const char* inputs, std::initializer_list<const char*> names, F f) {
     check_gradient_arity(names.size(), boxing::Signature<F>::kCount);
     return add_gradient(inputs, names, boxing::box_function(std::move(f)));
   }
-  /// This operator writes arguments, and `name` computes the same as values: its results, then the new contents of each written one.
+  /// This operator writes arguments, and `name` computes the same as values: its results, then the new contents of each
+  /// written one.
   OperatorBuilder& functional_form(const char* name);
   /// No output is differentiable, or only those marked.
   OperatorBuilder& not_differentiable();
@@ -121,7 +125,8 @@ class OperatorBuilder {
 #define UMBRA_CONCAT_(a, b) a##b
 #define UMBRA_CONCAT(a, b) UMBRA_CONCAT_(a, b)
 /// Defines an operator at start-up; see the top of this file.
-#define UMBRA_OPERATOR(schema) \
-  [[maybe_unused]] static const ::umbra::OperatorBuilder UMBRA_CONCAT(umbra_operator_, __COUNTER__) = ::umbra::OperatorBuilder(schema)
+#define UMBRA_OPERATOR(schema)                                                                        \
+  [[maybe_unused]] static const ::umbra::OperatorBuilder UMBRA_CONCAT(umbra_operator_, __COUNTER__) = \
+      ::umbra::OperatorBuilder(schema)
 
 }  // namespace umbra

@@ -4,7 +4,8 @@
 //     library.define("scale(Tensor x, float factor) -> Tensor");
 //     library.implement("scale", [](const Tensor& x, double factor) { return x * factor; });
 //     library.fake("scale", [](const Tensor& x, double factor) { return empty_like(x); });
-//     library.gradient("scale", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad * factor; });
+//     library.gradient("scale", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad * factor;
+//     });
 #pragma once
 
 #include <functional>
@@ -48,7 +49,8 @@ class Library {
   const std::string& space() const { return space_; }
 
  private:
-  /// The operator that a function of type F is to serve; an error where its schema has another number of arguments or results.
+  /// The operator that a function of type F is to serve; an error where its schema has another number of arguments or
+  /// results.
   template <class F> Operator& find(const std::string& name) {
     using Signature = boxing::Signature<F>;
     return find(name, Signature::kCount, boxing::kResults<typename Signature::Return>);

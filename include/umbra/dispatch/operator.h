@@ -77,17 +77,19 @@ struct Gradient {
 /// How the forward-mode derivative follows.
 enum class TangentRule : uint8_t {
   None,
-  Linear,     // the operator itself, applied to the tangents
-  Multilinear,  // linear in each tensor by itself: the sum over them of the operator with that one's tangent in its place
-  Pointwise,  // the gradient formula with the tangent in the place of the gradient
+  Linear,       // the operator itself, applied to the tangents
+  Multilinear,  // linear in each tensor by itself: the sum over them of the operator with that one's tangent in its
+                // place
+  Pointwise,    // the gradient formula with the tangent in the place of the gradient
 };
 
 /// All that was said about an operator in its definition.
 struct Definition {
-  BoxedMeta meta;           // metadata of the outputs
-  BoxedKernel cpu;          // fills what meta allocated
-  BoxedFunction view;       // an alias of the input, for every backend
-  BoxedFunction view_inverse;  // (base, written view, which output, arguments...): the base with the view's new contents
+  BoxedMeta meta;      // metadata of the outputs
+  BoxedKernel cpu;     // fills what meta allocated
+  BoxedFunction view;  // an alias of the input, for every backend
+  BoxedFunction
+      view_inverse;         // (base, written view, which output, arguments...): the base with the view's new contents
   BoxedFunction composite;  // by other operators, differentiated through them
   BoxedFunction all_backends;  // by other operators, below autograd
   BoxedFunction real;          // runs only with data, and makes its own outputs
@@ -119,7 +121,8 @@ class Operator {
   /// The functional operator that this in-place or out variant follows from, or null.
   const Operator* functional() const { return functional_; }
   void set_functional(const Operator* op) { functional_ = op; }
-  /// The operator that computes as values what this one writes: `functional()`, or one named by its definition. Null: none.
+  /// The operator that computes as values what this one writes: `functional()`, or one named by its definition. Null:
+  /// none.
   const Operator* functional_form() const;
   void set_functional_name(std::string name) { functional_name_ = std::move(name); }
   /// Its in-place variant, or null.

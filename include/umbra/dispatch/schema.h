@@ -13,8 +13,23 @@ namespace umbra {
 /// The type of an argument or a return: a base, maybe optional, maybe a list (of optional elements).
 struct SchemaType {
   enum class Base : uint8_t {
-    Tensor, Int, SymInt, Float, SymFloat, Bool, SymBool, Scalar, Complex, String, Device, DType, Layout, MemoryFormat, Generator,
-    Storage, Any,
+    Tensor,
+    Int,
+    SymInt,
+    Float,
+    SymFloat,
+    Bool,
+    SymBool,
+    Scalar,
+    Complex,
+    String,
+    Device,
+    DType,
+    Layout,
+    MemoryFormat,
+    Generator,
+    Storage,
+    Any,
   };
   Base base = Base::Tensor;
   bool optional = false;

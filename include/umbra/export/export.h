@@ -32,13 +32,16 @@ struct ExportSource {
   std::function<Tree(const Tree& arguments, const Tree& keywords)> forward;
   NamedTensors parameters;
   std::vector<NamedBuffer> buffers;
-  NamedTensors attributes = {};  // other tensors of its parts: constants that the program uses are called by these names
+  NamedTensors attributes =
+      {};  // other tensors of its parts: constants that the program uses are called by these names
   std::vector<ModuleCall> modules;
   /// Asked after the run: buffers that the module has put other tensors in the place of, and those tensors.
   std::function<std::vector<std::pair<Tensor, Tensor>>()> assignments = {};
 };
 
-/// Runs the module once on fake inputs and records what it calls, above autograd: composite operators and writes stay as they are.
-ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords, const ExportOptions& options = {});
+/// Runs the module once on fake inputs and records what it calls, above autograd: composite operators and writes stay
+/// as they are.
+ExportedProgram export_program(const ExportSource& source, const Tree& arguments, const Tree& keywords,
+                               const ExportOptions& options = {});
 
 }  // namespace umbra

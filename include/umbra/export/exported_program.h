@@ -1,4 +1,5 @@
-// A program that was captured whole: its graph, what its inputs and outputs mean, its weights, and the ranges of its sizes.
+// A program that was captured whole: its graph, what its inputs and outputs mean, its weights, and the ranges of its
+// sizes.
 #pragma once
 
 #include <iosfwd>
@@ -59,14 +60,17 @@ class ExportedModule {
   /// Flat user inputs to flat user outputs.
   std::vector<Value> run(const std::vector<Value>& inputs) const;
   /// For programs of one result.
-  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const { return run({Value(inputs)...}).at(0).tensor(); }
+  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const {
+    return run({Value(inputs)...}).at(0).tensor();
+  }
   const ExportedProgram& program() const { return program_; }
 
  private:
   ExportedProgram program_;
   std::shared_ptr<const InputCheck> check_;
-  std::vector<std::optional<Tensor>> lifted_;  // for each input of the graph: the program's own tensor, or none for the caller's
-  std::vector<int64_t> written_;               // for each result: the input that it is written to, or -1
+  std::vector<std::optional<Tensor>>
+      lifted_;                    // for each input of the graph: the program's own tensor, or none for the caller's
+  std::vector<int64_t> written_;  // for each result: the input that it is written to, or -1
 };
 
 /// The program as PyTorch prints it: code, signature, ranges.

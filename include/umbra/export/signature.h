@@ -12,14 +12,20 @@ enum class InputKind : uint8_t { Parameter, Buffer, TensorConstant, UserInput, C
 
 struct InputSpec {
   InputKind kind = InputKind::UserInput;
-  std::string name;         // of the input, which may be a word that nodes are not called: the node of `input` is input_1
-  std::string target;       // the parameter's, buffer's or constant's name in the state; empty for user inputs
-  bool persistent = true;   // of a buffer: part of the state dict
-  Value value;              // of a constant input
+  std::string name;    // of the input, which may be a word that nodes are not called: the node of `input` is input_1
+  std::string target;  // the parameter's, buffer's or constant's name in the state; empty for user inputs
+  bool persistent = true;  // of a buffer: part of the state dict
+  Value value;             // of a constant input
 };
 
 enum class OutputKind : uint8_t {
-  UserOutput, LossOutput, BufferMutation, ParameterMutation, UserInputMutation, GradientToParameter, GradientToUserInput,
+  UserOutput,
+  LossOutput,
+  BufferMutation,
+  ParameterMutation,
+  UserInputMutation,
+  GradientToParameter,
+  GradientToUserInput,
 };
 
 struct OutputSpec {

@@ -5,14 +5,14 @@
 //     Tensor w = empty({1'000'000, 1'000'000}, {.device = "cuda"});   // a terabyte that is not there
 //     Tensor y = w.mm(w);                                              // its metadata, in well under a microsecond
 //
-// An operator runs from its definition as it does with data, except that outputs get no memory and the kernel is not called. That costs
-// less than looking an answer up would, so there is no cache.
+// An operator runs from its definition as it does with data, except that outputs get no memory and the kernel is not
+// called. That costs less than looking an answer up would, so there is no cache.
 #pragma once
 
 #include <memory>
+#include <mutex>
 #include <optional>
 #include <string>
-#include <mutex>
 #include <unordered_map>
 #include <vector>
 
@@ -39,7 +39,8 @@ struct SymbolicContext {
 
 class FakeModeImpl;
 
-/// What makes a tensor fake, and its layer state: the mode itself, or for a constant of the program the mode and the value.
+/// What makes a tensor fake, and its layer state: the mode itself, or for a constant of the program the mode and the
+/// value.
 class FakeState : public Mode {
  public:
   FakeState() : Mode(DispatchKey::Fake) {}
@@ -56,8 +57,8 @@ class FakeModeImpl final : public FakeState {
   FakeOptions& mutable_options() { return options_; }
   sym::ShapeEnv* shape_env() const { return options_.shape_env.get(); }
 
-  /// A fake tensor like a real one: the same one for the same tensor while it is in use, storage shared where it is shared,
-  /// parameters stay leaves.
+  /// A fake tensor like a real one: the same one for the same tensor while it is in use, storage shared where it is
+  /// shared, parameters stay leaves.
   Tensor from_tensor(const Tensor& real, const SymbolicContext* context = nullptr);
   /// The same with sizes that the caller has chosen; strides follow them where they followed the real sizes.
   Tensor from_tensor_with_sizes(const Tensor& real, SymIntArrayRef sizes);
@@ -68,9 +69,7 @@ class FakeModeImpl final : public FakeState {
 
  private:
   /// A real object and what it became; neither is kept alive.
-  template <class T> struct Converted {
-    WeakPtr<T> real, fake;
-  };
+  template <class T> struct Converted { WeakPtr<T> real, fake; };
   Tensor convert(const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides);
   Storage fake_storage(const Storage& real, SymInt bytes, Device device);
   /// Forgets what is gone, now and then: an entry keeps the memory of the objects it knows, though not their contents.
@@ -90,7 +89,9 @@ class FakeMode {
   /// Factories make fake tensors until the scope ends.
   [[nodiscard]] EnterMode enter() const { return EnterMode(impl_); }
   Tensor from_tensor(const Tensor& real) const { return impl_->from_tensor(real); }
-  Tensor from_tensor(const Tensor& real, const SymbolicContext& context) const { return impl_->from_tensor(real, &context); }
+  Tensor from_tensor(const Tensor& real, const SymbolicContext& context) const {
+    return impl_->from_tensor(real, &context);
+  }
   FakeModeImpl* operator->() const { return impl_.get(); }
   const IntrusivePtr<FakeModeImpl>& pointer() const { return impl_; }
 

@@ -65,16 +65,13 @@ class Argument {
   Arguments elements() const;
 
   /// Calls `visit` for each node inside, from left to right.
-  template <class F>
-  void each_node(F&& visit) const {
-    if (kind_ == Kind::Node)
-      visit(node_);
+  template <class F> void each_node(F&& visit) const {
+    if (kind_ == Kind::Node) visit(node_);
     else if (is_container())
       for (const Argument& item : container_->items) item.each_node(visit);
   }
   /// The same tree with every node replaced by what `change` gives for it.
-  template <class F>
-  Argument map_nodes(F&& change) const {
+  template <class F> Argument map_nodes(F&& change) const {
     if (kind_ == Kind::Node) return change(node_);
     if (kind_ == Kind::Value) return *this;
     Arguments items;

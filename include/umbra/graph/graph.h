@@ -91,8 +91,7 @@ class Graph final : public RefCounted {
   /// Takes a node out; an error while it has users.
   void erase_node(Node* node);
   /// Copies a node, of this or another graph, with its metadata; `map` says what stands here for each of its inputs.
-  template <class F>
-  Node* copy_node(const Node& node, F&& map) {
+  template <class F> Node* copy_node(const Node& node, F&& map) {
     return adopt(node, map_arguments(node.args(), map), map_keywords(node.kwargs(), map));
   }
   /// Copies all nodes of a graph but its output; gives the output's argument in terms of the copies.
@@ -101,8 +100,7 @@ class Graph final : public RefCounted {
   IntrusivePtr<Graph> copy(NodeMap* map = nullptr) const;
 
   // ---- reading ----
-  template <bool kForward>
-  class Iterator {
+  template <bool kForward> class Iterator {
    public:
     using value_type = Node*;
     using difference_type = std::ptrdiff_t;
@@ -125,8 +123,7 @@ class Graph final : public RefCounted {
    private:
     Node* node_ = nullptr;
   };
-  template <bool kForward>
-  struct Range {
+  template <bool kForward> struct Range {
     Node* root;
     Iterator<kForward> begin() const { return Iterator<kForward>(kForward ? root->next() : root->previous()); }
     Iterator<kForward> end() const { return Iterator<kForward>(root); }
@@ -161,15 +158,13 @@ class Graph final : public RefCounted {
   /// An error where the argument has a node that is not of this graph.
   void check_argument(const Argument& argument) const;
   Node* adopt(const Node& node, Arguments args, KeywordArguments kwargs);
-  template <class F>
-  static Arguments map_arguments(const Arguments& args, F&& map) {
+  template <class F> static Arguments map_arguments(const Arguments& args, F&& map) {
     Arguments out;
     out.reserve(args.size());
     for (const Argument& a : args) out.push_back(a.map_nodes(map));
     return out;
   }
-  template <class F>
-  static KeywordArguments map_keywords(const KeywordArguments& kwargs, F&& map) {
+  template <class F> static KeywordArguments map_keywords(const KeywordArguments& kwargs, F&& map) {
     KeywordArguments out;
     out.reserve(kwargs.size());
     for (const auto& [key, value] : kwargs) out.emplace_back(key, value.map_nodes(map));

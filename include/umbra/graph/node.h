@@ -40,8 +40,7 @@ class Target {
   std::string text() const;
 
  private:
-  template <class T>
-  T get() const {
+  template <class T> T get() const {
     const T* held = std::get_if<T>(&target_);
     return held ? *held : nullptr;
   }

@@ -25,8 +25,7 @@
 namespace umbra::io::pt2 {
 
 /// A JSON object used as a map, in the order of the file.
-template <class T>
-using Named = std::vector<std::pair<std::string, T>>;
+template <class T> using Named = std::vector<std::pair<std::string, T>>;
 
 // ---- symbolic values ----
 
@@ -110,14 +109,8 @@ struct Argument {
                std::vector<std::vector<double>>>          // as_float_lists
       value;
 
-  template <class T>
-  const T* get() const {
-    return std::get_if<T>(&value);
-  }
-  template <class T>
-  bool is() const {
-    return std::holds_alternative<T>(value);
-  }
+  template <class T> const T* get() const { return std::get_if<T>(&value); }
+  template <class T> bool is() const { return std::holds_alternative<T>(value); }
   /// "as_tensor": the name of the member that is set.
   const char* member() const;
 };

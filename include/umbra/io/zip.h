@@ -66,8 +66,7 @@ class ZipReader {
   void check_overlaps() const;
   Bytes inflate(const ZipEntry& entry) const;
   uint64_t number(uint64_t at, int bytes) const;
-  template <class... Args>
-  [[noreturn]] void refuse(const Args&... args) const;
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const;
 
   Bytes archive_;
   std::string label_;

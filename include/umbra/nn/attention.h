@@ -16,7 +16,8 @@ struct MultiheadAttentionOptions {
 
 struct AttendOptions {
   Tensor key_padding_mask = {};  // [batch, source]: true where a key is left out
-  Tensor attn_mask = {};         // [target, source] or [batch * heads, target, source]: added, or true where attention is barred
+  Tensor attn_mask =
+      {};  // [target, source] or [batch * heads, target, source]: added, or true where attention is barred
   bool need_weights = true, average_attn_weights = true;
   bool is_causal = false;
 };
@@ -26,7 +27,8 @@ class MultiheadAttention : public Layer {
   MultiheadAttention(int64_t embed_dim, int64_t heads, const MultiheadAttentionOptions& options = {});
 
   /// The attended values and, where they are asked for, the weights.
-  std::pair<Tensor, Tensor> operator()(const Tensor& query, const Tensor& key, const Tensor& value, const AttendOptions& options = {}) const;
+  std::pair<Tensor, Tensor> operator()(const Tensor& query, const Tensor& key, const Tensor& value,
+                                       const AttendOptions& options = {}) const;
   std::vector<Tensor> forward_many(std::vector<Tensor> inputs) override;
   std::vector<std::string> argument_names() const override { return {"query", "key", "value"}; }
 
@@ -34,7 +36,8 @@ class MultiheadAttention : public Layer {
   Linear out_proj;
 
  private:
-  std::pair<Tensor, Tensor> attend(const Tensor& query, const Tensor& key, const Tensor& value, const AttendOptions& options) const;
+  std::pair<Tensor, Tensor> attend(const Tensor& query, const Tensor& key, const Tensor& value,
+                                   const AttendOptions& options) const;
   int64_t heads_;
   double dropout_;
   bool batch_first_;

@@ -12,7 +12,8 @@ namespace umbra::nn {
 /// Runs its modules one after the other.
 class Sequential : public Layer {
  public:
-  template <std::derived_from<Module>... Modules> explicit Sequential(Modules... modules) : Layer("torch.nn.modules.container.Sequential") {
+  template <std::derived_from<Module>... Modules>
+  explicit Sequential(Modules... modules) : Layer("torch.nn.modules.container.Sequential") {
     (push_back(std::move(modules)), ...);
   }
   template <std::derived_from<Module> M> void push_back(M module) { add(std::to_string(size()), std::move(module)); }
@@ -33,7 +34,8 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   /// Goes over the modules as they were when it was made.
   class Iterator {
    public:
-    Iterator(std::shared_ptr<std::vector<NamedModule>> items, size_t position) : items_(std::move(items)), position_(position) {}
+    Iterator(std::shared_ptr<std::vector<NamedModule>> items, size_t position)
+        : items_(std::move(items)), position_(position) {}
     M& operator*() const { return static_cast<M&>(*(*items_)[position_].module); }
     Iterator& operator++() { return ++position_, *this; }
     bool operator==(const Iterator& other) const { return position_ == other.position_; }

@@ -11,7 +11,9 @@
 
 namespace umbra {
 
-/// Runs the module once on fake inputs and records it. Arguments are called what the module calls them, unless the options say otherwise.
-ExportedProgram export_program(const nn::Module& module, const std::vector<Tensor>& inputs, const ExportOptions& options = {});
+/// Runs the module once on fake inputs and records it. Arguments are called what the module calls them, unless the
+/// options say otherwise.
+ExportedProgram export_program(const nn::Module& module, const std::vector<Tensor>& inputs,
+                               const ExportOptions& options = {});
 
 }  // namespace umbra

@@ -34,7 +34,8 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
 Tensor dropout(const Tensor& input, double p = 0.5, bool training = true);
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = {});
-Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight = {}, const Tensor& bias = {}, double eps = 1e-5);
+Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight = {},
+                  const Tensor& bias = {}, double eps = 1e-5);
 
 struct BatchNormArguments {
   Tensor running_mean = {}, running_var = {}, weight = {}, bias = {};
@@ -53,6 +54,7 @@ struct MultiheadArguments {
   bool need_weights = true, average_attn_weights = true, is_causal = false;
 };
 /// The attended values and, where they are asked for, the weights [batch, (heads,) target, source].
-std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value, const MultiheadArguments& arguments);
+std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value,
+                                               const MultiheadArguments& arguments);
 
 }  // namespace umbra::nn::functional

@@ -25,7 +25,9 @@ Tensor zeros_(const Tensor& tensor);
 Tensor ones_(const Tensor& tensor);
 Tensor xavier_uniform_(const Tensor& weight, double gain = 1);
 Tensor xavier_normal_(const Tensor& weight, double gain = 1);
-Tensor kaiming_uniform_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn, const std::string& nonlinearity = "leaky_relu");
-Tensor kaiming_normal_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn, const std::string& nonlinearity = "leaky_relu");
+Tensor kaiming_uniform_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn,
+                        const std::string& nonlinearity = "leaky_relu");
+Tensor kaiming_normal_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn,
+                       const std::string& nonlinearity = "leaky_relu");
 
 }  // namespace umbra::nn::init

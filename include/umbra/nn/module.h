@@ -8,7 +8,8 @@
 //     Tensor y = model(x);
 //     model.state_dict();          // up.weight, up.bias, down.weight, down.bias
 //
-// A module is a handle: copies share parameters, buffers, submodules and the training flag. Names and their order are PyTorch's.
+// A module is a handle: copies share parameters, buffers, submodules and the training flag. Names and their order are
+// PyTorch's.
 #pragma once
 
 #include <concepts>

@@ -15,7 +15,8 @@ struct BatchNormOptions {
   TensorOptions tensor = {};
 };
 
-/// Normalises each channel over batch, height and width; in training by the batch's statistics, which the running ones follow.
+/// Normalises each channel over batch, height and width; in training by the batch's statistics, which the running ones
+/// follow.
 class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t features, const BatchNormOptions& options = {});
@@ -38,7 +39,8 @@ struct LayerNormOptions {
 class LayerNorm : public Layer {
  public:
   explicit LayerNorm(std::vector<int64_t> normalized_shape, const LayerNormOptions& options = {});
-  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {}) : LayerNorm(std::vector<int64_t>{size}, options) {}
+  explicit LayerNorm(int64_t size, const LayerNormOptions& options = {})
+      : LayerNorm(std::vector<int64_t>{size}, options) {}
   Tensor forward(Tensor x) override;
 
   Tensor weight, bias;

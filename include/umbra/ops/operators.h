@@ -8,14 +8,16 @@ namespace umbra {
 
 namespace detail {
 // Numbers take part as 0-d tensors, as in PyTorch, which is also how they stand in graphs. A symbol is no number yet.
-inline Tensor operand(const Scalar& number) { return number.is_symbolic() ? scalar_tensor(number) : wrapped_number(number); }
+inline Tensor operand(const Scalar& number) {
+  return number.is_symbolic() ? scalar_tensor(number) : wrapped_number(number);
+}
 }  // namespace detail
 
-#define UMBRA_ARITHMETIC(symbol, name)                                                                                \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return umbra::name(a, b); }                       \
-  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return umbra::name(a, detail::operand(b)); }      \
-  inline Tensor operator symbol(const Scalar& a, const Tensor& b) { return umbra::name(detail::operand(a), b); }      \
-  inline Tensor& operator symbol##=(Tensor& a, const Tensor& b) { return umbra::name##_(a, b), a; }                   \
+#define UMBRA_ARITHMETIC(symbol, name)                                                                           \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return umbra::name(a, b); }                  \
+  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return umbra::name(a, detail::operand(b)); } \
+  inline Tensor operator symbol(const Scalar& a, const Tensor& b) { return umbra::name(detail::operand(a), b); } \
+  inline Tensor& operator symbol##=(Tensor& a, const Tensor& b) { return umbra::name##_(a, b), a; }              \
   inline Tensor& operator symbol##=(Tensor& a, const Scalar& b) { return umbra::name##_(a, detail::operand(b)), a; }
 UMBRA_ARITHMETIC(+, add)
 UMBRA_ARITHMETIC(-, sub)
@@ -23,9 +25,9 @@ UMBRA_ARITHMETIC(*, mul)
 UMBRA_ARITHMETIC(/, div)
 #undef UMBRA_ARITHMETIC
 
-#define UMBRA_COMPARISON(symbol, name, turned)                                                    \
-  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return umbra::name(a, b); }   \
-  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return umbra::name(a, b); }   \
+#define UMBRA_COMPARISON(symbol, name, turned)                                                  \
+  inline Tensor operator symbol(const Tensor& a, const Tensor& b) { return umbra::name(a, b); } \
+  inline Tensor operator symbol(const Tensor& a, const Scalar& b) { return umbra::name(a, b); } \
   inline Tensor operator symbol(const Scalar& a, const Tensor& b) { return umbra::turned(b, a); }
 UMBRA_COMPARISON(==, eq, eq)
 UMBRA_COMPARISON(!=, ne, ne)

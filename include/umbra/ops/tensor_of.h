@@ -31,11 +31,12 @@ template <class T> DType literal_type() {
 ///     Tensor w = tensor(std::vector<float>(...), {}, DType::Float64);
 template <class T>
 Tensor tensor(std::initializer_list<T> values, IntArrayRef sizes = {}, std::optional<DType> dtype = std::nullopt) {
-  return detail::tensor_of(std::data(values), values.size(), dtype_of<T>, dtype.value_or(detail::literal_type<T>()), sizes);
+  return detail::tensor_of(std::data(values), values.size(), dtype_of<T>, dtype.value_or(detail::literal_type<T>()),
+                           sizes);
 }
 template <class T>
-  requires(!std::is_same_v<T, bool>)
-Tensor tensor(const std::vector<T>& values, IntArrayRef sizes = {}, std::optional<DType> dtype = std::nullopt) {
+requires(!std::is_same_v<T, bool>) Tensor
+    tensor(const std::vector<T>& values, IntArrayRef sizes = {}, std::optional<DType> dtype = std::nullopt) {
   return detail::tensor_of(values.data(), values.size(), dtype_of<T>, dtype.value_or(detail::literal_type<T>()), sizes);
 }
 

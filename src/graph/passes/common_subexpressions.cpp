@@ -12,29 +12,15 @@ void mix(size_t& seed, size_t more) { seed ^= more + 0x9e3779b97f4a7c15ull + (se
 size_t hash_of(const Value& value) {
   size_t seed = static_cast<size_t>(value.tag());
   switch (value.tag()) {
-    case Value::Tag::None:
-      break;
+    case Value::Tag::None: break;
     case Value::Tag::Int:
-    case Value::Tag::SymInt:
-      mix(seed, static_cast<size_t>(value.to_sym_int().raw()));
-      break;
-    case Value::Tag::Double:
-      mix(seed, std::hash<double>()(value.to_double()));
-      break;
-    case Value::Tag::Bool:
-      mix(seed, value.to_bool());
-      break;
-    case Value::Tag::String:
-      mix(seed, std::hash<std::string>()(value.to_string()));
-      break;
-    case Value::Tag::Tensor:
-      mix(seed, std::hash<const void*>()(value.tensor_impl()));
-      break;
-    case Value::Tag::DType:
-      mix(seed, static_cast<size_t>(value.to_dtype()));
-      break;
-    default:
-      break;  // rare as arguments: the comparison tells them apart
+    case Value::Tag::SymInt: mix(seed, static_cast<size_t>(value.to_sym_int().raw())); break;
+    case Value::Tag::Double: mix(seed, std::hash<double>()(value.to_double())); break;
+    case Value::Tag::Bool: mix(seed, value.to_bool()); break;
+    case Value::Tag::String: mix(seed, std::hash<std::string>()(value.to_string())); break;
+    case Value::Tag::Tensor: mix(seed, std::hash<const void*>()(value.tensor_impl())); break;
+    case Value::Tag::DType: mix(seed, static_cast<size_t>(value.to_dtype())); break;
+    default: break;  // rare as arguments: the comparison tells them apart
   }
   return seed;
 }

@@ -12,33 +12,22 @@ using Base = SchemaType::Base;
 bool value_fits(Base base, const Value& value) {
   using Tag = Value::Tag;
   switch (base) {
-    case Base::Tensor:
-      return value.is_tensor() || value.is_scalar();  // a number may stand for a tensor
+    case Base::Tensor: return value.is_tensor() || value.is_scalar();  // a number may stand for a tensor
     case Base::Int:
-    case Base::SymInt:
-      return value.is_int() || value.is_sym_int() || value.is_bool();
+    case Base::SymInt: return value.is_int() || value.is_sym_int() || value.is_bool();
     case Base::Float:
     case Base::SymFloat:
     case Base::Scalar:
-    case Base::Complex:
-      return value.is_scalar();
+    case Base::Complex: return value.is_scalar();
     case Base::Bool:
-    case Base::SymBool:
-      return value.is_bool() || value.tag() == Tag::SymBool || value.is_int();
-    case Base::String:
-      return value.is_string();
-    case Base::Device:
-      return value.tag() == Tag::Device || value.is_string();
-    case Base::DType:
-      return value.tag() == Tag::DType;
-    case Base::Layout:
-      return value.tag() == Tag::Layout;
-    case Base::MemoryFormat:
-      return value.tag() == Tag::MemoryFormat;
-    case Base::Generator:
-      return value.tag() == Tag::Generator || value.is_object();
-    default:
-      return true;
+    case Base::SymBool: return value.is_bool() || value.tag() == Tag::SymBool || value.is_int();
+    case Base::String: return value.is_string();
+    case Base::Device: return value.tag() == Tag::Device || value.is_string();
+    case Base::DType: return value.tag() == Tag::DType;
+    case Base::Layout: return value.tag() == Tag::Layout;
+    case Base::MemoryFormat: return value.tag() == Tag::MemoryFormat;
+    case Base::Generator: return value.tag() == Tag::Generator || value.is_object();
+    default: return true;
   }
 }
 
@@ -63,8 +52,7 @@ bool fits(const SchemaType& type, const Argument& argument) {
 }
 
 /// Throws with the node's place in front; called only where something is wrong, since texts cost much more than checks.
-template <class... Pieces>
-[[noreturn]] void wrong_call(const Node& node, const Pieces&... pieces) {
+template <class... Pieces> [[noreturn]] void wrong_call(const Node& node, const Pieces&... pieces) {
   fail<TypeError>("Node '", node.name(), "' calls ", node.target().op()->name(), ": ", pieces..., "\n", node.text());
 }
 
@@ -98,8 +86,7 @@ void check_inputs(const Graph& graph, const Node& node, const std::vector<bool>&
           "does not belong to this Graph, but was used as an argument! If you are copying nodes from another graph, "
           "make sure "
           "to use ``arg_transform`` on node_copy() to remap values";
-    else if (input->is_erased())
-      problem = "was erased from the Graph, but is still used as an argument!";
+    else if (input->is_erased()) problem = "was erased from the Graph, but is still used as an argument!";
     else if (!defined[input->id()])
       problem = "was used before it has been defined! Please check that Nodes in the graph are topologically ordered";
     if (problem) fail("Argument '", input->name(), "' of Node '", node.name(), "' ", problem, "\n", to_string(graph));

@@ -266,7 +266,8 @@ struct LerpScalar : Binary {
 /// A bound as a T: one beyond what T holds is as good as the last number that it does.
 template <class T> T bound(const Scalar& value) {
   if constexpr (is_integer<T>) {
-    int64_t whole = value.is_integral(true) ? value.to_int() : static_cast<int64_t>(std::clamp(value.to_double(), -0x1p62, 0x1p62));
+    int64_t whole =
+        value.is_integral(true) ? value.to_int() : static_cast<int64_t>(std::clamp(value.to_double(), -0x1p62, 0x1p62));
     if (whole < 0 && std::is_unsigned_v<T>) return 0;
     if constexpr (sizeof(T) < 8)
       return static_cast<T>(std::clamp<int64_t>(whole, std::numeric_limits<T>::min(), std::numeric_limits<T>::max()));

@@ -5,7 +5,7 @@
 
 namespace umbra::functors {
 
-UMBRA_FUNCTOR_BINARY(BitwiseAnd, "bitwise_and_cpu", IntegralBoolAndUnsigned, static_cast<T>(a & b));
+UMBRA_FUNCTOR_BINARY(BitwiseAnd, "bitwise_and_cpu", IntegralBoolAndUnsigned, static_cast<T>(a& b));
 UMBRA_FUNCTOR_BINARY(BitwiseOr, "bitwise_or_cpu", IntegralBoolAndUnsigned, static_cast<T>(a | b));
 UMBRA_FUNCTOR_BINARY(BitwiseXor, "bitwise_xor_cpu", IntegralBoolAndUnsigned, static_cast<T>(a ^ b));
 

@@ -28,7 +28,9 @@ struct Where : Ternary {  // condition ? a : b
   static constexpr const char* name = "where_cpu";
   static constexpr unsigned masks = 0b001;
   using types = AllAndUnsigned;
-  template <class Condition, class T> T operator()(Condition condition, T a, T b) const { return select(condition, a, b); }
+  template <class Condition, class T> T operator()(Condition condition, T a, T b) const {
+    return select(condition, a, b);
+  }
 };
 
 struct MaskedFill : Binary {  // mask ? value : x

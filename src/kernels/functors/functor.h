@@ -9,9 +9,7 @@ namespace umbra::functors {
 
 using namespace kernels;  // the sets of types
 
-template <int inputs> struct Functor {
-  static constexpr int arity = inputs;
-};
+template <int inputs> struct Functor { static constexpr int arity = inputs; };
 using Unary = Functor<1>;
 using Binary = Functor<2>;
 using Ternary = Functor<3>;
@@ -26,17 +24,17 @@ inline Scalar rounded(const Scalar& value, DType dtype) {
 }
 
 /// A functor of one expression: `UMBRA_FUNCTOR_UNARY(Exp, "exp_vml_cpu", FloatingComplex, exp(x));`
-#define UMBRA_FUNCTOR_UNARY(Name, text, Set, ...)                                \
-  struct Name : Unary {                                                         \
-    static constexpr const char* name = text;                                   \
-    using types = Set;                                                          \
-    template <class T> auto operator()(T x) const { return __VA_ARGS__; }       \
+#define UMBRA_FUNCTOR_UNARY(Name, text, Set, ...)                         \
+  struct Name : Unary {                                                   \
+    static constexpr const char* name = text;                             \
+    using types = Set;                                                    \
+    template <class T> auto operator()(T x) const { return __VA_ARGS__; } \
   }
-#define UMBRA_FUNCTOR_BINARY(Name, text, Set, ...)                               \
-  struct Name : Binary {                                                        \
-    static constexpr const char* name = text;                                   \
-    using types = Set;                                                          \
-    template <class T> auto operator()(T a, T b) const { return __VA_ARGS__; }  \
+#define UMBRA_FUNCTOR_BINARY(Name, text, Set, ...)                             \
+  struct Name : Binary {                                                       \
+    static constexpr const char* name = text;                                  \
+    using types = Set;                                                         \
+    template <class T> auto operator()(T a, T b) const { return __VA_ARGS__; } \
   }
 
 }  // namespace umbra::functors

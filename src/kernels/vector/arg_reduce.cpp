@@ -9,8 +9,7 @@ namespace {
 
 using math::maximum, math::minimum;
 
-template <class T>
-T extreme_value(const T* in, int64_t n, bool largest) {
+template <class T> T extreme_value(const T* in, int64_t n, bool largest) {
   T best = in[0];
   int64_t i = 0;
   if constexpr (std::is_floating_point_v<T>) {
@@ -31,8 +30,7 @@ T extreme_value(const T* in, int64_t n, bool largest) {
   return best;
 }
 
-template <class T>
-int64_t find_first(const T* in, int64_t n, T value) {
+template <class T> int64_t find_first(const T* in, int64_t n, T value) {
   auto same = [&](T x) { return x == value || (value != value && x != x); };
   int64_t i = 0;
   if constexpr (std::is_floating_point_v<T>) {
@@ -47,8 +45,7 @@ int64_t find_first(const T* in, int64_t n, T value) {
   return i;
 }
 
-template <class T, bool largest>
-void update(T* best, int64_t* where, const T* row, int64_t position, int64_t columns) {
+template <class T, bool largest> void update(T* best, int64_t* where, const T* row, int64_t position, int64_t columns) {
   for (int64_t j = 0; j < columns; ++j) {
     bool better = largest ? row[j] > best[j] : row[j] < best[j];
     better |= (row[j] != row[j]) & (best[j] == best[j]);
@@ -57,15 +54,11 @@ void update(T* best, int64_t* where, const T* row, int64_t position, int64_t col
   }
 }
 
-template <class Fn>
-auto visit_compute(DType compute, const Fn& fn) {
+template <class Fn> auto visit_compute(DType compute, const Fn& fn) {
   switch (compute) {
-    case DType::Float32:
-      return fn(float());
-    case DType::Float64:
-      return fn(double());
-    default:
-      return fn(int64_t());
+    case DType::Float32: return fn(float());
+    case DType::Float64: return fn(double());
+    default: return fn(int64_t());
   }
 }
 
@@ -85,10 +78,8 @@ void update_extremes(void* best, int64_t* where, const void* row, int64_t positi
   visit_compute(compute, [&]<class T>(T) {
     auto* bests = static_cast<T*>(best);
     auto* in = static_cast<const T*>(row);
-    if (largest)
-      update<T, true>(bests, where, in, position, columns);
-    else
-      update<T, false>(bests, where, in, position, columns);
+    if (largest) update<T, true>(bests, where, in, position, columns);
+    else update<T, false>(bests, where, in, position, columns);
   });
 }
 

@@ -17,15 +17,12 @@ struct LoopTable {
   Loop loops[kDTypeCount][kDTypeCount] = {};  // [from][to]
 };
 
-template <class To, class From>
-To cast(From value) {
+template <class To, class From> To cast(From value) {
   if constexpr (math::is_complex<From> && math::is_complex<To>) {
     return To(value);
   } else if constexpr (math::is_complex<From>) {
-    if constexpr (math::is_bool<To>)
-      return value != From(0);
-    else
-      return cast<To>(value.real());
+    if constexpr (math::is_bool<To>) return value != From(0);
+    else return cast<To>(value.real());
   } else if constexpr (math::is_complex<To>) {
     return To(static_cast<typename To::value_type>(value));
   } else if constexpr (math::is_bool<To>) {
@@ -37,8 +34,7 @@ To cast(From value) {
   }
 }
 
-template <class To, class From>
-void convert_loop(char* out_bytes, const char* in_bytes, int64_t n) {
+template <class To, class From> void convert_loop(char* out_bytes, const char* in_bytes, int64_t n) {
   To* __restrict out = reinterpret_cast<To*>(out_bytes);
   if constexpr (math::is_bool<From>) {
     const uint8_t* __restrict in = reinterpret_cast<const uint8_t*>(in_bytes);  // foreign memory may hold other bytes
@@ -50,22 +46,19 @@ void convert_loop(char* out_bytes, const char* in_bytes, int64_t n) {
 }
 
 // The narrow floating types convert to and from float only; everything else goes through it.
-template <class Narrow>
-void widen_loop(char* out_bytes, const char* in_bytes, int64_t n) {
+template <class Narrow> void widen_loop(char* out_bytes, const char* in_bytes, int64_t n) {
   float* __restrict out = reinterpret_cast<float*>(out_bytes);
   const Narrow* __restrict in = reinterpret_cast<const Narrow*>(in_bytes);
   for (int64_t i = 0; i < n; ++i) out[i] = static_cast<float>(in[i]);
 }
-template <class Narrow>
-void narrow_loop(char* out_bytes, const char* in_bytes, int64_t n) {
+template <class Narrow> void narrow_loop(char* out_bytes, const char* in_bytes, int64_t n) {
   Narrow* __restrict out = reinterpret_cast<Narrow*>(out_bytes);
   const float* __restrict in = reinterpret_cast<const float*>(in_bytes);
   for (int64_t i = 0; i < n; ++i) out[i] = Narrow(in[i]);
 }
 
 // The compiler does not vectorise conversions of half precision by itself.
-template <>
-void widen_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
+template <> void widen_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
   float* out = reinterpret_cast<float*>(out_bytes);
   const Half* in = reinterpret_cast<const Half*>(in_bytes);
   int64_t i = 0;
@@ -73,8 +66,7 @@ void widen_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
   for (; i < n; ++i) out[i] = _cvtsh_ss(in[i].bits);
 }
-template <>
-void narrow_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
+template <> void narrow_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
   Half* out = reinterpret_cast<Half*>(out_bytes);
   const float* in = reinterpret_cast<const float*>(in_bytes);
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
@@ -84,18 +76,15 @@ void narrow_loop<Half>(char* out_bytes, const char* in_bytes, int64_t n) {
   for (; i < n; ++i) out[i].bits = _cvtss_sh(in[i], nearest);
 }
 
-template <class Narrow>
-constexpr void add_narrow(LoopTable& table) {
+template <class Narrow> constexpr void add_narrow(LoopTable& table) {
   int narrow = static_cast<int>(dtype_of<Narrow>), wide = static_cast<int>(DType::Float32);
   table.loops[narrow][wide] = &widen_loop<Narrow>;
   table.loops[wide][narrow] = &narrow_loop<Narrow>;
 }
-template <class From, class... To>
-constexpr void add_row(LoopTable& table, Types<To...>) {
+template <class From, class... To> constexpr void add_row(LoopTable& table, Types<To...>) {
   ((table.loops[static_cast<int>(dtype_of<From>)][static_cast<int>(dtype_of<To>)] = &convert_loop<To, From>), ...);
 }
-template <class... From>
-constexpr LoopTable make_table(Types<From...> types) {
+template <class... From> constexpr LoopTable make_table(Types<From...> types) {
   LoopTable table;
   (add_row<From>(table, types), ...);
   add_narrow<Half>(table);
@@ -110,19 +99,13 @@ struct Bytes16 {
   uint64_t low, high;
 };
 
-template <class Fn>
-void visit_item(int64_t item, const Fn& fn) {
+template <class Fn> void visit_item(int64_t item, const Fn& fn) {
   switch (item) {
-    case 1:
-      return fn(uint8_t());
-    case 2:
-      return fn(uint16_t());
-    case 4:
-      return fn(uint32_t());
-    case 8:
-      return fn(uint64_t());
-    default:
-      return fn(Bytes16());
+    case 1: return fn(uint8_t());
+    case 2: return fn(uint16_t());
+    case 4: return fn(uint32_t());
+    case 8: return fn(uint64_t());
+    default: return fn(Bytes16());
   }
 }
 
@@ -147,8 +130,7 @@ void copy_strided(char* out, int64_t out_stride, const char* in, int64_t in_stri
     constexpr int64_t size = sizeof(T);
     if (in_stride == 0) {
       T value = *reinterpret_cast<const T*>(in);
-      if (out_stride == size)
-        std::fill_n(reinterpret_cast<T*>(out), n, value);
+      if (out_stride == size) std::fill_n(reinterpret_cast<T*>(out), n, value);
       else
         for (int64_t i = 0; i < n; ++i) *reinterpret_cast<T*>(out + i * out_stride) = value;
     } else if (in_stride == size) {

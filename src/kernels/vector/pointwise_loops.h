@@ -12,47 +12,33 @@ namespace umbra::kernels::UMBRA_ISA {
 
 namespace detail {
 
-template <class F>
-constexpr unsigned masks_of() {
-  if constexpr (requires { F::masks; })
-    return F::masks;
-  else
-    return 0;
+template <class F> constexpr unsigned masks_of() {
+  if constexpr (requires { F::masks; }) return F::masks;
+  else return 0;
 }
 
-template <class F>
-constexpr unsigned exact_numbers_of() {
-  if constexpr (requires { F::exact_numbers; })
-    return F::exact_numbers;
-  else
-    return 0;
+template <class F> constexpr unsigned exact_numbers_of() {
+  if constexpr (requires { F::exact_numbers; }) return F::exact_numbers;
+  else return 0;
 }
 
 /// The callable of a functor for compute type T.
-template <class T, class F>
-auto bound(const F& functor) {
-  if constexpr (requires { functor.template bind<T>(); })
-    return functor.template bind<T>();
-  else
-    return functor;
+template <class T, class F> auto bound(const F& functor) {
+  if constexpr (requires { functor.template bind<T>(); }) return functor.template bind<T>();
+  else return functor;
 }
 
 /// A functor that has no vector form says so: `static constexpr bool scalar_only = true`.
-template <class F, class T>
-constexpr bool vectorised() {
-  if constexpr (requires { F::scalar_only; })
-    return false;
-  else
-    return std::is_floating_point_v<T>;
+template <class F, class T> constexpr bool vectorised() {
+  if constexpr (requires { F::scalar_only; }) return false;
+  else return std::is_floating_point_v<T>;
 }
 
-template <class F, class T, size_t I>
-using Input = std::conditional_t<(masks_of<F>() >> I & 1) != 0, bool, T>;
+template <class F, class T, size_t I> using Input = std::conditional_t<(masks_of<F>() >> I & 1) != 0, bool, T>;
 template <class F, class T, size_t I>
 using VecInput = std::conditional_t<(masks_of<F>() >> I & 1) != 0, Mask<T>, Vec<T>>;
 
-template <class F, class T, size_t... I>
-auto call_once(const F& functor, std::index_sequence<I...>) {
+template <class F, class T, size_t... I> auto call_once(const F& functor, std::index_sequence<I...>) {
   return bound<T>(functor)(Input<F, T, I>()...);
 }
 template <class F, class T>
@@ -79,17 +65,13 @@ void scalar_loop(const F& functor, char* const* data, int64_t n, std::index_sequ
   for (int64_t i = 0; i < n; ++i) out[i] = f(std::get<I>(in)[i]...);
 }
 
-template <class F, class T>
-void loop(const void* functor, char* const* data, int64_t n) {
+template <class F, class T> void loop(const void* functor, char* const* data, int64_t n) {
   constexpr auto inputs = std::make_index_sequence<F::arity>();
-  if constexpr (vectorised<F, T>())
-    vector_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
-  else
-    scalar_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
+  if constexpr (vectorised<F, T>()) vector_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
+  else scalar_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
 }
 
-template <class F, class T>
-constexpr void add_entry(PointwiseTable& table) {
+template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
   constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
   static_assert(computed != DType::Undefined, "a functor yields T, bool or the real type of T");
   table.entries[static_cast<int>(compute)] = {&loop<F, T>, compute, computed, computed};
@@ -101,8 +83,7 @@ constexpr void add_entry(PointwiseTable& table) {
   }
 }
 
-template <class F, class... T>
-constexpr PointwiseTable make_table(Types<T...>) {
+template <class F, class... T> constexpr PointwiseTable make_table(Types<T...>) {
   PointwiseTable table{F::name, F::arity, masks_of<F>(), exact_numbers_of<F>(), {}};
   (add_entry<F, T>(table), ...);
   return table;
@@ -110,8 +91,7 @@ constexpr PointwiseTable make_table(Types<T...>) {
 
 }  // namespace detail
 
-template <class Functor>
-const PointwiseTable& pointwise_table() {
+template <class Functor> const PointwiseTable& pointwise_table() {
   static constexpr PointwiseTable table = detail::make_table<Functor>(typename Functor::types());
   return table;
 }

@@ -13,34 +13,16 @@ using Parameters = ReduceParameters;
 using math::maximum, math::minimum, math::select, math::pow;
 
 // Sums are begun in the elements' own type, over a few dozen elements in each lane, and go on in a wider one.
-template <class T>
-struct WideType {
-  using type = T;
-};
-template <>
-struct WideType<float> {
-  using type = double;
-};
-template <>
-struct WideType<std::complex<float>> {
-  using type = std::complex<double>;
-};
-template <class T>
-using Wide = typename WideType<T>::type;
-template <class T>
-struct RealType {
-  using type = T;
-};
-template <class T>
-struct RealType<std::complex<T>> {
-  using type = T;
-};
-template <class T>
-using Real = typename RealType<T>::type;
+template <class T> struct WideType { using type = T; };
+template <> struct WideType<float> { using type = double; };
+template <> struct WideType<std::complex<float>> { using type = std::complex<double>; };
+template <class T> using Wide = typename WideType<T>::type;
+template <class T> struct RealType { using type = T; };
+template <class T> struct RealType<std::complex<T>> { using type = T; };
+template <class T> using Real = typename RealType<T>::type;
 
 /// Lanes of T: registers for float and double, single elements for the rest.
-template <class T>
-struct Lanes {
+template <class T> struct Lanes {
   using type = T;
   static constexpr int size = 1;
   static T load(const T* from) { return *from; }
@@ -55,92 +37,57 @@ struct Lanes<T> {
 
 // ---- operations that take one element after the other. A step is written over V, a T or a register of them. --------
 
-template <class T>
-struct SumStep {
+template <class T> struct SumStep {
   using Partial = T;
   using State = Wide<T>;
   explicit SumStep(const Parameters&) {}
   static T first() { return T(0); }
-  template <class V>
-  V step(V sum, V x) const {
-    return math::add(sum, x);
-  }
-  template <class V>
-  V combine(V a, V b) const {
-    return math::add(a, b);
-  }
+  template <class V> V step(V sum, V x) const { return math::add(sum, x); }
+  template <class V> V combine(V a, V b) const { return math::add(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
 
-template <class T>
-struct MeanStep : SumStep<T> {
+template <class T> struct MeanStep : SumStep<T> {
   using SumStep<T>::SumStep;
   static Wide<T> finish(Wide<T> state, int64_t n, const Parameters&) { return state / Wide<T>(n); }
 };
 
-template <class T>
-struct NanSumStep : SumStep<T> {
+template <class T> struct NanSumStep : SumStep<T> {
   using SumStep<T>::SumStep;
-  template <class V>
-  V step(V sum, V x) const {
-    return select(x != x, sum, sum + x);
-  }
+  template <class V> V step(V sum, V x) const { return select(x != x, sum, sum + x); }
 };
 
-template <class T>
-struct ProdStep {
+template <class T> struct ProdStep {
   using Partial = T;
   using State = Wide<T>;
   explicit ProdStep(const Parameters&) {}
   static T first() { return T(1); }
-  template <class V>
-  V step(V product, V x) const {
-    return math::multiply(product, x);
-  }
-  template <class V>
-  V combine(V a, V b) const {
-    return math::multiply(a, b);
-  }
+  template <class V> V step(V product, V x) const { return math::multiply(product, x); }
+  template <class V> V combine(V a, V b) const { return math::multiply(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
 
-template <class T>
-T lowest() {
+template <class T> T lowest() {
   return std::numeric_limits<T>::has_infinity ? -std::numeric_limits<T>::infinity() : std::numeric_limits<T>::lowest();
 }
-template <class T>
-T highest() {
+template <class T> T highest() {
   return std::numeric_limits<T>::has_infinity ? std::numeric_limits<T>::infinity() : std::numeric_limits<T>::max();
 }
 
-template <class T>
-struct MaxStep {
+template <class T> struct MaxStep {
   using Partial = T;
   using State = T;
   explicit MaxStep(const Parameters&) {}
   static T first() { return lowest<T>(); }
-  template <class V>
-  V step(V a, V b) const {
-    return maximum(a, b);
-  }
-  template <class V>
-  V combine(V a, V b) const {
-    return maximum(a, b);
-  }
+  template <class V> V step(V a, V b) const { return maximum(a, b); }
+  template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
-template <class T>
-struct MinStep : MaxStep<T> {
+template <class T> struct MinStep : MaxStep<T> {
   using MaxStep<T>::MaxStep;
   static T first() { return highest<T>(); }
-  template <class V>
-  V step(V a, V b) const {
-    return minimum(a, b);
-  }
-  template <class V>
-  V combine(V a, V b) const {
-    return minimum(a, b);
-  }
+  template <class V> V step(V a, V b) const { return minimum(a, b); }
+  template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
 struct AnyStep {
@@ -160,55 +107,39 @@ struct AllStep : AnyStep {
 };
 
 /// Norms: a transform of the absolute value, summed.
-template <class T>
-struct NormStep {
+template <class T> struct NormStep {
   using Partial = Real<T>;
   using State = Wide<Real<T>>;
   explicit NormStep(const Parameters&) {}
   static Partial first() { return 0; }
-  template <class V>
-  V combine(V a, V b) const {
-    return a + b;
-  }
+  template <class V> V combine(V a, V b) const { return a + b; }
 };
-template <class T>
-struct Norm2Step : NormStep<T> {
+template <class T> struct Norm2Step : NormStep<T> {
   using NormStep<T>::NormStep;
-  template <class P, class V>
-  P step(P sum, V x) const {
-    if constexpr (math::is_complex<V>)
-      return sum + std::norm(x);
-    else
-      return sum + x * x;
+  template <class P, class V> P step(P sum, V x) const {
+    if constexpr (math::is_complex<V>) return sum + std::norm(x);
+    else return sum + x * x;
   }
   static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return std::sqrt(state); }
 };
-template <class T>
-struct Norm1Step : NormStep<T> {
+template <class T> struct Norm1Step : NormStep<T> {
   using NormStep<T>::NormStep;
-  template <class P, class V>
-  P step(P sum, V x) const {
+  template <class P, class V> P step(P sum, V x) const {
     using math::abs;
     return sum + abs(x);
   }
   static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return state; }
 };
-template <class T>
-struct Norm0Step : NormStep<T> {
+template <class T> struct Norm0Step : NormStep<T> {
   using NormStep<T>::NormStep;
-  template <class P, class V>
-  P step(P sum, V x) const {
-    return sum + select(x == V(0), P(0), P(1));
-  }
+  template <class P, class V> P step(P sum, V x) const { return sum + select(x == V(0), P(0), P(1)); }
   static auto finish(Wide<Real<T>> state, int64_t, const Parameters&) { return state; }
 };
-template <class T>
-struct NormPowerStep : NormStep<T> {
+template <class T> struct NormPowerStep : NormStep<T> {
   Real<T> exponent;
   explicit NormPowerStep(const Parameters& parameters)
       : NormStep<T>(parameters), exponent(static_cast<Real<T>>(parameters.exponent)) {}
-  template <class P, class V>
-  P step(P sum, V x) const {
+  template <class P, class V> P step(P sum, V x) const {
     using math::abs;
     return sum + pow(P(abs(x)), P(exponent));
   }
@@ -216,41 +147,30 @@ struct NormPowerStep : NormStep<T> {
     return std::pow(state, 1 / parameters.exponent);
   }
 };
-template <class T>
-struct NormMaxStep {
+template <class T> struct NormMaxStep {
   using Partial = Real<T>;
   using State = Real<T>;
   explicit NormMaxStep(const Parameters&) {}
   static Partial first() { return 0; }
-  template <class P, class V>
-  P step(P largest, V x) const {
+  template <class P, class V> P step(P largest, V x) const {
     using math::abs;
     return maximum(largest, P(abs(x)));
   }
-  template <class V>
-  V combine(V a, V b) const {
-    return maximum(a, b);
-  }
+  template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static auto finish(State state, int64_t, const Parameters&) { return state; }
 };
-template <class T>
-struct NormMinStep : NormMaxStep<T> {
+template <class T> struct NormMinStep : NormMaxStep<T> {
   using NormMaxStep<T>::NormMaxStep;
   static Real<T> first() { return highest<Real<T>>(); }
-  template <class P, class V>
-  P step(P smallest, V x) const {
+  template <class P, class V> P step(P smallest, V x) const {
     using math::abs;
     return minimum(smallest, P(abs(x)));
   }
-  template <class V>
-  V combine(V a, V b) const {
-    return minimum(a, b);
-  }
+  template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
 /// A kernel's functions from a step over elements of type T.
-template <class Step, class T>
-struct StepKernel {
+template <class Step, class T> struct StepKernel {
   using Partial = typename Step::Partial;
   using State = typename Step::State;
   using Result = decltype(Step::finish(State(), 1, Parameters()));
@@ -330,8 +250,7 @@ struct StepKernel {
 // ------------------------------------------------------------------
 
 /// Mean and squared deviations of what was seen, merged by the parallel form of Welford's algorithm.
-template <class T>
-struct VarianceKernel {
+template <class T> struct VarianceKernel {
   using Number = Wide<T>;
   using Squared = Wide<Real<T>>;
   struct State {
@@ -346,16 +265,12 @@ struct VarianceKernel {
 
   static Number not_a_number() {
     constexpr Squared nan = std::numeric_limits<Squared>::quiet_NaN();
-    if constexpr (math::is_complex<Number>)
-      return {nan, nan};
-    else
-      return nan;
+    if constexpr (math::is_complex<Number>) return {nan, nan};
+    else return nan;
   }
   static Squared square(Number x) {
-    if constexpr (math::is_complex<Number>)
-      return std::norm(x);
-    else
-      return x * x;
+    if constexpr (math::is_complex<Number>) return std::norm(x);
+    else return x * x;
   }
   static void add(State& a, const State& b) {
     if (b.count == 0) return;
@@ -430,8 +345,7 @@ struct VarianceKernel {
 };
 
 /// log(sum(exp(x))) by the largest x and the sum of exp(x - largest); of complex numbers, the largest real part counts.
-template <class T>
-struct LogSumExpKernel {
+template <class T> struct LogSumExpKernel {
   using Height = Real<T>;
   using Sum = Wide<T>;
   struct State {
@@ -442,10 +356,8 @@ struct LogSumExpKernel {
   static constexpr DType result[2] = {dtype_of<Sum>, DType::Undefined};
 
   static Height height(T x) {
-    if constexpr (math::is_complex<T>)
-      return x.real();
-    else
-      return x;
+    if constexpr (math::is_complex<T>) return x.real();
+    else return x;
   }
   static Height centre_of(const State& state) { return std::isinf(state.largest) ? Height(0) : state.largest; }
 
@@ -500,8 +412,7 @@ struct LogSumExpKernel {
 // ---- choice
 // ----------------------------------------------------------------------------------------------------------
 
-template <class K>
-const ReduceKernel* kernel(size_t state_bytes) {
+template <class K> const ReduceKernel* kernel(size_t state_bytes) {
   static const ReduceKernel table = {K::compute,
                                      {K::result[0], K::result[1]},
                                      static_cast<int64_t>(state_bytes),
@@ -512,43 +423,26 @@ const ReduceKernel* kernel(size_t state_bytes) {
                                      &K::finish};
   return &table;
 }
-template <class K>
-const ReduceKernel* kernel() {
-  return kernel<K>(sizeof(typename K::State));
-}
-template <class Step, class T>
-const ReduceKernel* step_kernel() {
-  return kernel<StepKernel<Step, T>>();
-}
+template <class K> const ReduceKernel* kernel() { return kernel<K>(sizeof(typename K::State)); }
+template <class Step, class T> const ReduceKernel* step_kernel() { return kernel<StepKernel<Step, T>>(); }
 
-template <template <class> class Step>
-const ReduceKernel* for_numbers(DType compute) {
+template <template <class> class Step> const ReduceKernel* for_numbers(DType compute) {
   switch (compute) {
-    case DType::Float32:
-      return step_kernel<Step<float>, float>();
-    case DType::Float64:
-      return step_kernel<Step<double>, double>();
-    case DType::Complex64:
-      return step_kernel<Step<std::complex<float>>, std::complex<float>>();
-    case DType::Complex128:
-      return step_kernel<Step<std::complex<double>>, std::complex<double>>();
-    default:
-      return nullptr;
+    case DType::Float32: return step_kernel<Step<float>, float>();
+    case DType::Float64: return step_kernel<Step<double>, double>();
+    case DType::Complex64: return step_kernel<Step<std::complex<float>>, std::complex<float>>();
+    case DType::Complex128: return step_kernel<Step<std::complex<double>>, std::complex<double>>();
+    default: return nullptr;
   }
 }
-template <template <class> class Step>
-const ReduceKernel* for_reals(DType compute) {
+template <template <class> class Step> const ReduceKernel* for_reals(DType compute) {
   switch (compute) {
-    case DType::Float32:
-      return step_kernel<Step<float>, float>();
-    case DType::Float64:
-      return step_kernel<Step<double>, double>();
-    default:
-      return nullptr;
+    case DType::Float32: return step_kernel<Step<float>, float>();
+    case DType::Float64: return step_kernel<Step<double>, double>();
+    default: return nullptr;
   }
 }
-template <template <class> class Step>
-const ReduceKernel* with_integers(const ReduceKernel* others, DType compute) {
+template <template <class> class Step> const ReduceKernel* with_integers(const ReduceKernel* others, DType compute) {
   return compute == DType::Int64 ? step_kernel<Step<int64_t>, int64_t>() : others;
 }
 
@@ -560,19 +454,13 @@ const ReduceKernel* norm_kernel(DType compute, double exponent) {
   return for_numbers<NormPowerStep>(compute);
 }
 
-template <template <class> class Kernel>
-const ReduceKernel* for_each_number(DType compute) {
+template <template <class> class Kernel> const ReduceKernel* for_each_number(DType compute) {
   switch (compute) {
-    case DType::Float32:
-      return kernel<Kernel<float>>();
-    case DType::Float64:
-      return kernel<Kernel<double>>();
-    case DType::Complex64:
-      return kernel<Kernel<std::complex<float>>>();
-    case DType::Complex128:
-      return kernel<Kernel<std::complex<double>>>();
-    default:
-      return nullptr;
+    case DType::Float32: return kernel<Kernel<float>>();
+    case DType::Float64: return kernel<Kernel<double>>();
+    case DType::Complex64: return kernel<Kernel<std::complex<float>>>();
+    case DType::Complex128: return kernel<Kernel<std::complex<double>>>();
+    default: return nullptr;
   }
 }
 
@@ -580,28 +468,17 @@ const ReduceKernel* for_each_number(DType compute) {
 
 const ReduceKernel* reduce_kernel(ReduceOp op, DType compute, const ReduceParameters& parameters) {
   switch (op) {
-    case ReduceOp::Sum:
-      return with_integers<SumStep>(for_numbers<SumStep>(compute), compute);
-    case ReduceOp::Mean:
-      return for_numbers<MeanStep>(compute);
-    case ReduceOp::NanSum:
-      return with_integers<SumStep>(for_reals<NanSumStep>(compute), compute);
-    case ReduceOp::Prod:
-      return with_integers<ProdStep>(for_numbers<ProdStep>(compute), compute);
-    case ReduceOp::Max:
-      return with_integers<MaxStep>(for_reals<MaxStep>(compute), compute);
-    case ReduceOp::Min:
-      return with_integers<MinStep>(for_reals<MinStep>(compute), compute);
-    case ReduceOp::Any:
-      return compute == DType::Bool ? step_kernel<AnyStep, bool>() : nullptr;
-    case ReduceOp::All:
-      return compute == DType::Bool ? step_kernel<AllStep, bool>() : nullptr;
-    case ReduceOp::Norm:
-      return norm_kernel(compute, parameters.exponent);
-    case ReduceOp::Variance:
-      return for_each_number<VarianceKernel>(compute);
-    case ReduceOp::LogSumExp:
-      return for_each_number<LogSumExpKernel>(compute);
+    case ReduceOp::Sum: return with_integers<SumStep>(for_numbers<SumStep>(compute), compute);
+    case ReduceOp::Mean: return for_numbers<MeanStep>(compute);
+    case ReduceOp::NanSum: return with_integers<SumStep>(for_reals<NanSumStep>(compute), compute);
+    case ReduceOp::Prod: return with_integers<ProdStep>(for_numbers<ProdStep>(compute), compute);
+    case ReduceOp::Max: return with_integers<MaxStep>(for_reals<MaxStep>(compute), compute);
+    case ReduceOp::Min: return with_integers<MinStep>(for_reals<MinStep>(compute), compute);
+    case ReduceOp::Any: return compute == DType::Bool ? step_kernel<AnyStep, bool>() : nullptr;
+    case ReduceOp::All: return compute == DType::Bool ? step_kernel<AllStep, bool>() : nullptr;
+    case ReduceOp::Norm: return norm_kernel(compute, parameters.exponent);
+    case ReduceOp::Variance: return for_each_number<VarianceKernel>(compute);
+    case ReduceOp::LogSumExp: return for_each_number<LogSumExpKernel>(compute);
   }
   return nullptr;
 }

@@ -10,16 +10,14 @@ namespace umbra::kernels::UMBRA_ISA {
 namespace {
 
 // A whole register's worth of each array at position i, and what is left at the end.
-template <class T>
-struct Whole {
+template <class T> struct Whole {
   int64_t i;
   Vec<T> operator()(const T* p) const { return Vec<T>::load(p + i); }
   void store(T* p, Vec<T> v) const { v.store(p + i); }
   /// Zero in the lanes behind the end.
   Vec<T> keep(Vec<T> v) const { return v; }
 };
-template <class T>
-struct Part {
+template <class T> struct Part {
   int64_t i, count;
   Vec<T> operator()(const T* p) const { return Vec<T>::load(p + i, count); }
   void store(T* p, Vec<T> v) const { v.store(p + i, count); }
@@ -30,22 +28,19 @@ struct Part {
   }
 };
 
-template <class T, class Fn>
-void each(int64_t n, const Fn& fn) {
+template <class T, class Fn> void each(int64_t n, const Fn& fn) {
   int64_t i = 0;
   for (; i + Vec<T>::size <= n; i += Vec<T>::size) fn(Whole<T>{i});
   if (i < n) fn(Part<T>{i, n - i});
 }
 
-template <class T>
-T sum_lanes(Vec<T> v) {
+template <class T> T sum_lanes(Vec<T> v) {
   return reduce(v, [](T a, T b) { return a + b; });
 }
 
 // Sums are made block by block, so that the error does not grow with the length of the row. `fn(at, sums)` adds to
 // `Count` sums; lanes behind the end have to add zero.
-template <class T, int Count, class Fn>
-void block_sums(int64_t n, T* out, const Fn& fn) {
+template <class T, int Count, class Fn> void block_sums(int64_t n, T* out, const Fn& fn) {
   constexpr int64_t kBlock = 64 * Vec<T>::size;
   Vec<T> totals[Count];
   for (Vec<T>& total : totals) total = Vec<T>(0);
@@ -61,15 +56,13 @@ void block_sums(int64_t n, T* out, const Fn& fn) {
   for (int k = 0; k < Count; ++k) out[k] = sum_lanes(totals[k]);
 }
 
-template <class T>
-T sum(const T* x, int64_t n) {
+template <class T> T sum(const T* x, int64_t n) {
   T result;
   block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) { sums[0] += at(x); });
   return result;
 }
 
-template <class T>
-T largest(const T* x, int64_t n) {
+template <class T> T largest(const T* x, int64_t n) {
   Vec<T> best(-std::numeric_limits<T>::infinity());
   int64_t i = 0;
   for (; i + Vec<T>::size <= n; i += Vec<T>::size) best = maximum(best, Vec<T>::load(x + i));
@@ -78,8 +71,7 @@ T largest(const T* x, int64_t n) {
   return result;
 }
 
-template <class T>
-T squares(const T* x, T center, int64_t n) {
+template <class T> T squares(const T* x, T center, int64_t n) {
   T result;
   block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) {
     Vec<T> distance = at.keep(at(x) - Vec<T>(center));
@@ -88,37 +80,29 @@ T squares(const T* x, T center, int64_t n) {
   return result;
 }
 
-template <class T>
-void two_sums(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx) {
+template <class T> void two_sums(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx) {
   T results[2];
   auto add = [&](auto at, Vec<T> gradient, Vec<T>* sums) {
     sums[0] += gradient;
     sums[1] = fma(gradient, at(x) - Vec<T>(center), sums[1]);
   };
-  if (weight)
-    block_sums<T, 2>(n, results, [&](auto at, Vec<T>* sums) { add(at, at(g) * at(weight), sums); });
-  else
-    block_sums<T, 2>(n, results, [&](auto at, Vec<T>* sums) { add(at, at(g), sums); });
+  if (weight) block_sums<T, 2>(n, results, [&](auto at, Vec<T>* sums) { add(at, at(g) * at(weight), sums); });
+  else block_sums<T, 2>(n, results, [&](auto at, Vec<T>* sums) { add(at, at(g), sums); });
   *sum_g = results[0];
   *sum_gx = results[1];
 }
 
-template <class T>
-void affine(T* out, const T* x, T a, T b, int64_t n) {
+template <class T> void affine(T* out, const T* x, T a, T b, int64_t n) {
   each<T>(n, [&](auto at) { at.store(out, fma(at(x), Vec<T>(a), Vec<T>(b))); });
 }
 
-template <class T>
-void normalize(T* out, const T* x, T center, T scale, const T* weight, const T* bias, int64_t n) {
+template <class T> void normalize(T* out, const T* x, T center, T scale, const T* weight, const T* bias, int64_t n) {
   Vec<T> a(scale), mean(center);
   each<T>(n, [&](auto at) {
     Vec<T> y = (at(x) - mean) * a;  // exactly 0 at the mean, however large the scale
-    if (weight && bias)
-      y = fma(y, at(weight), at(bias));
-    else if (weight)
-      y = y * at(weight);
-    else if (bias)
-      y = y + at(bias);
+    if (weight && bias) y = fma(y, at(weight), at(bias));
+    else if (weight) y = y * at(weight);
+    else if (bias) y = y + at(bias);
     at.store(out, y);
   });
 }
@@ -134,8 +118,7 @@ void normalize_gradient(T* out, const T* g, const T* x, const T* weight, T shift
   });
 }
 
-template <class T>
-void combine(T* out, const T* g, const T* x, T a, T b, T c, int64_t n) {
+template <class T> void combine(T* out, const T* g, const T* x, T a, T b, T c, int64_t n) {
   Vec<T> va(a), vb(b), vc(c);
   each<T>(n, [&](auto at) { at.store(out, fma(at(g), va, fma(at(x), vb, vc))); });
 }
@@ -150,21 +133,18 @@ void add_gradients(T* weight_sum, T* bias_sum, const T* g, const T* x, T center,
   });
 }
 
-template <class T>
-void add(T* sums, const T* x, int64_t n) {
+template <class T> void add(T* sums, const T* x, int64_t n) {
   each<T>(n, [&](auto at) { at.store(sums, at(sums) + at(x)); });
 }
 
-template <class T>
-void add_squares(T* sums, const T* x, const T* center, int64_t n) {
+template <class T> void add_squares(T* sums, const T* x, const T* center, int64_t n) {
   each<T>(n, [&](auto at) {
     Vec<T> distance = at(x) - at(center);
     at.store(sums, fma(distance, distance, at(sums)));
   });
 }
 
-template <class T>
-void add_two(T* sums_g, T* sums_gx, const T* g, const T* x, const T* center, int64_t n) {
+template <class T> void add_two(T* sums_g, T* sums_gx, const T* g, const T* x, const T* center, int64_t n) {
   each<T>(n, [&](auto at) {
     Vec<T> gradient = at(g);
     at.store(sums_g, at(sums_g) + gradient);
@@ -172,18 +152,15 @@ void add_two(T* sums_g, T* sums_gx, const T* g, const T* x, const T* center, int
   });
 }
 
-template <class T>
-void affine_each(T* out, const T* x, const T* a, const T* b, int64_t n) {
+template <class T> void affine_each(T* out, const T* x, const T* a, const T* b, int64_t n) {
   each<T>(n, [&](auto at) { at.store(out, fma(at(x), at(a), at(b))); });
 }
 
-template <class T>
-void combine_each(T* out, const T* g, const T* x, const T* a, const T* b, const T* c, int64_t n) {
+template <class T> void combine_each(T* out, const T* g, const T* x, const T* a, const T* b, const T* c, int64_t n) {
   each<T>(n, [&](auto at) { at.store(out, fma(at(g), at(a), fma(at(x), at(b), at(c)))); });
 }
 
-template <class T>
-T exp_scaled(T* out, const T* x, T scale, T shift, int64_t n) {
+template <class T> T exp_scaled(T* out, const T* x, T scale, T shift, int64_t n) {
   Vec<T> factor(scale), offset(-shift), total(0);
   int64_t i = 0;
   for (; i + Vec<T>::size <= n; i += Vec<T>::size) {
@@ -200,8 +177,7 @@ T exp_scaled(T* out, const T* x, T scale, T shift, int64_t n) {
   return result;
 }
 
-template <class T>
-void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
+template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
   constexpr int64_t kHalf = 8, kTogether = std::max<int64_t>(1, Vec<T>::size / kHalf), kPairs = kHalf * kTogether;
   T first[kPairs] = {}, second[kPairs] = {};
   for (int64_t block = 0; block < blocks; block += kTogether) {
@@ -224,14 +200,12 @@ void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
   }
 }
 
-template <class T>
-void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
+template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
   Vec<T> middle(center), factor(scale);
   each<T>(n, [&](auto at) { at.store(out, at(p) * (at(g) - middle) * factor); });
 }
 
-template <class T>
-const RowFunctions<T>& functions() {
+template <class T> const RowFunctions<T>& functions() {
   static constexpr RowFunctions<T> table = {&sum<T>,
                                             &largest<T>,
                                             &squares<T>,

@@ -8,8 +8,7 @@
 namespace umbra::kernels {
 
 /// The functions for one element type and the machine's instruction set. A pointer that is called optional may be null.
-template <class T>
-struct RowFunctions {
+template <class T> struct RowFunctions {
   T (*sum)(const T* x, int64_t n);
   T (*largest)(const T* x, int64_t n);
   /// The sum of (x - center)^2.
@@ -47,15 +46,8 @@ struct RowFunctions {
 UMBRA_DECLARE_VECTOR(const RowFunctions<float>&, float_rows, ())
 UMBRA_DECLARE_VECTOR(const RowFunctions<double>&, double_rows, ())
 
-template <class T>
-const RowFunctions<T>& row_functions();
-template <>
-inline const RowFunctions<float>& row_functions() {
-  return UMBRA_VECTOR(float_rows)();
-}
-template <>
-inline const RowFunctions<double>& row_functions() {
-  return UMBRA_VECTOR(double_rows)();
-}
+template <class T> const RowFunctions<T>& row_functions();
+template <> inline const RowFunctions<float>& row_functions() { return UMBRA_VECTOR(float_rows)(); }
+template <> inline const RowFunctions<double>& row_functions() { return UMBRA_VECTOR(double_rows)(); }
 
 }  // namespace umbra::kernels

@@ -12,8 +12,7 @@ namespace {
 
 /// Sums fn(lanes at i) over [0, n); begun in lanes of T, kept in double, so that long rows do not lose digits.
 /// Lanes beyond n count as 0.
-template <class T, class Fn>
-double sum_over(int64_t n, const Fn& fn) {
+template <class T, class Fn> double sum_over(int64_t n, const Fn& fn) {
   constexpr int width = Vec<T>::size;
   constexpr int64_t chunk = 64 * width;
   auto plus = [](T a, T b) { return a + b; };
@@ -32,28 +31,22 @@ double sum_over(int64_t n, const Fn& fn) {
   return total;
 }
 
-template <class T>
-Vec<T> load(const T* from, int64_t i, int count) {
+template <class T> Vec<T> load(const T* from, int64_t i, int count) {
   return count == Vec<T>::size ? Vec<T>::load(from + i) : Vec<T>::load(from + i, count);
 }
-template <class T>
-void store(T* to, int64_t i, int count, Vec<T> value) {
-  if (count == Vec<T>::size)
-    value.store(to + i);
-  else
-    value.store(to + i, count);
+template <class T> void store(T* to, int64_t i, int count, Vec<T> value) {
+  if (count == Vec<T>::size) value.store(to + i);
+  else value.store(to + i, count);
 }
 /// Calls fn(i, count) for each register's worth of [0, n).
-template <class T, class Fn>
-void for_lanes(int64_t n, const Fn& fn) {
+template <class T, class Fn> void for_lanes(int64_t n, const Fn& fn) {
   constexpr int width = Vec<T>::size;
   int64_t i = 0;
   for (; i + width <= n; i += width) fn(i, width);
   if (i < n) fn(i, static_cast<int>(n - i));
 }
 
-template <class T>
-T largest(const T* in, int64_t n) {
+template <class T> T largest(const T* in, int64_t n) {
   T result = -std::numeric_limits<T>::infinity();
   Vec<T> lanes(result);
   int64_t i = 0;
@@ -64,8 +57,7 @@ T largest(const T* in, int64_t n) {
   return result;
 }
 
-template <class T>
-void row(SoftmaxOp op, char* const* data, int64_t n) {
+template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   T* out = reinterpret_cast<T*>(data[0]);
   const T* in = reinterpret_cast<const T*>(data[1]);
   const T* result = reinterpret_cast<const T*>(data[2]);  // backward only
@@ -106,8 +98,7 @@ void row(SoftmaxOp op, char* const* data, int64_t n) {
 }
 
 /// A register's worth of columns, all rows.
-template <class T>
-void lanes_of_columns(SoftmaxOp op, char* const* data, const int64_t* steps, int64_t n, int count) {
+template <class T> void lanes_of_columns(SoftmaxOp op, char* const* data, const int64_t* steps, int64_t n, int count) {
   auto at = [&](int k, int64_t r) { return load(reinterpret_cast<const T*>(data[k] + r * steps[k]), 0, count); };
   auto put = [&](int64_t r, Vec<T> value) { store(reinterpret_cast<T*>(data[0] + r * steps[0]), 0, count, value); };
   Vec<T> sum(0);
@@ -142,8 +133,7 @@ void lanes_of_columns(SoftmaxOp op, char* const* data, const int64_t* steps, int
   }
 }
 
-template <class T>
-void columns_of(SoftmaxOp op, char* const* data, const int64_t* steps, int64_t n, int64_t columns) {
+template <class T> void columns_of(SoftmaxOp op, char* const* data, const int64_t* steps, int64_t n, int64_t columns) {
   for_lanes<T>(columns, [&](int64_t j, int count) {
     int64_t shift = j * static_cast<int64_t>(sizeof(T));
     char* block[] = {data[0] + shift, data[1] + shift, data[2] ? data[2] + shift : nullptr};
@@ -154,17 +144,13 @@ void columns_of(SoftmaxOp op, char* const* data, const int64_t* steps, int64_t n
 }  // namespace
 
 void softmax_row(SoftmaxOp op, DType compute, char* const* data, int64_t n) {
-  if (compute == DType::Float32)
-    row<float>(op, data, n);
-  else
-    row<double>(op, data, n);
+  if (compute == DType::Float32) row<float>(op, data, n);
+  else row<double>(op, data, n);
 }
 
 void softmax_columns(SoftmaxOp op, DType compute, char* const* data, const int64_t* steps, int64_t n, int64_t columns) {
-  if (compute == DType::Float32)
-    columns_of<float>(op, data, steps, n, columns);
-  else
-    columns_of<double>(op, data, steps, n, columns);
+  if (compute == DType::Float32) columns_of<float>(op, data, steps, n, columns);
+  else columns_of<double>(op, data, steps, n, columns);
 }
 
 }  // namespace umbra::kernels::UMBRA_ISA

@@ -22,12 +22,10 @@ inline constexpr int kVectorBytes = 64;
 inline constexpr int kVectorBytes = 32;
 #endif
 
-template <class T>
-struct Vec;
+template <class T> struct Vec;
 
 /// Which lanes a condition holds in: all bits of the lane set, or none.
-template <class T>
-struct Mask {
+template <class T> struct Mask {
   using Int = std::conditional_t<sizeof(T) == 4, int32_t, int64_t>;
   static constexpr int size = kVectorBytes / sizeof(T);
   typedef Int Raw __attribute__((vector_size(kVectorBytes)));
@@ -65,8 +63,7 @@ struct Mask {
 };
 
 /// One register of numbers.
-template <class T>
-struct Vec {
+template <class T> struct Vec {
   static_assert(std::is_same_v<T, float> || std::is_same_v<T, double>);
   using Element = T;
   static constexpr int size = kVectorBytes / sizeof(T);
@@ -109,20 +106,16 @@ struct Vec {
 };
 
 #ifdef __AVX512F__
-template <>
-inline Vec<float> Vec<float>::load(const float* from, int64_t count) {
+template <> inline Vec<float> Vec<float>::load(const float* from, int64_t count) {
   return Vec(_mm512_maskz_loadu_ps(static_cast<__mmask16>((1u << count) - 1), from));
 }
-template <>
-inline Vec<double> Vec<double>::load(const double* from, int64_t count) {
+template <> inline Vec<double> Vec<double>::load(const double* from, int64_t count) {
   return Vec(_mm512_maskz_loadu_pd(static_cast<__mmask8>((1u << count) - 1), from));
 }
-template <>
-inline void Vec<float>::store(float* to, int64_t count) const {
+template <> inline void Vec<float>::store(float* to, int64_t count) const {
   _mm512_mask_storeu_ps(to, static_cast<__mmask16>((1u << count) - 1), raw);
 }
-template <>
-inline void Vec<double>::store(double* to, int64_t count) const {
+template <> inline void Vec<double>::store(double* to, int64_t count) const {
   _mm512_mask_storeu_pd(to, static_cast<__mmask8>((1u << count) - 1), raw);
 }
 #else
@@ -132,85 +125,51 @@ inline __m256i first_lanes(float, int64_t count) {
 inline __m256i first_lanes(double, int64_t count) {
   return _mm256_cmpgt_epi64(_mm256_set1_epi64x(count), _mm256_setr_epi64x(0, 1, 2, 3));
 }
-template <>
-inline Vec<float> Vec<float>::load(const float* from, int64_t count) {
+template <> inline Vec<float> Vec<float>::load(const float* from, int64_t count) {
   return Vec(_mm256_maskload_ps(from, first_lanes(0.0f, count)));
 }
-template <>
-inline Vec<double> Vec<double>::load(const double* from, int64_t count) {
+template <> inline Vec<double> Vec<double>::load(const double* from, int64_t count) {
   return Vec(_mm256_maskload_pd(from, first_lanes(0.0, count)));
 }
-template <>
-inline void Vec<float>::store(float* to, int64_t count) const {
+template <> inline void Vec<float>::store(float* to, int64_t count) const {
   _mm256_maskstore_ps(to, first_lanes(0.0f, count), raw);
 }
-template <>
-inline void Vec<double>::store(double* to, int64_t count) const {
+template <> inline void Vec<double>::store(double* to, int64_t count) const {
   _mm256_maskstore_pd(to, first_lanes(0.0, count), raw);
 }
 #endif
 
-template <class T>
-Vec<T> select(Mask<T> mask, Vec<T> a, Vec<T> b) {
-  return Vec<T>(mask.raw ? a.raw : b.raw);
-}
-template <class T>
-Vec<T> select(Mask<T> mask, Vec<T> a, std::type_identity_t<T> b) {
+template <class T> Vec<T> select(Mask<T> mask, Vec<T> a, Vec<T> b) { return Vec<T>(mask.raw ? a.raw : b.raw); }
+template <class T> Vec<T> select(Mask<T> mask, Vec<T> a, std::type_identity_t<T> b) {
   return select(mask, a, Vec<T>(b));
 }
-template <class T>
-Vec<T> select(Mask<T> mask, std::type_identity_t<T> a, Vec<T> b) {
+template <class T> Vec<T> select(Mask<T> mask, std::type_identity_t<T> a, Vec<T> b) {
   return select(mask, Vec<T>(a), b);
 }
 
 /// The larger, or NaN where one of them is. (The hardware's max gives its second operand where either is NaN.)
-template <class T>
-Vec<T> maximum(Vec<T> a, Vec<T> b) {
+template <class T> Vec<T> maximum(Vec<T> a, Vec<T> b) {
   return select(a != a, a, Vec<T>(a.raw > b.raw ? a.raw : b.raw));
 }
-template <class T>
-Vec<T> minimum(Vec<T> a, Vec<T> b) {
+template <class T> Vec<T> minimum(Vec<T> a, Vec<T> b) {
   return select(a != a, a, Vec<T>(a.raw < b.raw ? a.raw : b.raw));
 }
 
 /// The lanes' bits as integers, and back.
-template <class T>
-typename Mask<T>::Raw bits(Vec<T> a) {
-  return reinterpret_cast<typename Mask<T>::Raw>(a.raw);
-}
-template <class T>
-Vec<T> from_bits(typename Mask<T>::Raw a) {
+template <class T> typename Mask<T>::Raw bits(Vec<T> a) { return reinterpret_cast<typename Mask<T>::Raw>(a.raw); }
+template <class T> Vec<T> from_bits(typename Mask<T>::Raw a) {
   return Vec<T>(reinterpret_cast<typename Vec<T>::Raw>(a));
 }
-template <class T>
-typename Mask<T>::Raw sign_bits() {
-  return bits(Vec<T>(-0.0));
-}
+template <class T> typename Mask<T>::Raw sign_bits() { return bits(Vec<T>(-0.0)); }
 
-template <class T>
-Vec<T> abs(Vec<T> a) {
-  return from_bits<T>(bits(a) & ~sign_bits<T>());
-}
-template <class T>
-Vec<T> copysign(Vec<T> magnitude, Vec<T> sign) {
+template <class T> Vec<T> abs(Vec<T> a) { return from_bits<T>(bits(a) & ~sign_bits<T>()); }
+template <class T> Vec<T> copysign(Vec<T> magnitude, Vec<T> sign) {
   return from_bits<T>((bits(magnitude) & ~sign_bits<T>()) | (bits(sign) & sign_bits<T>()));
 }
-template <class T>
-Mask<T> signbit(Vec<T> a) {
-  return Mask<T>(bits(a) < 0);
-}
-template <class T>
-Mask<T> isnan(Vec<T> a) {
-  return a != a;
-}
-template <class T>
-Mask<T> isinf(Vec<T> a) {
-  return abs(a) == Vec<T>(__builtin_inf());
-}
-template <class T>
-Mask<T> isfinite(Vec<T> a) {
-  return abs(a) < Vec<T>(__builtin_inf());
-}
+template <class T> Mask<T> signbit(Vec<T> a) { return Mask<T>(bits(a) < 0); }
+template <class T> Mask<T> isnan(Vec<T> a) { return a != a; }
+template <class T> Mask<T> isinf(Vec<T> a) { return abs(a) == Vec<T>(__builtin_inf()); }
+template <class T> Mask<T> isfinite(Vec<T> a) { return abs(a) < Vec<T>(__builtin_inf()); }
 
 #ifdef __AVX512F__
 // All lanes wanted, zeros elsewhere: the forms without a mask draw a false warning from the compiler's header.
@@ -236,34 +195,27 @@ UMBRA_VEC_BASICS(double, pd)
 #undef UMBRA_SQRT
 #undef UMBRA_ROUND
 
-template <class T>
-Vec<T> rsqrt(Vec<T> a) {
-  return Vec<T>(1) / sqrt(a);
-}
+template <class T> Vec<T> rsqrt(Vec<T> a) { return Vec<T>(1) / sqrt(a); }
 
 /// Calls a function of plain numbers for each lane: for what has no vector form.
-template <class T, class Fn>
-Vec<T> map(Vec<T> a, const Fn& fn) {
+template <class T, class Fn> Vec<T> map(Vec<T> a, const Fn& fn) {
   for (int i = 0; i < Vec<T>::size; ++i) a.raw[i] = fn(a.raw[i]);
   return a;
 }
-template <class T, class Fn>
-Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
+template <class T, class Fn> Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
   for (int i = 0; i < Vec<T>::size; ++i) a.raw[i] = fn(a.raw[i], b.raw[i]);
   return a;
 }
 
 /// Combines the lanes pairwise: `reduce(v, [](auto a, auto b) { return a + b; })`.
-template <class T, class Fn>
-T reduce(Vec<T> a, const Fn& fn) {
+template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
   T lanes[Vec<T>::size];
   a.store(lanes);
   for (int width = Vec<T>::size / 2; width > 0; width /= 2)
     for (int i = 0; i < width; ++i) lanes[i] = fn(lanes[i], lanes[i + width]);
   return lanes[0];
 }
-template <class T>
-bool any(Mask<T> mask) {
+template <class T> bool any(Mask<T> mask) {
   typename Mask<T>::Int bits = 0;
   for (int i = 0; i < Mask<T>::size; ++i) bits |= mask.raw[i];
   return bits != 0;

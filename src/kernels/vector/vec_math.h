@@ -57,12 +57,9 @@ inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(er
 // SLEEF's time. Their polynomials are least-maximum fits; all three are good to 2 ULP.
 
 /// c0 + c1 x + c2 x² + ...
-template <class... Rest>
-Vec<float> polynomial(Vec<float> x, float first, Rest... rest) {
-  if constexpr (sizeof...(rest) == 0)
-    return Vec<float>(first);
-  else
-    return fma(x, polynomial(x, rest...), Vec<float>(first));
+template <class... Rest> Vec<float> polynomial(Vec<float> x, float first, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0) return Vec<float>(first);
+  else return fma(x, polynomial(x, rest...), Vec<float>(first));
 }
 
 /// 2^n exp(r) with a = n log(2) + r. The power of two is applied in halves, since results that are tiny or infinite

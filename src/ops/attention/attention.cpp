@@ -20,22 +20,27 @@ using Pair = std::tuple<TensorSpec, TensorSpec>;
 // Heads of one batch side by side, queries against keys; a mask that broadcasts to their scores.
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   const char* name = "scaled_dot_product_attention_flash_attention: ";
-  check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name, "Accept only 4 dims inputs shape of {B, H, T, K}");
-  check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ", kernel_name(query.dtype()), " but found ",
+  check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name,
+        "Accept only 4 dims inputs shape of {B, H, T, K}");
+  check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ",
+        kernel_name(query.dtype()), " but found ",
         kernel_name(query.dtype() == key.dtype() ? value.dtype() : key.dtype()));
   SymIntArrayRef q = query.sym_sizes(), k = key.sym_sizes(), v = value.sym_sizes();
   check(v[3] == q[3] && k[3] == q[3], name, "Q/K/V should have the same head size");
   bool heads_fit = k[1] == q[1] || (k[1] != 0 && q[1] % k[1] == 0);  // keys and values may be shared by groups of heads
-  check(k[0] == q[0] && heads_fit && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ", to_string(k), " and V ",
-        to_string(v), " do not fit");
+  check(k[0] == q[0] && heads_fit && k.drop_back() == v.drop_back(), name, "sizes of Q ", to_string(q), ", K ",
+        to_string(k), " and V ", to_string(v), " do not fit");
   if (!mask.defined()) return;
   SymShape scores{q[0], q[1], q[2], k[2]};
-  check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name, "a mask of size ",
-        to_string(mask.sym_sizes()), " does not fit scores of size ", to_string(scores));
+  check(mask.dim() <= 4 && SymIntArrayRef(broadcast_shapes(mask.sym_sizes(), scores)) == SymIntArrayRef(scores), name,
+        "a mask of size ", to_string(mask.sym_sizes()), " does not fit scores of size ", to_string(scores));
 }
 
-UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
-    .meta([](const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool, const Tensor& mask, std::optional<double>) -> Pair {
+UMBRA_OPERATOR(
+    "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
+    "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
+    .meta([](const Tensor& query, const Tensor& key, const Tensor& value, double dropout, bool, const Tensor& mask,
+             std::optional<double>) -> Pair {
       check_attention(query, key, value, mask);
       check(dropout == 0, "scaled_dot_product_attention_flash_attention: Currently do not support dropout > 0");
       SymIntArrayRef q = query.sym_sizes();
@@ -44,26 +49,33 @@ UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor
       DType wide = query.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
       return {spec_like(query), TensorSpec(sums, sum_strides, wide, query.device())};
     })
-    .cpu<2>([](const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key, const Tensor& value, double, bool is_causal,
-               const Tensor& mask, std::optional<double> scale) {
+    .cpu<2>([](const Tensor& out, const Tensor& logsumexp, const Tensor& query, const Tensor& key, const Tensor& value,
+               double, bool is_causal, const Tensor& mask, std::optional<double> scale) {
       kernels::flash_attention(out, logsumexp, query, key, value, {is_causal, scale_or_default(query, scale), mask});
     })
-    .gradient("query, key, value", {"grad", "query", "key", "value", "output", "logsumexp", "dropout_p", "is_causal", "attn_mask", "scale"},
-              [](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out, const Tensor& logsumexp,
-                 double dropout, bool is_causal, const Tensor& mask, std::optional<double> scale) {
-                return _scaled_dot_product_flash_attention_for_cpu_backward(grad, query, key, value, out, logsumexp, dropout, is_causal, mask, scale);
+    .gradient("query, key, value",
+              {"grad", "query", "key", "value", "output", "logsumexp", "dropout_p", "is_causal", "attn_mask", "scale"},
+              [](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
+                 const Tensor& logsumexp, double dropout, bool is_causal, const Tensor& mask,
+                 std::optional<double> scale) {
+                return _scaled_dot_product_flash_attention_for_cpu_backward(grad, query, key, value, out, logsumexp,
+                                                                            dropout, is_causal, mask, scale);
               })
     .differentiable_outputs({true, false});
 
-UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor grad_query, Tensor grad_key, Tensor grad_value)")
-    .meta([](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out, const Tensor& logsumexp, double, bool,
-             const Tensor& mask, std::optional<double>) {
+UMBRA_OPERATOR(
+    "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
+    "Tensor out, Tensor logsumexp, float dropout_p, bool is_causal, *, Tensor? attn_mask=None, float? scale=None) -> "
+    "(Tensor grad_query, Tensor grad_key, Tensor grad_value)")
+    .meta([](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
+             const Tensor& logsumexp, double, bool, const Tensor& mask, std::optional<double>) {
       check_attention(query, key, value, mask);
       for (const Tensor* t : {&grad, &out})
-        check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(), "expected a gradient and an output of the query's size and type, ",
-              to_string(query.sym_sizes()), ", but got ", to_string(t->sym_sizes()));
-      check(logsumexp.sym_sizes() == query.sym_sizes().drop_back(), "expected logsumexp of size ", to_string(query.sym_sizes().drop_back()),
-            ", but got ", to_string(logsumexp.sym_sizes()));
+        check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(),
+              "expected a gradient and an output of the query's size and type, ", to_string(query.sym_sizes()),
+              ", but got ", to_string(t->sym_sizes()));
+      check(logsumexp.sym_sizes() == query.sym_sizes().drop_back(), "expected logsumexp of size ",
+            to_string(query.sym_sizes().drop_back()), ", but got ", to_string(logsumexp.sym_sizes()));
       auto spec = [](const Tensor& t) {
         SymIntArrayRef s = t.sym_sizes();
         SymInt row = s[3] * s[1];
@@ -71,8 +83,9 @@ UMBRA_OPERATOR("_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad
       };
       return std::tuple(spec(query), spec(key), spec(value));
     })
-    .cpu<3>([](const Tensor& grad_query, const Tensor& grad_key, const Tensor& grad_value, const Tensor& grad, const Tensor& query, const Tensor& key,
-               const Tensor& value, const Tensor& out, const Tensor& logsumexp, double, bool is_causal, const Tensor& mask, std::optional<double> scale) {
+    .cpu<3>([](const Tensor& grad_query, const Tensor& grad_key, const Tensor& grad_value, const Tensor& grad,
+               const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out, const Tensor& logsumexp,
+               double, bool is_causal, const Tensor& mask, std::optional<double> scale) {
       kernels::flash_attention_backward(grad_query, grad_key, grad_value, grad, query, key, value, out, logsumexp,
                                         {is_causal, scale_or_default(query, scale), mask});
     });
@@ -91,7 +104,9 @@ UMBRA_OPERATOR("_safe_softmax(Tensor self, int dim, ScalarType? dtype=None) -> T
       return where(self.eq(-INFINITY).all(dim, true), zeros({}, {.dtype = out.dtype(), .device = out.device()}), out);
     })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
-              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _softmax_backward_data(grad, result, dim, dtype); });
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
+                return _softmax_backward_data(grad, result, dim, dtype);
+              });
 
 // Keys and values that are shared by groups of heads, once for each head of the queries.
 Tensor repeat_heads(const Tensor& t, const Tensor& query) {
@@ -158,14 +173,19 @@ bool fits_flash_kernel(const Attention& a) {
   return true;
 }
 
-UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
-    .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask, double dropout_p, bool is_causal,
-                  std::optional<double> scale, bool enable_gqa) {
-      check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "Expected query, key, and value to have the same dtype, but got query.dtype: ",
-            cpp_name(query.dtype()), " key.dtype: ", cpp_name(key.dtype()), " and value.dtype: ", cpp_name(value.dtype()), " instead.");
-      check(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2, "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ",
-            query.dim(), ", key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
-      check(!attn_mask.defined() || !is_causal, "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
+UMBRA_OPERATOR(
+    "scaled_dot_product_attention(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, "
+    "bool is_causal=False, *, float? scale=None, bool enable_gqa=False) -> Tensor")
+    .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                  double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+      check(query.dtype() == key.dtype() && query.dtype() == value.dtype(),
+            "Expected query, key, and value to have the same dtype, but got query.dtype: ", cpp_name(query.dtype()),
+            " key.dtype: ", cpp_name(key.dtype()), " and value.dtype: ", cpp_name(value.dtype()), " instead.");
+      check(query.dim() >= 2 && key.dim() >= 2 && value.dim() >= 2,
+            "Expected query, key, and value to all be  at least 2 dimensional, but got query.dim: ", query.dim(),
+            ", key.dim: ", key.dim(), " and value.dim: ", value.dim(), " instead.");
+      check(!attn_mask.defined() || !is_causal,
+            "scaled_dot_product_attention: Explicit attn_mask should not be set when is_causal=True");
       Attention a{query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, scale};
       bool single = query.dim() == 3 && key.dim() == 3 && value.dim() == 3;  // one sample without a batch
       if (single) {
@@ -173,9 +193,9 @@ UMBRA_OPERATOR("scaled_dot_product_attention(Tensor query, Tensor key, Tensor va
         while (a.mask.defined() && a.mask.dim() >= 2 && a.mask.dim() < 4) a.mask = a.mask.unsqueeze(0);
       }
       a.mask = additive_mask(a.mask, query.dtype());
-      Tensor out = fits_flash_kernel(a) ? std::get<0>(_scaled_dot_product_flash_attention_for_cpu(a.query, a.key, a.value, dropout_p,
-                                                                                                              is_causal, a.mask, scale))
-                                                    : plain_attention(a);
+      Tensor out = fits_flash_kernel(a) ? std::get<0>(_scaled_dot_product_flash_attention_for_cpu(
+                                              a.query, a.key, a.value, dropout_p, is_causal, a.mask, scale))
+                                        : plain_attention(a);
       return single ? out.squeeze(0) : out;
     });
 

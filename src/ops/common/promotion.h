@@ -1,4 +1,5 @@
-// Type promotion among tensors: dimensioned tensors outrank 0-d ones, and those outrank plain numbers, within a category.
+// Type promotion among tensors: dimensioned tensors outrank 0-d ones, and those outrank plain numbers, within a
+// category.
 #pragma once
 
 #include "umbra/core/tensor.h"

@@ -1,7 +1,6 @@
 #include "ops/common/shape.h"
 
 #include "ops/common/unbacked.h"
-
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -73,15 +72,16 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
   }
   SymShape out(shape.size(), 1);
   if (sizes.empty()) return out;
-  // Walks both shapes from the right. A run of input dimensions that lie in memory as one must be covered exactly by output
-  // dimensions.
+  // Walks both shapes from the right. A run of input dimensions that lie in memory as one must be covered exactly by
+  // output dimensions.
   int64_t to = static_cast<int64_t>(shape.size()) - 1;
   SymInt base = strides.back(), run = 1, covered = 1;
   for (int64_t d = static_cast<int64_t>(sizes.size()) - 1; d >= 0; --d) {
     run *= sizes[d];
     bool ends = d == 0 || (!equal_or(sizes[d - 1], 1, false) && !equal_or(strides[d - 1], run * base, false));
     if (!ends) continue;
-    // What is covered only grows, so that "not the same" is as good as "less", and the easier question where sizes are symbols.
+    // What is covered only grows, so that "not the same" is as good as "less", and the easier question where sizes are
+    // symbols.
     while (to >= 0 && (!equal_or(covered, run, false) || equal_or(shape[to], 1, false))) {
       out[to] = covered * base;
       covered *= shape[to];
@@ -100,8 +100,9 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
 
 namespace {
 
-// Dimensions from the innermost outwards; where strides tie, the larger one lies further out, as PyTorch has it. Comparisons of
-// dimensions are no total order (a stride of 0 has no opinion), so the way of sorting is part of the rule.
+// Dimensions from the innermost outwards; where strides tie, the larger one lies further out, as PyTorch has it.
+// Comparisons of dimensions are no total order (a stride of 0 has no opinion), so the way of sorting is part of the
+// rule.
 SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layouts) {
   auto compare = [&](int a, int b) {  // 1: a lies further out than b, -1: further in, 0: nothing says
     for (const SymShape& strides : layouts) {
@@ -170,11 +171,13 @@ SymShape strides_in_format(const Tensor& self, MemoryFormat format) {
 
 SymShape strides_with_gaps(const Tensor& self) {
   for (size_t d = 0; d < self.sym_sizes().size(); ++d)
-    if (self.sym_strides()[d].same(0) && !self.sym_sizes()[d].same(1)) return strides_in_format(self, MemoryFormat::Preserve);
+    if (self.sym_strides()[d].same(0) && !self.sym_sizes()[d].same(1))
+      return strides_in_format(self, MemoryFormat::Preserve);
   return SymShape(self.sym_strides());
 }
 
-TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device, MemoryFormat format) {
+TensorSpec spec_like(const Tensor& self, std::optional<DType> dtype, std::optional<Device> device,
+                     MemoryFormat format) {
   return TensorSpec(self.sym_sizes(), strides_in_format(self, format), dtype.value_or(self.dtype()),
                     device.value_or(self.device()));
 }

@@ -16,8 +16,8 @@ SymShape expanded_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntAr
 SymShape infer_size(SymIntArrayRef shape, SymInt numel);
 /// Strides for `shape` over the same memory as (sizes, strides), or nothing where that takes a copy.
 std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef shape);
-/// The strides that an elementwise result takes from its inputs, given theirs at the result's shape: memory order is kept, the first
-/// input with an opinion deciding, and gaps are closed.
+/// The strides that an elementwise result takes from its inputs, given theirs at the result's shape: memory order is
+/// kept, the first input with an opinion deciding, and gaps are closed.
 SymShape dense_strides_like(SymIntArrayRef sizes, ArrayRef<SymShape> layouts);
 /// A set of dimensions as a bit mask; an empty list means all. "dim 0 appears multiple times in the list of dims".
 uint64_t dim_mask(ArrayRef<int64_t> dims, int64_t rank, bool empty_is_all = true);

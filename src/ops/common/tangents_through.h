@@ -1,5 +1,5 @@
-// Forward mode of operators that have no derivative of their own, such as the fused backward passes: where an input has a tangent, the
-// same is computed by operators that have one.
+// Forward mode of operators that have no derivative of their own, such as the fused backward passes: where an input has
+// a tangent, the same is computed by operators that have one.
 #pragma once
 
 #include <utility>
@@ -13,9 +13,11 @@ void set_tangent_form(const Operator& op, BoxedFunction function);
 const BoxedFunction* tangent_form(const Operator& op);
 
 /// Part of a definition; `f` takes the operator's arguments and gives its results:
-///     UMBRA_OPERATOR("native_layer_norm_backward(...) -> (Tensor, Tensor, Tensor)").meta(...).cpu<3>(...).use(tangents_through(by_parts));
+///     UMBRA_OPERATOR("native_layer_norm_backward(...) -> (Tensor, Tensor,
+///     Tensor)").meta(...).cpu<3>(...).use(tangents_through(by_parts));
 template <class F> auto tangents_through(F f) {
-  return [boxed = boxing::box_function(std::move(f))](OperatorBuilder& builder) { set_tangent_form(builder.op(), boxed); };
+  return
+      [boxed = boxing::box_function(std::move(f))](OperatorBuilder& builder) { set_tangent_form(builder.op(), boxed); };
 }
 
 }  // namespace umbra::ops

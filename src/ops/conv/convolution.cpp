@@ -10,10 +10,12 @@ namespace umbra::ops {
 namespace {
 
 SymShape per_dimension(SymIntArrayRef values, size_t spatial, const char* name) {
-  check(values.size() == 1 || values.size() == spatial, "expected ", name, " to be a single integer value or a list of ", spatial,
-        " values to match the convolution dimensions, but got ", name, "=", to_string(values));
+  check(values.size() == 1 || values.size() == spatial, "expected ", name,
+        " to be a single integer value or a list of ", spatial, " values to match the convolution dimensions, but got ",
+        name, "=", to_string(values));
   // Sizes are products of these: larger ones would overflow there.
-  for (SymInt v : values) check(v.is_symbolic() || v.value() <= INT32_MAX, "value cannot be converted to type int without overflow");
+  for (SymInt v : values)
+    check(v.is_symbolic() || v.value() <= INT32_MAX, "value cannot be converted to type int without overflow");
   return values.size() == 1 ? SymShape(spatial, values[0]) : SymShape(values);
 }
 
@@ -21,9 +23,10 @@ struct Geometry {
   SymShape stride, padding, dilation, output_padding;
 };
 
-Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation, SymIntArrayRef output_padding) {
-  Geometry g{per_dimension(stride, spatial, "stride"), per_dimension(padding, spatial, "padding"), per_dimension(dilation, spatial, "dilation"),
-             per_dimension(output_padding, spatial, "output_padding")};
+Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
+                  SymIntArrayRef output_padding) {
+  Geometry g{per_dimension(stride, spatial, "stride"), per_dimension(padding, spatial, "padding"),
+             per_dimension(dilation, spatial, "dilation"), per_dimension(output_padding, spatial, "output_padding")};
   for (size_t i = 0; i < spatial; ++i) {
     check(g.stride[i] > 0, "non-positive stride is not supported");
     check(g.padding[i] >= 0, "negative padding is not supported");
@@ -34,18 +37,21 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
 
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
   check(groups > 0, "expected groups to be greater than 0, but got groups=", groups);
-  check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ", weight.dim(), "-dimensional weight ",
-        to_string(weight.sym_sizes()), ", but got ", input.dim(), "-dimensional input of size ", to_string(input.sym_sizes()), " instead");
-  check(input.dtype() == weight.dtype(), "Input type (", input.dtype(), ") and weight type (", weight.dtype(), ") should be the same");
+  check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
+        weight.dim(), "-dimensional weight ", to_string(weight.sym_sizes()), ", but got ", input.dim(),
+        "-dimensional input of size ", to_string(input.sym_sizes()), " instead");
+  check(input.dtype() == weight.dtype(), "Input type (", input.dtype(), ") and weight type (", weight.dtype(),
+        ") should be the same");
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
         " at dimension 0, but got weight of size ", to_string(weight.sym_sizes()), " instead");
   SymInt wanted = transposed ? weight.sym_sizes()[0] : weight.sym_sizes()[1] * groups;
-  check(input.sym_sizes()[1] == wanted, "Given groups=", groups, ", weight of size ", to_string(weight.sym_sizes()), ", expected input",
-        to_string(input.sym_sizes()), " to have ", wanted, " channels, but got ", input.sym_sizes()[1], " channels instead");
+  check(input.sym_sizes()[1] == wanted, "Given groups=", groups, ", weight of size ", to_string(weight.sym_sizes()),
+        ", expected input", to_string(input.sym_sizes()), " to have ", wanted, " channels, but got ",
+        input.sym_sizes()[1], " channels instead");
   SymInt produced = transposed ? weight.sym_sizes()[1] * groups : weight.sym_sizes()[0];
-  check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ", to_string(weight.sym_sizes()),
-        ", expected bias to be 1-dimensional with ", produced, " elements, but got bias of size ",
-        bias.defined() ? to_string(bias.sym_sizes()) : "", " instead");
+  check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ",
+        to_string(weight.sym_sizes()), ", expected bias to be 1-dimensional with ", produced,
+        " elements, but got bias of size ", bias.defined() ? to_string(bias.sym_sizes()) : "", " instead");
 }
 
 [[noreturn]] void kernel_too_large(const Tensor& input, const Tensor& weight, const Geometry& g) {
@@ -54,7 +60,8 @@ void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias,
     padded += (i ? " x " : "") + to_string(input.sym_sizes()[i + 2] + g.padding[i] * 2);
     kernel += (i ? " x " : "") + to_string(g.dilation[i] * (weight.sym_sizes()[i + 2] - 1) + 1);
   }
-  fail("Calculated padded input size per channel: (", padded, "). Kernel size: (", kernel, "). Kernel size can't be greater than actual input size");
+  fail("Calculated padded input size per channel: (", padded, "). Kernel size: (", kernel,
+       "). Kernel size can't be greater than actual input size");
 }
 
 SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry& g, bool transposed, SymInt groups) {
@@ -62,29 +69,33 @@ SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry&
   for (size_t i = 0; i < g.stride.size(); ++i) {
     SymInt size = input.sym_sizes()[i + 2], kernel = g.dilation[i] * (weight.sym_sizes()[i + 2] - 1) + 1;
     if (transposed) {
-      check(weight.sym_sizes()[i + 2] > 0, "kernel size should be greater than zero, but got weight of size ", to_string(weight.sym_sizes()));
+      check(weight.sym_sizes()[i + 2] > 0, "kernel size should be greater than zero, but got weight of size ",
+            to_string(weight.sym_sizes()));
       check(g.output_padding[i] < g.stride[i] || g.output_padding[i] < g.dilation[i],
-            "output padding must be smaller than either stride or dilation, but got output_padding: ", g.output_padding[i], " stride: ", g.stride[i],
-            " dilation: ", g.dilation[i]);
+            "output padding must be smaller than either stride or dilation, but got output_padding: ",
+            g.output_padding[i], " stride: ", g.stride[i], " dilation: ", g.dilation[i]);
       shape.push_back((size - 1) * g.stride[i] - g.padding[i] * 2 + kernel + g.output_padding[i]);
       continue;
     }
     SymInt padded = size + g.padding[i] * 2;
-    if (!padded.is_symbolic() && !kernel.is_symbolic() && padded.value() < kernel.value()) kernel_too_large(input, weight, g);
+    if (!padded.is_symbolic() && !kernel.is_symbolic() && padded.value() < kernel.value())
+      kernel_too_large(input, weight, g);
     shape.push_back((padded - kernel) / g.stride[i] + 1);
   }
   return shape;
 }
 
-kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
-                                           SymIntArrayRef output_padding, SymInt groups) {
+kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
+                                           SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+                                           SymInt groups) {
   Geometry g = geometry(spatial, stride, padding, dilation, output_padding);
   auto plain = [](const SymShape& values) {
     SmallVector<int64_t> out;
     for (SymInt v : values) out.push_back(v.guard_int());
     return out;
   };
-  return {plain(g.stride), plain(g.padding), plain(g.dilation), plain(g.output_padding), transposed, groups.guard_int()};
+  return {plain(g.stride),         plain(g.padding), plain(g.dilation),
+          plain(g.output_padding), transposed,       groups.guard_int()};
 }
 
 MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool transposed) {
@@ -97,39 +108,51 @@ MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool trans
 using Ints = std::vector<SymInt>;
 using Mask = std::array<bool, 3>;
 
-UMBRA_OPERATOR("convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
-    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
-             bool transposed, SymIntArrayRef output_padding, SymInt groups) {
+UMBRA_OPERATOR(
+    "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool "
+    "transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+             SymInt groups) {
       check_shapes(input, weight, bias, transposed, groups);
       Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
-      return TensorSpec(shape, strides_for(shape, output_format(input, weight, transposed)), input.dtype(), common_device({&input, &weight}));
+      return TensorSpec(shape, strides_for(shape, output_format(input, weight, transposed)), input.dtype(),
+                        common_device({&input, &weight}));
     })
-    .cpu([](const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
-            SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding, SymInt groups) {
+    .cpu([](const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+            SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+            SymInt groups) {
       kernels::convolution(out, input, weight, bias,
-                           kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed, output_padding, groups));
+                           kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed,
+                                          output_padding, groups));
     })
     .gradient("input, weight, bias",
-              {"grad", "input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding", "groups", "needs"},
-              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& bias, Ints stride, Ints padding, Ints dilation,
-                 bool transposed, Ints output_padding, SymInt groups, std::vector<bool> needs) {
+              {"grad", "input", "weight", "bias", "stride", "padding", "dilation", "transposed", "output_padding",
+               "groups", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& bias, Ints stride,
+                 Ints padding, Ints dilation, bool transposed, Ints output_padding, SymInt groups,
+                 std::vector<bool> needs) {
                 std::optional<SymIntArrayRef> bias_sizes;
                 if (bias.defined()) bias_sizes = bias.sym_sizes();
-                return convolution_backward(grad, input.conj(), weight.conj(), bias_sizes, stride, padding, dilation, transposed, output_padding, groups, needs);
+                return convolution_backward(grad, input.conj(), weight.conj(), bias_sizes, stride, padding, dilation,
+                                            transposed, output_padding, groups, needs);
               })
     .tags({"core"});
 
 // All three results are linear in the gradient of the output, and the first two also in the weight and in the input.
-std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_input, const Tensor& of_weight, const Tensor& of_bias,
-                                                               const Tensor& grad, const Tensor& input, const Tensor& weight, Ints stride,
-                                                               Ints padding, Ints dilation, bool transposed, Ints output_padding, SymInt groups,
+std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_input, const Tensor& of_weight,
+                                                               const Tensor& of_bias, const Tensor& grad,
+                                                               const Tensor& input, const Tensor& weight, Ints stride,
+                                                               Ints padding, Ints dilation, bool transposed,
+                                                               Ints output_padding, SymInt groups,
                                                                std::vector<bool> needs) {
   auto convolve = [&](const Tensor& x, const Tensor& w) {
     return convolution(x, w, {}, stride, padding, dilation, transposed, output_padding, groups);
   };
   auto backward = [&](const Tensor& x, const Tensor& w, std::vector<bool> mask) {
-    return convolution_backward(grad.conj(), x, w, std::nullopt, stride, padding, dilation, transposed, output_padding, groups, mask);
+    return convolution_backward(grad.conj(), x, w, std::nullopt, stride, padding, dilation, transposed, output_padding,
+                                groups, mask);
   };
   Tensor of_grad, in, weights;
   auto add = [](Tensor& sum, const Tensor& part) { sum = sum.defined() ? sum.add(part) : part; };
@@ -145,70 +168,94 @@ std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_
   return {of_grad, in, weights};
 }
 
-UMBRA_OPERATOR("convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride, SymIntArrayRef padding,
-             SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding, SymInt groups, Mask mask) {
+UMBRA_OPERATOR(
+    "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
+    "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] "
+    "output_mask) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride,
+             SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+             SymInt groups, Mask mask) {
       check_shapes(input, weight, {}, transposed, groups);
       Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
-      check(any_symbolic(shape) || grad.sym_sizes() == SymIntArrayRef(shape), "Expected grad_output of size ", to_string(shape), ", but got ", to_string(grad.sym_sizes()));
-      check(grad.dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ", kernel_name(grad.dtype()));
+      check(any_symbolic(shape) || grad.sym_sizes() == SymIntArrayRef(shape), "Expected grad_output of size ",
+            to_string(shape), ", but got ", to_string(grad.sym_sizes()));
+      check(grad.dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ",
+            kernel_name(grad.dtype()));
       TensorSpec none;
       none.defined = false;
       MemoryFormat format = output_format(input, weight, transposed);
-      auto like = [&](const Tensor& t) { return TensorSpec(t.sym_sizes(), strides_for(t.sym_sizes(), format), t.dtype(), t.device()); };
+      auto like = [&](const Tensor& t) {
+        return TensorSpec(t.sym_sizes(), strides_for(t.sym_sizes(), format), t.dtype(), t.device());
+      };
       return std::tuple(mask[0] ? like(input) : none, mask[1] ? like(weight) : none,
                         mask[2] ? TensorSpec({grad.sym_sizes()[1]}, grad.dtype(), grad.device()) : none);
     })
-    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad, const Tensor& input,
-               const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
-               SymIntArrayRef output_padding, SymInt groups, Mask) {
+    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad,
+               const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride,
+               SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+               SymInt groups, Mask) {
       kernels::convolution_backward(grad_input, grad_weight, grad_bias, grad, input, weight,
-                                    kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, transposed, output_padding, groups));
+                                    kernel_options(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation,
+                                                   transposed, output_padding, groups));
     })
     .gradient("grad_output, input, weight",
-              {"grad0", "grad1", "grad2", "grad_output", "input", "weight", "stride", "padding", "dilation", "transposed", "output_padding",
-               "groups", "needs"},
+              {"grad0", "grad1", "grad2", "grad_output", "input", "weight", "stride", "padding", "dilation",
+               "transposed", "output_padding", "groups", "needs"},
               convolution_double_backward)
     .tags({"core"});
 
 // ---- by rank ----
 
 // Without a batch dimension, one of size 1 is put in front and taken away again.
-Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
-                SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding, SymInt groups, int64_t spatial) {
+Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+                SymInt groups, int64_t spatial) {
   bool batched = input.dim() == spatial + 2;
-  check(batched || input.dim() == spatial + 1, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2, "D (batched) input to conv", spatial,
-        "d, but got input of size: ", to_string(input.sym_sizes()));
-  check(transposed || !bias.defined() || bias.dtype() == input.dtype(), "Input type (", cpp_name(input.dtype()), ") and bias type (",
-        bias.defined() ? cpp_name(bias.dtype()) : "", ") should be the same");
-  Tensor out = convolution(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+  check(batched || input.dim() == spatial + 1, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
+        "D (batched) input to conv", spatial, "d, but got input of size: ", to_string(input.sym_sizes()));
+  check(transposed || !bias.defined() || bias.dtype() == input.dtype(), "Input type (", cpp_name(input.dtype()),
+        ") and bias type (", bias.defined() ? cpp_name(bias.dtype()) : "", ") should be the same");
+  Tensor out = convolution(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed,
+                           output_padding, groups);
   return batched ? out : out.squeeze(0);
 }
 
 template <int64_t kSpatial>
-Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation,
-            SymInt groups) {
+Tensor conv(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+            SymIntArrayRef padding, SymIntArrayRef dilation, SymInt groups) {
   return convolve(input, weight, bias, stride, padding, dilation, false, {SymInt(0)}, groups, kSpatial);
 }
 
 template <int64_t kSpatial>
-Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride, SymIntArrayRef padding,
-                      SymIntArrayRef output_padding, SymInt groups, SymIntArrayRef dilation) {
+Tensor conv_transpose(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                      SymIntArrayRef padding, SymIntArrayRef output_padding, SymInt groups, SymIntArrayRef dilation) {
   return convolve(input, weight, bias, stride, padding, dilation, true, output_padding, groups, kSpatial);
 }
 
-UMBRA_OPERATOR("conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] dilation=1, SymInt groups=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] "
+    "dilation=1, SymInt groups=1) -> Tensor")
     .composite(conv<1>);
-UMBRA_OPERATOR("conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] dilation=1, SymInt groups=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv2d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] "
+    "dilation=1, SymInt groups=1) -> Tensor")
     .composite(conv<2>);
-UMBRA_OPERATOR("conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] dilation=1, SymInt groups=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv3d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] "
+    "dilation=1, SymInt groups=1) -> Tensor")
     .composite(conv<3>);
-UMBRA_OPERATOR("conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv_transpose1d(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=1, SymInt[1] padding=0, "
+    "SymInt[1] output_padding=0, SymInt groups=1, SymInt[1] dilation=1) -> Tensor")
     .composite(conv_transpose<1>);
-UMBRA_OPERATOR("conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv_transpose2d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=1, SymInt[2] padding=0, "
+    "SymInt[2] output_padding=0, SymInt groups=1, SymInt[2] dilation=1) -> Tensor")
     .composite(conv_transpose<2>);
-UMBRA_OPERATOR("conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor")
+UMBRA_OPERATOR(
+    "conv_transpose3d.input(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=1, SymInt[3] padding=0, "
+    "SymInt[3] output_padding=0, SymInt groups=1, SymInt[3] dilation=1) -> Tensor")
     .composite(conv_transpose<3>);
 
 }  // namespace

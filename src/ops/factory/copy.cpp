@@ -48,7 +48,8 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     .meta([](const Tensor& self, const Tensor& src, bool) {
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
-        fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(), ")");
+        fail("The expanded size of the tensor (", self.sym_sizes(), ") must match the existing size (", src.sym_sizes(),
+             ")");
       return TensorSpec(self.sym_sizes(), strides_with_gaps(self), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& src, bool) { copy_values(out, src); })
@@ -61,13 +62,13 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
           .linear();
     });
 
-UMBRA_OPERATOR("_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, bool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor& self, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, bool, OptionalFormat) {
-      copy_values(out, self);
-    })
+UMBRA_OPERATOR(
+    "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
+    "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, bool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, bool,
+            OptionalFormat) { copy_values(out, self); })
     .reads_lazy_bits()
     .gradient("self", {"grad", "self.dtype", "self.device"},
               [](const Tensor& grad, DType dtype, Device device) {
@@ -88,7 +89,8 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .inplace()
     .meta([](const Tensor& self, const Tensor& value) {
-      check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(), " dimensions.");
+      check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
+            " dimensions.");
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& value) { kernels::copy(out, value); })
@@ -122,28 +124,35 @@ Tensor convert(const Tensor& self, OptionalDType dtype, OptionalLayout layout, O
   return _to_copy(self, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin}, non_blocking, format);
 }
 
-UMBRA_OPERATOR("to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+UMBRA_OPERATOR(
+    "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
     .composite(convert);
 
-UMBRA_OPERATOR("to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+UMBRA_OPERATOR(
+    "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
+    "MemoryFormat? memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, dtype, {}, device, {}, non_blocking, copy, format);
     });
 
-UMBRA_OPERATOR("to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+UMBRA_OPERATOR(
+    "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
+    "memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, dtype, {}, {}, {}, non_blocking, copy, format);
     });
 
-UMBRA_OPERATOR("to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
+UMBRA_OPERATOR(
+    "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
+    "memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, format);
     });
 
-UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor")
-    .composite([](const Tensor& self, const Tensor& other) {
-      return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
-    });
+UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& self, const Tensor& other) {
+  return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
+});
 
 UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contiguous_format) -> Tensor(a)")
     .composite([](const Tensor& self, MemoryFormat format) {
@@ -151,18 +160,20 @@ UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contigu
       return self.is_contiguous(format) ? self : self.clone(format);
     });
 
-UMBRA_OPERATOR("resolve_conj(Tensor(a) self) -> Tensor(a)")
-    .composite([](const Tensor& self) { return self.is_conj() ? self.clone() : self; });
+UMBRA_OPERATOR("resolve_conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  return self.is_conj() ? self.clone() : self;
+});
 
-UMBRA_OPERATOR("resolve_neg(Tensor(a) self) -> Tensor(a)")
-    .composite([](const Tensor& self) { return self.is_neg() ? self.clone() : self; });
+UMBRA_OPERATOR("resolve_neg(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  return self.is_neg() ? self.clone() : self;
+});
 
 // ---- reading one number ----
 
 Scalar read_element(const Tensor& self) {
   check(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
-  DType wide = is_complex(self.dtype())     ? DType::Complex128
-               : is_floating(self.dtype())  ? DType::Float64
+  DType wide = is_complex(self.dtype())      ? DType::Complex128
+               : is_floating(self.dtype())   ? DType::Float64
                : self.dtype() == DType::Bool ? DType::Bool
                                              : DType::Int64;
   Tensor one = allocate_tensor({}, {}, wide, Device());

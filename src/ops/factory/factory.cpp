@@ -38,16 +38,21 @@ DType fill_dtype(const Scalar& value, OptionalDType dtype) {
 
 // ---- sizes given ----
 
-UMBRA_OPERATOR("empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return factory_spec(size, dtype, device, format);
-    })
-    .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {})
+UMBRA_OPERATOR(
+    "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return factory_spec(size, dtype, device, format); })
+    .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) {})
     .not_differentiable()
     .tags({"core", "pt2_compliant_tag"});
 
-UMBRA_OPERATOR("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+UMBRA_OPERATOR(
+    "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+    "device=None, bool? pin_memory=None) -> Tensor")
+    .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) {
       check_sizes(size);
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
       for (SymInt s : stride)
@@ -55,115 +60,138 @@ UMBRA_OPERATOR("empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dty
           fail("as_strided: Negative strides are not supported at the moment, got strides: ", to_string(stride));
       return TensorSpec(size, stride, dtype.value_or(default_dtype()), device.value_or(Device()));
     })
-    .cpu([](const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {})
+    .cpu([](const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) {})
     .not_differentiable();
 
-UMBRA_OPERATOR("full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, const Scalar& value, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
-      return factory_spec(size, fill_dtype(value, dtype), device);
-    })
-    .cpu([](const Tensor& out, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::fill(out, value);
-    })
+UMBRA_OPERATOR(
+    "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .meta([](SymIntArrayRef size, const Scalar& value, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) { return factory_spec(size, fill_dtype(value, dtype), device); })
+    .cpu([](const Tensor& out, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { kernels::fill(out, value); })
     .not_differentiable();
 
-UMBRA_OPERATOR("zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+UMBRA_OPERATOR(
+    "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+    "-> Tensor")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
       return factory_spec(size, dtype, device);
     })
-    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) { kernels::fill(out, 0); })
+    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
+      kernels::fill(out, 0);
+    })
     .not_differentiable();
 
-UMBRA_OPERATOR("ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+UMBRA_OPERATOR(
+    "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+    "-> Tensor")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
       return factory_spec(size, dtype, device);
     })
-    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) { kernels::fill(out, 1); })
+    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
+      kernels::fill(out, 1);
+    })
     .not_differentiable();
 
-UMBRA_OPERATOR("scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+UMBRA_OPERATOR(
+    "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
     .meta([](const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
       return factory_spec({}, dtype, device);
     })
-    .cpu([](const Tensor& out, const Scalar& s, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) { kernels::fill(out, s); })
+    .cpu([](const Tensor& out, const Scalar& s, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
+      kernels::fill(out, s);
+    })
     .not_differentiable();
 
 // ---- like another tensor ----
 
-UMBRA_OPERATOR("empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {})
-    .not_differentiable();
-
-UMBRA_OPERATOR("full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      kernels::fill(out, value);
+UMBRA_OPERATOR(
+    "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
     })
     .not_differentiable();
 
-UMBRA_OPERATOR("zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      kernels::fill(out, 0);
+UMBRA_OPERATOR(
+    "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool, OptionalFormat) { kernels::fill(out, value); })
+    .not_differentiable();
+
+UMBRA_OPERATOR(
+    "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { kernels::fill(out, 0); })
+    .not_differentiable();
+
+UMBRA_OPERATOR(
+    "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { kernels::fill(out, 1); })
+    .not_differentiable();
+
+UMBRA_OPERATOR(
+    "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
     })
     .not_differentiable();
 
-UMBRA_OPERATOR("ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      kernels::fill(out, 1);
-    })
-    .not_differentiable();
-
-UMBRA_OPERATOR("new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
-      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
-    })
-    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {})
-    .not_differentiable();
-
-UMBRA_OPERATOR("new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+UMBRA_OPERATOR(
+    "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout,
+             OptionalDevice device, OptionalBool) {
       check_sizes(size);
       return TensorSpec(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
     })
-    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {})
+    .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) {})
     .not_differentiable();
 
-UMBRA_OPERATOR("new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
-      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
-    })
-    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::fill(out, 0);
-    })
+UMBRA_OPERATOR(
+    "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { kernels::fill(out, 0); })
     .not_differentiable();
 
-UMBRA_OPERATOR("new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
-      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
-    })
-    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::fill(out, 1);
-    })
+UMBRA_OPERATOR(
+    "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { kernels::fill(out, 1); })
     .not_differentiable();
 
-UMBRA_OPERATOR("new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
-      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
-    })
-    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::fill(out, value);
-    })
+UMBRA_OPERATOR(
+    "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+    "device=None, bool? pin_memory=None) -> Tensor")
+    .meta([](const Tensor& self, SymIntArrayRef size, const Scalar&, OptionalDType dtype, OptionalLayout,
+             OptionalDevice device,
+             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool) { kernels::fill(out, value); })
     .not_differentiable();
 
 // ---- sequences ----
@@ -182,7 +210,8 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
   if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
     SymInt s = start.to_sym_int(), e = end.to_sym_int(), by = step.to_sym_int();
     check(by != 0, "step must be nonzero");
-    if (!s.is_symbolic() && !e.is_symbolic()) check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
+    if (!s.is_symbolic() && !e.is_symbolic())
+      check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
     bool up = by > 0;
     check(up ? e >= s : e <= s, "upper bound and lower bound inconsistent with step sign");
     if (by.same(1)) return e - s;
@@ -197,23 +226,31 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
   return static_cast<int64_t>(length);
 }
 
-UMBRA_OPERATOR("arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+UMBRA_OPERATOR(
+    "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
+    "Device? device=None, bool? pin_memory=None) -> Tensor")
+    .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout,
+             OptionalDevice device, OptionalBool) {
       return factory_spec({range_length(start, end, step)}, range_dtype(dtype, {start, end, step}), device);
     })
-    .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::arange(out, start, step);
-    })
+    .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
+            OptionalDevice, OptionalBool) { kernels::arange(out, start, step); })
     .not_differentiable();
 
-UMBRA_OPERATOR("arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .all_backends([](const Scalar& start, const Scalar& end, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+UMBRA_OPERATOR(
+    "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .all_backends([](const Scalar& start, const Scalar& end, OptionalDType dtype, OptionalLayout layout,
+                     OptionalDevice device, OptionalBool pin) {
       return arange(start, end, Scalar(1), options_of(dtype, layout, device, pin));
     })
     .not_differentiable();
 
-UMBRA_OPERATOR("arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .all_backends([](const Scalar& end, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+UMBRA_OPERATOR(
+    "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+    "Tensor")
+    .all_backends([](const Scalar& end, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+                     OptionalBool pin) {
       return arange(Scalar(0), end, Scalar(1), options_of(dtype, layout, device, pin));
     })
     .not_differentiable();

@@ -11,7 +11,9 @@ namespace umbra::ops {
 namespace {
 
 // A one-dimensional tensor without elements joins anything: an old habit that models rely on.
-bool is_skipped(const Tensor& t) { return t.dim() == 1 && !t.sym_sizes()[0].is_symbolic() && t.sym_sizes()[0].value() == 0; }
+bool is_skipped(const Tensor& t) {
+  return t.dim() == 1 && !t.sym_sizes()[0].is_symbolic() && t.sym_sizes()[0].value() == 0;
+}
 
 const Tensor& first_counted(TensorList tensors) {
   for (const Tensor& t : tensors)
@@ -41,8 +43,8 @@ TensorSpec cat_spec(TensorList tensors, int64_t dim) {
     check(t.dim() == model.dim(), "Tensors must have same number of dimensions: got ", model.dim(), " and ", t.dim());
     for (int64_t d = 0; d < t.dim(); ++d)
       if (d != at && t.sym_sizes()[d] != shape[d])
-        fail("Sizes of tensors must match except in dimension ", at, ". Expected size ", shape[d], " but got size ", t.sym_sizes()[d],
-             " for tensor number ", i, " in the list.");
+        fail("Sizes of tensors must match except in dimension ", at, ". Expected size ", shape[d], " but got size ",
+             t.sym_sizes()[d], " for tensor number ", i, " in the list.");
     length += t.sym_sizes()[at];
   }
   if (!is_skipped(model)) shape[at] = length;
@@ -83,8 +85,8 @@ UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
       int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
       for (size_t i = 1; i < tensors.size(); ++i)
         if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
-          fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()), " at entry 0 and ",
-               to_string(tensors[i].sym_sizes()), " at entry ", i);
+          fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()),
+               " at entry 0 and ", to_string(tensors[i].sym_sizes()), " at entry ", i);
       if (at < tensors[0].dim()) {
         // Joined along the dimension and then divided: memory formats stay, as they do in PyTorch.
         SymShape shape(tensors[0].sym_sizes());
@@ -95,8 +97,7 @@ UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
       for (const Tensor& t : tensors) parts.push_back(t.unsqueeze(at));
       return cat(parts, at);
     })
-    .gradient("tensors", {"grad", "dim"},
-              [](const Tensor& grad, int64_t dim) { return grad.unbind(dim); })
+    .gradient("tensors", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.unbind(dim); })
     .linear();
 
 }  // namespace

@@ -9,12 +9,15 @@ namespace umbra::ops {
 namespace {
 
 void check_indices(const Tensor& indices) {
-  check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
-        "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
-        kernel_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
+  check(
+      indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
+      "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
+      kernel_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
 }
 
-UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) -> Tensor")
+UMBRA_OPERATOR(
+    "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
+    "-> Tensor")
     .meta([](const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
       check(weight.dim() == 2, "'weight' must be 2-D");
       check_indices(indices);
@@ -22,7 +25,9 @@ UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, 
       shape.push_back(weight.sym_sizes()[1]);
       return TensorSpec(shape, weight.dtype(), weight.device());
     })
-    .cpu([](const Tensor& out, const Tensor& weight, const Tensor& indices, SymInt, bool, bool) { kernels::embedding(out, weight, indices); })
+    .cpu([](const Tensor& out, const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
+      kernels::embedding(out, weight, indices);
+    })
     .gradient("weight", {"grad", "indices", "weight.sym_sizes", "padding_idx", "scale_grad_by_freq"},
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale) {
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
@@ -30,11 +35,14 @@ UMBRA_OPERATOR("embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, 
     .linear()
     .tags({"core"});
 
-UMBRA_OPERATOR("embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq) -> Tensor")
+UMBRA_OPERATOR(
+    "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
+    "scale_grad_by_freq) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
       check_indices(indices);
-      check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[", indices.sym_numel(), ", ",
-            grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1), "]' is invalid for input of size ", grad.sym_numel());
+      check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
+            indices.sym_numel(), ", ", grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1),
+            "]' is invalid for input of size ", grad.sym_numel());
       return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), grad.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, SymInt, SymInt padding, bool scale) {

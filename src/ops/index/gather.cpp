@@ -20,15 +20,16 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
   int64_t at = wrap_dim(dim, self.dim());
   if (!index.sym_numel().is_symbolic() && index.sym_numel().value() == 0) return;
   auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
-  check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ", source ? "self" : "input", " tensor");
+  check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ",
+        source ? "self" : "input", " tensor");
   check(!source || rank(*source) == rank(index), "Index tensor must have the same number of dimensions as src tensor");
   for (int64_t d = 0; d < self.dim() && d < index.dim(); ++d) {
     if (d != at && index.sym_sizes()[d] > self.sym_sizes()[d])
-      fail("Size does not match at dimension ", d, " expected index ", to_string(index.sym_sizes()), " to be no larger than self ",
-           to_string(self.sym_sizes()), " apart from dimension ", at);
+      fail("Size does not match at dimension ", d, " expected index ", to_string(index.sym_sizes()),
+           " to be no larger than self ", to_string(self.sym_sizes()), " apart from dimension ", at);
     if (source && d < source->dim() && index.sym_sizes()[d] > source->sym_sizes()[d])
-      fail("Expected index ", to_string(index.sym_sizes()), " to be no larger than self ", to_string(self.sym_sizes()), " apart from dimension ", at,
-           " and to be no larger size than src ", to_string(source->sym_sizes()));
+      fail("Expected index ", to_string(index.sym_sizes()), " to be no larger than self ", to_string(self.sym_sizes()),
+           " apart from dimension ", at, " and to be no larger size than src ", to_string(source->sym_sizes()));
   }
 }
 
@@ -61,8 +62,10 @@ UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> T
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src);
     })
-    .gradient("self", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
-    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
+    .gradient("src", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
     .tags({"core"});
 
 UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
@@ -76,7 +79,8 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, value);
     })
-    .gradient("self", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .tags({"core"});
 
 UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
@@ -88,7 +92,8 @@ UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> T
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::ScatterReduce::Sum);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
-    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
+    .gradient("src", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
     .tags({"core"});
 
 }  // namespace

@@ -9,8 +9,8 @@ namespace umbra::ops {
 namespace {
 
 void check_vector(const char* name, const Tensor& index) {
-  check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(), " with type: ",
-                    kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
+  check<IndexError>(index.dim() <= 1, name, "(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                    " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
 }
 bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
 
@@ -23,7 +23,8 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       SymShape shape(self.sym_sizes());
       if (self.dim() > 0) shape[at] = index.sym_numel();
       else
-        check(index.sym_numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.sym_numel(), " value(s)");
+        check(index.sym_numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.sym_numel(),
+              " value(s)");
       return TensorSpec(shape, self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
@@ -37,13 +38,15 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
 
 // A slice of the source for each position, of the shape that slices of `self` have.
 void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
-  check(dim == 0 || dim < source.dim(), "index_add_(): Indexing dim ", dim, " is out of bounds of the source tensor with dim ", source.dim());
+  check(dim == 0 || dim < source.dim(), "index_add_(): Indexing dim ", dim,
+        " is out of bounds of the source tensor with dim ", source.dim());
   SymInt count = index.sym_numel(), slices = source.dim() == 0 && count == 1 ? count : source.sym_size(dim);
-  check(count == slices, "index_add_(): Number of indices (", count, ") should be equal to source.size(dim): (", slices, "), for dim: ", dim);
+  check(count == slices, "index_add_(): Number of indices (", count, ") should be equal to source.size(dim): (", slices,
+        "), for dim: ", dim);
   bool fits = self.dim() == source.dim();
   for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
-  check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ", to_string(self.sym_sizes()),
-        " source.shape = ", to_string(source.sym_sizes()));
+  check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+        to_string(self.sym_sizes()), " source.shape = ", to_string(source.sym_sizes()));
 }
 
 UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
@@ -51,13 +54,15 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .out()
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
       check_vector("index_add_", index);
-      check(is_position(index), "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
-      check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (", kernel_name(source.dtype()),
-            ") must have the same scalar type");
+      check(is_position(index),
+            "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
+      check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (",
+            kernel_name(source.dtype()), ") must have the same scalar type");
       check_slices(self, wrap_dim(dim, self.dim()), index, source);
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar& alpha) {
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+            const Scalar& alpha) {
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_add(out, wrap_dim(dim, out.dim()), index, source, alpha);
     })

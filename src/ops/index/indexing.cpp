@@ -1,8 +1,7 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
-#include "kernels/index.h"
-
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "kernels/index.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -28,17 +27,20 @@ std::vector<Tensor> positions(const Tensor& self, TensorList indices) {
     for (int64_t d = 0; d < index.dim(); ++d) {
       int64_t at = static_cast<int64_t>(out.size()) + d;
       if (at >= self.dim() || index.sym_sizes()[d] != self.sym_sizes()[at])
-        fail<IndexError>("The shape of the mask ", to_string(index.sym_sizes()), " at index ", d, " does not match the shape of the indexed tensor ",
-                         to_string(self.sym_sizes()), " at index ", at);
+        fail<IndexError>("The shape of the mask ", to_string(index.sym_sizes()), " at index ", d,
+                         " does not match the shape of the indexed tensor ", to_string(self.sym_sizes()), " at index ",
+                         at);
     }
     Tensor rows = index.nonzero();
     for (int64_t d = 0; d < index.dim(); ++d) out.push_back(rows.select(1, d));
   }
-  check<IndexError>(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ", self.dim());
+  check<IndexError>(static_cast<int64_t>(out.size()) <= self.dim(), "too many indices for tensor of dimension ",
+                    self.dim());
   return out;
 }
 
-// Where the dimensions that the indices bring stand in the result: in the place of the indexed ones if those are adjacent, else in front.
+// Where the dimensions that the indices bring stand in the result: in the place of the indexed ones if those are
+// adjacent, else in front.
 struct IndexPlace {
   size_t first = 0, count = 0;
   bool adjacent = true;
@@ -71,7 +73,8 @@ SymShape broadcast_index_shape(const std::vector<Tensor>& indices) {
 }
 
 /// What is kept of the sizes or strides of the indexed tensor, with `brought` in the place of the indexed dimensions.
-SymShape with_brought(SymIntArrayRef values, const std::vector<Tensor>& indices, const IndexPlace& place, SymIntArrayRef brought) {
+SymShape with_brought(SymIntArrayRef values, const std::vector<Tensor>& indices, const IndexPlace& place,
+                      SymIntArrayRef brought) {
   SymShape out;
   for (size_t d = 0; d < values.size(); ++d)
     if (d >= indices.size() || !indices[d].defined()) out.push_back(values[d]);
@@ -83,7 +86,8 @@ SymShape indexed_shape(const Tensor& self, const std::vector<Tensor>& indices) {
   return with_brought(self.sym_sizes(), indices, IndexPlace(indices), broadcast_index_shape(indices));
 }
 
-// The memory order of the result: that of `self` for the dimensions that stay, that of the indices for those they bring.
+// The memory order of the result: that of `self` for the dimensions that stay, that of the indices for those they
+// bring.
 SymShape indexed_strides(const Tensor& self, const std::vector<Tensor>& indices, SymIntArrayRef shape) {
   IndexPlace place(indices);
   SymShape brought = broadcast_index_shape(indices), none(brought.size(), 0);
@@ -101,11 +105,14 @@ TensorSpec index_spec(const Tensor& self, TensorList indices) {
   std::vector<Tensor> at = positions(self, indices);
   SymShape shape = indexed_shape(self, at);
   bool contiguous = self.is_contiguous();
-  for (const Tensor& index : at) contiguous = contiguous && (!index.defined() || index.dim() <= 1 || index.is_contiguous());
+  for (const Tensor& index : at)
+    contiguous = contiguous && (!index.defined() || index.dim() <= 1 || index.is_contiguous());
   SymShape strides = contiguous ? contiguous_strides(shape) : indexed_strides(self, at, shape);
   return TensorSpec(shape, strides, self.dtype(), self.device());
 }
-void run_index(const Tensor& out, const Tensor& self, TensorList indices) { kernels::index(out, self, positions(self, indices)); }
+void run_index(const Tensor& out, const Tensor& self, TensorList indices) {
+  kernels::index(out, self, positions(self, indices));
+}
 
 Tensor index_gradient(const Tensor& grad, SymIntArrayRef sizes, std::vector<Tensor> indices) {
   return index_put(grad.new_zeros(sizes), indices, grad, true);
@@ -125,11 +132,13 @@ UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .tags({"core"});
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
-  check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ", kernel_name(self.dtype()),
-        " for the destination and ", kernel_name(values.dtype()), " for the source.");
+  check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
+        kernel_name(self.dtype()), " for the destination and ", kernel_name(values.dtype()), " for the source.");
   // How many elements a mask picks is not known without its data, and the result does not depend on it.
   for (const Tensor& index : indices)
-    if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) && !index.storage()->has_data()) return spec_like(self);
+    if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) &&
+        !index.storage()->has_data())
+      return spec_like(self);
   SymShape shape = indexed_shape(self, positions(self, indices));
   SymIntArrayRef have = values.sym_sizes();
   bool fits = have.size() <= shape.size();
@@ -138,7 +147,8 @@ TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& 
     fits = got.same(want) || got == 1 || got == want;
   }
   if (!fits)
-    fail("shape mismatch: value tensor of shape ", to_string(have), " cannot be broadcast to indexing result of shape ", to_string(shape));
+    fail("shape mismatch: value tensor of shape ", to_string(have), " cannot be broadcast to indexing result of shape ",
+         to_string(shape));
   return spec_like(self);
 }
 void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate) {
@@ -155,7 +165,8 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
               [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
                 return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
               })
-    .gradient("values", {"grad", "indices"}, [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
+    .gradient("values", {"grad", "indices"},
+              [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
     .tags({"writes_overlapping", "core"});
 
 UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
@@ -165,7 +176,8 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
               [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
                 return accumulate ? grad : _unsafe_index_put(grad, indices, zeros_like(values), false);
               })
-    .gradient("values", {"grad", "indices"}, [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
+    .gradient("values", {"grad", "indices"},
+              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
     .tags({"core"});
 
 // ---- how many depends on the data ----
@@ -174,7 +186,8 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
     .real([](const Tensor& self) {
       int64_t count = kernels::count_nonzero(self);
       // Laid out by dimension, so that each column is an index of its own.
-      Tensor out = empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
+      Tensor out =
+          empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
       kernels::nonzero(out, self);
       return out;
     })
@@ -200,16 +213,18 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
     .gradient("self", {"grad", "self", "mask"},
               [](const Tensor& grad, const Tensor& self, const Tensor& mask) {
                 SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
-                return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad), self.sym_sizes());
+                return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad),
+                                        self.sym_sizes());
               })
     .tags({"core", "dynamic_output_shape"});
 
 UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
     .inplace()
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& source) {
-      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ", kernel_name(self.dtype()), " and ",
-            kernel_name(source.dtype()));
-      check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ", kernel_name(mask.dtype()));
+      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ",
+            kernel_name(self.dtype()), " and ", kernel_name(source.dtype()));
+      check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
+            kernel_name(mask.dtype()));
       SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
       return TensorSpec(shape, self.dtype(), self.device());
     })
@@ -218,7 +233,8 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
       kernels::masked_scatter(out, mask, source);
     })
     .elementwise()
-    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .gradient("self", {"grad", "mask"},
+              [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
     .gradient("source", {"grad", "mask", "source.sym_sizes"},
               [](const Tensor& grad, const Tensor& mask, SymIntArrayRef sizes) {
                 Tensor picked = masked_select(grad, mask);

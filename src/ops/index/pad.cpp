@@ -6,14 +6,15 @@
 namespace umbra::ops {
 namespace {
 
-// Padding is given from the last dimension on, before and after each: [last before, last after, the one ahead before, ...].
+// Padding is given from the last dimension on, before and after each: [last before, last after, the one ahead before,
+// ...].
 int64_t padded_dim(const Tensor& self, size_t pair) { return self.dim() - 1 - static_cast<int64_t>(pair); }
 
 void check_padding(const Tensor& self, SymIntArrayRef pad) {
   check(pad.size() % 2 == 0, "Length of pad must be even but instead it equals ", pad.size());
   check(static_cast<int64_t>(pad.size()) / 2 <= self.dim(),
-        "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(), " while the input has ",
-        self.dim(), " dimensions.");
+        "Length of pad should be no more than twice the number of dimensions of the input. Pad length is ", pad.size(),
+        " while the input has ", self.dim(), " dimensions.");
 }
 
 SymShape padded_sizes(const Tensor& self, SymIntArrayRef pad) {
@@ -21,8 +22,9 @@ SymShape padded_sizes(const Tensor& self, SymIntArrayRef pad) {
   for (size_t i = 0; i < pad.size() / 2; ++i) {
     int64_t d = padded_dim(self, i);
     sizes[d] = sizes[d] + pad[2 * i] + pad[2 * i + 1];
-    check(sizes[d] >= 0, "The input size ", self.sym_sizes()[d], ", plus negative padding ", pad[2 * i], " and ", pad[2 * i + 1],
-          " resulted in a negative output size, which is invalid. Check dimension ", d, " of your input.");
+    check(sizes[d] >= 0, "The input size ", self.sym_sizes()[d], ", plus negative padding ", pad[2 * i], " and ",
+          pad[2 * i + 1], " resulted in a negative output size, which is invalid. Check dimension ", d,
+          " of your input.");
   }
   return sizes;
 }
@@ -63,7 +65,8 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
               })
     .tags({"core"});
 
-// Which element of a dimension of size n stands at place i, which may lie outside: mirrored at the edge, the edge itself, or round about.
+// Which element of a dimension of size n stands at place i, which may lie outside: mirrored at the edge, the edge
+// itself, or round about.
 enum class Edge { Reflect, Replicate, Circular };
 
 Tensor padded_places(SymInt before, SymInt after, SymInt n, Edge edge, Device device) {
@@ -84,17 +87,18 @@ Tensor pad_by_edges(const Tensor& self, SymIntArrayRef pad, Edge edge) {
     int64_t d = padded_dim(self, i);
     SymInt before = positive[2 * i], after = positive[2 * i + 1], n = self.sym_sizes()[d];
     check(edge != Edge::Reflect || (before < n && after < n),
-          "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", before, ", ", after,
-          ") at dimension ", d, " of input ", to_string(self.sym_sizes()));
-    check(edge != Edge::Circular || (before <= n && after <= n), "Padding value causes wrapping around more than once.");
-    if (before != 0 || after != 0) out = out.index_select(d, padded_places(before, after, out.sym_sizes()[d], edge, self.device()));
+          "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", before,
+          ", ", after, ") at dimension ", d, " of input ", to_string(self.sym_sizes()));
+    check(edge != Edge::Circular || (before <= n && after <= n),
+          "Padding value causes wrapping around more than once.");
+    if (before != 0 || after != 0)
+      out = out.index_select(d, padded_places(before, after, out.sym_sizes()[d], edge, self.device()));
   }
   return out;
 }
 
-UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor").composite([](const Tensor& self, SymIntArrayRef pad) {
-  return pad_by_edges(self, pad, Edge::Circular);
-});
+UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
+    .composite([](const Tensor& self, SymIntArrayRef pad) { return pad_by_edges(self, pad, Edge::Circular); });
 
 UMBRA_OPERATOR("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad, const std::string& mode, std::optional<double> value) {
@@ -109,7 +113,9 @@ UMBRA_OPERATOR("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? val
       fail<NotImplementedError>("Unrecognised padding mode ", mode);
     });
 
-UMBRA_OPERATOR("pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> Tensor")
+UMBRA_OPERATOR(
+    "pad_sequence(Tensor[] sequences, bool batch_first=False, float padding_value=0., str padding_side=\"right\") -> "
+    "Tensor")
     .composite([](TensorList sequences, bool batch_first, double value, const std::string& side) {
       check(!sequences.empty(), "received an empty list of sequences");
       check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");

@@ -29,7 +29,8 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
       check(!shifts.empty(), "`shifts` required");
-      check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1), "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+      check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
+            "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef shifts, Ints dims) {
@@ -50,7 +51,8 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       // Each dimension becomes a pair, the first of which is expanded; joined again they are the repetition.
       SymShape apart, wide, joined;
       for (size_t d = 0; d < repeats.size(); ++d) {
-        check(repeats[d].is_symbolic() || repeats[d].value() >= 0, "Trying to create tensor with negative dimension ", repeats[d]);
+        check(repeats[d].is_symbolic() || repeats[d].value() >= 0, "Trying to create tensor with negative dimension ",
+              repeats[d]);
         SymInt size = static_cast<int64_t>(d) < lead ? SymInt(1) : self.sym_sizes()[d - static_cast<size_t>(lead)];
         apart.push_back(1);
         apart.push_back(size);

@@ -1,5 +1,6 @@
 // Sorting: all elements of a dimension, the first k, their places.
 #include "kernels/sort.h"
+
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -30,35 +31,42 @@ UMBRA_OPERATOR("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor 
     .differentiable_outputs({true, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
+UMBRA_OPERATOR(
+    "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
     .out("values_stable", {"values", "indices"})
     .meta([](const Tensor& self, std::optional<bool>, int64_t dim, bool) { return sorted_specs(self, dim); })
-    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, std::optional<bool>, int64_t dim, bool descending) {
-      kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), descending);
-    })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, std::optional<bool>, int64_t dim,
+               bool descending) { kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), descending); })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false});
 
 UMBRA_OPERATOR("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
-    .composite([](const Tensor& self, int64_t dim, bool descending) { return std::get<1>(sort(self, dim, descending)); });
+    .composite([](const Tensor& self, int64_t dim, bool descending) {
+      return std::get<1>(sort(self, dim, descending));
+    });
 UMBRA_OPERATOR("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
     .out("stable_out")
-    .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) { return std::get<1>(sort(self, stable, dim, descending)); });
-UMBRA_OPERATOR("msort(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); });
+    .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) {
+      return std::get<1>(sort(self, stable, dim, descending));
+    });
+UMBRA_OPERATOR("msort(Tensor self) -> Tensor").out().composite([](const Tensor& self) {
+  return std::get<0>(sort(self, 0, false));
+});
 
-UMBRA_OPERATOR("topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
+UMBRA_OPERATOR(
+    "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
     .out("values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool, bool) -> Specs {
       int64_t d = wrap_dim(dim, self.dim());
-      check<NotImplementedError>(!self.is_complex(), "\"topk_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
+      check<NotImplementedError>(!self.is_complex(), "\"topk_cpu\" not implemented for '", kernel_name(self.dtype()),
+                                 "'");
       check(k >= 0 && k <= (self.dim() > 0 ? self.sym_sizes()[d] : SymInt(1)), "selected index k out of range");
       SymShape sizes(self.sym_sizes());
       if (self.dim() > 0) sizes[d] = k;
       return {TensorSpec(sizes, self.dtype(), self.device()), TensorSpec(sizes, DType::Int64, self.device())};
     })
-    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt, int64_t dim, bool largest, bool) {
-      kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), largest);
-    })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt, int64_t dim, bool largest,
+               bool) { kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), largest); })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
     .tags({"core"});

@@ -19,7 +19,8 @@ struct Operand {
 
 bool has(const Labels& labels, int label) { return std::find(labels.begin(), labels.end(), label) != labels.end(); }
 
-// One side of the equation for one tensor. Of fewer dimensions "..." stands for the last ones: they line up from the right.
+// One side of the equation for one tensor. Of fewer dimensions "..." stands for the last ones: they line up from the
+// right.
 Labels read_labels(const std::string& text, size_t number, int64_t covered, int64_t most_covered) {
   Labels labels;
   bool dots = false;
@@ -27,7 +28,8 @@ Labels read_labels(const std::string& text, size_t number, int64_t covered, int6
     char c = text[i];
     if (c == ' ') continue;
     if (c == '.') {
-      check(text.compare(i, 3, "...") == 0 && !dots, "einsum(): found '.' for operand ", number, " that is not part of any ellipsis");
+      check(text.compare(i, 3, "...") == 0 && !dots, "einsum(): found '.' for operand ", number,
+            " that is not part of any ellipsis");
       for (int64_t k = most_covered - covered; k < most_covered; ++k) labels.push_back(kEllipsis + static_cast<int>(k));
       dots = true;
       i += 2;
@@ -75,7 +77,8 @@ Operand without_repeats(Operand o) {
       }
       int64_t first = static_cast<int64_t>(i), second = static_cast<int64_t>(j);
       SymInt a = o.tensor.sym_size(first), b = o.tensor.sym_size(second);
-      check(a == b, "einsum(): subscript ", static_cast<char>(o.labels[i]), " is repeated for operand but the sizes don't match, ", a, " != ", b);
+      check(a == b, "einsum(): subscript ", static_cast<char>(o.labels[i]),
+            " is repeated for operand but the sizes don't match, ", a, " != ", b);
       // diagonal() puts the joint dimension last; it goes back to the first place.
       o.tensor = o.tensor.diagonal(0, first, second);
       std::vector<int64_t> order;
@@ -103,7 +106,8 @@ Operand sum_away(Operand o, const std::function<bool(int)>& needed) {
 Tensor arranged(const Operand& o, const Labels& labels) {
   std::vector<int64_t> order;
   for (int label : labels)
-    if (auto at = std::find(o.labels.begin(), o.labels.end(), label); at != o.labels.end()) order.push_back(at - o.labels.begin());
+    if (auto at = std::find(o.labels.begin(), o.labels.end(), label); at != o.labels.end())
+      order.push_back(at - o.labels.begin());
   Tensor t = o.tensor.permute(order);
   for (size_t i = 0; i < labels.size(); ++i)
     if (!has(o.labels, labels[i])) t = t.unsqueeze(static_cast<int64_t>(i));
@@ -115,7 +119,8 @@ SymInt size_of(const Operand& o, int label) {
   return at == o.labels.end() ? SymInt(1) : o.tensor.sym_size(at - o.labels.begin());
 }
 
-// The product of two tensors, with the dimensions that `needed` does not name summed over: [batch, left, sum] x [batch, sum, right].
+// The product of two tensors, with the dimensions that `needed` does not name summed over: [batch, left, sum] x [batch,
+// sum, right].
 Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
   a = sum_away(std::move(a), [&](int label) { return needed(label) || has(b.labels, label); });
   b = sum_away(std::move(b), [&](int label) { return needed(label) || has(a.labels, label); });
@@ -125,7 +130,8 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
     SymInt of_a = size_of(a, label), of_b = size_of(b, label);
     bool in_a = has(a.labels, label) && of_a != 1, in_b = has(b.labels, label) && of_b != 1;
     bool both = in_a == in_b;  // a dimension of size 1 broadcasts: it belongs to the side that has more
-    check(!(in_a && in_b) || of_a == of_b, "einsum(): operands do not broadcast with remapped shapes: a dimension has sizes ", of_a, " and ", of_b);
+    check(!(in_a && in_b) || of_a == of_b,
+          "einsum(): operands do not broadcast with remapped shapes: a dimension has sizes ", of_a, " and ", of_b);
     if (!needed(label)) return summed.push_back(label);
     (both ? batch : in_a ? left : right).push_back(label);
     (both ? batch_sizes : in_a ? left_sizes : right_sizes).push_back(in_a ? of_a : of_b);
@@ -173,9 +179,9 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
     read_labels(inputs[i], i, 0, 0);  // refuses what is no letter
     bool dots = inputs[i].find("...") != std::string::npos;
     int64_t letters = letters_in(inputs[i]), rank = tensors[i].dim();
-    check(dots ? letters <= rank : letters == rank, "einsum(): the number of subscripts in the equation (", letters, ") ",
-          dots ? "is more than the number of dimensions (" : "does not match the number of dimensions (", rank, ") for operand ", i,
-          dots ? "" : " and no ellipsis was given");
+    check(dots ? letters <= rank : letters == rank, "einsum(): the number of subscripts in the equation (", letters,
+          ") ", dots ? "is more than the number of dimensions (" : "does not match the number of dimensions (", rank,
+          ") for operand ", i, dots ? "" : " and no ellipsis was given");
     covered.push_back(dots ? rank - letters : 0);
     most_covered = std::max(most_covered, covered.back());
   }
@@ -185,13 +191,16 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
     labels.push_back(read_labels(inputs[i], i, covered[i], most_covered));
     operands.push_back(without_repeats({tensors[i], labels.back()}));
   }
-  Labels output = arrow == std::string::npos ? implied_output(labels, most_covered)
-                                             : read_labels(equation.substr(arrow + 2), inputs.size(), most_covered, most_covered);
+  Labels output = arrow == std::string::npos
+                      ? implied_output(labels, most_covered)
+                      : read_labels(equation.substr(arrow + 2), inputs.size(), most_covered, most_covered);
   for (size_t i = 0; i < output.size(); ++i) {
-    check(std::count(output.begin(), output.end(), output[i]) == 1, "einsum(): output subscript ", static_cast<char>(output[i]),
-          " appears more than once in the output");
-    check(output[i] >= kEllipsis || std::any_of(operands.begin(), operands.end(), [&](const Operand& o) { return has(o.labels, output[i]); }),
-          "einsum(): output subscript ", static_cast<char>(output[i]), " does not appear in the equation for any input operand");
+    check(std::count(output.begin(), output.end(), output[i]) == 1, "einsum(): output subscript ",
+          static_cast<char>(output[i]), " appears more than once in the output");
+    check(output[i] >= kEllipsis ||
+              std::any_of(operands.begin(), operands.end(), [&](const Operand& o) { return has(o.labels, output[i]); }),
+          "einsum(): output subscript ", static_cast<char>(output[i]),
+          " does not appear in the equation for any input operand");
   }
 
   Operand result = operands[0];

@@ -9,17 +9,17 @@
 namespace umbra::ops {
 namespace {
 
-
 void check_same_dtype(const Tensor& a, const Tensor& b) {
-  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()), " != ", cpp_name(b.dtype()));
+  check(a.dtype() == b.dtype(), "expected m1 and m2 to have the same dtype, but got: ", cpp_name(a.dtype()),
+        " != ", cpp_name(b.dtype()));
 }
 
 TensorSpec mm_spec(const char* name, const Tensor& a, const Tensor& b) {
   check(a.dim() == 2, name, ": self must be a matrix, got ", a.dim(), "-D tensor");
   check(b.dim() == 2, name, ": mat2 must be a matrix, got ", b.dim(), "-D tensor");
   if (a.sym_sizes()[1] != b.sym_sizes()[0])
-    fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ", b.sym_sizes()[0], "x",
-         b.sym_sizes()[1], ")");
+    fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ",
+         b.sym_sizes()[0], "x", b.sym_sizes()[1], ")");
   check_same_dtype(a, b);
   return TensorSpec({a.sym_sizes()[0], b.sym_sizes()[1]}, a.dtype(), common_device({&a, &b}));
 }
@@ -50,30 +50,29 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
       TensorSpec spec = mm_spec("addmm", mat1, mat2);
       SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
       if (!(SymIntArrayRef(shape) == SymIntArrayRef(spec.sizes)))
-        fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(), ")");
-      check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()), " and ",
-            kernel_name(mat2.dtype()));
+        fail("The expanded size of the tensor (", spec.sizes, ") must match the existing size (", self.sym_sizes(),
+             ")");
+      check(self.dtype() == mat1.dtype(), "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()),
+            " and ", kernel_name(mat2.dtype()));
       common_device({&self, &mat1});
       return spec;
     })
     .cpu(kernels::addmm)
     .gradient("self", {"grad", "beta"}, scaled)
     .gradient("mat1", {"grad", "mat2", "mat1.sym_sizes", "mat1.sym_strides", "alpha"},
-              [](const Tensor& grad, const Tensor& mat2, SymIntArrayRef sizes, SymIntArrayRef strides, const Scalar& alpha) {
-                return scaled(left_gradient(grad, mat2, sizes, strides), alpha);
-              })
+              [](const Tensor& grad, const Tensor& mat2, SymIntArrayRef sizes, SymIntArrayRef strides,
+                 const Scalar& alpha) { return scaled(left_gradient(grad, mat2, sizes, strides), alpha); })
     .gradient("mat2", {"grad", "mat1", "mat2.sym_sizes", "mat2.sym_strides", "alpha"},
-              [](const Tensor& grad, const Tensor& mat1, SymIntArrayRef sizes, SymIntArrayRef strides, const Scalar& alpha) {
-                return scaled(right_gradient(grad, mat1, sizes, strides), alpha);
-              })
+              [](const Tensor& grad, const Tensor& mat1, SymIntArrayRef sizes, SymIntArrayRef strides,
+                 const Scalar& alpha) { return scaled(right_gradient(grad, mat1, sizes, strides), alpha); })
     .tags({"core"});
 
 TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, "batch1 must be a 3D tensor");
   check(b.dim() == 3, "batch2 must be a 3D tensor");
   if (a.sym_sizes()[0] != b.sym_sizes()[0] || a.sym_sizes()[2] != b.sym_sizes()[1])
-    fail("Expected size for first two dimensions of batch2 tensor to be: [", a.sym_sizes()[0], ", ", a.sym_sizes()[2], "] but got: [",
-         b.sym_sizes()[0], ", ", b.sym_sizes()[1], "].");
+    fail("Expected size for first two dimensions of batch2 tensor to be: [", a.sym_sizes()[0], ", ", a.sym_sizes()[2],
+         "] but got: [", b.sym_sizes()[0], ", ", b.sym_sizes()[1], "].");
   check(a.dtype() == b.dtype(), "expected scalar type ", kernel_name(a.dtype()), " but found ", kernel_name(b.dtype()));
   return TensorSpec({a.sym_sizes()[0], a.sym_sizes()[1], b.sym_sizes()[2]}, a.dtype(), common_device({&a, &b}));
 }
@@ -82,8 +81,10 @@ UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
     .out()
     .meta(bmm_spec)
     .cpu(kernels::bmm)
-    .gradient("self", {"grad", "mat2"}, [](const Tensor& grad, const Tensor& mat2) { return grad.bmm(mat2.transpose(1, 2).conj()); })
-    .gradient("mat2", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.transpose(1, 2).conj().bmm(grad); })
+    .gradient("self", {"grad", "mat2"},
+              [](const Tensor& grad, const Tensor& mat2) { return grad.bmm(mat2.transpose(1, 2).conj()); })
+    .gradient("mat2", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return self.transpose(1, 2).conj().bmm(grad); })
     .tangent(TangentRule::Multilinear)
     .tags({"core"});
 
@@ -93,8 +94,8 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
       TensorSpec spec = bmm_spec(batch1, batch2);
       broadcast_shapes(self.sym_sizes(), spec.sizes);
-      check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()), ", batch1: ",
-            kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
+      check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()),
+            ", batch1: ", kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
       return spec;
     })
     .cpu(kernels::baddbmm)
@@ -103,38 +104,42 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
               [](const Tensor& grad, const Tensor& batch2, const Scalar& alpha) {
                 return scaled(grad.bmm(batch2.transpose(1, 2).conj()), alpha);
               })
-    .gradient("batch2", {"grad", "batch1", "alpha"},
-              [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
-                return scaled(batch1.transpose(1, 2).conj().bmm(grad), alpha);
-              });
+    .gradient("batch2", {"grad", "batch1", "alpha"}, [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
+      return scaled(batch1.transpose(1, 2).conj().bmm(grad), alpha);
+    });
 
 UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .meta([](const Tensor& self, const Tensor& vec) {
       self.sym_size(0);  // a 0-d matrix is told by this dimension
-      check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ", vec.dim());
-      check(self.sym_sizes()[1] == vec.sym_sizes()[0], "size mismatch, got input (", self.sym_sizes()[0], "), mat (", self.sym_sizes()[0], "x",
-            self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
-      check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ", kernel_name(vec.dtype()));
+      check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ",
+            vec.dim());
+      check(self.sym_sizes()[1] == vec.sym_sizes()[0], "size mismatch, got input (", self.sym_sizes()[0], "), mat (",
+            self.sym_sizes()[0], "x", self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
+      check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
+            kernel_name(vec.dtype()));
       return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
     })
     .cpu(kernels::mv)
-    .gradient("self", {"grad", "vec"}, [](const Tensor& grad, const Tensor& vec) { return grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)); })
+    .gradient("self", {"grad", "vec"},
+              [](const Tensor& grad, const Tensor& vec) { return grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)); })
     .gradient("vec", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.conj().t().mv(grad); })
     .tangent(TangentRule::Multilinear);
 
 UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
     .out()
     .meta([](const Tensor& self, const Tensor& tensor) {
-      check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(), "D tensors");
-      check(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ", kernel_name(self.dtype()), " and ",
-            kernel_name(tensor.dtype()));
-      check(self.sym_numel() == tensor.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(), "] and src [",
-            tensor.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(), " and ", tensor.sym_numel(),
-            " elements respectively");
+      check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(),
+            "D tensors");
+      check(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ",
+            kernel_name(self.dtype()), " and ", kernel_name(tensor.dtype()));
+      check(self.sym_numel() == tensor.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(),
+            "] and src [", tensor.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(),
+            " and ", tensor.sym_numel(), " elements respectively");
       return TensorSpec({}, self.dtype(), common_device({&self, &tensor}));
     })
     .cpu(kernels::dot)
-    .gradient("self", {"grad", "tensor"}, [](const Tensor& grad, const Tensor& tensor) { return grad.mul(tensor.conj()); })
+    .gradient("self", {"grad", "tensor"},
+              [](const Tensor& grad, const Tensor& tensor) { return grad.mul(tensor.conj()); })
     .gradient("tensor", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
     .tangent(TangentRule::Multilinear);
 
@@ -149,8 +154,8 @@ bool folds_without_copy(const Tensor& t) {
   return true;
 }
 
-// Batches against one matrix or vector are one product over all rows, where the rows lie in memory as one. They are brought there if the
-// single one needs a gradient, which would have the size of the batch otherwise.
+// Batches against one matrix or vector are one product over all rows, where the rows lie in memory as one. They are
+// brought there if the single one needs a gradient, which would have the size of the batch otherwise.
 struct Fold {
   bool transposed;  // the single one stands on the left: all is transposed
   Tensor batch, single;
@@ -177,7 +182,8 @@ struct Fold {
 
 // Batches of matrices of any rank, through one mm or mv where one side is single, and one bmm otherwise.
 Tensor matmul_parts(const Tensor& a, const Tensor& b) {
-  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ", b.dim(), "D");
+  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
+        b.dim(), "D");
   if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
   if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
   if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze(0);

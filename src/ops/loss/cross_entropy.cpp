@@ -12,39 +12,50 @@ namespace {
 using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
 
 void check_target(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8, "expected target dtype to be Long or Byte, but got ",
-        kernel_name(target.dtype()));
+  check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
+        "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));
   check(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");
   check(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported");
   if (self.dim() == 1)
-    check<ValueError>(target.dim() == 0 || target.sym_sizes()[0] == 1, "For 1D input, 1D target must have size 1, but got target size: ",
+    check<ValueError>(target.dim() == 0 || target.sym_sizes()[0] == 1,
+                      "For 1D input, 1D target must have size 1, but got target size: ",
                       target.dim() ? target.sym_sizes()[0] : SymInt(1));
-  check(self.dim() == 1 || self.sym_sizes()[0] == target.sym_size(0), "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ",
-        to_string(target.sym_sizes()), ")");
+  check(self.dim() == 1 || self.sym_sizes()[0] == target.sym_size(0),
+        "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ", to_string(target.sym_sizes()), ")");
   SymInt classes = self.sym_sizes().back();
-  check(!weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes), "weight tensor should be defined either for all ", classes,
-        " classes or no classes but got weight tensor of shape: ", weight.defined() ? to_string(weight.sym_sizes()) : "");
+  check(
+      !weight.defined() || (weight.dim() == 1 && weight.sym_numel() == classes),
+      "weight tensor should be defined either for all ", classes,
+      " classes or no classes but got weight tensor of shape: ", weight.defined() ? to_string(weight.sym_sizes()) : "");
 }
 
-UMBRA_OPERATOR("nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)")
+UMBRA_OPERATOR(
+    "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
+    "output, Tensor total_weight)")
     .out("output", {"output", "total_weight"})
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_target(self, target, weight);
       TensorSpec total({}, self.dtype(), self.device());
-      if (reduction == 0 && self.dim() == 2) return {TensorSpec({self.sym_sizes()[0]}, self.dtype(), self.device()), total};
+      if (reduction == 0 && self.dim() == 2)
+        return {TensorSpec({self.sym_sizes()[0]}, self.dtype(), self.device()), total};
       return {total, total};
     })
-    .cpu<2>([](const Tensor& out, const Tensor& total, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
-      kernels::nll_loss(out, total, self, target, weight, static_cast<kernels::Reduction>(reduction), ignore.guard_int());
+    .cpu<2>([](const Tensor& out, const Tensor& total, const Tensor& self, const Tensor& target, const Tensor& weight,
+               int64_t reduction, SymInt ignore) {
+      kernels::nll_loss(out, total, self, target, weight, static_cast<kernels::Reduction>(reduction),
+                        ignore.guard_int());
     })
     .gradient("self", {"grad", "self", "target", "weight", "reduction", "ignore_index", "total_weight"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
-                 const Tensor& total) { return nll_loss_backward(grad, self, target, weight, reduction, ignore, total); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                 SymInt ignore, const Tensor& total) {
+                return nll_loss_backward(grad, self, target, weight, reduction, ignore, total);
+              })
     .differentiable_outputs({true, false});
 
-// For forward mode: the weight of each row's class, put in the class's place. Differs from the kernel in that the weights count too.
-Tensor nll_loss_backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
-                                  const Tensor& total) {
+// For forward mode: the weight of each row's class, put in the class's place. Differs from the kernel in that the
+// weights count too.
+Tensor nll_loss_backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
+                                  int64_t reduction, SymInt ignore, const Tensor& total) {
   int64_t classes = self.dim() - 1;
   Tensor ignored = target.eq(Scalar(ignore)), index = target.masked_fill(ignored, 0).to(DType::Int64).reshape({-1});
   Tensor scale = reduction == 1 ? grad.div(total) : grad;
@@ -53,21 +64,28 @@ Tensor nll_loss_backward_by_parts(const Tensor& grad, const Tensor& self, const 
   return zeros_like(self).scatter(classes, index.view(target.sym_sizes()).unsqueeze(classes), rows);
 }
 
-UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index, Tensor total_weight) -> Tensor")
+UMBRA_OPERATOR(
+    "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+    "ignore_index, Tensor total_weight) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt, const Tensor& total) {
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+             SymInt, const Tensor& total) {
       check_target(self, target, weight);
-      check(total.sym_numel() == 1, "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()));
+      check(total.sym_numel() == 1,
+            "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()));
       if (reduction == 0 && self.dim() == 2)
-        check(grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0], "Expected a tensor of dimension 1 and tensor.size[0] == ",
-              self.sym_sizes()[0], " but got: ", to_string(grad.sym_sizes()));
+        check(grad.dim() == 1 && grad.sym_sizes()[0] == self.sym_sizes()[0],
+              "Expected a tensor of dimension 1 and tensor.size[0] == ", self.sym_sizes()[0],
+              " but got: ", to_string(grad.sym_sizes()));
       else
-        check(grad.dim() <= 1 && grad.sym_numel() == 1, "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
+        check(grad.dim() <= 1 && grad.sym_numel() == 1,
+              "Expected a single element grad_output tensor, but got: ", to_string(grad.sym_sizes()));
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
-            const Tensor& total) {
-      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction), ignore.guard_int(), total);
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& target, const Tensor& weight,
+            int64_t reduction, SymInt ignore, const Tensor& total) {
+      kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
+                                 ignore.guard_int(), total);
     })
     .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
@@ -75,18 +93,21 @@ UMBRA_OPERATOR("nll_loss_backward(Tensor grad_output, Tensor self, Tensor target
               })
     .use(tangents_through(nll_loss_backward_by_parts));
 
-UMBRA_OPERATOR("nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
+UMBRA_OPERATOR(
+    "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
     });
 
 // Any number of spatial dimensions counts as an image.
-UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
+UMBRA_OPERATOR(
+    "nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> "
+    "Tensor")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       check<ValueError>(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
       SymInt targets = target.dim() ? target.sym_sizes()[0] : SymInt(0);
-      check<ValueError>(self.dim() == 1 || self.sym_sizes()[0] == targets, "Expected input batch_size (", self.sym_sizes()[0],
-                        ") to match target batch_size (", targets, ").");
+      check<ValueError>(self.dim() == 1 || self.sym_sizes()[0] == targets, "Expected input batch_size (",
+                        self.sym_sizes()[0], ") to match target batch_size (", targets, ").");
       if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
       SymShape wanted(self.sym_sizes());
       wanted.erase(1);
@@ -94,8 +115,10 @@ UMBRA_OPERATOR("nll_loss_nd(Tensor self, Tensor target, Tensor? weight=None, int
         fail("Expected target size ", to_string(SymIntArrayRef(wanted)), ", got ", to_string(target.sym_sizes()));
       if (self.dim() == 4) return nll_loss2d(self, target, weight, reduction, ignore);
       SymInt samples = self.sym_sizes()[0], classes = self.sym_sizes()[1];
-      SymInt pixels = self.sym_numel() == 0 ? SymInt(0) : SymInt(-1), rows = self.sym_numel() == 0 ? SymInt(0) : SymInt(1);
-      Tensor image = self.contiguous().view({samples, classes, rows, pixels}), labels = target.contiguous().view({samples, rows, pixels});
+      SymInt pixels = self.sym_numel() == 0 ? SymInt(0) : SymInt(-1),
+             rows = self.sym_numel() == 0 ? SymInt(0) : SymInt(1);
+      Tensor image = self.contiguous().view({samples, classes, rows, pixels}),
+             labels = target.contiguous().view({samples, rows, pixels});
       Tensor loss = nll_loss2d(image, labels, weight, reduction, ignore);
       return reduction == 0 ? loss.view(target.sym_sizes()) : loss;
     });
@@ -105,13 +128,15 @@ Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
 }
 
 // Targets that are probabilities, one for each class.
-Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, double smoothing) {
-  check(self.is_floating_point() && target.is_floating_point(), "Expected floating point type for target with class probabilities, got ",
-        kernel_name(target.dtype()));
+Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
+                          double smoothing) {
+  check(self.is_floating_point() && target.is_floating_point(),
+        "Expected floating point type for target with class probabilities, got ", kernel_name(target.dtype()));
   int64_t dim = self.dim() == 1 ? 0 : 1;
   SymInt classes = self.sym_size(dim);
   Tensor probabilities = target;
-  if (smoothing > 0) probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
+  if (smoothing > 0)
+    probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
   Tensor scores = log_softmax(self, dim).mul(probabilities);
   if (weight.defined()) {
     SymShape shape(self.dim(), 1);
@@ -122,8 +147,11 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
   return reduction == 2 ? scores.sum().neg() : scores.sum(IntArrayRef{dim}).neg();
 }
 
-UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, float label_smoothing=0.0) -> Tensor")
-    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore, double smoothing) {
+UMBRA_OPERATOR(
+    "cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100, "
+    "float label_smoothing=0.0) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+                  double smoothing) {
       check(smoothing >= 0 && smoothing <= 1, "label_smoothing must be between 0.0 and 1.0. Got: ", smoothing);
       if (self.sym_sizes() == target.sym_sizes()) return soft_cross_entropy(self, target, weight, reduction, smoothing);
       int64_t dim = self.dim() == 1 ? 0 : 1;
@@ -135,9 +163,14 @@ UMBRA_OPERATOR("cross_entropy_loss(Tensor self, Tensor target, Tensor? weight=No
       Tensor ignored = target.eq(Scalar(ignore));
       SymShape shape(self.dim(), 1);
       shape[dim] = classes;
-      Tensor spread = (weight.defined() ? scores.mul(weight.view(shape)) : scores).sum(IntArrayRef{dim}).neg().masked_fill(ignored, 0);
+      Tensor spread = (weight.defined() ? scores.mul(weight.view(shape)) : scores)
+                          .sum(IntArrayRef{dim})
+                          .neg()
+                          .masked_fill(ignored, 0);
       if (reduction == 1) {
-        Tensor counted = weight.defined() ? weight.index_select(0, target.masked_fill(ignored, 0).reshape({-1})).masked_fill(ignored.reshape({-1}), 0).sum()
+        Tensor counted = weight.defined() ? weight.index_select(0, target.masked_fill(ignored, 0).reshape({-1}))
+                                                .masked_fill(ignored.reshape({-1}), 0)
+                                                .sum()
                                           : ignored.logical_not().sum();
         spread = spread.sum().div(counted);
       } else {
@@ -151,7 +184,8 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
       // Bools have no difference of their own, but take part in one with other types.
       DType common = ResultType().add(self).add(target).get();
       Tensor difference = self.to(common).sub(target.to(common));
-      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '", kernel_name(difference.dtype()), "'");
+      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '",
+                                 kernel_name(difference.dtype()), "'");
       return reduce_loss(difference.mul(difference), reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},
@@ -172,7 +206,8 @@ UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target
     .gradient("grad_output", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
                 Tensor difference = self.sub(target);
-                Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
+                Tensor slope =
+                    reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
                 return slope.mul(grad);
               })
     .gradient("self", {"grad", "grad_output", "reduction"},

@@ -1,4 +1,5 @@
-// Batch normalisation: the operator that writes running statistics, the one that returns them, and the one that only reads them.
+// Batch normalisation: the operator that writes running statistics, the one that returns them, and the one that only
+// reads them.
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
@@ -14,133 +15,167 @@ void check_channels(const Tensor& input, std::initializer_list<std::pair<const c
   check(input.dim() >= 2, "Expected at least 2 dimensions, got input of shape ", to_string(input.sym_sizes()));
   for (const auto& [name, t] : tensors)
     if (t->defined())
-      check(t->dim() <= 1 && t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1], " elements not ", t->sym_numel());
+      check(t->dim() <= 1 && t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1],
+            " elements not ", t->sym_numel());
 }
 
-NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, bool training,
-                                  double eps, const std::vector<bool>& needs) {
+NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                  const Tensor& var, bool training, double eps, const std::vector<bool>& needs) {
   SymShape channels(static_cast<size_t>(input.dim()), 1);
   channels[1] = input.sym_sizes()[1];
   std::vector<int64_t> others{0};
   for (int64_t d = 2; d < input.dim(); ++d) others.push_back(d);
-  auto [center, scale] = training ? statistics(input, others, eps) : std::pair(mean.view(channels), var.add(eps).rsqrt().view(channels));
+  auto [center, scale] =
+      training ? statistics(input, others, eps) : std::pair(mean.view(channels), var.add(eps).rsqrt().view(channels));
   Tensor gain = weight.defined() ? weight.view(channels) : weight;
-  auto [of_input, of_weight, of_bias] =
-      norm_backward_by_parts(grad, input, gain, {center, scale, training ? others : std::vector<int64_t>(), others}, needs);
+  auto [of_input, of_weight, of_bias] = norm_backward_by_parts(
+      grad, input, gain, {center, scale, training ? others : std::vector<int64_t>(), others}, needs);
   auto flat = [](const Tensor& t) { return t.defined() ? t.reshape({-1}) : t; };
   return {of_input, flat(of_weight), flat(of_bias)};
 }
 
-NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
-                                  const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, const std::vector<bool>& needs) {
+NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                  const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                                  double eps, const std::vector<bool>& needs) {
   if (!wants_derivative({&grad, &input, &weight}))
     // In training the batch's own statistics count; the running ones, which the forward writes, are not read.
-    return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var, save_mean, save_invstd, training,
-                                      eps, needs);
+    return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var,
+                                      save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
 }
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
 Specs norm_specs(const Tensor& input, std::initializer_list<const Tensor*> parameters, bool training) {
-  TensorSpec statistics({training ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, parameters), input.device());
+  TensorSpec statistics({training ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, parameters),
+                        input.device());
   return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
 }
 
-UMBRA_OPERATOR("_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, Tensor running_var_out)")
-    .all_backends([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
-                     double momentum, double eps) {
+UMBRA_OPERATOR(
+    "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+    "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
+    "Tensor running_var_out)")
+    .all_backends([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                     const Tensor& var, bool training, double momentum, double eps) {
       Tensor new_mean = mean.clone(), new_var = var.clone();
-      auto [out, save_mean, save_invstd] = _native_batch_norm_legit(input, weight, bias, new_mean, new_var, training, momentum, eps);
+      auto [out, save_mean, save_invstd] =
+          _native_batch_norm_legit(input, weight, bias, new_mean, new_var, training, momentum, eps);
       return std::tuple(out, save_mean, save_invstd, new_mean, new_var);
     })
-    .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
-              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
-                 const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
-              })
+    .gradient(
+        "input, weight, bias",
+        {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
+        [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+           const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
+          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+        })
     .differentiable_outputs({true, false, false, false, false});
 
-UMBRA_OPERATOR("_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double, double) {
+UMBRA_OPERATOR(
+    "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
+    "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+             bool training, double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
     })
-    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
-               const Tensor& mean, const Tensor& var, bool training, double momentum, double eps) {
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
+               const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training,
+               double momentum, double eps) {
       check_parameter_types(input, {&weight, &bias});
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, training, momentum, eps);
     })
     .functional_form("aten::_native_batch_norm_legit_functional")
-    .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
-              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
-                 const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
-              })
+    .gradient(
+        "input, weight, bias",
+        {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
+        [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+           const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
+          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+        })
     .differentiable_outputs({true, false, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+UMBRA_OPERATOR(
+    "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
+    "float eps) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool, double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}});
       return norm_specs(input, {&weight, &bias}, true);
     })
-    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
-               bool, double momentum, double eps) {
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
+               const Tensor& weight, const Tensor& bias, bool, double momentum, double eps) {
       check_parameter_types(input, {&weight, &bias});
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, {}, {}}, true, momentum, eps);
     })
     .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "training", "eps", "needs"},
-              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean, const Tensor& save_invstd, bool training,
-                 double eps, std::vector<bool> needs) {
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean,
+                 const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
                 return batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double, double) {
+UMBRA_OPERATOR(
+    "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
+    "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+             double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);
     })
-    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input, const Tensor& weight, const Tensor& bias,
-               const Tensor& mean, const Tensor& var, double momentum, double eps) {
+    .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
+               const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, double momentum,
+               double eps) {
       check_parameter_types(input, {&weight, &bias});
       kernels::batch_norm(out, save_mean, save_invstd, input, {weight, bias, mean, var}, false, momentum, eps);
     })
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},
-              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, double eps, std::vector<bool> needs) {
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+                 double eps, std::vector<bool> needs) {
                 return batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
-    .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean,
-             const Tensor& save_invstd, bool train, double, std::array<bool, 3> mask) -> Specs {
-      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()), ", but got ", to_string(grad.sym_sizes()));
+UMBRA_OPERATOR(
+    "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
+    "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
+    "Tensor, Tensor)")
+    .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+             const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
+             std::array<bool, 3> mask) -> Specs {
+      check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()),
+            ", but got ", to_string(grad.sym_sizes()));
       check_channels(input, {{"weight", &weight}});
       if (train) check_channels(input, {{"save_mean", &save_mean}, {"save_invstd", &save_invstd}});
       else check_channels(input, {{"running_mean", &mean}, {"running_var", &var}});
       TensorSpec none;
       none.defined = false;
       TensorSpec channel({input.sym_sizes()[1]}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
-      return {mask[0] ? spec_like(input, {}, {}, input.suggested_format()) : none, mask[1] ? channel : none, mask[2] ? channel : none};
+      return {mask[0] ? spec_like(input, {}, {}, input.suggested_format()) : none, mask[1] ? channel : none,
+              mask[2] ? channel : none};
     })
-    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad, const Tensor& input,
-               const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps,
-               std::array<bool, 3>) {
-      kernels::batch_norm_backward(grad_input, grad_weight, grad_bias, grad, input, {weight, {}, mean, var}, save_mean, save_invstd, train, eps);
+    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad,
+               const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
+               const Tensor& save_mean, const Tensor& save_invstd, bool train, double eps, std::array<bool, 3>) {
+      kernels::batch_norm_backward(grad_input, grad_weight, grad_bias, grad, input, {weight, {}, mean, var}, save_mean,
+                                   save_invstd, train, eps);
     })
-    .use(tangents_through([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var, const Tensor&,
-                             const Tensor&, bool train, double eps, std::vector<bool> mask) {
+    .use(tangents_through([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                             const Tensor& var, const Tensor&, const Tensor&, bool train, double eps,
+                             std::vector<bool> mask) {
       return batch_norm_by_parts(grad, input, weight, mean, var, train, eps, mask);
     }));
 
-UMBRA_OPERATOR("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, float momentum, float eps, bool cudnn_enabled) -> Tensor")
-    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var, bool training, double momentum,
-                  double eps, bool) {
-      check(training || (mean.defined() && var.defined()), "Expected running_mean and running_var to be defined when training=False");
+UMBRA_OPERATOR(
+    "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
+    "float momentum, float eps, bool cudnn_enabled) -> Tensor")
+    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+                  bool training, double momentum, double eps, bool) {
+      check(training || (mean.defined() && var.defined()),
+            "Expected running_mean and running_var to be defined when training=False");
       if (SymInt count = input.sym_numel(); !count.is_symbolic() && count.value() == 0) {
         // Nothing to normalise, whatever its rank; weight and bias still take part, so that they get gradients.
         Tensor out = input.clone();
@@ -148,7 +183,8 @@ UMBRA_OPERATOR("batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? r
         return bias.defined() ? out.add(bias.select(0, 0)) : out;
       }
       if (!mean.defined()) return std::get<0>(_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
-      if (!training) return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
+      if (!training)
+        return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
       return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps));
     });
 

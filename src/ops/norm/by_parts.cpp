@@ -43,8 +43,8 @@ DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*>
   return input.dtype();
 }
 
-NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Normalization& n,
-                                     const std::vector<bool>& needs) {
+NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                     const Normalization& n, const std::vector<bool>& needs) {
   Tensor standard = input.sub(n.mean).mul(n.rstd);
   Tensor of_input, of_weight, of_bias;
   if (needs[0]) {

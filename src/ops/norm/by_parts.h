@@ -1,5 +1,5 @@
-// The backward passes of the normalisations, out of operators that have derivatives themselves. The fused backward operators have none;
-// these take their place where gradients of gradients, or tangents, are asked for.
+// The backward passes of the normalisations, out of operators that have derivatives themselves. The fused backward
+// operators have none; these take their place where gradients of gradients, or tangents, are asked for.
 #pragma once
 
 #include <initializer_list>
@@ -33,7 +33,7 @@ struct Normalization {
   std::vector<int64_t> shared;      // what the weight and the bias are the same for
 };
 /// `weight` broadcasts to the input, or is undefined.
-NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Normalization& n,
-                                     const std::vector<bool>& needs);
+NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight,
+                                     const Normalization& n, const std::vector<bool>& needs);
 
 }  // namespace umbra::ops

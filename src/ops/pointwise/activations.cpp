@@ -67,21 +67,30 @@ UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> T
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace()
     .out()
-    .use(pointwise<Threshold, 1>(Promotion::Default, [](const Scalar& threshold, const Scalar& value) {
-      return Threshold{.threshold = threshold, .value = value};
-    }))
+    .use(pointwise<Threshold, 1>(Promotion::Default,
+                                 [](const Scalar& threshold, const Scalar& value) {
+                                   return Threshold{.threshold = threshold, .value = value};
+                                 }))
     .gradient("self", {"grad", "self", "threshold"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) { return threshold_backward(grad, self, threshold); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
+                return threshold_backward(grad, self, threshold);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
     .out("grad_input", {"grad_input"})
     .use(pointwise<ThresholdBackward, 2>(Promotion::Default,
-                                         [](const Scalar& threshold) { return ThresholdBackward{.threshold = threshold}; }))
-    .meta([](const Tensor& grad, const Tensor& self, const Scalar&) { return pointwise_spec({&self, &grad}, Promotion::Default); })
+                                         [](const Scalar& threshold) {
+                                           return ThresholdBackward{.threshold = threshold};
+                                         }))
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar&) {
+      return pointwise_spec({&self, &grad}, Promotion::Default);
+    })
     .gradient("grad_output", {"grad", "self", "threshold"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) { return threshold_backward(grad, self, threshold); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& threshold) {
+                return threshold_backward(grad, self, threshold);
+              })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
@@ -187,15 +196,20 @@ UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
     .out()
     .use(pointwise<LeakyRelu, 1>(Promotion::Default, [](const Scalar& slope) { return LeakyRelu{.slope = slope}; }))
     .gradient("self", {"grad", "self", "negative_slope"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& slope) { return leaky_relu_backward(grad, self, slope, false); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& slope) {
+                return leaky_relu_backward(grad, self, slope, false);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-UMBRA_OPERATOR("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
+UMBRA_OPERATOR(
+    "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
     .out("grad_input", {"grad_input"})
     .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
                                          [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
-    .meta([](const Tensor& grad, const Tensor& self, const Scalar&, bool) { return pointwise_spec({&self, &grad}, Promotion::Default); })
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar&, bool) {
+      return pointwise_spec({&self, &grad}, Promotion::Default);
+    })
     .gradient("grad_output", {"grad", "self", "negative_slope", "self_is_result"},
               [](const Tensor& grad, const Tensor& self, const Scalar& slope, bool is_result) {
                 return leaky_relu_backward(grad, self, slope, is_result);
@@ -206,17 +220,19 @@ UMBRA_OPERATOR("leaky_relu_backward(Tensor grad_output, Tensor self, Scalar nega
 UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
     .inplace()
     .out()
-    .use(pointwise<Elu, 1>(Promotion::Default, [](const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
-      return Elu{.alpha = alpha, .scale = scale, .input_scale = input_scale};
-    }))
+    .use(pointwise<Elu, 1>(Promotion::Default,
+                           [](const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
+                             return Elu{.alpha = alpha, .scale = scale, .input_scale = input_scale};
+                           }))
     .gradient("self", {"grad", "alpha", "scale", "input_scale", "self"},
-              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, const Tensor& self) {
-                return elu_backward(grad, alpha, scale, input_scale, false, self);
-              })
+              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+                 const Tensor& self) { return elu_backward(grad, alpha, scale, input_scale, false, self); })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-UMBRA_OPERATOR("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor self_or_result) -> Tensor")
+UMBRA_OPERATOR(
+    "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
+    "self_or_result) -> Tensor")
     .out("grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Scalar&, const Scalar&, const Scalar&, bool, const Tensor& input) {
       return pointwise_spec({&grad, &input}, Promotion::Default);
@@ -228,11 +244,12 @@ UMBRA_OPERATOR("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Sca
     })
     .elementwise()
     .gradient("grad_output", {"grad", "alpha", "scale", "input_scale", "is_result", "self_or_result"},
-              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale, bool is_result,
+              [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
+                 bool is_result,
                  const Tensor& input) { return elu_backward(grad, alpha, scale, input_scale, is_result, input); })
     .gradient("self_or_result", {"grad", "grad_output", "alpha", "scale", "input_scale", "is_result", "self_or_result"},
-              [](const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
-                 bool is_result, const Tensor& input) {
+              [](const Tensor& grad, const Tensor& grad_output, const Scalar& alpha, const Scalar& scale,
+                 const Scalar& input_scale, bool is_result, const Tensor& input) {
                 Tensor slope = grad.mul(grad_output).mul(input_scale).mul(input.lt(0));
                 if (is_result) return slope;
                 return slope.mul(input_scale).mul(alpha).mul(scale).mul(input.mul(input_scale).exp());
@@ -241,9 +258,10 @@ UMBRA_OPERATOR("elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Sca
 
 UMBRA_OPERATOR("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
     .out()
-    .use(pointwise<Softplus, 1>(Promotion::Default, [](const Scalar& beta, const Scalar& threshold) {
-      return Softplus{.beta = beta, .threshold = threshold};
-    }))
+    .use(pointwise<Softplus, 1>(Promotion::Default,
+                                [](const Scalar& beta, const Scalar& threshold) {
+                                  return Softplus{.beta = beta, .threshold = threshold};
+                                }))
     .gradient("self", {"grad", "self", "beta", "threshold"},
               [](const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
                 return softplus_backward(grad, self, beta, threshold);
@@ -253,15 +271,17 @@ UMBRA_OPERATOR("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Ten
 
 UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .use(pointwise<SoftplusBackward, 2>(Promotion::Default, [](const Scalar& beta, const Scalar& threshold) {
-      return SoftplusBackward{.beta = beta, .threshold = threshold};
-    }))
+    .use(pointwise<SoftplusBackward, 2>(Promotion::Default,
+                                        [](const Scalar& beta, const Scalar& threshold) {
+                                          return SoftplusBackward{.beta = beta, .threshold = threshold};
+                                        }))
     .gradient("grad_output", {"grad", "self", "beta", "threshold"},
               [](const Tensor& grad, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
                 return softplus_backward(grad, self, beta, threshold);
               })
     .gradient("self", {"grad", "grad_output", "self", "beta", "threshold"},
-              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta, const Scalar& threshold) {
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Scalar& beta,
+                 const Scalar& threshold) {
                 Tensor x = self.mul(beta);
                 return sigmoid_backward(grad.mul(grad_output), x.sigmoid()).mul(beta).masked_fill(x.gt(threshold), 0);
               })
@@ -272,13 +292,13 @@ UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, 
 UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
     .inplace()
     .out()
-    .use(pointwise<Clamp, 1>(Promotion::Default, [](const Scalar& low, const Scalar& high) {
-      return Clamp{.low = low, .high = high};
-    }))
+    .use(pointwise<Clamp, 1>(Promotion::Default,
+                             [](const Scalar& low, const Scalar& high) { return Clamp{.low = low, .high = high}; }))
     .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Bool inputs not supported for hardtanh");
       check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
-      check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(), "min_val cannot be greater than max_val");
+      check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(),
+            "min_val cannot be greater than max_val");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},
@@ -290,9 +310,10 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
 
 UMBRA_OPERATOR("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .use(pointwise<HardtanhBackward, 2>(Promotion::Default, [](const Scalar& low, const Scalar& high) {
-      return HardtanhBackward{.low = low, .high = high};
-    }))
+    .use(pointwise<HardtanhBackward, 2>(Promotion::Default,
+                                        [](const Scalar& low, const Scalar& high) {
+                                          return HardtanhBackward{.low = low, .high = high};
+                                        }))
     .gradient("grad_output", {"grad", "self", "min_val", "max_val"},
               [](const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high) {
                 return hardtanh_backward(grad, self, low, high);
@@ -303,13 +324,16 @@ UMBRA_OPERATOR("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_va
 UMBRA_OPERATOR("relu6(Tensor self) -> Tensor")
     .composite([](const Tensor& self) { return hardtanh(self, 0, 6); })
     .tags({"pointwise"});
-UMBRA_OPERATOR("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return hardtanh_(self, 0, 6); });
+UMBRA_OPERATOR("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
+  return hardtanh_(self, 0, 6);
+});
 
 UMBRA_OPERATOR("hardsigmoid(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<Hardsigmoid, 1>(Promotion::Default))
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return hardsigmoid_backward(grad, self); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return hardsigmoid_backward(grad, self); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -321,7 +345,8 @@ UMBRA_OPERATOR("hardswish(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(pointwise<Hardswish, 1>(Promotion::Default))
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")

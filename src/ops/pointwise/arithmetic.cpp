@@ -1,5 +1,5 @@
-// Sums, differences, products, quotients, negation. Gradients are written without broadcasting or casting in mind: the engine sums
-// and casts each one to the shape and type of its input.
+// Sums, differences, products, quotients, negation. Gradients are written without broadcasting or casting in mind: the
+// engine sums and casts each one to the shape and type of its input.
 #include "kernels/functors/arithmetic.h"
 
 #include "ops/pointwise/pointwise.h"
@@ -17,15 +17,18 @@ void check_alpha(DType dtype, const Scalar& alpha) {
   check(!alpha.is_bool() || dtype == DType::Bool, "Boolean alpha only supported for Boolean results.");
   check(is_floating(dtype) || is_complex(dtype) || alpha.is_integral(true),
         "For integral input tensors, argument alpha must not be a floating point number.");
-  check(is_complex(dtype) || !alpha.is_complex(), "For non-complex input tensors, argument alpha must not be a complex number.");
+  check(is_complex(dtype) || !alpha.is_complex(),
+        "For non-complex input tensors, argument alpha must not be a complex number.");
 }
 
 void check_not_bool(const Tensor& self, const Tensor& other) {
   check<NotImplementedError>(self.dtype() != DType::Bool || other.dtype() != DType::Bool,
-        "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or `logical_xor()` operator instead.");
+                             "Subtraction, the `-` operator, with two bool tensors is not supported. Use the `^` or "
+                             "`logical_xor()` operator instead.");
   check<NotImplementedError>(self.dtype() != DType::Bool && other.dtype() != DType::Bool,
-        "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to invert a mask, use the `~` or "
-        "`logical_not()` operator instead.");
+                             "Subtraction, the `-` operator, with a bool tensor is not supported. If you are trying to "
+                             "invert a mask, use the `~` or "
+                             "`logical_not()` operator instead.");
 }
 
 // What `self + alpha * other` looks like; additions and subtractions, of tensors and of numbers.
@@ -67,7 +70,8 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
       return scaled_spec({&self, &other}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
-    .gradient("other", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .gradient("other", {"grad", "alpha"},
+              [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .linear()
     .tags({"core", "pointwise"});
 
@@ -86,15 +90,19 @@ UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
 UMBRA_OPERATOR("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .out("Tensor_out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); })
-    .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .gradient("self", {"grad", "alpha"},
+              [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .gradient("other", {"grad"}, same_gradient)
     .linear()
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .out()
-    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) { return sub(wrapped_number(other), self, alpha); })
-    .gradient("self", {"grad", "alpha"}, [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
+    .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
+      return sub(wrapped_number(other), self, alpha);
+    })
+    .gradient("self", {"grad", "alpha"},
+              [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -142,8 +150,10 @@ UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
     .out()
     .use(pointwise<Negative, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
-      check<NotImplementedError>(self.dtype() != DType::Bool, "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
-            "mask, use the `~` or `logical_not()` operator instead.");
+      check<NotImplementedError>(
+          self.dtype() != DType::Bool,
+          "Negation, the `-` operator, on a bool tensor is not supported. If you are trying to invert a "
+          "mask, use the `~` or `logical_not()` operator instead.");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })

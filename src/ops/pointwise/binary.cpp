@@ -1,4 +1,5 @@
-// Further functions of two inputs: fmax, fmin, copysign, hypot, heaviside, gcd, lcm, xlogy, logaddexp, ldexp, float_power, isclose.
+// Further functions of two inputs: fmax, fmin, copysign, hypot, heaviside, gcd, lcm, xlogy, logaddexp, ldexp,
+// float_power, isclose.
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
 #include "ops/pointwise/pointwise.h"
@@ -12,7 +13,8 @@ using namespace functors;
 
 template <class Functor> TensorSpec real_spec(const Tensor& self, const Tensor& other) {
   std::string_view kernel = Functor::name;  // "fmax_cpu"
-  check<TypeError>(!self.is_complex() && !other.is_complex(), kernel.substr(0, kernel.find('_')), " not implemented for complex tensors.");
+  check<TypeError>(!self.is_complex() && !other.is_complex(), kernel.substr(0, kernel.find('_')),
+                   " not implemented for complex tensors.");
   return pointwise_spec({&self, &other}, Promotion::Default);
 }
 Tensor chose_larger(const Tensor& self, const Tensor& other) { return self.ge(other).logical_or(other.isnan()); }
@@ -27,7 +29,9 @@ UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
                 return grad.masked_fill(chose_larger(self, other).logical_not(), 0);
               })
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.masked_fill(chose_larger(self, other), 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.masked_fill(chose_larger(self, other), 0);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -40,7 +44,9 @@ UMBRA_OPERATOR("fmin(Tensor self, Tensor other) -> Tensor")
                 return grad.masked_fill(chose_smaller(self, other).logical_not(), 0);
               })
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.masked_fill(chose_smaller(self, other), 0); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.masked_fill(chose_smaller(self, other), 0);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -83,7 +89,8 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
     .out()
     .use(pointwise<Heaviside, 2>(Promotion::Default))
     .meta([](const Tensor& self, const Tensor& values) {
-      check<NotImplementedError>(!self.is_complex() && !values.is_complex(), "heaviside is not yet implemented for complex tensors.");
+      check<NotImplementedError>(!self.is_complex() && !values.is_complex(),
+                                 "heaviside is not yet implemented for complex tensors.");
       check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
       return pointwise_spec({&self, &values}, Promotion::Default);
     })
@@ -142,7 +149,9 @@ UMBRA_OPERATOR("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
 Tensor natural_share(const Tensor& grad, const Tensor& self, const Tensor& other) {
   return grad.div(other.sub(self).exp().add(1).conj());
 }
-Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.div(pow(2, other.sub(self)).add(1)); }
+Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other) {
+  return grad.div(pow(2, other.sub(self)).add(1));
+}
 
 UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")
     .out()
@@ -170,7 +179,8 @@ Tensor two_to(const Tensor& self, const Tensor& other) {
 UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
     .out()
     .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(two_to(self, other)); })
-    .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
+    .gradient("self", {"grad", "other"},
+              [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
     .gradient("other", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(M_LN2); })
     .tangent(TangentRule::Pointwise)

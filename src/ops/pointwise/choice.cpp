@@ -12,7 +12,8 @@ namespace {
 
 TensorSpec where_spec(const Tensor& condition, const Tensor& self, const Tensor& other) {
   check(condition.dtype() == DType::Bool || condition.dtype() == DType::UInt8,
-        "where expected condition to be a boolean tensor, but got a tensor with dtype ", kernel_name(condition.dtype()));
+        "where expected condition to be a boolean tensor, but got a tensor with dtype ",
+        kernel_name(condition.dtype()));
   return pointwise_spec({&condition, &self, &other}, pointwise_types({&self, &other}, Promotion::Default).result);
 }
 
@@ -24,7 +25,8 @@ UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tenso
       kernels::pointwise(functors::Where{}, out, {&condition, &self, &other}, compute);
     })
     .elementwise()
-    .gradient("self", {"grad", "condition"}, [](const Tensor& grad, const Tensor& condition) { return where(condition, grad, 0); })
+    .gradient("self", {"grad", "condition"},
+              [](const Tensor& grad, const Tensor& condition) { return where(condition, grad, 0); })
     .gradient("other", {"grad", "condition"},
               [](const Tensor& grad, const Tensor& condition) { return where(condition, 0, grad); })
     .tangent(TangentRule::Pointwise)
@@ -60,7 +62,8 @@ UMBRA_OPERATOR("where.Scalar(Tensor condition, Scalar self, Scalar other) -> Ten
 
 // Row-major, whatever the layout of the inputs.
 TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
-  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ", cpp_name(mask.dtype()));
+  check(mask.dtype() == DType::Bool, "masked_fill_ only supports boolean masks, but got mask with dtype ",
+        cpp_name(mask.dtype()));
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
 }
 
@@ -76,11 +79,15 @@ void check_fits(const Scalar& value, DType dtype) {
     int64_t x = value.to_int(), limit = int64_t{1} << (bits - 1);
     fits &= bits == 64 || (x >= -limit && x < 2 * limit && (x < limit || dtype == DType::UInt8));
   } else {
-    double x = value.to_complex().real(), limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8));
+    double x = value.to_complex().real(),
+           limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8));
     fits &= x >= -limit && x < limit;
   }
-  const char* type = dtype == DType::Int64 ? "int64_t" : dtype == DType::UInt8 ? "uint8_t" : dtype == DType::Int8 ? "int8_t"
-                     : dtype == DType::Int16 ? "int16_t" : cpp_name(dtype);
+  const char* type = dtype == DType::Int64   ? "int64_t"
+                     : dtype == DType::UInt8 ? "uint8_t"
+                     : dtype == DType::Int8  ? "int8_t"
+                     : dtype == DType::Int16 ? "int16_t"
+                                             : cpp_name(dtype);
   check(fits, "value cannot be converted to type ", type, " without overflow");
 }
 
@@ -96,7 +103,8 @@ UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Te
       kernels::pointwise(functors::MaskedFill{.value = value}, out, {&self, &mask});
     })
     .elementwise()
-    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .gradient("self", {"grad", "mask"},
+              [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
     .tangent(TangentRule::Pointwise)
     .tags({"writes_overlapping", "pointwise"});
 
@@ -104,8 +112,8 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     .inplace()
     .out("Tensor_out")
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
-      check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ", value.dim(),
-            " dimension(s).");
+      check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+            value.dim(), " dimension(s).");
       TensorSpec spec = masked_fill_spec(self, mask);
       if (value.is_complex() && !self.is_complex()) check_fits(std::complex<double>(0, 1), self.dtype());
       return spec;
@@ -114,8 +122,10 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
       kernels::pointwise(functors::Where{}, out, {&mask, &value, &self}, self.dtype());
     })
     .elementwise()
-    .gradient("self", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
-    .gradient("value", {"grad", "mask"}, [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
+    .gradient("self", {"grad", "mask"},
+              [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
+    .gradient("value", {"grad", "mask"},
+              [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
     .linear()
     .tags({"writes_overlapping"});
 
@@ -125,7 +135,8 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::Default))
       .meta([](const Tensor& self, const Tensor& other) {
         bool larger = std::is_same_v<Functor, functors::Maximum>;
-        check<TypeError>(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum", " not implemented for complex tensors.");
+        check<TypeError>(!self.is_complex() && !other.is_complex(), larger ? "maximum" : "minimum",
+                         " not implemented for complex tensors.");
         return pointwise_spec({&self, &other}, Promotion::Default);
       })
       .tangent(TangentRule::Pointwise)
@@ -224,7 +235,8 @@ struct Clamped {
     check(low.defined() || high.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (low.defined()) inputs[count++] = &low;
     if (high.defined()) inputs[count++] = &high;
-    for (const Tensor* t : ref()) check<NotImplementedError>(!t->is_complex(), "clamp is not supported for complex types");
+    for (const Tensor* t : ref())
+      check<NotImplementedError>(!t->is_complex(), "clamp is not supported for complex types");
   }
   ArrayRef<const Tensor*> ref() const { return {inputs, count}; }
 };

@@ -33,7 +33,10 @@ UMBRA_OPERATOR("ne.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("
 UMBRA_OPERATOR("lt.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("Tensor_out").use(comparison<Less>);
 UMBRA_OPERATOR("le.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("Tensor_out").use(comparison<LessEqual>);
 UMBRA_OPERATOR("gt.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("Tensor_out").use(comparison<Greater>);
-UMBRA_OPERATOR("ge.Tensor(Tensor self, Tensor other) -> Tensor").inplace().out("Tensor_out").use(comparison<GreaterEqual>);
+UMBRA_OPERATOR("ge.Tensor(Tensor self, Tensor other) -> Tensor")
+    .inplace()
+    .out("Tensor_out")
+    .use(comparison<GreaterEqual>);
 
 UMBRA_OPERATOR("eq.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(number_comparison<Equal>);
 UMBRA_OPERATOR("ne.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(number_comparison<NotEqual>);

@@ -1,6 +1,5 @@
 // Quotients rounded to whole numbers, and what they leave.
 #include "kernels/functors/arithmetic.h"
-
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -16,7 +15,8 @@ using RoundingMode = std::optional<std::string>;
 
 Promotion promotion_of(const RoundingMode& mode) {
   if (!mode) return Promotion::IntToFloat;
-  check(*mode == "trunc" || *mode == "floor", "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  check(*mode == "trunc" || *mode == "floor",
+        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   return Promotion::Default;
 }
 
@@ -83,7 +83,9 @@ UMBRA_OPERATOR("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
     .use(pointwise<Remainder, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.neg().mul(self.div(other, "floor")); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.neg().mul(self.div(other, "floor"));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
@@ -106,7 +108,9 @@ UMBRA_OPERATOR("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
     .use(pointwise<Fmod, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.neg().mul(self.div(other, "trunc")); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.neg().mul(self.div(other, "trunc"));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 

@@ -1,6 +1,5 @@
 // Exponentials, logarithms, roots, error functions.
 #include "kernels/functors/exp_log.h"
-
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -19,7 +18,8 @@ UMBRA_OPERATOR("exp(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Exp>)
-    .gradient("self", {"grad", "result"}, [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()); })
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()); })
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("exp2(Tensor self) -> Tensor")
@@ -49,21 +49,24 @@ UMBRA_OPERATOR("log2(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Log2>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn2)); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn2)); })
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("log10(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Log10>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn10)); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn10)); })
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("log1p(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Log1p>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
     .tags({"core", "pointwise"});
 
 UMBRA_OPERATOR("sqrt(Tensor self) -> Tensor")

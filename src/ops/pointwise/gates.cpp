@@ -1,6 +1,5 @@
 // Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
 #include "kernels/functors/activations.h"
-
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -49,18 +48,24 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
       kernels::pointwise(LogSigmoidBuffer{}, buffer, {&self});
     })
     .gradient("self", {"grad", "self", "buffer"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) { return log_sigmoid_backward(grad, self, buffer); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
+                return log_sigmoid_backward(grad, self, buffer);
+              })
     .differentiable_outputs({true, false});
 
 UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Tensor& self, const Tensor&) { return pointwise_spec({&grad, &self}, Promotion::Default); })
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor&) {
+      return pointwise_spec({&grad, &self}, Promotion::Default);
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& buffer) {
       kernels::pointwise(LogSigmoidBackward{}, out, {&grad, &self, &buffer});
     })
     .elementwise()
     .gradient("grad_output", {"grad", "self", "buffer"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) { return log_sigmoid_backward(grad, self, buffer); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
+                return log_sigmoid_backward(grad, self, buffer);
+              })
     .gradient("self", {"grad", "grad_output", "self"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
                 Tensor s = self.sigmoid();
@@ -89,7 +94,8 @@ UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
     .out()
     .all_backends([](const Tensor& self, int64_t dim) {
       Halves halves(self, dim);
-      check<NotImplementedError>(is_floating(self.dtype()), "\"glu_cpu\" not implemented for '", kernel_name(self.dtype()), "'");
+      check<NotImplementedError>(is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
+                                 kernel_name(self.dtype()), "'");
       return halves.first.mul(halves.gate.sigmoid());
     })
     .gradient("self", {"grad", "self", "dim"},
@@ -121,19 +127,23 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
 UMBRA_OPERATOR("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
     .use(pointwise<Prelu, 2>(Promotion::Default))
     .gradient("self, weight", {"grad", "self", "weight"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& weight) { return _prelu_kernel_backward(grad, self, weight); });
+              [](const Tensor& grad, const Tensor& self, const Tensor& weight) {
+                return _prelu_kernel_backward(grad, self, weight);
+              });
 
 UMBRA_OPERATOR("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& weight) {
       TensorSpec spec = pointwise_spec({&self, &weight, &grad}, Promotion::Default);
       return std::tuple(spec, spec);
     })
-    .cpu<2>([](const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad, const Tensor& self, const Tensor& weight) {
+    .cpu<2>([](const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad, const Tensor& self,
+               const Tensor& weight) {
       kernels::pointwise(PreluBackward{}, grad_self, {&grad, &self, &weight});
       kernels::pointwise(PreluWeightBackward{}, grad_weight, {&grad, &self});
     })
     .gradient("grad_output, self, weight", {"grad0", "grad1", "grad_output", "self", "weight"},
-              [](const Tensor& grad0, const Tensor& grad1, const Tensor& grad_output, const Tensor& self, const Tensor& weight) {
+              [](const Tensor& grad0, const Tensor& grad1, const Tensor& grad_output, const Tensor& self,
+                 const Tensor& weight) {
                 Tensor positive = self.gt(0), to_output, to_self, to_weight;
                 if (grad0.defined()) {
                   to_output = where(positive, grad0, grad0.mul(weight));
@@ -153,8 +163,9 @@ UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const
   if (weight.sym_numel() != 1) {
     check(self.dim() > 0, "Not allow zero-dim input tensor.");
     SymInt channels = self.dim() > 1 ? self.sym_sizes()[1] : SymInt(1);
-    check(channels == weight.sym_numel(), "Mismatch of parameter numbers and input channel size. Found parameter numbers = ",
-          weight.sym_numel(), " and channel size = ", channels, ".");
+    check(channels == weight.sym_numel(),
+          "Mismatch of parameter numbers and input channel size. Found parameter numbers = ", weight.sym_numel(),
+          " and channel size = ", channels, ".");
   }
   check(weight.dim() <= 1, "prelu: Expected `weight` to be a scalar or 1D tensor, but got: ndim = ", weight.dim());
   if (self.dim() == weight.dim()) return _prelu_kernel(self, weight);
@@ -170,15 +181,20 @@ UMBRA_OPERATOR("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .out()
     .use(pointwise<Hardshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Hardshrink{.bound = bound}; }))
     .gradient("self", {"grad", "self", "lambd"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return hardshrink_backward(grad, self, bound); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
+                return hardshrink_backward(grad, self, bound);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .use(pointwise<ShrinkBackward, 2>(Promotion::Default, [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
+    .use(pointwise<ShrinkBackward, 2>(Promotion::Default,
+                                      [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
     .gradient("grad_out", {"grad", "self", "lambd"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return hardshrink_backward(grad, self, bound); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
+                return hardshrink_backward(grad, self, bound);
+              })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise);
 
@@ -186,19 +202,25 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .out()
     .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
     .meta([](const Tensor& self, const Scalar& bound) {
-      check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ", bound.to_double(), ".");
+      check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
+            bound.to_double(), ".");
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "lambd"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return softshrink_backward(grad, self, bound); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
+                return softshrink_backward(grad, self, bound);
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
 UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .use(pointwise<ShrinkBackward, 2>(Promotion::Default, [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
+    .use(pointwise<ShrinkBackward, 2>(Promotion::Default,
+                                      [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
     .gradient("grad_output", {"grad", "self", "lambd"},
-              [](const Tensor& grad, const Tensor& self, const Scalar& bound) { return softshrink_backward(grad, self, bound); })
+              [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
+                return softshrink_backward(grad, self, bound);
+              })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise);
 

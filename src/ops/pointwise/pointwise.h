@@ -2,11 +2,11 @@
 //
 //     UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
 //         .inplace().out()
-//         .use(pointwise<functors::Gelu, 1>(Promotion::Same, [](const std::string& approximate) { return functors::Gelu{...}; }))
-//         .gradient(...);
+//         .use(pointwise<functors::Gelu, 1>(Promotion::Same, [](const std::string& approximate) { return
+//         functors::Gelu{...}; })) .gradient(...);
 //
-// The first `kArity` arguments are the inputs; the function makes the functor of the rest. An input may be a plain number (the Scalar
-// of `eq.Scalar`): it takes part in promotion as one.
+// The first `kArity` arguments are the inputs; the function makes the functor of the rest. An input may be a plain
+// number (the Scalar of `eq.Scalar`): it takes part in promotion as one.
 #pragma once
 
 #include "kernels/pointwise.h"
@@ -73,7 +73,8 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
     builder.definition().cpu = {run, context};
     builder.elementwise();
     // What keeps the type of its one input does not cast to that of an output.
-    if (kArity == 1 && (promotion == Promotion::Default || promotion == Promotion::ComplexToReal)) builder.tags({"exact_out"});
+    if (kArity == 1 && (promotion == Promotion::Default || promotion == Promotion::ComplexToReal))
+      builder.tags({"exact_out"});
   }
 
  private:
@@ -84,7 +85,8 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
     constexpr size_t n = boxing::Signature<Make>::kCount;
     const Make& make = self(context).make;
     Functor functor = boxing::apply_frame<0, Make>(make, frame + kArity, std::make_index_sequence<n>());
-    kernels::pointwise(functor, outputs[0], inputs.ref(), pointwise_types(inputs.ref(), self(context).promotion).compute);
+    kernels::pointwise(functor, outputs[0], inputs.ref(),
+                       pointwise_types(inputs.ref(), self(context).promotion).compute);
   }
 };
 
@@ -99,7 +101,9 @@ template <class Functor, size_t kArity> auto pointwise(Promotion promotion) {
 
 inline Scalar conj(const Scalar& s) { return s.is_complex() ? Scalar(std::conj(s.to_complex())) : s; }
 /// grad times the conjugate of a number.
-inline Tensor scaled(const Tensor& grad, const Scalar& factor) { return factor.equals(1) ? grad : grad.mul(conj(factor)); }
+inline Tensor scaled(const Tensor& grad, const Scalar& factor) {
+  return factor.equals(1) ? grad : grad.mul(conj(factor));
+}
 /// The gradient of what stays the same around its input.
 inline Tensor zero_gradient(const Tensor& grad) { return zeros_like(grad); }
 inline Tensor same_gradient(const Tensor& grad) { return grad; }

@@ -36,7 +36,9 @@ Scalar minus_one(const Scalar& s) {
   if (s.is_complex()) return s.to_complex() - 1.0;
   return s.is_integral(true) ? Scalar(s.to_int() - 1) : Scalar(s.to_double() - 1);
 }
-Scalar logarithm(const Scalar& s) { return s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double())); }
+Scalar logarithm(const Scalar& s) {
+  return s.is_complex() ? Scalar(std::log(s.to_complex())) : Scalar(std::log(s.to_double()));
+}
 
 // Exponents at which 0 to their power is flat: there the logarithm of the base is not asked for.
 Tensor at_least_zero(const Tensor& exponent) {
@@ -88,8 +90,13 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({"core", "pointwise"});
 
-UMBRA_OPERATOR("square(Tensor self) -> Tensor").out().composite([](const Tensor& self) { return self.pow(2); }).tags({"pointwise"});
-UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) { return self.pow_(2); }).tags({"pointwise"});
+UMBRA_OPERATOR("square(Tensor self) -> Tensor")
+    .out()
+    .composite([](const Tensor& self) { return self.pow(2); })
+    .tags({"pointwise"});
+UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)")
+    .composite([](const Tensor& self) { return self.pow_(2); })
+    .tags({"pointwise"});
 
 UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
     .inplace()
@@ -119,7 +126,8 @@ UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     .out()
     .use(pointwise<functors::Sign, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
-      check<NotImplementedError>(!self.is_complex(), "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
+      check<NotImplementedError>(!self.is_complex(),
+                                 "Unlike NumPy, torch.sign is not intended to support complex numbers. Please use "
                                  "torch.sgn instead.");
       return pointwise_spec({&self}, Promotion::Default);
     })

@@ -64,7 +64,8 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
     .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) {
       return pointwise_spec({&self}, Promotion::Default);
     })
-    .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive, OptionalNumber negative) {
+    .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive,
+            OptionalNumber negative) {
       if (is_integral(self.dtype(), true)) return kernels::copy(out, self);
       double largest = largest_number(real_type(self.dtype()));
       functors::NanToNum functor{
@@ -73,7 +74,9 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
     })
     .elementwise()
     .gradient("self", {"grad", "self"},
-              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.isinf().logical_or(self.isnan()).logical_not()); })
+              [](const Tensor& grad, const Tensor& self) {
+                return grad.mul(self.isinf().logical_or(self.isnan()).logical_not());
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 

@@ -12,7 +12,8 @@ using functors::Xlog1py;
 UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
     .out()
     .use(pointwise<functors::Entropy, 1>(Promotion::IntToFloat))
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.log().neg().sub(1)); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.log().neg().sub(1)); })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -33,7 +34,9 @@ UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
                 return special_xlog1py(grad, other).masked_fill(self.eq(0).logical_and(other.le(-1)), 0);
               })
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self).div(other.add(1)); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) {
+                return grad.mul(self).div(other.add(1));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 
@@ -41,7 +44,9 @@ UMBRA_OPERATOR("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor
     .out()
     .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
     .gradient("other", {"grad", "self", "other"},
-              [](const Tensor& grad, const Scalar& self, const Tensor& other) { return grad.mul(self).div(other.add(1)); })
+              [](const Tensor& grad, const Scalar& self, const Tensor& other) {
+                return grad.mul(self).div(other.add(1));
+              })
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
 

@@ -1,6 +1,5 @@
 // Of three inputs: addcmul, addcdiv, lerp.
 #include "kernels/functors/arithmetic.h"
-
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -12,7 +11,9 @@ using functors::Lerp;
 using functors::LerpScalar;
 
 // One of two factors gets the gradient times the other one.
-Tensor addcmul_factor(const Tensor& grad, const Tensor& other, const Scalar& value) { return grad.mul(other.mul(value).conj()); }
+Tensor addcmul_factor(const Tensor& grad, const Tensor& other, const Scalar& value) {
+  return grad.mul(other.mul(value).conj());
+}
 
 UMBRA_OPERATOR("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
     .inplace()
@@ -30,9 +31,12 @@ UMBRA_OPERATOR("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar v
     .use(pointwise<Addcdiv, 3>(Promotion::Default, [](const Scalar& value) { return Addcdiv{.value = value}; }))
     .meta([](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
       check(!is_integral(tensor1.dtype(), true) || !is_integral(tensor2.dtype(), true),
-            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a true division of "
-            "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * torch.trunc(tensor1 / "
-            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. The future "
+            "Integer division with addcdiv is no longer supported, and in a future  release addcdiv will perform a "
+            "true division of "
+            "tensor1 and tensor2. The historic addcdiv behavior can be implemented as (input + value * "
+            "torch.trunc(tensor1 / "
+            "tensor2)).to(input.dtype) for integer inputs and as (input + value * tensor1 / tensor2) for float inputs. "
+            "The future "
             "addcdiv behavior is just the latter implementation: (input + value * tensor1 / tensor2), for all dtypes.");
       return pointwise_spec({&self, &tensor1, &tensor2}, Promotion::Default);
     })
@@ -51,8 +55,8 @@ UMBRA_OPERATOR("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar v
 // ---- lerp: all of one type, save a 0-d weight ----
 
 void check_same_type(const Tensor& self, const Tensor& other, const char* argument) {
-  check(self.dtype() == other.dtype(), "expected dtype ", cpp_name(self.dtype()), " for `", argument, "` but got dtype ",
-        cpp_name(other.dtype()));
+  check(self.dtype() == other.dtype(), "expected dtype ", cpp_name(self.dtype()), " for `", argument,
+        "` but got dtype ", cpp_name(other.dtype()));
 }
 
 Scalar rest(const Scalar& weight) {
@@ -62,12 +66,14 @@ Scalar rest(const Scalar& weight) {
 UMBRA_OPERATOR("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
     .inplace()
     .out()
-    .use(pointwise<LerpScalar, 2>(Promotion::Default, [](const Scalar& weight) { return LerpScalar{.weight = weight}; }))
+    .use(pointwise<LerpScalar, 2>(Promotion::Default,
+                                  [](const Scalar& weight) { return LerpScalar{.weight = weight}; }))
     .meta([](const Tensor& self, const Tensor& end, const Scalar&) {
       check_same_type(self, end, "end");
       return pointwise_spec({&self, &end}, self.dtype());
     })
-    .gradient("self", {"grad", "weight"}, [](const Tensor& grad, const Scalar& weight) { return scaled(grad, rest(weight)); })
+    .gradient("self", {"grad", "weight"},
+              [](const Tensor& grad, const Scalar& weight) { return scaled(grad, rest(weight)); })
     .gradient("end", {"grad", "weight"}, scaled)
     .tangent(TangentRule::Pointwise)
     .tags({"pointwise"});
@@ -77,15 +83,18 @@ UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
     .out("Tensor_out")
     .meta([](const Tensor& self, const Tensor& end, const Tensor& weight) {
       check_same_type(self, end, "end");
-      if (weight.dim() > 0 || is_complex(weight.dtype()) != is_complex(self.dtype())) check_same_type(self, weight, "weight");
+      if (weight.dim() > 0 || is_complex(weight.dtype()) != is_complex(self.dtype()))
+        check_same_type(self, weight, "weight");
       return pointwise_spec({&self, &end, &weight}, self.dtype());
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& end, const Tensor& weight) {
       kernels::pointwise(Lerp{}, out, {&self, &end, &weight}, self.dtype());
     })
     .elementwise()
-    .gradient("self", {"grad", "weight"}, [](const Tensor& grad, const Tensor& weight) { return grad.mul(weight.rsub(1).conj()); })
-    .gradient("end", {"grad", "weight"}, [](const Tensor& grad, const Tensor& weight) { return grad.mul(weight.conj()); })
+    .gradient("self", {"grad", "weight"},
+              [](const Tensor& grad, const Tensor& weight) { return grad.mul(weight.rsub(1).conj()); })
+    .gradient("end", {"grad", "weight"},
+              [](const Tensor& grad, const Tensor& weight) { return grad.mul(weight.conj()); })
     .gradient("weight", {"grad", "self", "end"},
               [](const Tensor& grad, const Tensor& self, const Tensor& end) { return grad.mul(end.sub(self).conj()); })
     .tangent(TangentRule::Pointwise)

@@ -15,7 +15,8 @@ template <class Functor> void floating_function(OperatorBuilder& builder) {
 template <class Functor> void refuse_gradient(OperatorBuilder& builder) {
   builder.gradient("self", {"grad"}, [](const Tensor&) -> Tensor {
     std::string_view kernel = Functor::name;  // "acosh_cpu"
-    fail<NotImplementedError>("the derivative for 'inplace version of ", kernel.substr(0, kernel.find('_')), "' is not implemented.");
+    fail<NotImplementedError>("the derivative for 'inplace version of ", kernel.substr(0, kernel.find('_')),
+                              "' is not implemented.");
   });
 }
 
@@ -26,13 +27,15 @@ UMBRA_OPERATOR("sin(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Sin>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cos().conj()); });
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cos().conj()); });
 
 UMBRA_OPERATOR("cos(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Cos>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sin().conj().neg()); });
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sin().conj().neg()); });
 
 UMBRA_OPERATOR("tan(Tensor self) -> Tensor")
     .inplace()
@@ -66,13 +69,15 @@ UMBRA_OPERATOR("sinh(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Sinh>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cosh().conj()); });
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.cosh().conj()); });
 
 UMBRA_OPERATOR("cosh(Tensor self) -> Tensor")
     .inplace()
     .out()
     .use(floating_function<functors::Cosh>)
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sinh().conj()); });
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sinh().conj()); });
 
 UMBRA_OPERATOR("tanh(Tensor self) -> Tensor")
     .inplace()

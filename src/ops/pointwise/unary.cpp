@@ -71,7 +71,8 @@ using Margin = std::optional<double>;
 UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
     .inplace()
     .out()
-    .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat, [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
+    .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat,
+                                       [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
     .gradient("self", {"grad", "self", "eps"},
               [](const Tensor& grad, const Tensor& self, Margin eps) {
                 if (!is_grad_enabled()) return logit_backward(grad, self, eps);
@@ -86,7 +87,9 @@ UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
 UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
     .out("grad_input", {"grad_input"})
     .use(pointwise<functors::LogitBackward, 2>(Promotion::Default,
-                                               [](Margin eps) { return functors::LogitBackward{.margin = eps.value_or(-1)}; }))
+                                               [](Margin eps) {
+                                                 return functors::LogitBackward{.margin = eps.value_or(-1)};
+                                               }))
     .tags({"pointwise"});
 
 /// A question about real numbers only.

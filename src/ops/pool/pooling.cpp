@@ -13,8 +13,10 @@ using Ints = std::vector<int64_t>;
 /// Two numbers for two dimensions; one stands for both, none for those of `otherwise`.
 Ints pair(const char* operator_name, const char* argument, const Ints& values, const Ints& otherwise = {}) {
   if (values.empty() && !otherwise.empty()) return otherwise;
-  for (int64_t v : values) check(v >= INT32_MIN && v <= INT32_MAX, "value cannot be converted to type int without overflow");
-  check(values.size() == 1 || values.size() == 2, operator_name, ": ", argument, " must be either a single int, or a tuple of two ints");
+  for (int64_t v : values)
+    check(v >= INT32_MIN && v <= INT32_MAX, "value cannot be converted to type int without overflow");
+  check(values.size() == 1 || values.size() == 2, operator_name, ": ", argument,
+        " must be either a single int, or a tuple of two ints");
   return values.size() == 1 ? Ints{values[0], values[0]} : values;
 }
 
@@ -38,30 +40,36 @@ std::string image_size(SymIntArrayRef shape) {
 }
 
 SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, bool ceil_mode) {
-  check(self.dim() == 3 || self.dim() == 4, name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
+  check(self.dim() == 3 || self.dim() == 4, name,
+        "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
         to_string(self.sym_sizes()));
   SymShape shape(self.sym_sizes());
   for (size_t d = shape.size() - 3; d < shape.size(); ++d)
     if (!shape[d].is_symbolic() && shape[d].value() == 0)
-      fail(name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:", to_string(self.sym_sizes()));
+      fail(name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
+           to_string(self.sym_sizes()));
   for (int i = 0; i < 2; ++i) {
     check(w.kernel[i] > 0, "kernel size should be greater than zero, but got kH: ", w.kernel[0], " kW: ", w.kernel[1]);
     check(w.stride[i] > 0, "stride should be greater than zero, but got dH: ", w.stride[0], " dW: ", w.stride[1]);
-    check(w.dilation[i] > 0, "dilation should be greater than zero, but got dilationH: ", w.dilation[0], " dilationW: ", w.dilation[1]);
+    check(w.dilation[i] > 0, "dilation should be greater than zero, but got dilationH: ", w.dilation[0],
+          " dilationW: ", w.dilation[1]);
     check(w.padding[i] >= 0, "pad must be non-negative, but got pad: ", w.padding[i]);
     check(w.padding[i] <= ((w.kernel[i] - 1) * w.dilation[i] + 1) / 2,
-          "pad should be at most half of effective kernel size, but got pad=", w.padding[i], ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
+          "pad should be at most half of effective kernel size, but got pad=", w.padding[i],
+          ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
     size_t d = shape.size() - 2 + static_cast<size_t>(i);
     shape[d] = pooled_size(shape[d], w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], ceil_mode);
   }
   if (!(shape[shape.size() - 2] >= 1 && shape.back() >= 1))
-    fail("Given input size: (", image_size(self.sym_sizes()), "). Calculated output size: (", image_size(shape), "). Output size is too small");
+    fail("Given input size: (", image_size(self.sym_sizes()), "). Calculated output size: (", image_size(shape),
+         "). Output size is too small");
   return shape;
 }
 
 // A gradient (and what comes with it) has the shape that pooling gives.
 void check_pooled(const Tensor& t, SymIntArrayRef shape, const char* name) {
-  check(t.sym_sizes() == shape, "Expected ", name, " of size ", to_string(shape), ", but got ", to_string(t.sym_sizes()));
+  check(t.sym_sizes() == shape, "Expected ", name, " of size ", to_string(shape), ", but got ",
+        to_string(t.sym_sizes()));
 }
 
 TensorSpec pooled_spec(const Tensor& self, SymIntArrayRef shape, DType dtype) {
@@ -72,34 +80,46 @@ TensorSpec pooled_spec(const Tensor& self, SymIntArrayRef shape, DType dtype) {
 
 Window max_window(const Ints& kernel, const Ints& stride, const Ints& padding, const Ints& dilation) {
   Ints k = pair("max_pool2d", "kernel_size", kernel);
-  return {k, pair("max_pool2d", "stride", stride, k), pair("max_pool2d", "padding", padding), pair("max_pool2d", "dilation", dilation)};
+  return {k, pair("max_pool2d", "stride", stride, k), pair("max_pool2d", "padding", padding),
+          pair("max_pool2d", "dilation", dilation)};
 }
-kernels::PoolOptions options_of(const Window& w) { return {.kernel = w.kernel, .stride = w.stride, .padding = w.padding, .dilation = w.dilation}; }
+kernels::PoolOptions options_of(const Window& w) {
+  return {.kernel = w.kernel, .stride = w.stride, .padding = w.padding, .dilation = w.dilation};
+}
 
-UMBRA_OPERATOR("max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> (Tensor, Tensor)")
+UMBRA_OPERATOR(
+    "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
+    "bool ceil_mode=False) -> (Tensor, Tensor)")
     .out("out", {"out", "indices"})
     .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
       SymShape shape = pooled_shape("max_pool2d", self, max_window(kernel, stride, padding, dilation), ceil_mode);
       return std::tuple(pooled_spec(self, shape, self.dtype()), pooled_spec(self, shape, DType::Int64));
     })
-    .cpu<2>([](const Tensor& out, const Tensor& indices, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool) {
+    .cpu<2>([](const Tensor& out, const Tensor& indices, const Tensor& self, Ints kernel, Ints stride, Ints padding,
+               Ints dilation, bool) {
       Window w = max_window(kernel, stride, padding, dilation);
       kernels::max_pool(out, indices, self, options_of(w));
     })
     .gradient("self", {"grad", "self", "kernel_size", "stride", "padding", "dilation", "ceil_mode", "result1"},
-              [](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode, const Tensor& indices) {
-                return max_pool2d_with_indices_backward(grad, self, kernel, stride, padding, dilation, ceil_mode, indices);
+              [](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation,
+                 bool ceil_mode, const Tensor& indices) {
+                return max_pool2d_with_indices_backward(grad, self, kernel, stride, padding, dilation, ceil_mode,
+                                                        indices);
               })
     .differentiable_outputs({true, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor")
+UMBRA_OPERATOR(
+    "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] "
+    "padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode, const Tensor& indices) {
+    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation,
+             bool ceil_mode, const Tensor& indices) {
       SymShape shape = pooled_shape("max_pool2d", self, max_window(kernel, stride, padding, dilation), ceil_mode);
       check_pooled(grad, shape, "grad_output");
       check_pooled(indices, shape, "indices");
-      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()), " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
+      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()),
+            " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
       check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
       return pooled_spec(self, self.sym_sizes(), self.dtype());
     })
@@ -116,7 +136,9 @@ UMBRA_OPERATOR("max_pool2d_with_indices_backward(Tensor grad_output, Tensor self
               })
     .tags({"core"});
 
-UMBRA_OPERATOR("max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool ceil_mode=False) -> Tensor")
+UMBRA_OPERATOR(
+    "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
+    "ceil_mode=False) -> Tensor")
     .composite([](const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
       return std::get<0>(max_pool2d_with_indices(self, kernel, stride, padding, dilation, ceil_mode));
     });
@@ -128,43 +150,61 @@ Window average_window(const Ints& kernel, const Ints& stride, const Ints& paddin
   return {k, pair("avg_pool2d", "stride", stride, k), pair("avg_pool2d", "padding", padding), {1, 1}};
 }
 kernels::PoolOptions average_options(const Window& w, bool count_include_pad, std::optional<int64_t> divisor) {
-  return {.kernel = w.kernel, .stride = w.stride, .padding = w.padding, .count_include_pad = count_include_pad, .divisor = divisor};
+  return {.kernel = w.kernel,
+          .stride = w.stride,
+          .padding = w.padding,
+          .count_include_pad = count_include_pad,
+          .divisor = divisor};
 }
 
-UMBRA_OPERATOR("avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool count_include_pad=True, int? divisor_override=None) -> Tensor")
+UMBRA_OPERATOR(
+    "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
+    "count_include_pad=True, int? divisor_override=None) -> Tensor")
     .out()
-    .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool, std::optional<int64_t> divisor) {
+    .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool,
+             std::optional<int64_t> divisor) {
       self.sym_size(-3);  // fewer than three dimensions are told by this one
       check(!divisor || *divisor != 0, "divisor must be not zero");
-      return pooled_spec(self, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode), self.dtype());
+      return pooled_spec(self, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode),
+                         self.dtype());
     })
-    .cpu([](const Tensor& out, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool, bool count_include_pad, std::optional<int64_t> divisor) {
+    .cpu([](const Tensor& out, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool, bool count_include_pad,
+            std::optional<int64_t> divisor) {
       Window w = average_window(kernel, stride, padding);
       kernels::average_pool(out, self, average_options(w, count_include_pad, divisor));
     })
-    .gradient("self", {"grad", "self", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
-              [](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad,
-                 std::optional<int64_t> divisor) {
+    .gradient("self",
+              {"grad", "self", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad",
+               "divisor_override"},
+              [](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode,
+                 bool count_include_pad, std::optional<int64_t> divisor) {
                 return avg_pool2d_backward(grad, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
     .linear()
     .tags({"core"});
 
-UMBRA_OPERATOR("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor")
+UMBRA_OPERATOR(
+    "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool "
+    "ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor")
     .out("grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool, std::optional<int64_t> divisor) {
+    .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool,
+             std::optional<int64_t> divisor) {
       check(!divisor || *divisor != 0, "divisor must be not zero");
-      check_pooled(grad, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode), "grad_output");
-      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()), " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
+      check_pooled(grad, pooled_shape("avg_pool2d", self, average_window(kernel, stride, padding), ceil_mode),
+                   "grad_output");
+      check(grad.dtype() == self.dtype(), "expected dtype ", kernel_name(self.dtype()),
+            " for `gradOutput` but got dtype ", kernel_name(grad.dtype()));
       return pooled_spec(self, self.sym_sizes(), self.dtype());
     })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, Ints kernel, Ints stride, Ints padding, bool, bool count_include_pad,
-            std::optional<int64_t> divisor) {
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&, Ints kernel, Ints stride, Ints padding, bool,
+            bool count_include_pad, std::optional<int64_t> divisor) {
       Window w = average_window(kernel, stride, padding);
       kernels::average_pool_backward(out, grad, average_options(w, count_include_pad, divisor));
     })
-    .gradient("grad_output", {"grad", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
-              [](const Tensor& grad, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
+    .gradient("grad_output",
+              {"grad", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
+              [](const Tensor& grad, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool count_include_pad,
+                 std::optional<int64_t> divisor) {
                 return avg_pool2d(grad, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
     .tags({"core"});
@@ -173,42 +213,53 @@ UMBRA_OPERATOR("avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kern
 
 void check_spatial(const char* what, const Tensor& t) {
   for (int64_t d : {t.dim() - 2, t.dim() - 1})
-    check(t.sym_sizes()[d].is_symbolic() || t.sym_sizes()[d].value() > 0, what, " to have non-zero size for non-batch dimensions, but it has sizes ", to_string(t.sym_sizes()),
+    check(t.sym_sizes()[d].is_symbolic() || t.sym_sizes()[d].value() > 0, what,
+          " to have non-zero size for non-batch dimensions, but it has sizes ", to_string(t.sym_sizes()),
           " with dimension ", d, " being empty");
 }
 
 UMBRA_OPERATOR("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .meta([](const Tensor& self, SymIntArrayRef size) {
       check(size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
-      check(self.dim() == 3 || self.dim() == 4, "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got ", to_string(self.sym_sizes()));
+      check(self.dim() == 3 || self.dim() == 4, "adaptive_avg_pool2d(): Expected 3D or 4D tensor, but got ",
+            to_string(self.sym_sizes()));
       check_spatial("adaptive_avg_pool2d(): Expected input", self);
       SymShape shape(self.sym_sizes().drop_back(2));
       for (SymInt s : size) {
-        check(s >= 0, "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received ", to_string(size));
+        check(s >= 0, "adaptive_avg_pool2d: elements of output_size must be greater than or equal to 0 but received ",
+              to_string(size));
         shape.push_back(s);
       }
       return pooled_spec(self, shape, self.dtype());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef) {
-      check<NotImplementedError>(self.is_floating_point(), "\"adaptive_avg_pool2d\" not implemented for '", kernel_name(self.dtype()), "'");
+      check<NotImplementedError>(self.is_floating_point(), "\"adaptive_avg_pool2d\" not implemented for '",
+                                 kernel_name(self.dtype()), "'");
       kernels::adaptive_average_pool(out, self, 2);
     })
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return _adaptive_avg_pool2d_backward(grad, self); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return _adaptive_avg_pool2d_backward(grad, self); })
     .linear()
     .tags({"core"});
 
 UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& self) {
-      check((self.dim() == 3 || self.dim() == 4) && grad.dim() == self.dim(), "adaptive_avg_pool2d_backward(): Expected 3D or 4D tensor, but got ",
-            to_string(self.sym_sizes()), " and a gradient of ", to_string(grad.sym_sizes()));
+      check((self.dim() == 3 || self.dim() == 4) && grad.dim() == self.dim(),
+            "adaptive_avg_pool2d_backward(): Expected 3D or 4D tensor, but got ", to_string(self.sym_sizes()),
+            " and a gradient of ", to_string(grad.sym_sizes()));
       check_spatial("adaptive_avg_pool2d_backward(): Expected grad_output", grad);
       check(grad.sym_sizes().drop_back(2) == self.sym_sizes().drop_back(2) && grad.dtype() == self.dtype(),
-            "adaptive_avg_pool2d_backward(): a gradient of ", to_string(grad.sym_sizes()), " does not fit an input of ", to_string(self.sym_sizes()));
+            "adaptive_avg_pool2d_backward(): a gradient of ", to_string(grad.sym_sizes()), " does not fit an input of ",
+            to_string(self.sym_sizes()));
       return pooled_spec(self, self.sym_sizes(), self.dtype());
     })
-    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&) { kernels::adaptive_average_pool_backward(out, grad, 2); })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor&) {
+      kernels::adaptive_average_pool_backward(out, grad, 2);
+    })
     .gradient("grad_output", {"grad", "grad_output.sym_sizes"},
-              [](const Tensor& grad, SymIntArrayRef sizes) { return _adaptive_avg_pool2d(grad, {sizes[sizes.size() - 2], sizes[sizes.size() - 1]}); })
+              [](const Tensor& grad, SymIntArrayRef sizes) {
+                return _adaptive_avg_pool2d(grad, {sizes[sizes.size() - 2], sizes[sizes.size() - 1]});
+              })
     .tags({"core"});
 
 UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")

@@ -77,14 +77,18 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
       check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
       return spec_like(self);
     })
-    .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) { kernels::bernoulli(self, p, generator_or_default(generator)); })
+    .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) {
+      kernels::bernoulli(self, p, generator_or_default(generator));
+    })
     .functional_form("aten::bernoulli.p")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .random();
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     .out()
-    .meta([](const Tensor& self, const GeneratorPointer&) { return TensorSpec(self.sym_sizes(), self.dtype(), self.device()); })
+    .meta([](const Tensor& self, const GeneratorPointer&) {
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
     .cpu([](const Tensor& out, const Tensor& self, const GeneratorPointer& generator) {
       kernels::bernoulli(out, self, generator_or_default(generator));
     })
@@ -98,45 +102,61 @@ void check_bounds(SymInt low, SymInt high) {
   check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
 }
 
-UMBRA_OPERATOR("rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) { return random_spec(size, dtype, device); })
+UMBRA_OPERATOR(
+    "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+    "-> Tensor")
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+      return random_spec(size, dtype, device);
+    })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
       kernels::uniform(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) { return random_spec(size, dtype, device); })
+UMBRA_OPERATOR(
+    "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
+    "-> Tensor")
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+      return random_spec(size, dtype, device);
+    })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
       kernels::normal(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+UMBRA_OPERATOR(
+    "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) {
       check_bounds(0, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
-    .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::random_between(out, 0, high.guard_int(), generator_or_default(nullptr));
-    })
+    .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) { kernels::random_between(out, 0, high.guard_int(), generator_or_default(nullptr)); })
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+UMBRA_OPERATOR(
+    "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
+    "device=None, bool? pin_memory=None) -> Tensor")
+    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+             OptionalBool) {
       check_bounds(low, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
-    .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
+    .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) {
       kernels::random_between(out, low.guard_int(), high.guard_int(), generator_or_default(nullptr));
     })
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
+UMBRA_OPERATOR(
+    "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+    "Tensor")
     .meta([](SymInt n, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
       check(n >= 0, "n must be non-negative, got", n);
       return random_spec({n}, dtype.value_or(DType::Int64), device);
@@ -147,23 +167,23 @@ UMBRA_OPERATOR("randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=Non
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      kernels::uniform(out, 0, 1, generator_or_default(nullptr));
-    })
+UMBRA_OPERATOR(
+    "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { kernels::uniform(out, 0, 1, generator_or_default(nullptr)); })
     .random()
     .not_differentiable();
 
-UMBRA_OPERATOR("randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
-      kernels::normal(out, 0, 1, generator_or_default(nullptr));
-    })
+UMBRA_OPERATOR(
+    "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
+            OptionalFormat) { kernels::normal(out, 0, 1, generator_or_default(nullptr)); })
     .random()
     .not_differentiable();
 

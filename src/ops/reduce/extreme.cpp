@@ -15,16 +15,21 @@ void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
       fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
 void check_ordered(const char* kernel, const Tensor& self) {
-  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()), "'");
+  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()),
+                             "'");
 }
 void check_any_elements(const char* name, const Tensor& self) {
   if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
-    fail(name, "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' argument.");
+    fail(name,
+         "(): Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with the 'dim' "
+         "argument.");
 }
 
 // A gradient goes to all elements that attain the extreme, in equal parts.
-Tensor share_among_equals(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalDims& dims, bool keepdim) {
-  Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim), r = restore_dims(result, self.sym_sizes(), dims, keepdim);
+Tensor share_among_equals(const Tensor& grad, const Tensor& self, const Tensor& result, const OptionalDims& dims,
+                          bool keepdim) {
+  Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim),
+         r = restore_dims(result, self.sym_sizes(), dims, keepdim);
   Tensor equal = r.eq(self);
   Tensor count = dims && !dims->empty() ? equal.sum(IntArrayRef(*dims), true) : equal.sum();
   return g.mul(equal).div(count);
@@ -44,15 +49,23 @@ Tensor extreme_gradient(const Tensor& grad, const Tensor& self, const Tensor& re
 
 UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out()
-    .meta([](const Tensor& self, Ints dims, bool keepdim) { return extreme_spec("amax", "max_values_cpu", self, dims, keepdim); })
-    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim()))); })
+    .meta([](const Tensor& self, Ints dims, bool keepdim) {
+      return extreme_spec("amax", "max_values_cpu", self, dims, keepdim);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) {
+      kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim())));
+    })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
     .tags({"core", "reduction"});
 
 UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out()
-    .meta([](const Tensor& self, Ints dims, bool keepdim) { return extreme_spec("amin", "min_values_cpu", self, dims, keepdim); })
-    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) { kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim()))); })
+    .meta([](const Tensor& self, Ints dims, bool keepdim) {
+      return extreme_spec("amin", "min_values_cpu", self, dims, keepdim);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, Ints dims, bool) {
+      kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim())));
+    })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
     .tags({"core", "reduction"});
 
@@ -65,7 +78,9 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amax(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
+                return share_among_equals(grad, self, result, {}, false);
+              })
     .tags({"casts_to_out"});
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
@@ -77,14 +92,20 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::amin(out, self, masked_dims(all_dims(self))); })
     .gradient("self", {"grad", "self", "result"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result) { return share_among_equals(grad, self, result, {}, false); })
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
+                return share_among_equals(grad, self, result, {}, false);
+              })
     .tags({"casts_to_out"});
 
 // ---- with positions ----
 
-uint64_t one_dim(const Tensor& self, int64_t dim) { return self.dim() == 0 ? (wrap_dim(dim, 0), 0) : uint64_t{1} << wrap_dim(dim, self.dim()); }
+uint64_t one_dim(const Tensor& self, int64_t dim) {
+  return self.dim() == 0 ? (wrap_dim(dim, 0), 0) : uint64_t{1} << wrap_dim(dim, self.dim());
+}
 
-void check_real(const char* name, const Tensor& self) { check<TypeError>(!self.is_complex(), name, "(): does not support complex input"); }
+void check_real(const char* name, const Tensor& self) {
+  check<TypeError>(!self.is_complex(), name, "(): does not support complex input");
+}
 
 std::tuple<TensorSpec, TensorSpec> indexed_specs(const char* name, const Tensor& self, int64_t dim, bool keepdim) {
   check_real(name, self);
@@ -120,8 +141,12 @@ UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     .differentiable_outputs({true, false})
     .tags({"core"});
 
-UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); });
-UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); });
+UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
+  return a.maximum(b);
+});
+UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
+  return a.minimum(b);
+});
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
   check_real(name, self);
@@ -135,19 +160,25 @@ TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, 
   check_not_empty(name, self, mask);
   return reduced_spec(self, mask, keepdim, DType::Int64);
 }
-OptionalInt wrapped(const Tensor& self, OptionalInt dim) { return dim ? OptionalInt(wrap_dim(*dim, self.dim())) : std::nullopt; }
+OptionalInt wrapped(const Tensor& self, OptionalInt dim) {
+  return dim ? OptionalInt(wrap_dim(*dim, self.dim())) : std::nullopt;
+}
 
 UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
     .out()
     .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmax", self, dim, keepdim); })
-    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) { kernels::argmax(out, self, wrapped(self, dim)); })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) {
+      kernels::argmax(out, self, wrapped(self, dim));
+    })
     .not_differentiable()
     .tags({"core"});
 
 UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
     .out()
     .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmin", self, dim, keepdim); })
-    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) { kernels::argmin(out, self, wrapped(self, dim)); })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) {
+      kernels::argmin(out, self, wrapped(self, dim));
+    })
     .not_differentiable()
     .tags({"core"});
 
@@ -163,8 +194,12 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .tags({"core"});
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("out")
-    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self)); })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::any(out, self, masked_dims(one_dim(self, dim))); })
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) {
+      return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
+      kernels::any(out, self, masked_dims(one_dim(self, dim)));
+    })
     .not_differentiable()
     .tags({"core"});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
@@ -184,8 +219,12 @@ UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .not_differentiable();
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("out")
-    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self)); })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::all(out, self, masked_dims(one_dim(self, dim))); })
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) {
+      return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
+      kernels::all(out, self, masked_dims(one_dim(self, dim)));
+    })
     .not_differentiable();
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("dims_out")

@@ -22,8 +22,10 @@ TensorSpec reduced_spec(const Tensor& self, uint64_t mask, bool keepdim, DType d
 }
 
 Tensor in_type(const Tensor& self, DType dtype) {
-  // Narrow floats and integers are summed in a wider type by the kernel itself; only a change of category needs a cast first.
-  if (self.dtype() == dtype || is_integral(self.dtype(), true)) return is_floating(dtype) || is_complex(dtype) ? kernels::cast(self, dtype) : self;
+  // Narrow floats and integers are summed in a wider type by the kernel itself; only a change of category needs a cast
+  // first.
+  if (self.dtype() == dtype || is_integral(self.dtype(), true))
+    return is_floating(dtype) || is_complex(dtype) ? kernels::cast(self, dtype) : self;
   return kernels::cast(self, dtype);
 }
 

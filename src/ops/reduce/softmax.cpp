@@ -12,14 +12,17 @@ namespace {
 TensorSpec softmax_spec(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
   check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
   bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
-  check<NotImplementedError>(is_floating(self.dtype()), "\"", name, last ? "_lastdim" : "", "_kernel_impl\" not implemented for '",
-                             kernel_name(self.dtype()), "'");
+  check<NotImplementedError>(is_floating(self.dtype()), "\"", name, last ? "_lastdim" : "",
+                             "_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
-  check(grad.sym_sizes() == output.sym_sizes(), "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
-        to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()), " (while checking arguments for softmax_backward)");
-  check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ", kernel_name(grad.dtype()));
+  check(grad.sym_sizes() == output.sym_sizes(),
+        "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
+        to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()),
+        " (while checking arguments for softmax_backward)");
+  check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
+        kernel_name(grad.dtype()));
   wrap_dim(dim, grad.dim());
   return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
 }
@@ -28,10 +31,16 @@ TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, sp
 
 UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out()
-    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec("softmax", self, dim, half_to_float); })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::softmax(out, self, wrap_dim(dim, self.dim())); })
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
+      return softmax_spec("softmax", self, dim, half_to_float);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
+      kernels::softmax(out, self, wrap_dim(dim, self.dim()));
+    })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
-              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _softmax_backward_data(grad, result, dim, dtype); })
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
+                return _softmax_backward_data(grad, result, dim, dtype);
+              })
     .tags({"core"});
 
 UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
@@ -43,39 +52,56 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
       kernels::softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })
     .gradient("grad_output", {"grad", "output", "dim", "input_dtype"},
-              [](const Tensor& grad, const Tensor& output, int64_t dim, DType dtype) { return _softmax_backward_data(grad, output, dim, dtype); })
+              [](const Tensor& grad, const Tensor& output, int64_t dim, DType dtype) {
+                return _softmax_backward_data(grad, output, dim, dtype);
+              })
     .gradient("output", {"grad", "grad_output", "output", "dim"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
                 Tensor inner = grad_output.mul(output).sum(IntArrayRef{dim}, true);
-                return grad_output.mul(grad).sub(inner.mul(grad)).sub(grad_output.mul(output.mul(grad).sum(IntArrayRef{dim}, true)));
+                return grad_output.mul(grad)
+                    .sub(inner.mul(grad))
+                    .sub(grad_output.mul(output.mul(grad).sum(IntArrayRef{dim}, true)));
               });
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out()
-    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec("log_softmax", self, dim, half_to_float); })
-    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) { kernels::log_softmax(out, self, wrap_dim(dim, self.dim())); })
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
+      return softmax_spec("log_softmax", self, dim, half_to_float);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
+      kernels::log_softmax(out, self, wrap_dim(dim, self.dim()));
+    })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
-              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) { return _log_softmax_backward_data(grad, result, dim, dtype); })
+              [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
+                return _log_softmax_backward_data(grad, result, dim, dtype);
+              })
     .tags({"core"});
 
-UMBRA_OPERATOR("_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
+UMBRA_OPERATOR(
+    "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("out")
     .meta(backward_spec)
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })
     .gradient("grad_output", {"grad", "output", "dim"},
-              [](const Tensor& grad, const Tensor& output, int64_t dim) { return grad.sub(grad.mul(output.exp()).sum(IntArrayRef{dim}, true)); })
+              [](const Tensor& grad, const Tensor& output, int64_t dim) {
+                return grad.sub(grad.mul(output.exp()).sum(IntArrayRef{dim}, true));
+              })
     .gradient("output", {"grad", "grad_output", "output", "dim"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
                 return grad.mul(grad_output.sum(IntArrayRef{dim}, true)).mul(output.exp()).neg();
               });
 
 UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return _softmax(dtype ? self.to(*dtype) : self, dim, false); });
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      return _softmax(dtype ? self.to(*dtype) : self, dim, false);
+    });
 
 UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return _log_softmax(dtype ? self.to(*dtype) : self, dim, false); });
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -13,18 +13,22 @@ DType sum_dtype(const Tensor& self, std::optional<DType> dtype) {
 
 DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
   DType t = dtype.value_or(self.dtype());
-  check<NotImplementedError>(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. ", dtype ? "Optional" : "Input",
+  check<NotImplementedError>(is_floating(t) || is_complex(t), "mean(): could not infer output dtype. ",
+                             dtype ? "Optional" : "Input",
                              " dtype must be either a floating point or complex dtype. Got: ", kernel_name(t));
   return t;
 }
 
 UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out()
-    .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, sum_dtype(self, dtype), self.device()); })
+    .meta([](const Tensor& self, std::optional<DType> dtype) {
+      return TensorSpec({}, sum_dtype(self, dtype), self.device());
+    })
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::sum(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
     })
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
     .linear();
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
@@ -44,7 +48,9 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("dtype_out")
-    .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, mean_dtype(self, dtype), self.device()); })
+    .meta([](const Tensor& self, std::optional<DType> dtype) {
+      return TensorSpec({}, mean_dtype(self, dtype), self.device());
+    })
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::mean(out, in_type(self, out.dtype()), masked_dims(all_dims(self)));
     })

@@ -12,19 +12,23 @@ using OptionalScalar = std::optional<Scalar>;
 double correction_of(const OptionalScalar& c) { return c ? c->to_double() : 1.0; }
 
 void check_variance_type(const char* name, const Tensor& self) {
-  check<NotImplementedError>(self.is_floating_point() || self.is_complex(), name, " only support floating point and complex dtypes");
+  check<NotImplementedError>(self.is_floating_point() || self.is_complex(), name,
+                             " only support floating point and complex dtypes");
 }
 
 // d var / dx = 2 (x - mean) / (n - correction)
-Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalDims& dims, const OptionalScalar& correction, bool keepdim) {
-  Scalar degrees = Scalar(sym_float_binary(SymOp::Sub, sym_float(reduced_count(self.sym_sizes(), dims)), SymFloat(correction_of(correction))));
+Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalDims& dims,
+                         const OptionalScalar& correction, bool keepdim) {
+  Scalar degrees = Scalar(sym_float_binary(SymOp::Sub, sym_float(reduced_count(self.sym_sizes(), dims)),
+                                           SymFloat(correction_of(correction))));
   Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim);
   Tensor mean = dims && !dims->empty() ? self.mean(IntArrayRef(*dims), true) : self.mean();
   // The factor goes to the elements: of no elements, there is then no derivative that an infinite factor could spoil.
   return g.mul(self.sub(mean).mul(2.0).div(degrees));
 }
 
-UMBRA_OPERATOR("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
+UMBRA_OPERATOR(
+    "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
       check_variance_type("std and var", self);
@@ -36,7 +40,8 @@ UMBRA_OPERATOR("var.correction(Tensor self, int[1]? dim=None, *, Scalar? correct
     .gradient("self", {"grad", "self", "dim", "correction", "keepdim"}, variance_gradient)
     .tags({"core", "reduction", "casts_to_out"});
 
-UMBRA_OPERATOR("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
+UMBRA_OPERATOR(
+    "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
     .out("correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
       check_variance_type("std and var", self);
@@ -46,7 +51,8 @@ UMBRA_OPERATOR("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correct
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), true);
     })
     .gradient("self", {"grad", "self", "result", "dim", "correction", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, OptionalDims dims, const OptionalScalar& correction, bool keepdim) {
+              [](const Tensor& grad, const Tensor& self, const Tensor& result, OptionalDims dims,
+                 const OptionalScalar& correction, bool keepdim) {
                 Tensor slope = grad.div(result.mul(2.0)).masked_fill(result.eq(0), 0);
                 return variance_gradient(slope, self, dims, correction, keepdim);
               })
@@ -54,27 +60,38 @@ UMBRA_OPERATOR("std.correction(Tensor self, int[1]? dim=None, *, Scalar? correct
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
-UMBRA_OPERATOR("var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, Tensor)")
+UMBRA_OPERATOR(
+    "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+    "Tensor)")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) -> Pair {
       check_variance_type("var_mean", self);
       uint64_t mask = reduced_dims(self, dims);
-      return {reduced_spec(self, mask, keepdim, real_type(self.dtype())), reduced_spec(self, mask, keepdim, self.dtype())};
+      return {reduced_spec(self, mask, keepdim, real_type(self.dtype())),
+              reduced_spec(self, mask, keepdim, self.dtype())};
     })
-    .cpu<2>([](const Tensor& variance, const Tensor& mean, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool) {
+    .cpu<2>([](const Tensor& variance, const Tensor& mean, const Tensor& self, OptionalDims dims,
+               const OptionalScalar& correction, bool) {
       kernels::var_mean(variance, mean, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad0", "grad1", "self", "dim", "correction", "keepdim"},
-              [](const Tensor& grad_variance, const Tensor& grad_mean, const Tensor& self, OptionalDims dims, const OptionalScalar& correction, bool keepdim) {
+              [](const Tensor& grad_variance, const Tensor& grad_mean, const Tensor& self, OptionalDims dims,
+                 const OptionalScalar& correction, bool keepdim) {
                 Tensor out;
                 if (grad_variance.defined()) out = variance_gradient(grad_variance, self, dims, correction, keepdim);
                 if (!grad_mean.defined()) return out;
-                Tensor share = restore_dims(grad_mean.div(Scalar(reduced_count(self.sym_sizes(), dims))), self.sym_sizes(), dims, keepdim).expand(self.sym_sizes());
+                Tensor share = restore_dims(grad_mean.div(Scalar(reduced_count(self.sym_sizes(), dims))),
+                                            self.sym_sizes(), dims, keepdim)
+                                   .expand(self.sym_sizes());
                 return out.defined() ? out.add(share) : share;
               });
 
 OptionalScalar bias(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) { return var(self, std::nullopt, bias(unbiased)); });
-UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) { return std(self, std::nullopt, bias(unbiased)); });
+UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
+  return var(self, std::nullopt, bias(unbiased));
+});
+UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
+  return std(self, std::nullopt, bias(unbiased));
+});
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return var(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
@@ -91,7 +108,8 @@ DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype) {
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
 }
 
-// Without zeros the product over each element; with one zero, only that one has a slope; with more, none has. No look at the data is needed.
+// Without zeros the product over each element; with one zero, only that one has a slope; with more, none has. No look
+// at the data is needed.
 Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDims& dims, bool keepdim) {
   if (self.dim() == 0) return grad;
   auto over = [&](const Tensor& t) { return dims ? t.sum(IntArrayRef(*dims), true) : t.sum(); };
@@ -102,11 +120,14 @@ Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDi
 }
 
 UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-    .meta([](const Tensor& self, std::optional<DType> dtype) { return TensorSpec({}, accumulated_dtype(self, dtype), self.device()); })
+    .meta([](const Tensor& self, std::optional<DType> dtype) {
+      return TensorSpec({}, accumulated_dtype(self, dtype), self.device());
+    })
     .cpu([](const Tensor& out, const Tensor& self, std::optional<DType>) {
       kernels::prod(out, kernels::cast(self, out.dtype()), masked_dims(all_dims(self)));
     })
-    .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return product_gradient(grad, self, {}, false); })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return product_gradient(grad, self, {}, false); })
     .tags({"core", "reduction"});
 
 UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
@@ -115,7 +136,8 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
       return reduced_spec(self, dim_mask({&dim, 1}, self.dim(), false), keepdim, accumulated_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool, std::optional<DType>) {
-      kernels::prod(out, kernels::cast(self, out.dtype()), self.dim() ? masked_dims(dim_mask({&dim, 1}, self.dim(), false)) : std::vector<int64_t>());
+      kernels::prod(out, kernels::cast(self, out.dtype()),
+                    self.dim() ? masked_dims(dim_mask({&dim, 1}, self.dim(), false)) : std::vector<int64_t>());
     })
     .gradient("self", {"grad", "self", "dim", "keepdim"},
               [](const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
@@ -147,7 +169,8 @@ void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims
   if (ord.is_symbolic() || (ord.to_double() >= 0 && !std::isinf(ord.to_double()))) return;
   if (dims && !dims->empty()) {
     for (int64_t d : *dims)
-      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(), " norm on the dimension ", d,
+      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
+            " norm on the dimension ", d,
             " because this dimension is empty and the operation does not have an identity");
     return;
   }
@@ -155,20 +178,27 @@ void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims
         " norm on an empty tensor because the operation does not have an identity");
 }
 
-UMBRA_OPERATOR("linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+UMBRA_OPERATOR(
+    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
+    "Tensor")
     .out()
     .meta([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       check_norm_exists(self, ord, dims);
       check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
-                                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ", kernel_name(self.dtype()));
+                                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
+                                 kernel_name(self.dtype()));
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(dtype.value_or(self.dtype())));
     })
-    .cpu([](const Tensor& out, const Tensor& self, const Scalar& ord, OptionalDims dims, bool, std::optional<DType> dtype) {
-      kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, ord.to_double(), masked_dims(reduced_dims(self, dims)));
+    .cpu([](const Tensor& out, const Tensor& self, const Scalar& ord, OptionalDims dims, bool,
+            std::optional<DType> dtype) {
+      kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, ord.to_double(),
+                    masked_dims(reduced_dims(self, dims)));
     })
     .gradient("self", {"grad", "self", "result", "ord", "dim", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, OptionalDims dims, bool keepdim) {
-                Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim), r = restore_dims(result, self.sym_sizes(), dims, keepdim);
+              [](const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, OptionalDims dims,
+                 bool keepdim) {
+                Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim),
+                       r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 double p = ord.to_double();
                 if (p == 0) return zeros_like(self);
                 if (p == 1) return g.mul(self.sgn());
@@ -196,8 +226,10 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
       kernels::logsumexp(out, kernels::cast(self, out.dtype()), masked_dims(dim_mask(dims, self.dim())));
     })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, std::vector<int64_t> dims, bool keepdim) {
-                Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim), r = restore_dims(result, self.sym_sizes(), dims, keepdim);
+              [](const Tensor& grad, const Tensor& self, const Tensor& result, std::vector<int64_t> dims,
+                 bool keepdim) {
+                Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim),
+                       r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 return g.mul(self.sub(r).exp().conj());
               })
     .tags({"core", "casts_to_out"});

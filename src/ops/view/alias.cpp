@@ -53,8 +53,11 @@ UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
 UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
       check<TypeError>(self.is_complex(), "view_as_real is only supported for complex tensors");
-      check(!self.is_conj(), "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can view "
-            "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the original.");
+      check(!self.is_conj(),
+            "view_as_real doesn't work on unresolved conjugated tensors.  To resolve the conjugate tensor so you can "
+            "view "
+            "it as real, use self.resolve_conj(); however, be warned that the resulting tensor will NOT alias the "
+            "original.");
       SymShape sizes(self.sym_sizes()), strides;
       for (SymInt s : self.sym_strides()) strides.push_back(s * 2);
       sizes.push_back(2);
@@ -70,8 +73,10 @@ UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
 UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
       check<TypeError>(!self.is_complex(), "view_as_complex is not supported for complex tensors");
-      check<NotImplementedError>(self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.dtype() == DType::Float16,
-            "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ", kernel_name(self.dtype()));
+      check<NotImplementedError>(
+          self.dtype() == DType::Float32 || self.dtype() == DType::Float64 || self.dtype() == DType::Float16,
+          "view_as_complex is only supported for half, float and double tensors, but got a tensor of scalar type: ",
+          kernel_name(self.dtype()));
       check(self.dim() > 0, "Input tensor must have one or more dimensions");
       check(self.sym_sizes().back() == 2, "Tensor must have a last dimension of size 2");
       check(self.sym_strides().back() == 1, "Tensor must have a last dimension with stride 1");
@@ -112,17 +117,19 @@ UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
       SymInt offset = self.sym_storage_offset();
       if (from != to) {
-        check(self.dim() > 0, "self.dim() cannot be 0 to view ", kernel_name(self.dtype()), " as ", kernel_name(dtype), " (different element sizes)");
-        check(strides.back() == 1, "self.stride(-1) must be 1 to view ", kernel_name(self.dtype()), " as ", kernel_name(dtype),
-              " (different element sizes), but got ", strides.back());
+        check(self.dim() > 0, "self.dim() cannot be 0 to view ", kernel_name(self.dtype()), " as ", kernel_name(dtype),
+              " (different element sizes)");
+        check(strides.back() == 1, "self.stride(-1) must be 1 to view ", kernel_name(self.dtype()), " as ",
+              kernel_name(dtype), " (different element sizes), but got ", strides.back());
         int64_t ratio = from > to ? from / to : to / from;
         auto scale = [&](SymInt v, const char* what) {
           if (from > to) return v * ratio;
-          check(v % ratio == 0, what, " must be divisible by ", ratio, " to view ", kernel_name(self.dtype()), " as ", kernel_name(dtype),
-                " (different element sizes), but got ", v);
+          check(v % ratio == 0, what, " must be divisible by ", ratio, " to view ", kernel_name(self.dtype()), " as ",
+                kernel_name(dtype), " (different element sizes), but got ", v);
           return v / ratio;
         };
-        for (int64_t d = 0; d + 1 < self.dim(); ++d) strides[d] = scale(strides[d], concat("self.stride(", d, ")").c_str());
+        for (int64_t d = 0; d + 1 < self.dim(); ++d)
+          strides[d] = scale(strides[d], concat("self.stride(", d, ")").c_str());
         sizes.back() = scale(sizes.back(), "self.size(-1)");
         offset = scale(offset, "self.storage_offset()");
       }

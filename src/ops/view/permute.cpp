@@ -19,8 +19,10 @@ Tensor swap_dims(const Tensor& self, int64_t dim0, int64_t dim1) {
 }
 
 Tensor reorder_dims(const Tensor& self, std::vector<int64_t> dims) {
-  check(static_cast<int64_t>(dims.size()) == self.dim(), "permute(sparse_coo): number of dimensions in the tensor input does not match the "
-        "length of the desired ordering of dimensions i.e. input.dim() = ", self.dim(), " is not equal to len(dims) = ", dims.size());
+  check(static_cast<int64_t>(dims.size()) == self.dim(),
+        "permute(sparse_coo): number of dimensions in the tensor input does not match the "
+        "length of the desired ordering of dimensions i.e. input.dim() = ",
+        self.dim(), " is not equal to len(dims) = ", dims.size());
   SymShape sizes, strides;
   uint64_t seen = 0;
   for (int64_t d : dims) {
@@ -35,13 +37,16 @@ Tensor reorder_dims(const Tensor& self, std::vector<int64_t> dims) {
 
 std::vector<int64_t> inverse(ArrayRef<int64_t> dims) {
   std::vector<int64_t> out(dims.size());
-  for (size_t i = 0; i < dims.size(); ++i) out[wrap_dim(dims[i], static_cast<int64_t>(dims.size()))] = static_cast<int64_t>(i);
+  for (size_t i = 0; i < dims.size(); ++i)
+    out[wrap_dim(dims[i], static_cast<int64_t>(dims.size()))] = static_cast<int64_t>(i);
   return out;
 }
 
 UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
     .view(swap_dims)
-    .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim0, int64_t dim1) { return written.transpose(dim0, dim1); })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim0, int64_t dim1) {
+      return written.transpose(dim0, dim1);
+    })
     .gradient("self", {"grad", "dim0", "dim1"},
               [](const Tensor& grad, int64_t dim0, int64_t dim1) { return grad.transpose(dim0, dim1); })
     .linear();
@@ -57,7 +62,9 @@ UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     .view(reorder_dims)
-    .view_inverse([](const Tensor&, const Tensor& written, int64_t, std::vector<int64_t> dims) { return written.permute(inverse(dims)); })
+    .view_inverse([](const Tensor&, const Tensor& written, int64_t, std::vector<int64_t> dims) {
+      return written.permute(inverse(dims));
+    })
     .gradient("self", {"grad", "dims"},
               [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
     .linear();
@@ -69,7 +76,8 @@ UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor
 });
 
 UMBRA_OPERATOR("mT(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check(self.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(), "-D tensor.");
+  check(self.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(),
+        "-D tensor.");
   return self.transpose(-2, -1);
 });
 
@@ -81,8 +89,9 @@ UMBRA_OPERATOR("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
 
 UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
     .composite([](const Tensor& self, std::vector<int64_t> source, std::vector<int64_t> destination) {
-      check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (", IntArrayRef(source),
-            " dims) should contain the same number of dims as destination (", IntArrayRef(destination), " dims)");
+      check(source.size() == destination.size(), "movedim: Invalid source or destination dims: source (",
+            IntArrayRef(source), " dims) should contain the same number of dims as destination (",
+            IntArrayRef(destination), " dims)");
       for (const auto* list : {&source, &destination}) {
         std::vector<int64_t> places;
         for (int64_t d : *list) places.push_back(wrap_dim(d, self.dim()));
@@ -108,7 +117,9 @@ UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination)
     });
 
 UMBRA_OPERATOR("movedim.int(Tensor(a) self, int source, int destination) -> Tensor(a)")
-    .composite([](const Tensor& self, int64_t source, int64_t destination) { return movedim(self, IntArrayRef{source}, IntArrayRef{destination}); });
+    .composite([](const Tensor& self, int64_t source, int64_t destination) {
+      return movedim(self, IntArrayRef{source}, IntArrayRef{destination});
+    });
 
 }  // namespace
 }  // namespace umbra::ops

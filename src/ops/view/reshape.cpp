@@ -9,38 +9,43 @@ namespace {
 Tensor view_as_shape(const Tensor& self, SymIntArrayRef size) {
   SymShape shape = infer_size(size, self.sym_numel());
   std::optional<SymShape> strides = view_strides(self.sym_sizes(), self.sym_strides(), shape);
-  check(strides.has_value(), "view size is not compatible with input tensor's size and stride (at least one dimension spans "
+  check(strides.has_value(),
+        "view size is not compatible with input tensor's size and stride (at least one dimension spans "
         "across two contiguous subspaces). Use .reshape(...) instead.");
   return alias_tensor(self, shape, *strides, self.sym_storage_offset());
 }
 
 UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .view(view_as_shape)
-    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef) { return written.reshape(base.sym_sizes()); })
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef) {
+      return written.reshape(base.sym_sizes());
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
     .tags({"core"});
 
 UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
     .all_backends(view_as_shape)
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
-UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
-  return self.view(other.sym_sizes());
-});
+UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+    .composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
 
 // A view where one is possible, else a copy; recorded as `view` or as `clone` and `_unsafe_view`.
-UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)").composite([](const Tensor& self, SymIntArrayRef size) {
-  SymShape shape = infer_size(size, self.sym_numel());
-  // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
-  if (view_strides(self.sym_sizes(), self.sym_strides(), shape)) return self.view(self.is_contiguous() ? size : SymIntArrayRef(shape));
-  return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
-});
+UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
+    .composite([](const Tensor& self, SymIntArrayRef size) {
+      SymShape shape = infer_size(size, self.sym_numel());
+      // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
+      if (view_strides(self.sym_sizes(), self.sym_strides(), shape))
+        return self.view(self.is_contiguous() ? size : SymIntArrayRef(shape));
+      return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+    });
 
-UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
-  return self.reshape(other.sym_sizes());
-});
+UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+    .composite([](const Tensor& self, const Tensor& other) { return self.reshape(other.sym_sizes()); });
 
 UMBRA_OPERATOR("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
     .composite([](const Tensor& self, int64_t start_dim, int64_t end_dim) {
@@ -66,7 +71,8 @@ UMBRA_OPERATOR("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor
         else known *= s;
       }
       bool fits = inferred ? known != 0 && whole % known == 0 : known == whole;
-      check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", at, " (", whole, ") in the input tensor");
+      check(fits, "unflatten: Provided sizes ", sizes, " don't multiply up to the size of dim ", at, " (", whole,
+            ") in the input tensor");
       SymShape shape;
       for (int64_t d = 0; d < at; ++d) shape.push_back(self.sym_sizes()[d]);
       for (SymInt s : sizes) shape.push_back(!s.is_symbolic() && s.value() == -1 ? whole / known : s);
@@ -98,19 +104,28 @@ Tensor add_dim(const Tensor& self, int64_t dim) {
 UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) { return drop_dims(self, ~uint64_t{0}); })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t) { return written.reshape(base.sym_sizes()); })
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     .view([](const Tensor& self, int64_t dim) { return drop_dims(self, uint64_t{1} << wrap_dim(dim, self.dim())); })
-    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t) { return written.reshape(base.sym_sizes()); })
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t) {
+      return written.reshape(base.sym_sizes());
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
-    .view([](const Tensor& self, std::vector<int64_t> dims) { return drop_dims(self, dim_mask(dims, self.dim(), false)); })
-    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, std::vector<int64_t>) { return written.reshape(base.sym_sizes()); })
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .view([](const Tensor& self, std::vector<int64_t> dims) {
+      return drop_dims(self, dim_mask(dims, self.dim(), false));
+    })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, std::vector<int64_t>) {
+      return written.reshape(base.sym_sizes());
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear();
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
@@ -124,8 +139,8 @@ UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
 Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
   int64_t rank = static_cast<int64_t>(size.size()), lead = rank - self.dim();
   check(lead >= 0, "expand(", self.dtype(), "{", to_string(self.sym_sizes()), "}, size=", to_string(size),
-        "): the number of sizes provided (", rank, ") must be greater or equal to the number of dimensions in the tensor (",
-        self.dim(), ")");
+        "): the number of sizes provided (", rank,
+        ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
   SymShape sizes(size), strides(size.size(), 0);
   for (int64_t d = 0; d < rank; ++d) {
     bool keep = !size[d].is_symbolic() && size[d].value() == -1;
@@ -142,8 +157,9 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
     } else if (have == size[d]) {
       strides[d] = self.sym_strides()[d - lead];
     } else {
-      fail("The expanded size of the tensor (", size[d], ") must match the existing size (", have, ") at non-singleton dimension ", d,
-           ".  Target sizes: ", to_string(size), ".  Tensor sizes: ", to_string(self.sym_sizes()));
+      fail("The expanded size of the tensor (", size[d], ") must match the existing size (", have,
+           ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(size),
+           ".  Tensor sizes: ", to_string(self.sym_sizes()));
     }
   }
   // New dimensions of size 1 keep a stride as a contiguous tensor would have it.
@@ -152,7 +168,8 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
 
 UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
     .view(expand_to)
-    .gradient("self", {"grad", "self.sym_sizes"}, [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
     .linear();
 
 UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) {
@@ -163,19 +180,19 @@ UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](T
   return out;
 });
 
-UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)").composite([](const Tensor& self, const Tensor& other) {
-  return self.expand(other.sym_sizes());
-});
+UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
+    .composite([](const Tensor& self, const Tensor& other) { return self.expand(other.sym_sizes()); });
 
-UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor").composite([](const Tensor& self, SymIntArrayRef size) {
-  bool fits = static_cast<int64_t>(size.size()) <= self.dim();
-  for (size_t i = 1; fits && i <= size.size(); ++i) {
-    SymInt wanted = size[size.size() - i];
-    fits = wanted == self.sym_size(-static_cast<int64_t>(i)) || wanted == 1;
-  }
-  check(fits, "size {", to_string(size), "} is not expandable to size {", to_string(self.sym_sizes()), "}.");
-  return size.empty() ? self.sum() : ops::sum_to_size(self, size);
-});
+UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
+    .composite([](const Tensor& self, SymIntArrayRef size) {
+      bool fits = static_cast<int64_t>(size.size()) <= self.dim();
+      for (size_t i = 1; fits && i <= size.size(); ++i) {
+        SymInt wanted = size[size.size() - i];
+        fits = wanted == self.sym_size(-static_cast<int64_t>(i)) || wanted == 1;
+      }
+      check(fits, "size {", to_string(size), "} is not expandable to size {", to_string(self.sym_sizes()), "}.");
+      return size.empty() ? self.sum() : ops::sum_to_size(self, size);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,4 +1,5 @@
-// A base with the contents of one of its views replaced: what writes through views become when mutation is taken out of a program.
+// A base with the contents of one of its views replaced: what writes through views become when mutation is taken out of
+// a program.
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -8,14 +9,15 @@ namespace {
 
 void check_part(const Tensor& view, const Tensor& source) {
   if (!(view.sym_sizes() == source.sym_sizes()))
-    fail("expected src to have a size equal to the slice of self. src size = ", to_string(source.sym_sizes()), ", slice size = ",
-         to_string(view.sym_sizes()));
+    fail("expected src to have a size equal to the slice of self. src size = ", to_string(source.sym_sizes()),
+         ", slice size = ", to_string(view.sym_sizes()));
 }
 
 // A copy with the strides of `self`, so that the part lies in it as it lies in `self`.
 Tensor copy_with_gaps(const Tensor& self) {
   if (self.is_non_overlapping_and_dense()) return self.clone();
-  return empty_strided(self.sym_sizes(), strides_with_gaps(self), {.dtype = self.dtype(), .device = self.device()}).copy_(self);
+  return empty_strided(self.sym_sizes(), strides_with_gaps(self), {.dtype = self.dtype(), .device = self.device()})
+      .copy_(self);
 }
 
 UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
@@ -27,13 +29,18 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
       return out;
     })
     .gradient("self", {"grad", "dim", "index"},
-              [](const Tensor& grad, int64_t dim, SymInt index) { return select_scatter(grad, zeros_like(grad.select(dim, index)), dim, index); })
-    .gradient("src", {"grad", "dim", "index"}, [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
+              [](const Tensor& grad, int64_t dim, SymInt index) {
+                return select_scatter(grad, zeros_like(grad.select(dim, index)), dim, index);
+              })
+    .gradient("src", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
     .linear()
     .tags({"core"});
 
-UMBRA_OPERATOR("slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
-    .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+UMBRA_OPERATOR(
+    "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start,
+                     std::optional<SymInt> end, SymInt step) {
       Tensor out = copy_with_gaps(self);
       Tensor part = slice(out, dim, start, end, step);
       check_part(part, src);
@@ -64,27 +71,35 @@ UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1
                 return diagonal_scatter(grad, zeros_like(grad.diagonal(offset, dim1, dim2)), offset, dim1, dim2);
               })
     .gradient("src", {"grad", "offset", "dim1", "dim2"},
-              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) { return grad.diagonal(offset, dim1, dim2); })
+              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) {
+                return grad.diagonal(offset, dim1, dim2);
+              })
     .linear();
 
-UMBRA_OPERATOR("as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
-    .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+UMBRA_OPERATOR(
+    "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
+    "Tensor")
+    .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride,
+                     std::optional<SymInt> offset) {
       Tensor out = copy_with_gaps(self);
       Tensor part = as_strided(out, size, stride, offset);
       check_part(part, src);
       part.copy_(src);
       return out;
     })
-    .gradient("self", {"grad", "self", "size", "stride", "storage_offset"},
-              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
-                // PyTorch's gradient, number for number: it is that of the part that was replaced, and nothing for the rest. Forward mode
-                // has it the other way round, which is the derivative.
-                Tensor out = zeros_like(self);
-                as_strided(out, size, stride, offset).copy_(as_strided(empty_like(self).copy_(grad), size, stride, offset));
-                return out;
-              })
+    .gradient(
+        "self", {"grad", "self", "size", "stride", "storage_offset"},
+        [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride,
+           std::optional<SymInt> offset) {
+          // PyTorch's gradient, number for number: it is that of the part that was replaced, and nothing for the rest.
+          // Forward mode has it the other way round, which is the derivative.
+          Tensor out = zeros_like(self);
+          as_strided(out, size, stride, offset).copy_(as_strided(empty_like(self).copy_(grad), size, stride, offset));
+          return out;
+        })
     .gradient("src", {"grad", "self", "size", "stride", "storage_offset"},
-              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+              [](const Tensor& grad, const Tensor& self, std::vector<SymInt> size, std::vector<SymInt> stride,
+                 std::optional<SymInt> offset) {
                 return as_strided(empty_like(self).copy_(grad), size, stride, offset).contiguous();
               })
     .linear();

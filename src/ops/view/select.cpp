@@ -1,4 +1,5 @@
-// Views of a part of a tensor: select, slice, narrow, split, unbind, diagonal, as_strided; and the operators that undo them in a backward pass.
+// Views of a part of a tensor: select, slice, narrow, split, unbind, diagonal, as_strided; and the operators that undo
+// them in a backward pass.
 #include "dispatch/data_dependent.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -20,7 +21,8 @@ Tensor select_index(const Tensor& self, int64_t dim, SymInt index) {
     offset = unknown_size("aten::select.int", INT64_MAX);
   } else {
     if (!expect_at_most(-size, index) || !expect_less(index, size))
-      fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()), " at dimension ", at);
+      fail<IndexError>("select(): index ", index, " out of range for tensor of size ", to_string(self.sym_sizes()),
+                       " at dimension ", at);
     offset = self.sym_storage_offset() + (index < 0 ? index + size : index) * strides[at];
   }
   sizes.erase(at);
@@ -79,7 +81,8 @@ bool is_open_bound(SymInt bound, SymInt size) {
   return is_open(bound, 0) || is_open(size, bound);
 }
 
-Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
+                   SymInt step) {
   check<IndexError>(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
   int64_t at = wrap_dim(dim, self.dim());
   SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
@@ -98,25 +101,31 @@ Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start,
   return alias_tensor(self, sizes, strides, offset);
 }
 
-UMBRA_OPERATOR("slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
+UMBRA_OPERATOR(
+    "slice.Tensor(Tensor(a) self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor(a)")
     .view(slice_range)
-    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t dim, std::optional<SymInt> start,
+                     std::optional<SymInt> end,
                      SymInt step) { return slice_scatter(base, written, dim, start, end, step); })
     .gradient("self", {"grad", "self.sym_sizes", "dim", "start", "end", "step"},
-              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
-                 SymInt step) {
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, std::optional<SymInt> start,
+                 std::optional<SymInt> end, SymInt step) {
                 return slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(SymInt(INT64_MAX)), step);
               })
     .linear();
 
-UMBRA_OPERATOR("slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> Tensor")
+UMBRA_OPERATOR(
+    "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> "
+    "Tensor")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt start, SymInt end, SymInt step) {
       Tensor out = grad.new_zeros(sizes);
       slice(out, dim, start, end, step).copy_(grad);
       return out;
     })
     .gradient("grad_output", {"grad", "dim", "start", "end", "step"},
-              [](const Tensor& grad, int64_t dim, SymInt start, SymInt end, SymInt step) { return slice(grad, dim, start, end, step); })
+              [](const Tensor& grad, int64_t dim, SymInt start, SymInt end, SymInt step) {
+                return slice(grad, dim, start, end, step);
+              })
     .linear();
 
 UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
@@ -124,17 +133,20 @@ UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> 
       check(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
       check(expect_at_most(0, length), "narrow(): length must be non-negative.");
       SymInt size = self.sym_size(dim);
-      check<IndexError>(expect_at_most(-size, start) && expect_at_most(start, size), "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start, ")");
+      check<IndexError>(expect_at_most(-size, start) && expect_at_most(start, size),
+                        "start out of range (expected to be in range of [", -size, ", ", size, "], but got ", start,
+                        ")");
       if (start < 0) start = start + size;
-      check(expect_at_most(length, size - start), "start (", start, ") + length (", length, ") exceeds dimension size (", size, ").");
+      check(expect_at_most(length, size - start), "start (", start, ") + length (", length,
+            ") exceeds dimension size (", size, ").");
       return slice(self, dim, start, start + length, 1);
     });
 
 // ---- several parts ----
 
 [[noreturn]] void fail_split(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
-  fail("split_with_sizes expects split_sizes to sum exactly to ", self.sym_sizes()[dim], " (input tensor's size at dimension ", dim,
-       "), but got split_sizes=", sizes);
+  fail("split_with_sizes expects split_sizes to sum exactly to ", self.sym_sizes()[dim],
+       " (input tensor's size at dimension ", dim, "), but got split_sizes=", sizes);
 }
 
 std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
@@ -143,11 +155,14 @@ std::vector<Tensor> split_sizes(const Tensor& self, SymIntArrayRef sizes, int64_
   SymInt start = 0;
   std::vector<Tensor> parts;
   for (SymInt length : sizes) {
-    check(expect_at_most(0, length), "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
-    if (!length.is_symbolic() && !self.is_symbolic() && length > self.sym_sizes()[at] - start) fail_split(self, sizes, at);
+    check(expect_at_most(0, length),
+          "split_with_sizes expects split_sizes have only non-negative entries, but got split_sizes=", sizes);
+    if (!length.is_symbolic() && !self.is_symbolic() && length > self.sym_sizes()[at] - start)
+      fail_split(self, sizes, at);
     SymShape shape(self.sym_sizes());
     shape[at] = length;
-    parts.push_back(alias_tensor(self, shape, self.sym_strides(), self.sym_storage_offset() + start * self.sym_strides()[at]));
+    parts.push_back(
+        alias_tensor(self, shape, self.sym_strides(), self.sym_storage_offset() + start * self.sym_strides()[at]));
     start += length;
   }
   if (!expect_equal(start, self.sym_sizes()[at])) fail_split(self, sizes, at);
@@ -209,7 +224,9 @@ UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int 
     .linear();
 
 UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
-    .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) { return split_with_sizes(self, sizes, dim); });
+    .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+      return split_with_sizes(self, sizes, dim);
+    });
 
 UMBRA_OPERATOR("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
@@ -262,8 +279,9 @@ bool may_overlap(SymIntArrayRef sizes, SymIntArrayRef strides) {
 }
 
 // The input's memory, laid out flat; what the view reads takes the gradient. Elements read twice add up.
-Tensor as_strided_backward(const Tensor& grad, std::vector<SymInt> input_size, std::vector<SymInt> input_stride, SymInt base,
-                           std::vector<SymInt> size, std::vector<SymInt> stride, std::optional<SymInt> offset) {
+Tensor as_strided_backward(const Tensor& grad, std::vector<SymInt> input_size, std::vector<SymInt> input_stride,
+                           SymInt base, std::vector<SymInt> size, std::vector<SymInt> stride,
+                           std::optional<SymInt> offset) {
   SymInt at = offset.value_or(base), from = sym_min(base, at);
   SymInt input_span = storage_bytes(input_size, input_stride, base - from, 1);
   SymInt view_span = storage_bytes(size, stride, at - from, 1);
@@ -282,7 +300,8 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
     .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
       for (SymInt s : size)
-        if (!s.is_symbolic() && s.value() < 0) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(size));
+        if (!s.is_symbolic() && s.value() < 0)
+          fail("Trying to create tensor with negative dimension ", s, ": ", to_string(size));
       for (SymInt s : stride)
         if (!s.is_symbolic() && s.value() < 0)
           fail("as_strided: Negative strides are not supported at the moment, got strides: ", to_string(stride));
@@ -290,11 +309,14 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
       check(at.is_symbolic() || at.value() >= 0, "Tensor: invalid storage offset ", at);
       SymInt need = storage_bytes(size, stride, at, self.item_size()), have = self.storage()->bytes();
       if (!need.is_symbolic() && !have.is_symbolic() && need.value() > have.value())
-        fail("setStorage: sizes ", to_string(size), ", strides ", to_string(stride), ", storage offset ", at, ", and itemsize ",
-             self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+        fail("setStorage: sizes ", to_string(size), ", strides ", to_string(stride), ", storage offset ", at,
+             ", and itemsize ", self.item_size(), " requiring a storage size of ", need,
+             " are out of bounds for storage of size ", have);
       return alias_tensor(self, size, stride, at);
     })
-    .gradient("self", {"grad", "self.sym_sizes", "self.sym_strides", "self.sym_storage_offset", "size", "stride", "storage_offset"},
+    .gradient("self",
+              {"grad", "self.sym_sizes", "self.sym_strides", "self.sym_storage_offset", "size", "stride",
+               "storage_offset"},
               as_strided_backward)
     .linear();
 
@@ -304,7 +326,8 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
       check(a != b, "diagonal dimensions cannot be identical ", dim1, ", ", dim2);
       SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
       SymInt rows = sizes[a], columns = sizes[b];
-      SymInt length = offset >= 0 ? sym_max(sym_min(rows, columns - offset), 0) : sym_max(sym_min(rows + offset, columns), 0);
+      SymInt length =
+          offset >= 0 ? sym_max(sym_min(rows, columns - offset), 0) : sym_max(sym_min(rows + offset, columns), 0);
       SymInt at = self.sym_storage_offset();
       if (!(length == 0)) at += offset >= 0 ? strides[b] * offset : strides[a] * -offset;
       SymInt stride = strides[a] + strides[b];
@@ -332,7 +355,9 @@ UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int 
       return out;
     })
     .gradient("grad_output", {"grad", "offset", "dim1", "dim2"},
-              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) { return grad.diagonal(offset, dim1, dim2); })
+              [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) {
+                return grad.diagonal(offset, dim1, dim2);
+              })
     .linear();
 
 }  // namespace

@@ -46,13 +46,16 @@ TEST(AotAnalysis, TellsWritesThatAutogradSeesFromOthers) {
     return {};
   });
   aot::CallInfo info = aot::analyse(f, {vector_of({1, 2}), parameter({3, 4}), parameter({5, 6})});
-  EXPECT_EQ(to_string(info), "primal 0 (input), written with history\nprimal 1 (input), requires grad, written\nprimal 2 (input), requires grad\n");
+  EXPECT_EQ(to_string(info),
+            "primal 0 (input), written with history\nprimal 1 (input), requires grad, written\nprimal 2 (input), "
+            "requires grad\n");
 }
 
 TEST(AotAnalysis, OutputsThatAreViewsOfOneThing) {
   auto f = ValueFunction([](const std::vector<Value>& in) -> std::vector<Value> {
     Tensor a = in[0].tensor() * 2, b = in[0].tensor() * 3;
-    return {Value(a.view({4})), Value(a), Value(a), Value(b.view({4})), Value(b.select(0, 0)), Value((b * 2).view({4}))};
+    return {Value(a.view({4})),      Value(a), Value(a), Value(b.view({4})), Value(b.select(0, 0)),
+            Value((b * 2).view({4}))};
   });
   aot::CallInfo info = aot::analyse(f, {parameter({1, 2, 3, 4}).view({2, 2})});
   EXPECT_EQ(to_string(info),

@@ -1,5 +1,7 @@
-// Whole models ahead of time: outputs and all gradients are those of the eager run, and the cut keeps no more than it has to.
+// Whole models ahead of time: outputs and all gradients are those of the eager run, and the cut keeps no more than it
+// has to.
 #include "../../../examples/cpp/models.h"
+
 #include "autograd/testing.h"
 
 namespace umbra {
@@ -38,9 +40,11 @@ template <class F> void check_model(nn::Module& model, F loss_of, const Tensor& 
     Run run = run_once(model, [&] { return compiled(x); });
     EXPECT_LT(difference(run.loss, eager.loss), 1e-6);
     std::vector<std::pair<std::string, Tensor>> names = model.named_parameters();
-    for (size_t i = 0; i < names.size(); ++i) EXPECT_LT(difference(run.gradients[i], eager.gradients[i]), 1e-5) << names[i].first;
+    for (size_t i = 0; i < names.size(); ++i)
+      EXPECT_LT(difference(run.gradients[i], eager.gradients[i]), 1e-5) << names[i].first;
     nn::StateDict state = model.state_dict();  // buffers were written alike
-    for (size_t i = 0; i < state.size(); ++i) EXPECT_LT(difference(state[i].second, after[i].second), 1e-6) << state[i].first;
+    for (size_t i = 0; i < state.size(); ++i)
+      EXPECT_LT(difference(state[i].second, after[i].second), 1e-6) << state[i].first;
     bytes[min_cut] = compiled.graphs({x}).partition.saved_bytes;
   }
   EXPECT_LE(bytes[1], bytes[0]);
@@ -49,25 +53,31 @@ template <class F> void check_model(nn::Module& model, F loss_of, const Tensor& 
 TEST(AotModels, Mlp) {
   manual_seed(0);
   examples::Mlp model;
-  check_model(model, [&](const Tensor& x) { return model(x).square().mean(); }, randn({8, 64}));
+  check_model(
+      model, [&](const Tensor& x) { return model(x).square().mean(); }, randn({8, 64}));
 }
 
 TEST(AotModels, CnnWithBatchNormInTraining) {
   manual_seed(0);
   examples::Cnn model;
-  check_model(model, [&](const Tensor& x) { return model(x).square().mean(); }, randn({4, 3, 16, 16}));
+  check_model(
+      model, [&](const Tensor& x) { return model(x).square().mean(); }, randn({4, 3, 16, 16}));
 }
 
 TEST(AotModels, SmallTransformer) {
   manual_seed(0);
   examples::Gpt model({.vocabulary = 32, .context = 16, .width = 32, .heads = 4, .layers = 2});
-  check_model(model, [&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); }, randint(32, {2, 8}));
+  check_model(
+      model, [&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); },
+      randint(32, {2, 8}));
 }
 
 TEST(AotModels, TransformerOfGpt2Size) {
   manual_seed(0);
   examples::Gpt model({.vocabulary = 64, .context = 16, .width = 768, .heads = 12, .layers = 12});
-  check_model(model, [&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); }, randint(64, {1, 8}));
+  check_model(
+      model, [&](const Tensor& x) { return nn::functional::cross_entropy(model(x).flatten(0, 1), x.flatten()); },
+      randint(64, {1, 8}));
 }
 
 }  // namespace

@@ -12,23 +12,26 @@ TEST(AotAnalysis, FindsInputsThatAreWrittenAndTensorsClosedOver) {
   Tensor weight = parameter({1, 2});
   Tensor x = vector_of({3, 4});
   aot::CallInfo info = aot::analyse(of([&](const std::vector<Value>& in) -> std::vector<Value> {
-    in[0].tensor().mul_(2);
-    return {Value(in[0].tensor() * weight)};
-  }), {x});
+                                      in[0].tensor().mul_(2);
+                                      return {Value(in[0].tensor() * weight)};
+                                    }),
+                                    {x});
   EXPECT_EQ(info.input_count(), 1u);
   ASSERT_EQ(info.primals.size(), 2u);
   EXPECT_TRUE(info.primals[0].written);
   EXPECT_TRUE(info.primals[1].requires_grad);
   EXPECT_THAT(values(x), ElementsAre(3, 4));  // it ran on fake tensors
-  EXPECT_EQ(to_string(info), "primal 0 (input), written\nprimal 1 (closed over), requires grad\noutput 0: fresh, requires grad\n");
+  EXPECT_EQ(to_string(info),
+            "primal 0 (input), written\nprimal 1 (closed over), requires grad\noutput 0: fresh, requires grad\n");
 }
 
 TEST(AotAnalysis, TellsWhatOutputsAreToInputs) {
   Tensor x = vector_of({1, 2, 3, 4});
   aot::CallInfo info = aot::analyse(of([](const std::vector<Value>& in) -> std::vector<Value> {
-    Tensor t = in[0].tensor();
-    return {Value(t), Value(t.view({2, 2})), Value(t + 1), Value(int64_t{7})};
-  }), {x});
+                                      Tensor t = in[0].tensor();
+                                      return {Value(t), Value(t.view({2, 2})), Value(t + 1), Value(int64_t{7})};
+                                    }),
+                                    {x});
   EXPECT_EQ(info.outputs[0].kind, OutputInfo::Kind::Input);
   EXPECT_EQ(info.outputs[1].kind, OutputInfo::Kind::InputView);
   EXPECT_EQ(info.outputs[2].kind, OutputInfo::Kind::Fresh);
@@ -37,7 +40,8 @@ TEST(AotAnalysis, TellsWhatOutputsAreToInputs) {
 
 TEST(AotJoint, HoldsForwardAndGradientWithoutMutation) {
   Tensor x = parameter({1, 2});
-  ValueFunction f = of([](const std::vector<Value>& in) -> std::vector<Value> { return {Value(in[0].tensor().sin().mul_(3))}; });
+  ValueFunction f =
+      of([](const std::vector<Value>& in) -> std::vector<Value> { return {Value(in[0].tensor().sin().mul_(3))}; });
   aot::JointGraph joint = aot::trace_joint(f, aot::analyse(f, {x}));
   EXPECT_EQ(joint.primals, 1u);
   EXPECT_EQ(joint.tangents, 1u);
@@ -51,7 +55,8 @@ TEST(AotJoint, HoldsForwardAndGradientWithoutMutation) {
 
 TEST(AotPartition, BothCutsComputeTheSameGradient) {
   Tensor x = parameter({1, 2});
-  ValueFunction f = of([](const std::vector<Value>& in) -> std::vector<Value> { return {Value(in[0].tensor().sin().cos().exp())}; });
+  ValueFunction f =
+      of([](const std::vector<Value>& in) -> std::vector<Value> { return {Value(in[0].tensor().sin().cos().exp())}; });
   aot::JointGraph joint = aot::trace_joint(f, aot::analyse(f, {x}));
   std::vector<std::vector<double>> gradients;
   int64_t bytes[2];

@@ -30,12 +30,14 @@ TEST(Forward, ProductsFollowFromTheGradientFormula) {
 
 // A fused backward pass has no derivative of its own; forward mode takes it apart. Compared with a difference.
 TEST(Forward, FusedBackwardPassesComeApart) {
-  Tensor x = vector_of({1, 2, 4, 3, 5, 4}).view({2, 3}), direction = vector_of({1, -1, 2, 0, 1, 3}).view({2, 3}), grad = vector_of({1, 2, 3, 3, 1, 2}).view({2, 3});
+  Tensor x = vector_of({1, 2, 4, 3, 5, 4}).view({2, 3}), direction = vector_of({1, -1, 2, 0, 1, 3}).view({2, 3}),
+         grad = vector_of({1, 2, 3, 3, 1, 2}).view({2, 3});
   auto gradient = [&](const Tensor& at) {
     auto [out, mean, rstd] = native_layer_norm(at, {3}, {}, {}, 1e-5);
     return std::get<0>(native_layer_norm_backward(grad, at, {3}, mean, rstd, {}, {}, {true, false, false}));
   };
-  std::vector<double> above = values(gradient(x.add(direction.mul(1e-6)))), below = values(gradient(x.sub(direction.mul(1e-6))));
+  std::vector<double> above = values(gradient(x.add(direction.mul(1e-6)))),
+                      below = values(gradient(x.sub(direction.mul(1e-6))));
   DualLevel level;
   std::vector<double> slope = tangent(gradient(make_dual(x, direction)));
   ASSERT_EQ(slope.size(), 6u);

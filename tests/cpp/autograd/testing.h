@@ -28,8 +28,7 @@ inline std::vector<double> values(const Tensor& t) {
 }
 
 /// The message of the error that `action` throws, or "no error".
-template <class ErrorType = Error>
-std::string error_of(const std::function<void()>& action) {
+template <class ErrorType = Error> std::string error_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const ErrorType& error) {

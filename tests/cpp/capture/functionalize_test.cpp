@@ -7,7 +7,9 @@ namespace {
 template <class F> ValueFunction functional(F f) { return functionalize(detail::value_function(std::move(f))); }
 
 /// The graph of the function without writes, except for those to inputs at its end.
-template <class F> IntrusivePtr<fx::GraphModule> graph_of(F f, const Tensor& x) { return make_fx(functional(std::move(f)), {Value(x)}); }
+template <class F> IntrusivePtr<fx::GraphModule> graph_of(F f, const Tensor& x) {
+  return make_fx(functional(std::move(f)), {Value(x)});
+}
 
 size_t writes_in(const fx::GraphModule& module) {
   size_t count = 0;

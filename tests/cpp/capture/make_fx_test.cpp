@@ -34,8 +34,8 @@ TEST(MakeFx, FakeModeRunsNothing) {
 }
 
 TEST(MakeFx, SymbolicModeHoldsForOtherSizes) {
-  auto module = make_fx([](const Tensor& x) { return x.view({x.sym_size(0) * x.sym_size(1)}) * x.sym_size(0); }, {ones({2, 3})},
-                        {.mode = TracingMode::Symbolic});
+  auto module = make_fx([](const Tensor& x) { return x.view({x.sym_size(0) * x.sym_size(1)}) * x.sym_size(0); },
+                        {ones({2, 3})}, {.mode = TracingMode::Symbolic});
   Tensor y = module->run({Value(ones({5, 4}))}).at(0).tensor();
   EXPECT_EQ(y.sizes(), IntArrayRef({20}));
   EXPECT_EQ(values(y)[0], 5);
@@ -56,8 +56,10 @@ TEST(MakeFx, TensorsClosedOverBecomeConstants) {
 
 TEST(MakeFx, AnExceptionLeavesTheThreadAsItWas) {
   EXPECT_EQ(error_of<ValueError>([] {
-    make_fx([](const Tensor&) -> Tensor { throw ValueError("stop"); }, {vector_of({1})}, {.mode = TracingMode::Symbolic});
-  }), "stop");
+              make_fx([](const Tensor&) -> Tensor { throw ValueError("stop"); }, {vector_of({1})},
+                      {.mode = TracingMode::Symbolic});
+            }),
+            "stop");
   EXPECT_TRUE(mode_stack().empty());
   EXPECT_EQ(dispatch_state().include, DispatchKeySet());
   EXPECT_THAT(values(vector_of({1}) + 1), ElementsAre(2));
@@ -67,8 +69,9 @@ TEST(MakeFx, ThreadsCaptureSideBySide) {
   std::vector<std::string> codes(2);
   auto work = [&](size_t which) {
     for (int i = 0; i < 50; ++i)
-      codes[which] = make_fx([&](const Tensor& x) { return which ? x.sin().exp() : x.cos().neg(); }, {vector_of({1, 2})},
-                             {.mode = TracingMode::Symbolic})->code();
+      codes[which] = make_fx([&](const Tensor& x) { return which ? x.sin().exp() : x.cos().neg(); },
+                             {vector_of({1, 2})}, {.mode = TracingMode::Symbolic})
+                         ->code();
   };
   std::thread first(work, 0), second(work, 1);
   first.join();

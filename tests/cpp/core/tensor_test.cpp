@@ -1,8 +1,8 @@
 // Metadata of tensors: geometry, layouts, aliases, versions.
-#include "umbra/umbra.h"
-
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+
+#include "umbra/umbra.h"
 
 namespace umbra {
 namespace {
@@ -21,7 +21,7 @@ TEST(TensorGeometry, ContiguityFollowsTheStrides) {
   EXPECT_TRUE(x.is_contiguous());
   EXPECT_FALSE(x.transpose(0, 1).is_contiguous());
   EXPECT_TRUE(x.transpose(0, 1).transpose(0, 1).is_contiguous());
-  EXPECT_TRUE(empty({0, 3}).transpose(0, 1).is_contiguous());  // nothing lies anywhere
+  EXPECT_TRUE(empty({0, 3}).transpose(0, 1).is_contiguous());   // nothing lies anywhere
   EXPECT_TRUE(empty_strided({1, 4}, {99, 1}).is_contiguous());  // one step is never taken
   EXPECT_FALSE(empty({4}).expand({2, 4}).is_contiguous());
   EXPECT_TRUE(empty({}).is_contiguous());
@@ -51,7 +51,10 @@ TEST(TensorGeometry, ChannelsLast) {
 TEST(TensorGeometry, SizesThatNoMemoryHoldsAreRefused) {
   int64_t huge = int64_t{1} << 61;
   EXPECT_THAT(message_of([&] { empty({huge, 8}); }), testing::HasSubstr("Storage size calculation overflowed"));
-  EXPECT_THAT(message_of([&] { empty({huge, 4}, {.device = "meta"}); }), testing::HasSubstr("Storage size calculation overflowed"));
+  EXPECT_THAT(message_of([&] {
+                empty({huge, 4}, {.device = "meta"});
+              }),
+              testing::HasSubstr("Storage size calculation overflowed"));
   EXPECT_THAT(message_of([] { empty({-1}); }), testing::HasSubstr("negative dimension"));
   EXPECT_EQ(empty({huge, 0, 8}).numel(), 0);
 }
@@ -97,17 +100,20 @@ TEST(TensorGeometry, EveryTypeHasItsSize) {
   struct {
     DType dtype;
     int64_t bytes;
-  } types[] = {{DType::Bool, 1}, {DType::UInt8, 1}, {DType::Int8, 1}, {DType::Int16, 2}, {DType::UInt16, 2}, {DType::Int32, 4},
-               {DType::UInt32, 4}, {DType::Int64, 8}, {DType::UInt64, 8}, {DType::Float16, 2}, {DType::BFloat16, 2}, {DType::Float32, 4},
+  } types[] = {{DType::Bool, 1},    {DType::UInt8, 1},     {DType::Int8, 1},       {DType::Int16, 2},
+               {DType::UInt16, 2},  {DType::Int32, 4},     {DType::UInt32, 4},     {DType::Int64, 8},
+               {DType::UInt64, 8},  {DType::Float16, 2},   {DType::BFloat16, 2},   {DType::Float32, 4},
                {DType::Float64, 8}, {DType::Complex64, 8}, {DType::Complex128, 16}};
-  for (auto [dtype, bytes] : types) EXPECT_EQ(empty({3}, {.dtype = dtype}).storage()->bytes().value(), 3 * bytes) << name(dtype);
+  for (auto [dtype, bytes] : types)
+    EXPECT_EQ(empty({3}, {.dtype = dtype}).storage()->bytes().value(), 3 * bytes) << name(dtype);
 }
 
 TEST(TensorGeometry, WrapDim) {
   EXPECT_EQ(wrap_dim(-1, 3), 2);
   EXPECT_EQ(wrap_dim(0, 0), 0);
   EXPECT_THROW(wrap_dim(3, 3), IndexError);
-  EXPECT_EQ(message_of([] { wrap_dim(2, 2); }), "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
+  EXPECT_EQ(message_of([] { wrap_dim(2, 2); }),
+            "Dimension out of range (expected to be in range of [-2, 1], but got 2)");
 }
 
 }  // namespace

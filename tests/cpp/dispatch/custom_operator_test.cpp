@@ -1,4 +1,5 @@
-// A user's operator, defined outside the library, goes through every layer: autograd, fake tensors, capture, ahead-of-time autograd, export.
+// A user's operator, defined outside the library, goes through every layer: autograd, fake tensors, capture,
+// ahead-of-time autograd, export.
 #include <gtest/gtest.h>
 
 #include <cstdio>
@@ -15,11 +16,13 @@ const Operator& scale_and_shift() {
     library.define("scale_shift(Tensor x, float factor) -> Tensor");
     library.implement("scale_shift", [](const Tensor& x, double factor) {
       Tensor in = x.contiguous(), out = empty_like(in);
-      for (int64_t i = 0; i < in.numel(); ++i) out.data<float>()[i] = in.data<float>()[i] * static_cast<float>(factor) + 1;
+      for (int64_t i = 0; i < in.numel(); ++i)
+        out.data<float>()[i] = in.data<float>()[i] * static_cast<float>(factor) + 1;
       return out;
     });
     library.fake("scale_shift", [](const Tensor& x, double) { return empty_like(x, {}, MemoryFormat::Contiguous); });
-    library.gradient("scale_shift", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad.mul(factor); });
+    library.gradient("scale_shift", "x", {"grad", "factor"},
+                     [](const Tensor& grad, double factor) { return grad.mul(factor); });
     return get_operator("customtest::scale_shift");
   }();
   return op;
@@ -49,8 +52,10 @@ TEST(CustomOperator, RunsFakeOnAnyDevice) {
 }
 
 TEST(CustomOperator, IsCapturedAsOneNode) {
-  auto module = make_fx([](const Tensor& x) { return call(x, 2.0).relu(); }, std::vector<Tensor>{randn({3})}, {.mode = TracingMode::Symbolic});
-  EXPECT_NE(module->code().find("torch.ops.customtest.scale_shift.default(arg0_1, 2.0)"), std::string::npos) << module->code();
+  auto module = make_fx([](const Tensor& x) { return call(x, 2.0).relu(); }, std::vector<Tensor>{randn({3})},
+                        {.mode = TracingMode::Symbolic});
+  EXPECT_NE(module->code().find("torch.ops.customtest.scale_shift.default(arg0_1, 2.0)"), std::string::npos)
+      << module->code();
 }
 
 TEST(CustomOperator, IsDifferentiatedAheadOfTime) {
@@ -65,7 +70,9 @@ TEST(CustomOperator, IsDifferentiatedAheadOfTime) {
 
 TEST(CustomOperator, IsExportedAndReadBack) {
   ExportSource source;
-  source.forward = [](const Tree& arguments, const Tree&) { return Tree(call(arguments.children[0].value.tensor(), 2.0).relu()); };
+  source.forward = [](const Tree& arguments, const Tree&) {
+    return Tree(call(arguments.children[0].value.tensor(), 2.0).relu());
+  };
   Tensor x = randn({4, 3});
   ExportedProgram program = export_program(source, Tree::tuple({Tree(x)}), Tree::dict({}),
                                            {.dynamic_shapes = {{"x", {{0, Dim("batch")}}}}, .argument_names = {"x"}});
@@ -85,7 +92,9 @@ TEST(CustomOperator, ASecondDefinitionOfTheNameIsRefused) {
 TEST(CustomOperator, AFormulaCannotNameWhatTheSchemaLacks) {
   Library library("customtest");
   library.define("other(Tensor x) -> Tensor");
-  EXPECT_THROW(library.gradient("other", "x", {"grad", "missing"}, [](const Tensor& grad, const Tensor&) { return grad; }), Error);
+  EXPECT_THROW(
+      library.gradient("other", "x", {"grad", "missing"}, [](const Tensor& grad, const Tensor&) { return grad; }),
+      Error);
   EXPECT_THROW(library.gradient("other", "y", {"grad"}, [](const Tensor& grad) { return grad; }), Error);
 }
 

@@ -12,19 +12,21 @@ namespace {
 std::string printed(const char* text) { return to_string(parse_schema(text)); }
 
 TEST(Schema, ReadsAndWritesTheSameText) {
-  for (const char* text :
-       {"aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
-        "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
-        "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], int[2] dilation=[1, 1], bool ceil_mode=False) -> Tensor",
-        "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
-        "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor output, Tensor total_weight)"})
+  for (const char* text : {"aten::add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor",
+                           "aten::split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) -> Tensor(a)[]",
+                           "aten::max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=[0, 0], "
+                           "int[2] dilation=[1, 1], bool ceil_mode=False) -> Tensor",
+                           "aten::index.Tensor(Tensor self, Tensor?[] indices) -> Tensor",
+                           "aten::nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
+                           "ignore_index) -> (Tensor output, Tensor total_weight)"})
     EXPECT_EQ(printed(text), text);
 }
 
 TEST(Schema, KnowsWhatIsWrittenAndWhatAliases) {
   EXPECT_TRUE(parse_schema("relu_(Tensor(a!) self) -> Tensor(a!)").is_inplace());
   EXPECT_TRUE(parse_schema("view(Tensor(a) self, SymInt[] size) -> Tensor(a)").is_view());
-  EXPECT_TRUE(parse_schema("add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)").has_out());
+  EXPECT_TRUE(
+      parse_schema("add.out(Tensor self, Tensor other, *, Scalar alpha=1, Tensor(a!) out) -> Tensor(a!)").has_out());
   EXPECT_FALSE(parse_schema("add.Tensor(Tensor self, Tensor other) -> Tensor").is_mutable());
 }
 
@@ -43,7 +45,8 @@ std::string read_gzip(const std::string& path) {
   gzFile file = gzopen(path.c_str(), "rb");
   std::string out;
   std::vector<char> buffer(1 << 20);
-  for (int n; file && (n = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;) out.append(buffer.data(), static_cast<size_t>(n));
+  for (int n; file && (n = gzread(file, buffer.data(), static_cast<unsigned>(buffer.size()))) > 0;)
+    out.append(buffer.data(), static_cast<size_t>(n));
   if (file) gzclose(file);
   return out;
 }
@@ -61,7 +64,8 @@ TEST(Schema, EveryAtenOperatorHasPyTorchsSchema) {
   for (const auto& entry : document["aten"]) {
     std::string overload = entry["overload"];
     std::string name = entry["name"];
-    wanted[(name.starts_with("aten::") ? name : "aten::" + name) + (overload == "default" ? "" : "." + overload)] = entry["schema"];
+    wanted[(name.starts_with("aten::") ? name : "aten::" + name) + (overload == "default" ? "" : "." + overload)] =
+        entry["schema"];
   }
   ASSERT_GT(wanted.size(), 3000u);
   for (const Operator* op : all_operators()) {

@@ -7,7 +7,9 @@
 namespace umbra {
 namespace {
 
-ExportOptions dynamic_batch(Dim::Bounds bounds = {.min = 0, .max = 4096}) { return {.dynamic_shapes = {{"x", {{0, Dim("batch", bounds)}}}}}; }
+ExportOptions dynamic_batch(Dim::Bounds bounds = {.min = 0, .max = 4096}) {
+  return {.dynamic_shapes = {{"x", {{0, Dim("batch", bounds)}}}}};
+}
 
 double difference(const Tensor& a, const Tensor& b) {
   NoGrad no_grad;
@@ -57,11 +59,17 @@ TEST(Export, ModulesCalledTwiceAreToldApart) {
 }
 
 TEST(Export, InputsAreCheckedInTheWordsOfPyTorch) {
-  ExportedModule program = export_program(nn::Linear(8, 4), {randn({4, 8})}, {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 16})}}}}, .argument_names = {"x"}}).module();
+  ExportedModule program =
+      export_program(nn::Linear(8, 4), {randn({4, 8})},
+                     {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 16})}}}}, .argument_names = {"x"}})
+          .module();
   EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 9})); }), "Guard failed: x.size()[1] == 8");
   EXPECT_EQ(error_of<AssertionError>([&] { program(randn({17, 8})); }), "Guard failed: x.size()[0] <= 16");
   EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 8, 1})); }), "Guard failed: len(x.size()) == 2");
-  EXPECT_THAT(error_of<AssertionError>([&] { program(randn({4, 8}, {.dtype = DType::Float64})); }), HasSubstr("x.dtype"));
+  EXPECT_THAT(error_of<AssertionError>([&] {
+                program(randn({4, 8}, {.dtype = DType::Float64}));
+              }),
+              HasSubstr("x.dtype"));
   EXPECT_THAT(error_of<ValueError>([&] { program(randn({4, 8}), randn({4, 8})); }), HasSubstr("2 were given"));
 }
 
@@ -73,7 +81,9 @@ TEST(Export, ADimThatTheProgramFixesIsAViolatedConstraint) {
     Tensor forward(Tensor x) override { return x.size(0) == 4 ? x + 1 : x + 2; }
   };
   EXPECT_NE(error_of([] { export_program(Branch(), {randn({4, 8})}, dynamic_batch()); }), "no error");
-  EXPECT_EQ(error_of<UserError>([] { export_program(Fixed(), {randn({4, 8})}, {.dynamic_shapes = {{"y", {{0, Dim("batch")}}}}}); }),
+  EXPECT_EQ(error_of<UserError>([] {
+              export_program(Fixed(), {randn({4, 8})}, {.dynamic_shapes = {{"y", {{0, Dim("batch")}}}}});
+            }),
             "dynamic_shapes names 'y', which is no tensor among the inputs");
 }
 
@@ -84,7 +94,8 @@ TEST(Export, TheRootOfADerivedDimFollowsFromTheSize) {
       return x.narrow(0, 1, half) + full({half}, 2.0);
     }
   };
-  ExportedProgram program = export_program(Halves(), {randn({9})}, {.dynamic_shapes = {{"x", {{0, 2 * Dim("d", {.max = 50}) + 1}}}}});
+  ExportedProgram program =
+      export_program(Halves(), {randn({9})}, {.dynamic_shapes = {{"x", {{0, 2 * Dim("d", {.max = 50}) + 1}}}}});
   EXPECT_THAT(program.graph_module->code(), HasSubstr("sub = sym_size_int - 1"));
   EXPECT_THAT(program.graph_module->code(), HasSubstr("floordiv = sub // 2"));
   ASSERT_EQ(program.ranges.size(), 2u);
@@ -105,7 +116,8 @@ TEST(Export, GuardsOnTheRootOfADerivedDimAreAboutTheSize) {
     Tensor forward(Tensor x) override { return x.sym_size(0) / 2 != 7 ? x + 1 : x; }
   };
   ExportedProgram program = export_program(Branch(), {randn({8})}, {.dynamic_shapes = {{"x", {{0, 2 * Dim("d")}}}}});
-  EXPECT_THAT(program.guards, ElementsAre("L['x'].size()[0] == (2*(L['x'].size()[0] // 2))", "(L['x'].size()[0] // 2) != 7"));
+  EXPECT_THAT(program.guards,
+              ElementsAre("L['x'].size()[0] == (2*(L['x'].size()[0] // 2))", "(L['x'].size()[0] // 2) != 7"));
   ExportedModule module = program.module();
   module(randn({12}));
   EXPECT_THAT(error_of<AssertionError>([&] { module(randn({14})); }), HasSubstr("(x.size()[0] // 2) != 7"));
@@ -118,8 +130,12 @@ TEST(Export, BranchesOfCondMayCloseOverSizesAndTensors) {
     Tensor forward(Tensor x) override {
       SymInt rows = x.sym_size(0);
       Tensor twice = x * 2;
-      auto yes = [&](const std::vector<Value>& v) { return std::vector<Value>{layer(v[0].tensor()) + full({rows, 1}, 3.0)}; };
-      auto no = [&](const std::vector<Value>& v) { return std::vector<Value>{(twice - v[0].tensor() + literal) * Scalar(rows)}; };
+      auto yes = [&](const std::vector<Value>& v) {
+        return std::vector<Value>{layer(v[0].tensor()) + full({rows, 1}, 3.0)};
+      };
+      auto no = [&](const std::vector<Value>& v) {
+        return std::vector<Value>{(twice - v[0].tensor() + literal) * Scalar(rows)};
+      };
       return cond(Value(x.sum() > 0), yes, no, {Value(x.select(0, 0))})[0].tensor();
     }
   };
@@ -210,7 +226,8 @@ TEST(Export, GuardsAreReadOnceAndCheckedAtEachCall) {
   struct Even : nn::Module {
     Tensor forward(Tensor x) override { return x.sym_size(0) % 2 == 0 && x.sym_size(0) > 4 ? x + 1 : x; }
   };
-  ExportedModule module = export_program(Even(), {ones({8})}, {.dynamic_shapes = {{"x", {{0, Dim::automatic()}}}}}).module();
+  ExportedModule module =
+      export_program(Even(), {ones({8})}, {.dynamic_shapes = {{"x", {{0, Dim::automatic()}}}}}).module();
   EXPECT_EQ(module(ones({6})).size(0), 6);
   EXPECT_THAT(error_of([&] { module(ones({7})); }), HasSubstr("Guard failed: "));
   EXPECT_EQ(module(ones({10})).size(0), 10);

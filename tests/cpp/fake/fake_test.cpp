@@ -47,25 +47,32 @@ TEST(Fake, ReadingDataIsRefused) {
   FakeMode fake;
   auto scope = fake.enter();
   Tensor x = empty({2});
-  EXPECT_THAT(error_of<DataDependentOutputException>([&] { x.sum().item(); }), ::testing::StartsWith("aten._local_scalar_dense.default\n"));
+  EXPECT_THAT(error_of<DataDependentOutputException>([&] { x.sum().item(); }),
+              ::testing::StartsWith("aten._local_scalar_dense.default\n"));
 }
 
 TEST(Fake, ANumberThatWasConvertedCanBeRead) {
   FakeMode fake;
-  Tensor five = fake.from_tensor(full({}, Scalar(5))), single = fake.from_tensor(full({}, Scalar(5), {.dtype = DType::Float32}));
+  Tensor five = fake.from_tensor(full({}, Scalar(5))),
+         single = fake.from_tensor(full({}, Scalar(5), {.dtype = DType::Float32}));
   EXPECT_EQ(five.item().to_int(), 5);
   // What is computed from it is not known, nor what has been written to it; types that would round are not read.
-  EXPECT_THAT(error_of<DataDependentOutputException>([&] { five.add(1).item(); }), HasSubstr("aten._local_scalar_dense.default"));
-  EXPECT_THAT(error_of<DataDependentOutputException>([&] { single.item(); }), HasSubstr("aten._local_scalar_dense.default"));
+  EXPECT_THAT(error_of<DataDependentOutputException>([&] { five.add(1).item(); }),
+              HasSubstr("aten._local_scalar_dense.default"));
+  EXPECT_THAT(error_of<DataDependentOutputException>([&] { single.item(); }),
+              HasSubstr("aten._local_scalar_dense.default"));
   five.add_(1);
-  EXPECT_THAT(error_of<DataDependentOutputException>([&] { five.item(); }), HasSubstr("aten._local_scalar_dense.default"));
+  EXPECT_THAT(error_of<DataDependentOutputException>([&] { five.item(); }),
+              HasSubstr("aten._local_scalar_dense.default"));
 }
 
 TEST(Fake, ShapesThatDependOnDataAreSymbolsOrErrors) {
   FakeMode fixed, dynamic({.shape_env = make_counted<sym::ShapeEnv>(), .allow_dynamic_output_shapes = true});
   Tensor mask = vector_of({0, 1, 1}).to(DType::Bool), x = vector_of({1, 2, 3});
-  EXPECT_THAT(error_of<DynamicOutputShapeException>([&] { fixed.from_tensor(mask).nonzero(); }), HasSubstr("aten.nonzero.default"));
-  Tensor rows = dynamic.from_tensor(mask).nonzero(), picked = masked_select(dynamic.from_tensor(x), dynamic.from_tensor(mask));
+  EXPECT_THAT(error_of<DynamicOutputShapeException>([&] { fixed.from_tensor(mask).nonzero(); }),
+              HasSubstr("aten.nonzero.default"));
+  Tensor rows = dynamic.from_tensor(mask).nonzero(),
+         picked = masked_select(dynamic.from_tensor(x), dynamic.from_tensor(mask));
   EXPECT_TRUE(rows.sym_sizes()[0].is_symbolic());
   EXPECT_EQ(rows.sym_sizes()[1], 1);
   EXPECT_TRUE(picked.sym_sizes()[0].is_symbolic());
@@ -76,14 +83,18 @@ TEST(Fake, RealTensorsAndOtherModesAreRefused) {
   Tensor real = randn({2});
   FakeMode one, two;
   Tensor a = one.from_tensor(real), b = two.from_tensor(real);
-  EXPECT_THAT(error_of<AssertionError>([&] { a + real; }), HasSubstr("Please convert all Tensors to FakeTensors first"));
+  EXPECT_THAT(error_of<AssertionError>([&] { a + real; }),
+              HasSubstr("Please convert all Tensors to FakeTensors first"));
   EXPECT_EQ(error_of<AssertionError>([&] { a + b; }), "Mixing fake modes NYI");
 }
 
 TEST(Fake, ShapeErrorsAreThoseOfRealRuns) {
   FakeMode fake;
   auto scope = fake.enter();
-  EXPECT_EQ(error_of([] { empty({2, 3}).mm(empty({2, 3})); }), "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
+  EXPECT_EQ(error_of([] {
+              empty({2, 3}).mm(empty({2, 3}));
+            }),
+            "mm: mat1 and mat2 shapes cannot be multiplied (2x3 and 2x3)");
 }
 
 TEST(Fake, TheModeEndsWithItsScope) {

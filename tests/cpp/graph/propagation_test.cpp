@@ -32,7 +32,8 @@ TEST(Propagation, FakeRunsGiveSymbolicShapes) {
   EXPECT_EQ(type_annotation(view->meta.val), "f32[4*" + s + "]");
   EXPECT_EQ(type_annotation(total->meta.val), "f32[]");
   EXPECT_THAT(readable_code(*module), ::testing::HasSubstr("def forward(self, x: \"f32[" + s + ", 4]\"):"));
-  EXPECT_THAT(readable_code(*module), ::testing::HasSubstr("mul: \"Sym(4*" + s + ")\" = sym_size * 4;  sym_size = None"));
+  EXPECT_THAT(readable_code(*module),
+              ::testing::HasSubstr("mul: \"Sym(4*" + s + ")\" = sym_size * 4;  sym_size = None"));
 
   // The same graph runs on data of another size.
   EXPECT_THAT(values_of(module->run({tensor_of({1, 2, 3, 4}, {1, 4})})[0]), ::testing::ElementsAre(1, 2, 3, 4));

@@ -13,8 +13,7 @@ namespace umbra::fx {
 inline const Operator& op(const char* name) { return get_operator(std::string("aten::") + name); }
 
 /// The text of the error that `f` throws; a failure if it throws none or one of another type.
-template <class ErrorType = Error, class F>
-std::string error_of(F&& f) {
+template <class ErrorType = Error, class F> std::string error_of(F&& f) {
   try {
     f();
   } catch (const ErrorType& error) {

@@ -43,8 +43,7 @@ inline std::string models_folder() {
   if (name.empty()) GTEST_SKIP() << "no folder of model files beside the checkout"
 
 /// The message of the error that `action` throws, or "no error".
-template <class ErrorType = Error>
-std::string error_of(const std::function<void()>& action) {
+template <class ErrorType = Error> std::string error_of(const std::function<void()>& action) {
   try {
     action();
   } catch (const ErrorType& error) {

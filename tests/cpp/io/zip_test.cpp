@@ -25,8 +25,7 @@ std::string opening_error(std::string bytes) {
 }
 
 /// The archive with the number at `at` changed.
-template <class T>
-std::string patched(std::string bytes, size_t at, T value) {
+template <class T> std::string patched(std::string bytes, size_t at, T value) {
   std::memcpy(bytes.data() + at, &value, sizeof(value));
   return bytes;
 }

@@ -13,14 +13,12 @@ inline Tensor empty_tensor(IntArrayRef sizes, DType dtype = DType::Float32) {
 }
 
 /// A contiguous tensor of the values, in row-major order.
-template <class T>
-Tensor tensor_of(IntArrayRef sizes, const std::vector<T>& values) {
+template <class T> Tensor tensor_of(IntArrayRef sizes, const std::vector<T>& values) {
   Tensor t = empty_tensor(sizes, dtype_of<T>);
   for (size_t i = 0; i < values.size(); ++i) t.data<T>()[i] = values[i];
   return t;
 }
-template <class T>
-Tensor row_of(const std::vector<T>& values) {
+template <class T> Tensor row_of(const std::vector<T>& values) {
   return tensor_of<T>({static_cast<int64_t>(values.size())}, values);
 }
 inline Tensor bools(IntArrayRef sizes, const std::vector<int>& values) {
@@ -32,8 +30,7 @@ inline Tensor floats(IntArrayRef sizes, const std::vector<float>& values) { retu
 inline Tensor longs(IntArrayRef sizes, const std::vector<int64_t>& values) { return tensor_of<int64_t>(sizes, values); }
 
 /// 0, 1, 2, ... times a step: distinct values without a source of randomness.
-template <class T = float>
-Tensor counting(IntArrayRef sizes, double step = 1) {
+template <class T = float> Tensor counting(IntArrayRef sizes, double step = 1) {
   Tensor t = empty_tensor(sizes, dtype_of<T>);
   for (int64_t i = 0; i < t.numel(); ++i)
     t.data<T>()[i] = static_cast<T>(static_cast<float>(step * static_cast<double>(i)));
@@ -53,8 +50,7 @@ inline Tensor strided(const Tensor& source, IntArrayRef sizes, IntArrayRef strid
 }
 
 /// The elements in row-major order, whatever the strides.
-template <class T = float>
-std::vector<T> values(const Tensor& t) {
+template <class T = float> std::vector<T> values(const Tensor& t) {
   std::vector<T> result;
   std::vector<int64_t> index(t.dim(), 0);
   for (int64_t n = 0; n < t.numel(); ++n) {
@@ -67,9 +63,6 @@ std::vector<T> values(const Tensor& t) {
 }
 
 /// The same, converted to T.
-template <class T>
-std::vector<T> values_of(const Tensor& t) {
-  return values<T>(cast(t, dtype_of<T>));
-}
+template <class T> std::vector<T> values_of(const Tensor& t) { return values<T>(cast(t, dtype_of<T>)); }
 
 }  // namespace umbra::kernels

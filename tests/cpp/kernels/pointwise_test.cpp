@@ -20,14 +20,12 @@ namespace {
 constexpr float kNan = std::numeric_limits<float>::quiet_NaN();
 constexpr float kInfinity = std::numeric_limits<float>::infinity();
 
-template <class T, class F>
-std::vector<T> unary(const F& functor, const std::vector<T>& x) {
+template <class T, class F> std::vector<T> unary(const F& functor, const std::vector<T>& x) {
   Tensor in = row_of(x), out = empty_tensor({static_cast<int64_t>(x.size())}, dtype_of<T>);
   pointwise(functor, out, {&in});
   return values_of<T>(out);
 }
-template <class T, class F>
-std::vector<T> binary(const F& functor, const std::vector<T>& a, const std::vector<T>& b) {
+template <class T, class F> std::vector<T> binary(const F& functor, const std::vector<T>& a, const std::vector<T>& b) {
   Tensor left = row_of(a), right = row_of(b), out = empty_tensor({static_cast<int64_t>(a.size())}, dtype_of<T>);
   pointwise(functor, out, {&left, &right});
   return values_of<T>(out);
@@ -157,8 +155,7 @@ TEST(Activations, KeepTheirLimits) {
 }
 
 /// A backward functor against differences of the forward one.
-template <class Forward, class Backward>
-void check_slope(const Forward& forward, const Backward& backward) {
+template <class Forward, class Backward> void check_slope(const Forward& forward, const Backward& backward) {
   std::vector<double> x, up, down, ones;
   for (double at = -3.05; at < 3; at += 0.3) {
     x.push_back(at);

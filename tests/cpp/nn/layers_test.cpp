@@ -69,7 +69,9 @@ TEST(Layers, ShapesFollow) {
   EXPECT_EQ(nn::AvgPool2d(2, {.ceil_mode = true})(image).sizes(), IntArrayRef({2, 4, 5, 5}));
   EXPECT_EQ(nn::AdaptiveAvgPool2d({1, 3})(image).sizes(), IntArrayRef({2, 4, 1, 3}));
   EXPECT_EQ(nn::Flatten()(image).sizes(), IntArrayRef({2, 324}));
-  EXPECT_EQ(nn::Sequential(nn::Identity(), nn::LayerNorm(9), nn::Tanh(), nn::Sigmoid(), nn::SiLU(), nn::GELU(), nn::Softmax(-1))(image).sizes(),
+  EXPECT_EQ(nn::Sequential(nn::Identity(), nn::LayerNorm(9), nn::Tanh(), nn::Sigmoid(), nn::SiLU(), nn::GELU(),
+                           nn::Softmax(-1))(image)
+                .sizes(),
             image.sizes());
 }
 
@@ -83,12 +85,17 @@ TEST(Layers, DropoutOnlyWorksInTraining) {
 }
 
 TEST(Layers, BadArgumentsAreRefused) {
-  EXPECT_EQ(error_of<ValueError>([] { nn::Dropout(1.5); }), "dropout probability has to be between 0 and 1, but got 1.5");
-  EXPECT_EQ(error_of<ValueError>([] { nn::Conv2d(3, 4, 3, {.groups = 2}); }), "in_channels must be divisible by groups");
+  EXPECT_EQ(error_of<ValueError>([] { nn::Dropout(1.5); }),
+            "dropout probability has to be between 0 and 1, but got 1.5");
+  EXPECT_EQ(error_of<ValueError>([] { nn::Conv2d(3, 4, 3, {.groups = 2}); }),
+            "in_channels must be divisible by groups");
   EXPECT_EQ(error_of<AssertionError>([] { nn::MultiheadAttention(7, 2); }), "embed_dim must be divisible by num_heads");
-  EXPECT_EQ(error_of<AssertionError>([] { nn::Embedding(3, 4, {.padding_idx = 7}); }), "Padding_idx must be within num_embeddings");
+  EXPECT_EQ(error_of<AssertionError>([] { nn::Embedding(3, 4, {.padding_idx = 7}); }),
+            "Padding_idx must be within num_embeddings");
   EXPECT_EQ(error_of<ValueError>([] { nn::BatchNorm2d(3)(zeros({2, 3})); }), "expected 4D input (got 2D input)");
-  EXPECT_EQ(error_of<ValueError>([] { nn::BatchNorm2d(3)(zeros({1, 3, 1, 1})); }),
+  EXPECT_EQ(error_of<ValueError>([] {
+              nn::BatchNorm2d(3)(zeros({1, 3, 1, 1}));
+            }),
             "Expected more than 1 value per channel when training, got input size torch.Size([1, 3, 1, 1])");
 }
 

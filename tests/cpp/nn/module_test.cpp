@@ -18,7 +18,8 @@ std::vector<std::string> names_of(const nn::StateDict& state) {
 TEST(Module, StateDictHasTheNamesAndTheOrderOfPyTorch) {
   EXPECT_THAT(names_of(Mlp().state_dict()), ElementsAre("up.weight", "up.bias", "down.weight", "down.bias"));
   EXPECT_THAT(names_of(nn::Sequential(nn::Conv2d(3, 4, 3), nn::BatchNorm2d(4), nn::ReLU()).state_dict()),
-              ElementsAre("0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var", "1.num_batches_tracked"));
+              ElementsAre("0.weight", "0.bias", "1.weight", "1.bias", "1.running_mean", "1.running_var",
+                          "1.num_batches_tracked"));
   EXPECT_THAT(names_of(nn::MultiheadAttention(8, 2).state_dict()),
               ElementsAre("in_proj_weight", "in_proj_bias", "out_proj.weight", "out_proj.bias"));
 }
@@ -60,12 +61,17 @@ TEST(Module, LoadStateDictCopiesByName) {
 TEST(Module, LoadStateDictSaysEverythingThatIsAmissAndChangesNothing) {
   nn::Linear layer(3, 4);
   std::vector<double> before = values(layer.bias);
-  std::string message = error_of([&] { layer.load_state_dict({{"weight", zeros({2, 2})}, {"bias", zeros({4})}, {"extra", zeros({1})}}); });
+  std::string message = error_of([&] {
+    layer.load_state_dict({{"weight", zeros({2, 2})}, {"bias", zeros({4})}, {"extra", zeros({1})}});
+  });
   EXPECT_EQ(message,
-            "Error(s) in loading state_dict for Linear:\n\tUnexpected key(s) in state_dict: \"extra\". \n\tsize mismatch for weight: copying a "
+            "Error(s) in loading state_dict for Linear:\n\tUnexpected key(s) in state_dict: \"extra\". \n\tsize "
+            "mismatch for weight: copying a "
             "param with shape torch.Size([2, 2]) from checkpoint, the shape in current model is torch.Size([4, 3]).");
   EXPECT_EQ(values(layer.bias), before);
-  EXPECT_EQ(error_of([&] { layer.load_state_dict({{"weight", zeros({4, 3})}}); }),
+  EXPECT_EQ(error_of([&] {
+              layer.load_state_dict({{"weight", zeros({4, 3})}});
+            }),
             "Error(s) in loading state_dict for Linear:\n\tMissing key(s) in state_dict: \"bias\". ");
   EXPECT_THAT(layer.load_state_dict({{"weight", zeros({4, 3})}}, false).missing_keys, ElementsAre("bias"));
 }
@@ -94,7 +100,8 @@ TEST(Module, GradientsAreZeroedAndFrozen) {
 TEST(Module, ApplyReachesChildrenFirst) {
   std::vector<std::string> seen;
   Mlp().apply([&](nn::Module& m) { seen.push_back(m.type_name()); });
-  EXPECT_THAT(seen, ElementsAre("torch.nn.modules.linear.Linear", "torch.nn.modules.linear.Linear", "umbra.examples.Mlp"));
+  EXPECT_THAT(seen,
+              ElementsAre("torch.nn.modules.linear.Linear", "torch.nn.modules.linear.Linear", "umbra.examples.Mlp"));
 }
 
 TEST(Module, NamesAreCheckedWhenTheyAreRegistered) {
@@ -103,7 +110,8 @@ TEST(Module, NamesAreCheckedWhenTheyAreRegistered) {
   };
   EXPECT_EQ(error_of<KeyError>([] { Twice(); }), "attribute 'a' already exists");
   struct NoForward : nn::Module {};
-  EXPECT_THAT(error_of<NotImplementedError>([] { NoForward()(zeros({1})); }), HasSubstr("is missing the required \"forward\" function"));
+  EXPECT_THAT(error_of<NotImplementedError>([] { NoForward()(zeros({1})); }),
+              HasSubstr("is missing the required \"forward\" function"));
 }
 
 }  // namespace

@@ -26,7 +26,8 @@ TEST(Pointwise, InPlaceVariantsWriteAndCheck) {
   EXPECT_TRUE(x.pow_(2).is_same(x));
   EXPECT_THAT(values(x), ElementsAre(1, 4, 9));
   EXPECT_THAT(values(x.eq_(4)), ElementsAre(0, 1, 0));
-  EXPECT_THAT(error_of([] { arange(3).mul_(1.5); }), HasSubstr("result type Float can't be cast to the desired output type Long"));
+  EXPECT_THAT(error_of([] { arange(3).mul_(1.5); }),
+              HasSubstr("result type Float can't be cast to the desired output type Long"));
   EXPECT_THAT(error_of([] { arange(3).pow(-1); }), HasSubstr("Integers to negative integer powers are not allowed."));
 }
 

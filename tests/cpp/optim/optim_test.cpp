@@ -22,19 +22,25 @@ void expect_near(const std::vector<double>& actual, const std::vector<double>& e
 }
 
 TEST(Optim, SgdWithNesterovMomentumAndDecay) {
-  expect_near(after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .weight_decay = .01, .nesterov = true}),
-              {-0.448469, -137.624, 62.0377});
+  expect_near(
+      after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .weight_decay = .01, .nesterov = true}),
+      {-0.448469, -137.624, 62.0377});
 }
 
 TEST(Optim, SgdWithDampening) {
-  expect_near(after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .dampening = .5}), {-0.267226, -9.67367, 9.98701});
+  expect_near(after_four_steps<optim::SGD>(optim::SGDOptions{.lr = .1, .momentum = .9, .dampening = .5}),
+              {-0.267226, -9.67367, 9.98701});
 }
 
-TEST(Optim, Adam) { expect_near(after_four_steps<optim::Adam>(optim::AdamOptions{.lr = .05, .weight_decay = .1}), {0.80175, -2.20042, 3.20032}); }
+TEST(Optim, Adam) {
+  expect_near(after_four_steps<optim::Adam>(optim::AdamOptions{.lr = .05, .weight_decay = .1}),
+              {0.80175, -2.20042, 3.20032});
+}
 
 TEST(Optim, AdamW) {
   expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05}), {0.799966, -2.19627, 3.19416});
-  expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05, .amsgrad = true}), {0.799966, -2.19627, 3.19416});
+  expect_near(after_four_steps<optim::AdamW>(optim::AdamWOptions{.lr = .05, .amsgrad = true}),
+              {0.799966, -2.19627, 3.19416});
 }
 
 TEST(Optim, StateHasTheNamesOfPyTorch) {
@@ -59,7 +65,10 @@ TEST(Optim, BadArgumentsAreRefused) {
   EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({}, {}); }), "optimizer got an empty parameter list");
   EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({p}, {.lr = .1, .nesterov = true}); }),
             "Nesterov momentum requires a momentum and zero dampening");
-  EXPECT_EQ(error_of<ValueError>([&] { optim::AdamW({p}, {.betas = {1.5, .9}}); }), "Invalid beta parameter at index 0: 1.5");
+  EXPECT_EQ(error_of<ValueError>([&] {
+              optim::AdamW({p}, {.betas = {1.5, .9}});
+            }),
+            "Invalid beta parameter at index 0: 1.5");
   EXPECT_EQ(error_of<ValueError>([&] { optim::SGD({p * 2}, {}); }), "can't optimize a non-leaf Tensor");
 }
 

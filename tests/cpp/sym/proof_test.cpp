@@ -46,32 +46,24 @@ class Proof : public ::testing::TestWithParam<int> {
     Pair b = integer(pick(0, depth - 1));
     const Expression* both[] = {a.expression, b.expression};
     switch (pick(0, 4)) {
-      case 0:
-        return {table.subtract(a.expression, b.expression), a.formula - b.formula};
-      case 1:
-        return {table.extremum(Kind::Min, Terms(both, 2)), z3::min(a.formula, b.formula)};
-      case 2:
-        return {table.extremum(Kind::Max, Terms(both, 2)), z3::max(a.formula, b.formula)};
+      case 0: return {table.subtract(a.expression, b.expression), a.formula - b.formula};
+      case 1: return {table.extremum(Kind::Min, Terms(both, 2)), z3::min(a.formula, b.formula)};
+      case 2: return {table.extremum(Kind::Max, Terms(both, 2)), z3::max(a.formula, b.formula)};
       case 3: {
         int64_t factor = pick(-3, 4);
         return {table.multiply(a.expression, table.integer(factor)), a.formula * context.int_val(factor)};
       }
-      default:
-        return {table.add(a.expression, b.expression), a.formula + b.formula};
+      default: return {table.add(a.expression, b.expression), a.formula + b.formula};
     }
   }
 
   Pair condition(int depth) {
     Pair a = integer(depth), b = integer(1);
     switch (pick(0, 3)) {
-      case 0:
-        return {env->table().relation(Kind::Eq, a.expression, b.expression), a.formula == b.formula};
-      case 1:
-        return {env->table().relation(Kind::Ne, a.expression, b.expression), a.formula != b.formula};
-      case 2:
-        return {env->table().relation(Kind::Lt, a.expression, b.expression), a.formula < b.formula};
-      default:
-        return {env->table().relation(Kind::Le, a.expression, b.expression), a.formula <= b.formula};
+      case 0: return {env->table().relation(Kind::Eq, a.expression, b.expression), a.formula == b.formula};
+      case 1: return {env->table().relation(Kind::Ne, a.expression, b.expression), a.formula != b.formula};
+      case 2: return {env->table().relation(Kind::Lt, a.expression, b.expression), a.formula < b.formula};
+      default: return {env->table().relation(Kind::Le, a.expression, b.expression), a.formula <= b.formula};
     }
   }
 

@@ -45,13 +45,10 @@ class Random : public ::testing::TestWithParam<int> {
     const Expression* both[] = {a.expression, b.expression};
     switch (pick(0, 8)) {
       case 0:
-      case 1:
-        return {table().add(a.expression, b.expression), a.value + b.value};
-      case 2:
-        return {table().subtract(a.expression, b.expression), a.value - b.value};
+      case 1: return {table().add(a.expression, b.expression), a.value + b.value};
+      case 2: return {table().subtract(a.expression, b.expression), a.value - b.value};
       case 3:
-      case 4:
-        return {table().multiply(a.expression, b.expression), a.value * b.value};
+      case 4: return {table().multiply(a.expression, b.expression), a.value * b.value};
       case 5:
       case 6: {
         if (b.value == 0) return a;
@@ -62,24 +59,18 @@ class Random : public ::testing::TestWithParam<int> {
         if (quotient) return {table().floor_divide(a.expression, b.expression), floored};
         return {table().modulo(a.expression, b.expression), a.value - floored * b.value};
       }
-      case 7:
-        return {table().extremum(Kind::Min, Terms(both, 2)), std::min(a.value, b.value)};
-      default:
-        return {table().extremum(Kind::Max, Terms(both, 2)), std::max(a.value, b.value)};
+      case 7: return {table().extremum(Kind::Min, Terms(both, 2)), std::min(a.value, b.value)};
+      default: return {table().extremum(Kind::Max, Terms(both, 2)), std::max(a.value, b.value)};
     }
   }
 
   Pair condition(int depth) {
     Pair a = integer(depth), b = integer(1);
     switch (pick(0, 3)) {
-      case 0:
-        return {table().relation(Kind::Eq, a.expression, b.expression), a.value == b.value};
-      case 1:
-        return {table().relation(Kind::Ne, a.expression, b.expression), a.value != b.value};
-      case 2:
-        return {table().relation(Kind::Lt, a.expression, b.expression), a.value < b.value};
-      default:
-        return {table().relation(Kind::Le, a.expression, b.expression), a.value <= b.value};
+      case 0: return {table().relation(Kind::Eq, a.expression, b.expression), a.value == b.value};
+      case 1: return {table().relation(Kind::Ne, a.expression, b.expression), a.value != b.value};
+      case 2: return {table().relation(Kind::Lt, a.expression, b.expression), a.value < b.value};
+      default: return {table().relation(Kind::Le, a.expression, b.expression), a.value <= b.value};
     }
   }
 
