@@ -55,6 +55,8 @@ UMBRA_OPERATOR(
       SymInt n = input.sym_size(0), channels = input.sym_size(1), inner = 1;
       check_group_norm(input, weight, bias, channels, groups);
       for (int64_t d = 2; d < input.dim(); ++d) inner *= input.sym_size(d);
+      check(channels > 0, "Expected number of channels to be greater than 0, got ", channels);
+      check(inner > 0, "Expected HxW to be greater than 0, got ", inner);
       return std::get<0>(native_group_norm(input.contiguous(), weight, bias, n, channels, inner, groups, eps));
     });
 
