@@ -271,3 +271,8 @@ def test_examples_that_do_not_fit_the_dims(dims, text):
     with pytest.raises(umbra._dynamo.exc.UserError) as error:
         export(Model(), (umbra.ones(5, 3), umbra.ones(6)), dynamic_shapes=dims(Dim("b")))
     assert str(error.value).startswith(text)
+
+
+def test_a_mistyped_keyword_is_refused():
+    with pytest.raises(TypeError, match="dynamic_shape"):
+        export(nn.Linear(2, 2), (umbra.ones(1, 2),), dynamic_shape={})

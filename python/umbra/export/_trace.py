@@ -142,8 +142,7 @@ class _Paths:
         nn_module.set_paths(self._before)
 
 
-def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False,
-           **_):
+def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
     """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")

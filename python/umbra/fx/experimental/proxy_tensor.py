@@ -71,7 +71,8 @@ def _pattern(spec):
 
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
-            _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, **_):
+            _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
+            _disable_torch_fn_metadata_mode=False):
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
