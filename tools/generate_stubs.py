@@ -11,6 +11,7 @@ A file whose contents would not change is left alone.
 import argparse
 import keyword
 import pathlib
+import re
 
 TYPES = {"Tensor": "Tensor", "int": "int", "SymInt": "int | SymInt", "float": "float", "bool": "bool", "Scalar": "Number", "str": "str",
          "Device": "device | str", "ScalarType": "dtype", "Layout": "layout", "MemoryFormat": "memory_format", "Generator": "Generator",
@@ -115,6 +116,19 @@ OPERATORS = {"add": "add", "sub": "sub", "mul": "mul", "truediv": "div", "floord
              "matmul": "matmul", "and": "bitwise_and", "or": "bitwise_or", "xor": "bitwise_xor"}
 
 
+# Sizes may be given one by one: `randn(8, 64)`, `x.view(3, 2)`.
+SPREAD = {"size", "shape", "dims", "repeats"}
+BUILTINS = "from builtins import bool as _bool, complex as _complex, float as _float, int as _int\n"
+
+
+def private(text):
+    """The text with builtins and value types by names that no dtype (`umbra.int`) and no attribute (`Tensor.dtype`) hides."""
+    names = "(int|float|bool|complex|dtype|device|layout|memory_format)"
+    text = re.sub(rf"-> {names}\b", r"-> _\1", text)  # results, which a colon follows
+    # Elsewhere a colon after the name makes it the name of a parameter or attribute.
+    return re.sub(rf"(?<=[:|=\[, ])(?<!class )(?<!def ){names}\b(?=[ ,\])|]|$)(?!: )", r"_\1", text, flags=re.M)
+
+
 def type_text(argument_type, name=""):
     text = str(argument_type)
     if text.startswith("Optional["):
@@ -150,6 +164,16 @@ def parameters(schema, as_method):
     return ", ".join(parts)
 
 
+def spread(schema, as_method):
+    """The parameters with the sizes one by one, where they are the only ones given by position."""
+    positional = [a for a in schema.arguments[as_method:] if not a.kwarg_only]
+    if len(positional) != 1 or positional[0].name not in SPREAD or not str(positional[0].type).startswith("List["):
+        return []
+    before, after = parameters(schema, as_method).split(f"{positional[0].name}: ")
+    rest = after.split(", *, ")[1] if ", *, " in after else ""
+    return [f"{before}*{positional[0].name}: int | SymInt" + (f", {rest}" if rest else "")]
+
+
 def result(schema):
     kinds = [type_text(r.type) for r in schema.returns]
     if not kinds:
@@ -159,11 +183,13 @@ def result(schema):
 
 def definitions(name, schemas, indent="", as_method=False):
     lines, seen = [], set()
-    for schema in schemas:
-        line = f"def {name}({parameters(schema, as_method)}) -> {result(schema)}: ..."
-        if line not in seen:
-            seen.add(line)
-            lines.append(line)
+    # Shorter ones first: a longer one whose last parameters have defaults would hide them.
+    for schema in sorted(schemas, key=lambda s: len(s.arguments)):
+        for listed in [parameters(schema, as_method)] + spread(schema, as_method):
+            line = f"def {name}({listed}) -> {result(schema)}: ..."
+            if line not in seen:
+                seen.add(line)
+                lines.append(line)
     if len(lines) == 1:
         return [indent + lines[0]]
     return [part for line in lines for part in (indent + "@overload", indent + line)]
@@ -193,15 +219,19 @@ def main():
         if with_self and f"def {name}(" not in TENSOR_ATTRIBUTES and f"    {name}: " not in TENSOR_ATTRIBUTES:
             methods += definitions(name, with_self, "    ", as_method=True)
     for symbol in OPERATORS:
-        methods += [f"    def __{symbol}__(self, other: Any) -> Tensor: ...", f"    def __r{symbol}__(self, other: Any) -> Tensor: ..."]
-    write(out / "_C.pyi", HEAD + imports + VALUE_TYPES + "\nclass Tensor:\n" + TENSOR_ATTRIBUTES + "\n".join(methods)
-          + "\n\nTensorBase = Tensor\nclass FakeTensor(Tensor): ...\n\ndef __getattr__(name: str) -> Any: ...\n")
+        names = [n for n in (f"__{symbol}__", f"__r{symbol}__") if n not in by_name]
+        methods += [f"    def {n}(self, other: Any) -> Tensor: ..." for n in names]
+    aliases = "".join(f"_{n} = {n}\n" for n in ("dtype", "device", "layout", "memory_format"))
+    body = imports + VALUE_TYPES + "\nclass Tensor:\n" + TENSOR_ATTRIBUTES + "\n".join(methods)
+    write(out / "_C.pyi", HEAD + BUILTINS + private(body) + "\n\n" + aliases
+          + "TensorBase = Tensor\nclass FakeTensor(Tensor): ...\n\ndef __getattr__(name: str) -> Any: ...\n")
     names = "Generator, Size, SymBool, SymFloat, SymInt, Tensor, UntypedStorage, device, dtype, layout, memory_format"
     constants = sorted(n for n, v in vars(umbra).items() if isinstance(v, (umbra.dtype, umbra.layout, umbra.memory_format)))
-    kinds = [f"{n}: {type(getattr(umbra, n)).__name__}_" for n in constants]
-    aliases = "from umbra._C import dtype as dtype_, layout as layout_, memory_format as memory_format_\n"
-    write(out / "__init__.pyi", HEAD + imports + f"from umbra._C import {names}\n" + aliases + "\n" + "\n".join(kinds) + "\n"
-          + "\n".join(functions) + "\n\ndef __getattr__(name: str) -> Any: ...\n")
+    kinds = [f"{n}: _{type(getattr(umbra, n)).__name__}" for n in constants]
+    aliases = "from umbra._C import dtype as _dtype, device as _device, layout as _layout, memory_format as _memory_format\n"
+    exported = "".join(f"from umbra._C import {n} as {n}\n" for n in names.split(", "))
+    write(out / "__init__.pyi", HEAD + BUILTINS + aliases + exported + private(imports) + "\n" + "\n".join(kinds) + "\n"
+          + private("\n".join(functions)) + "\n\ndef __getattr__(name: str) -> Any: ...\n")
 
 
 if __name__ == "__main__":
