@@ -103,6 +103,7 @@ class Schema:
 
 PLAIN = {"int": "int64_t", "SymInt": "SymInt", "float": "double", "bool": "bool", "ScalarType": "DType", "Device": "Device",
          "Layout": "Layout", "MemoryFormat": "MemoryFormat", "SymFloat": "SymFloat", "SymBool": "SymBool"}
+ELEMENTS = {"int": "int64_t", "SymInt": "SymInt", "float": "double"}
 LISTS = {"Tensor": "ArrayRef<Tensor>", "int": "IntArrayRef", "SymInt": "SymIntArrayRef", "float": "ArrayRef<double>",
          "bool": "std::vector<bool>", "Scalar": "ArrayRef<Scalar>"}
 
@@ -110,6 +111,8 @@ LISTS = {"Tensor": "ArrayRef<Tensor>", "int": "IntArrayRef", "SymInt": "SymIntAr
 def cpp_type(a):
     if a.list:
         plain = LISTS[a.base]
+        if a.optional and a.base in ELEMENTS:
+            return f"OptionalArrayRef<{ELEMENTS[a.base]}>"
         return f"std::optional<{plain}>" if a.optional else plain
     if a.base == "Tensor":
         return "const Tensor&"

@@ -21,6 +21,7 @@
 #include "umbra/core/error.h"
 #include "umbra/core/grad_mode.h"
 #include "umbra/core/intrusive.h"
+#include "umbra/core/optional_array.h"
 #include "umbra/core/scalar.h"
 #include "umbra/core/storage.h"
 #include "umbra/core/sym_int.h"

@@ -85,6 +85,16 @@ TEST(TensorGeometry, AnOutputThatCannotGrowStaysAsItWas) {
   EXPECT_EQ(out.sum().item().to_double(), 0);
 }
 
+TEST(TensorGeometry, ListsOfDimensionsMayBeBraced) {
+  Tensor x = ones({2, 3, 4});
+  EXPECT_THAT(x.sum({1}).sizes().vec(), testing::ElementsAre(2, 4));
+  EXPECT_THAT(x.sum({0, 1}, true).sizes().vec(), testing::ElementsAre(1, 1, 4));
+  EXPECT_THAT(mean(x, {0, 2}).sizes().vec(), testing::ElementsAre(3));
+  EXPECT_EQ(x.sum(std::nullopt, true).dim(), 3);
+  std::vector<int64_t> dims = {2};
+  EXPECT_THAT(x.sum(dims).sizes().vec(), testing::ElementsAre(2, 3));
+}
+
 TEST(TensorGeometry, ViewsShareStorageAndVersion) {
   Tensor x = zeros({4, 4});
   Tensor row = x.select(0, 2);
