@@ -14,27 +14,12 @@ namespace {
 PyObject* g_method_name;  // "__torch_dispatch__"
 PyObject* g_disabled;     // _disabled_torch_dispatch_impl
 
-/// A mode written in Python, on the thread's stack of modes.
-class PythonMode final : public Mode {
- public:
-  explicit PythonMode(PyObject* object) : Mode(DispatchKey::Python), object_(Py_NewRef(object)) {}
-  ~PythonMode() override {
-    if (!Py_IsInitialized()) return;
-    nb::gil_scoped_acquire lock;
-    Py_DECREF(object_);
-  }
-  PyObject* object() const { return object_; }
-
- private:
-  PyObject* object_;
-};
-
 /// The classes among the arguments that want the call, a subclass before its base, and one object of each.
 struct Handlers {
   std::vector<PyObject*> objects;
   void add(TensorImpl* impl) {
     auto* object = static_cast<PyObject*>(impl->python_object());
-    if (!object || !impl->keys().has(DispatchKey::Python)) return;
+    if (!object || !impl->keys().has(DispatchKey::Subclass)) return;
     PyTypeObject* type = Py_TYPE(object);
     for (PyObject* other : objects)
       if (Py_TYPE(other) == type) return;
@@ -63,33 +48,62 @@ PyObject* wrap_argument(const Value& value) {
   return wrap(value);
 }
 
-/// The layer of DispatchKey::Python: the innermost mode first, then the classes of the arguments.
-void python_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  nb::gil_scoped_acquire lock;
+/// A call as Python's handlers get it.
+struct PythonCall {
   Handlers handlers;
-  for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { handlers.add(t); });
-  nb::object types = types_of(handlers), function = nb::steal(wrap(op));
-  auto [args, kwargs] = wrap_arguments(op, frame);
-  // What the handler calls starts afresh below autograd, and above the layers further in.
-  SaveDispatchState saved;
-  dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Autocast | DispatchKey::PreProxy |
-                              DispatchKey::PythonPre | DispatchKey::Functionalize | DispatchKey::Proxy;
-  if (Mode* mode = active_mode(DispatchKey::Python); mode && !saved.before().exclude.has(DispatchKey::Python)) {
-    nb::object object = nb::borrow(static_cast<PythonMode*>(mode)->object());
-    WithoutMode without(DispatchKey::Python);
-    nb::object result = object.attr(nb::handle(g_method_name))(function, types, args, kwargs);
-    if (result.ptr() != Py_NotImplemented) return store_results(op, result.ptr(), frame);
+  nb::object types, function, args, kwargs;
+
+  PythonCall(const Operator& op, Value* frame) {
+    for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { handlers.add(t); });
+    types = types_of(handlers);
+    function = nb::steal(wrap(op));
+    std::tie(args, kwargs) = wrap_arguments(op, frame);
   }
-  for (PyObject* handler : handlers.objects) {
-    nb::object method = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(handler)), g_method_name));
+  /// False: the handler passes the call on.
+  bool ask(nb::handle method, const Operator& op, Value* frame) const {
     nb::object result = method(function, types, args, kwargs);
-    if (result.ptr() != Py_NotImplemented) return store_results(op, result.ptr(), frame);
+    if (result.ptr() == Py_NotImplemented) return false;
+    store_results(op, result.ptr(), frame);
+    return true;
+  }
+};
+
+/// A mode written in Python, on the thread's stack of modes.
+class PythonMode final : public DispatchMode {
+ public:
+  explicit PythonMode(PyObject* object) : object_(Py_NewRef(object)) {}
+  ~PythonMode() override {
+    if (!Py_IsInitialized()) return;
+    nb::gil_scoped_acquire lock;
+    Py_DECREF(object_);
+  }
+  PyObject* object() const { return object_; }
+  bool handle(const Operator& op, Value* frame) override {
+    nb::gil_scoped_acquire lock;
+    nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
+    return PythonCall(op, frame).ask(method, op, frame);
+  }
+
+ private:
+  PyObject* object_;
+};
+
+/// The layer of tensor classes: the handlers of the arguments' classes in turn.
+void subclass_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  nb::gil_scoped_acquire lock;
+  PythonCall call(op, frame);
+  // What the handler calls starts afresh below autograd, for all the modes to see.
+  SaveDispatchState saved;
+  dispatch_state().exclude |= DispatchKey::Autograd;
+  for (PyObject* handler : call.handlers.objects) {
+    nb::object method = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(handler)), g_method_name));
+    if (call.ask(method, op, frame)) return;
   }
   fail<TypeError>("Multiple dispatch failed for 'torch.ops.", op.schema().space, ".", op.schema().name,
                   "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ",
-                  repr_of(types.ptr()));
+                  repr_of(call.types.ptr()));
 }
-const RegisterLayer kPython(DispatchKey::Python, python_layer);
+const RegisterLayer kSubclass(DispatchKey::Subclass, subclass_layer);
 
 // A tensor class without a handler of its own: calls go on below.
 PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
@@ -98,7 +112,7 @@ PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
     if (!PyArg_ParseTuple(args, "OO|O!O", &function, &types, &PyTuple_Type, &call_args, &kwargs))
       throw nb::python_error();
     check<TypeError>(!kwargs || kwargs == Py_None || PyDict_Check(kwargs), "expected a dict of keyword arguments");
-    ExcludeKeys below(DispatchKey::Python);
+    ExcludeKeys below(DispatchKey::Subclass);
     nb::object empty = owned(PyTuple_New(0));
     return checked(PyObject_Call(function, call_args ? call_args : empty.ptr(), kwargs == Py_None ? nullptr : kwargs));
   });
@@ -112,7 +126,7 @@ struct DisableDispatch {
   DispatchState before;
   void enter() {
     before = dispatch_state();
-    dispatch_state().exclude |= DispatchKeySet(DispatchKey::Python) | DispatchKey::Fake;
+    dispatch_state().exclude |= DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Fake;
   }
   void leave(nb::args) { dispatch_state() = before; }
 };

@@ -48,7 +48,7 @@ struct BelowAutograd {
   DispatchState before;
   void enter() {
     before = dispatch_state();
-    dispatch_state().exclude |= DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Autocast;
+    dispatch_state().exclude |= DispatchKey::Autograd;
   }
   void leave(nb::args) { dispatch_state() = before; }
 };

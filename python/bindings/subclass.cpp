@@ -21,7 +21,7 @@ PyTypeObject* expect_class(nb::handle cls) {
 /// The object of a new tensor; calls on it come to the class if that has a __torch_dispatch__.
 nb::object make_object(nb::handle cls, const Tensor& tensor) {
   PyTypeObject* type = expect_class(cls);
-  if (has_dispatch_method(type)) tensor.impl()->add_key(DispatchKey::Python);
+  if (has_dispatch_method(type)) tensor.impl()->add_key(DispatchKey::Subclass);
   return nb::steal(wrap_as(type, tensor));
 }
 
@@ -78,7 +78,7 @@ void bind_subclass(nb::module_& m) {
   m.def("_make_wrapper_subclass", &make_wrapper_subclass, nb::arg("cls"), nb::arg("size"), nb::arg("options"));
   // The same memory as a tensor of no class, which calls on it do not come back to.
   m.def("_plain_alias", [](const Tensor& t) {
-    ExcludeKeys below(DispatchKeySet(DispatchKey::Python) | DispatchKey::Autograd);
+    ExcludeKeys below(DispatchKeySet(DispatchKey::UserMode) | DispatchKey::Subclass | DispatchKey::Autograd);
     Tensor alias = call<"aten::detach">(t);
     alias.impl()->set_view_base(nullptr);
     return alias;

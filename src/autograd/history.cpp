@@ -19,8 +19,9 @@ AutogradMeta& ensure_meta(TensorImpl* t) {
 
 Tensor share_data(const Tensor& tensor) {
   // These layers know tensors by identity, so a new one must come about before their eyes.
-  constexpr DispatchKeySet observers =
-      DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize | DispatchKey::Python;
+  constexpr DispatchKeySet observers = DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize |
+                                       DispatchKey::UserMode | DispatchKey::Subclass | DispatchKey::Tracked |
+                                       DispatchKey::Level;
   const DispatchState& state = dispatch_state();
   if (!(((tensor.keys() | state.include) - state.exclude) & observers).empty()) {
     ExcludeKeys guard(DispatchKey::Autograd);

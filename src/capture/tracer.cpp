@@ -278,10 +278,23 @@ void read_data(const Tracer& tracer, const Operator& op, DispatchKeySet keys, Va
   op.redispatch(keys.below(keys.highest()), frame);
 }
 
+bool Tracer::knows_subclasses(const Operator& op, const Value* frame) const {
+  bool all = true;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor(
+        [&](const TensorImpl* t) { all &= !t->keys().has(DispatchKey::Subclass) || tensors_.contains(t); });
+  return all;
+}
+
 void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   DispatchKey key = keys.highest();
   Tracer* tracer = active_tracer(key);
   check<AssertionError>(tracer, "a call reached the recording layer, and no tracer is active");
+  // A wrapper that the program made comes apart: what its handler does with the tensors inside is what is recorded.
+  if (keys.has(DispatchKey::Subclass) && !tracer->knows_subclasses(op, frame)) {
+    ExcludeKeys below(DispatchKey::Autograd);
+    return pass_to_subclass(op, keys, frame);
+  }
   if (const DecompositionTable::Function* parts = tracer->decompositions.find(op)) return (*parts)(frame);
   if (op.name() == "aten::sym_size.int") {  // sizes are values, not calls: they get a node when something needs one
     ExcludeKeys off(key);

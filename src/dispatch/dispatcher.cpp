@@ -71,4 +71,31 @@ WithoutMode::~WithoutMode() {
   g_state = before_;
 }
 
+void pass_to_subclass(const Operator& op, DispatchKeySet keys, Value* frame) {
+  layer_function(DispatchKey::Subclass)(op, keys.below(DispatchKey::Proxy), frame);
+}
+
+namespace {
+
+void user_mode_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
+  IntrusivePtr<Mode> mode(active_mode(DispatchKey::UserMode));
+  check<AssertionError>(mode.get() != nullptr, "a call reached the layer of user modes, and none is active");
+  ExcludeKeys below(DispatchKey::Autograd);
+  {
+    WithoutMode off(DispatchKey::UserMode);
+    if (static_cast<DispatchMode&>(*mode).handle(op, frame)) return;
+  }
+  pass_to_subclass(op, keys, frame);
+}
+
+// Where no binding with tensor classes is loaded, nobody is there to ask.
+void no_subclass_layer(const Operator& op, DispatchKeySet, Value*) {
+  fail<TypeError>("Multiple dispatch failed for '", op.name(), "': every mode passed the call on");
+}
+
+const RegisterLayer kUserMode(DispatchKey::UserMode, user_mode_layer);
+const RegisterLayer kSubclass(DispatchKey::Subclass, no_subclass_layer);
+
+}  // namespace
+
 }  // namespace umbra

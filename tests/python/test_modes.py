@@ -143,3 +143,67 @@ def test_infer_schema():
         pass
     assert umbra.library.infer_schema(f, mutates_args=("x",)) == (
         "(Tensor(a0!) x, SymInt[] sizes, Tensor? y=None, *, bool flag=False) -> (Tensor, Tensor)")
+
+
+class Pair(Tensor):
+    """Two tensors of one shape, computed on side by side."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return Tensor._make_wrapper_subclass(cls, a.size(), strides=a.stride(), dtype=a.dtype, device=a.device)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        first = func(*tree_map_only(Pair, lambda t: t.a, args), **(kwargs or {}))
+        second = func(*tree_map_only(Pair, lambda t: t.b, args), **(kwargs or {}))
+        return Pair(first, second)
+
+
+class Swap(TorchDispatchMode):
+    """Multiplies where the program adds."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func is umbra.ops.aten.add.Tensor:
+            return umbra.ops.aten.mul.Tensor(*args)
+        return func(*args, **(kwargs or {}))
+
+
+@pytest.mark.parametrize("mode", ["real", "fake", "symbolic"])
+def test_a_wrapper_inside_a_captured_function_comes_apart(mode):
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    def f(x):
+        pair = Pair(x, x + 1) * 3
+        return pair.a + pair.b
+    graph = make_fx(f, tracing_mode=mode)(umbra.ones(2))
+    assert graph(umbra.tensor([10., 20.])).tolist() == f(umbra.tensor([10., 20.])).tolist() == [63., 123.]
+
+
+def test_a_mode_inside_a_captured_function_is_recorded_as_what_it_does():
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra.fx.experimental.proxy_tensor import make_fx
+
+    def f(x, y):
+        with Swap():
+            return x + y
+    x, y = umbra.tensor([3.]), umbra.tensor([5.])
+    assert make_fx(f)(x, y)(umbra.tensor([2.]), umbra.tensor([10.])).item() == 20
+    assert aot_function(f, lambda graph, _: graph)(x, y).item() == 15
+
+
+def test_a_mode_that_passes_a_call_on_leaves_it_to_the_classes_with_the_mode_on():
+    class PassPairs(TorchDispatchMode):
+        seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            if Pair in types:
+                return NotImplemented
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    pair = Pair(umbra.ones(1), umbra.ones(1))
+    with PassPairs() as mode:
+        pair.sin()
+    assert mode.seen == ["aten.sin.default", "aten.sin.default"]

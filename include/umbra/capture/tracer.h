@@ -84,6 +84,9 @@ class Tracer final : public Mode {
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
   void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
+  /// Whether the tensors of users' classes among the arguments have nodes: inputs of the program, and what became of
+  /// them.
+  bool knows_subclasses(const Operator& op, const Value* frame) const;
   /// Whether all tensors of a call are constants of the program; `some`: and there is one.
   bool all_constant(const Operator& op, const Value* arguments, bool& some) const;
   void mark_constant(const Value& result);

@@ -13,14 +13,15 @@ enum class DispatchKey : uint8_t {
   CUDA,           // a device this build cannot run; only fake tensors live there
   Meta,           // the meta device: metadata and nothing else
   Fake,           // FakeMode: metadata with a device of its choice
-  Python,         // tensor subclasses and user modes below autograd (__torch_dispatch__)
+  Subclass,       // tensor classes that users write; asked once the modes have passed their tensors on
   Proxy,          // records the call in a graph, below autograd
   Functionalize,  // turns mutation and views into values
+  UserMode,       // modes that users write, in C++ (DispatchMode) or Python (__torch_dispatch__)
+  Tracked,        // what a transform differentiates: goes on with the values inside, one level further out
   Autograd,       // reverse and forward mode
-  Autocast,
-  PreProxy,   // records the call in a graph, above autograd: export's training graphs
-  PythonPre,  // user modes above autograd (__torch_function__)
-  Lift,       // puts stand-ins in the place of tensors that captured code closes over
+  PreProxy,       // records the call in a graph, above autograd: export's training graphs
+  Lift,           // puts stand-ins in the place of tensors that captured code closes over
+  Level,          // transforms: the innermost one sees a call first
   Count,
 };
 

@@ -52,6 +52,9 @@ class SaveDispatchState {
 };
 
 /// Something that sees the calls of its layer while it is on the thread's stack: FakeMode, a tracer, a user's mode.
+///
+/// Modes of users are asked first, the last entered before the others; then functionalisation, recording and fake, each
+/// by its last entered mode. So what a user's mode does instead of a call is recorded, wherever the mode was entered.
 class Mode : public RefCounted {
  public:
   explicit Mode(DispatchKey key) : key_(key) {}
@@ -59,6 +62,22 @@ class Mode : public RefCounted {
 
  private:
   DispatchKey key_;
+};
+
+/// A mode of one's own: sees every call below autograd while it is entered. Inside its handler it is off and those
+/// outside it are on, so that what it calls is seen by them, recorded and faked.
+///
+///     struct Count : DispatchMode {
+///       int calls = 0;
+///       bool handle(const Operator& op, Value* frame) override { return ++calls, op.call(frame), true; }
+///     };
+///     auto count = make_counted<Count>();
+///     EnterMode scope(count);
+class DispatchMode : public Mode {
+ public:
+  DispatchMode() : Mode(DispatchKey::UserMode) {}
+  /// Puts the results of the call into the frame. False passes it on to the tensor classes among the arguments.
+  virtual bool handle(const Operator& op, Value* frame) = 0;
 };
 
 /// The innermost (last entered) mode of a layer on this thread, or null.
@@ -93,6 +112,10 @@ class WithoutMode {
   size_t position_ = 0;
   DispatchState before_;
 };
+
+/// Hands a call to the handlers of the tensor classes among its arguments, with all modes as they are: what the
+/// handlers do with the tensors inside is seen by them.
+void pass_to_subclass(const Operator& op, DispatchKeySet keys, Value* frame);
 
 /// The function that serves every operator at a layer. Registered once, at start-up, by the layer.
 struct RegisterLayer {
