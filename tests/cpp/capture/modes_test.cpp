@@ -33,10 +33,13 @@ Tensor add_under_swap(const Tensor& x, const Tensor& y) {
 
 TEST(Modes, TheInnermostSeesACallFirstAndWhatItCallsIsSeenByTheOthers) {
   auto log = make_counted<Log>();
-  EnterMode outer(log);
-  Tensor y = add_under_swap(tensor({3.}), tensor({5.}));
-  EXPECT_EQ(y.item().to_double(), 15);
-  EXPECT_EQ(log->seen.back(), "aten::mul.Tensor");
+  Tensor x = tensor({3.}), y = tensor({5.}), result;
+  {
+    EnterMode outer(log);
+    result = add_under_swap(x, y);
+  }
+  EXPECT_EQ(result.item().to_double(), 15);
+  EXPECT_EQ(log->seen, std::vector<std::string>{"aten::mul.Tensor"});
 }
 
 TEST(Modes, WhatAModeDoesInsteadIsWhatIsRecorded) {
