@@ -69,6 +69,22 @@ GraphModuleObject capture(nb::handle function, nb::handle inputs, std::vector<st
   return {make_fx(value_function(function), read_values(inputs), options)};
 }
 
+/// An operator that takes functions, by name: functions of lists in the places of functions, lists in those of lists.
+nb::object call_higher_order(const std::string& name, nb::args arguments) {
+  const Operator& op = get_operator("higher_order::" + name);
+  const auto& schema = op.schema().arguments;
+  check<TypeError>(arguments.size() == schema.size(), name, " takes ", schema.size(), " arguments, ", arguments.size(),
+                   " were given");
+  std::vector<Value> values;
+  for (size_t i = 0; i < schema.size(); ++i) {
+    if (schema[i].type.base == SchemaType::Base::Callable)
+      values.push_back(function_value(value_function(arguments[i])));
+    else if (schema[i].type.list) values.push_back(Value(read_values(arguments[i])));
+    else values.push_back(read_any(arguments[i].ptr()));
+  }
+  return wrap_values(FunctionCall(op, std::move(values)).call());
+}
+
 }  // namespace
 
 void bind_capture(nb::module_& m) {
@@ -81,10 +97,7 @@ void bind_capture(nb::module_& m) {
   m.def("_functionalize", [](nb::handle function, nb::handle inputs) {
     return wrap_values(functionalize(value_function(function))(read_values(inputs)));
   });
-  m.def("_cond", [](nb::handle predicate, nb::handle true_function, nb::handle false_function, nb::handle operands) {
-    return wrap_values(cond(read_any(predicate.ptr()), value_function(true_function), value_function(false_function),
-                            read_values(operands)));
-  });
+  m.def("_call_higher_order", &call_higher_order);
   m.def("_enter_module", [](const std::string& path, std::string type) { enter_module(path, std::move(type)); });
   m.def("_leave_module", [] { leave_module(); });
   m.def("_is_tracing", [] { return active_tracer(DispatchKey::Proxy) || active_tracer(DispatchKey::PreProxy); });

@@ -1,8 +1,10 @@
 #include "dispatch_mode.h"
 
+#include "graph.h"
 #include "misc.h"
 #include "operators.h"
 #include "tensor_type.h"
+#include "umbra/core/callable.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "values.h"
@@ -80,11 +82,38 @@ class PythonMode final : public DispatchMode {
   PyObject* object() const { return object_; }
   bool handle(const Operator& op, Value* frame) override {
     nb::gil_scoped_acquire lock;
+    if (op.takes_functions()) return handle_functions(op, frame);
     nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
     return PythonCall(op, frame).ask(method, op, frame);
   }
 
  private:
+  /// A mode says that it knows operators that take functions; their functions are functions of lists to it.
+  bool handle_functions(const Operator& op, Value* frame) const {
+    nb::object knows = nb::getattr(nb::handle(object_), "supports_higher_order_operators", nb::bool_(false));
+    if (PyObject_IsTrue(knows.ptr()) != 1)
+      fail<NotImplementedError>("There was no rule registered for HigherOrderOperator ", op.schema().name, " and mode ",
+                                repr_of(object_), ".");
+    nb::object space = nb::module_::import_("umbra._higher_order_ops").attr("namespace");
+    nb::object function = space.attr(op.schema().name.c_str());
+    nb::list args;
+    for (size_t i = 0; i < op.argument_count(); ++i) args.append(wrap_function_argument(op, frame, i));
+    nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
+    nb::object result = method(function, nb::tuple(), nb::tuple(args), nb::dict());
+    if (result.ptr() == Py_NotImplemented) return false;
+    frame[0] = Value(read_values(
+        PyTuple_Check(result.ptr()) || PyList_Check(result.ptr()) ? result : nb::object(nb::make_tuple(result))));
+    return true;
+  }
+  static nb::object wrap_function_argument(const Operator& op, const Value* frame, size_t i) {
+    const SchemaType& type = op.schema().arguments[i].type;
+    if (type.base == SchemaType::Base::Callable)
+      return nb::cpp_function([function = frame[i]](nb::args inputs) {
+        return nb::tuple(wrap_values(call_function(function, read_values(inputs))));
+      });
+    return type.list ? nb::object(nb::tuple(wrap_values(elements(frame[i]))))
+                     : nb::steal(checked(wrap_argument(frame[i])));
+  }
   PyObject* object_;
 };
 

@@ -9,7 +9,7 @@ namespace umbra::python {
 namespace {
 
 /// A module written in Python, called by graphs.
-class PythonModule final : public fx::Callable {
+class PythonModule final : public umbra::Callable {
  public:
   explicit PythonModule(nb::handle module) : module_(module) {}
   Value call(std::vector<Value> inputs) const override {

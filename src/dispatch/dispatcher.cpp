@@ -13,6 +13,12 @@ thread_local std::vector<IntrusivePtr<Mode>> g_modes;
 
 // Plain data, so that layers may register themselves before any constructor of this file has run.
 LayerFunction g_layers[static_cast<int>(DispatchKey::Count)];
+LayerFunction g_function_layers[static_cast<int>(DispatchKey::Count)];
+
+void refuse_functions(const Operator& op, DispatchKeySet keys, Value*) {
+  fail<NotImplementedError>(op.name(), " takes functions, which the layer of dispatch key ",
+                            static_cast<int>(keys.highest()), " cannot carry yet");
+}
 }  // namespace
 
 DispatchState& dispatch_state() { return g_state; }
@@ -21,6 +27,15 @@ LayerFunction layer_function(DispatchKey key) {
   LayerFunction f = g_layers[static_cast<int>(key)];
   if (__builtin_expect(!f, 0)) fail("no layer serves dispatch key ", static_cast<int>(key));
   return f;
+}
+
+LayerFunction function_layer(DispatchKey key) {
+  LayerFunction f = g_function_layers[static_cast<int>(key)];
+  return f ? f : refuse_functions;
+}
+
+RegisterFunctionLayer::RegisterFunctionLayer(DispatchKey key, LayerFunction function) {
+  g_function_layers[static_cast<int>(key)] = function;
 }
 
 RegisterLayer::RegisterLayer(DispatchKey key, LayerFunction function) { g_layers[static_cast<int>(key)] = function; }
@@ -94,6 +109,7 @@ void no_subclass_layer(const Operator& op, DispatchKeySet, Value*) {
 }
 
 const RegisterLayer kUserMode(DispatchKey::UserMode, user_mode_layer);
+const RegisterFunctionLayer kUserModeFunctions(DispatchKey::UserMode, user_mode_layer);
 const RegisterLayer kSubclass(DispatchKey::Subclass, no_subclass_layer);
 
 }  // namespace

@@ -6,6 +6,8 @@
 namespace umbra {
 
 LayerFunction layer_function(DispatchKey key);
+/// What serves operators that take functions.
+LayerFunction function_layer(DispatchKey key);
 /// Adds an operator; an error if the name is taken.
 Operator& register_operator(Schema schema);
 

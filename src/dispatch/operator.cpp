@@ -65,7 +65,7 @@ void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   if (LayerFunction own = kernels_[static_cast<int>(key)]) return own(*this, keys, frame);
   // A composite comes apart at autograd or below, whichever is first: its parts pass through the layers instead of it.
   if (definition_.composite && key <= DispatchKey::Autograd) return definition_.composite(frame);
-  layer_function(key)(*this, keys, frame);
+  (takes_functions() ? function_layer : layer_function)(key)(*this, keys, frame);
 }
 
 std::vector<Value> Operator::operator()(std::vector<Value> arguments) const {

@@ -30,7 +30,8 @@ constexpr BaseName kBases[] = {{"Tensor", Base::Tensor},
                                {"MemoryFormat", Base::MemoryFormat},
                                {"Generator", Base::Generator},
                                {"Storage", Base::Storage},
-                               {"Any", Base::Any}};
+                               {"Any", Base::Any},
+                               {"Callable", Base::Callable}};
 
 /// A cursor over the text; every error shows where it stands.
 class Parser {

@@ -8,12 +8,6 @@
 
 namespace umbra::fx {
 
-const Callable& to_callable(const Value& value) {
-  const Callable* callable = value.is_object() ? dynamic_cast<const Callable*>(value.object()) : nullptr;
-  check<TypeError>(callable, "expected a module that can be called, got ", tag_name(value.tag()));
-  return *callable;
-}
-
 GraphModule::GraphModule(IntrusivePtr<Graph> graph, std::string class_name)
     : graph_(std::move(graph)), class_name_(std::move(class_name)) {}
 GraphModule::~GraphModule() = default;

@@ -1,4 +1,4 @@
-// Operators that take functions. `cond` runs one of two branches; captured, both become graphs of their own.
+// Operators that take functions. Captured, the functions become graphs of their own.
 //
 //     auto sine = [](const std::vector<Value>& v) { return std::vector<Value>{sin(v[0].tensor())}; };
 //     auto cosine = [](const std::vector<Value>& v) { return std::vector<Value>{cos(v[0].tensor())}; };
@@ -16,5 +16,92 @@ namespace umbra {
 /// of the same metadata.
 std::vector<Value> cond(const Value& predicate, const ValueFunction& true_function, const ValueFunction& false_function,
                         const std::vector<Value>& operands);
+
+/// Calls `body` on what is carried for as long as `condition` of it gives true; `body` gives as many tensors as it is
+/// given, of the same metadata. Under capture it becomes one call, which runs as often as the data says.
+std::vector<Value> while_loop(const ValueFunction& condition, const ValueFunction& body,
+                              const std::vector<Value>& carried);
+
+/// Calls `function` on each row of the inputs (along their first dimension), and stacks what it gives.
+std::vector<Value> map(const ValueFunction& function, const std::vector<Value>& inputs);
+
+// ---- how one is defined ----
+//
+// A definition says what the operator does, what its functions are called with, how its results follow from theirs, and
+// its gradient in terms of their gradients: see src/capture/higher_order/cond.cpp. What each layer does with a function
+// is written once, in the files beside it.
+
+struct HigherOrder;
+
+/// One call of an operator that takes functions.
+class FunctionCall {
+ public:
+  FunctionCall(const Operator& op, std::vector<Value> arguments) : op_(&op), arguments_(std::move(arguments)) {}
+  FunctionCall(const Operator& op, const Value* frame)
+      : FunctionCall(op, std::vector<Value>(frame, frame + op.argument_count())) {}
+
+  const Operator& op() const { return *op_; }
+  const HigherOrder& rule() const { return *op_->definition().higher_order; }
+  const Value& argument(size_t i) const { return arguments_.at(i); }
+  void set_argument(size_t i, Value value) { arguments_.at(i) = std::move(value); }
+  /// A list argument, element by element.
+  std::vector<Value> list(size_t i) const { return elements(arguments_.at(i)); }
+
+  /// The positions of the functions among the arguments.
+  std::vector<size_t> functions() const;
+  /// What the function at `which` among `functions()` gives.
+  std::vector<Value> run_function(size_t which, std::vector<Value> inputs) const;
+  /// What it is called with, for example.
+  std::vector<Value> inputs(size_t which) const;
+  /// The call with `more` operands, which each function gets after all others.
+  FunctionCall with_operands(const std::vector<Value>& more) const;
+  /// The call with other values and other functions.
+  FunctionCall changed(const std::function<Value(const Value&)>& value,
+                       const std::function<ValueFunction(const Value& function, size_t which)>& function) const;
+  /// All tensors among the arguments.
+  std::vector<Tensor> tensors() const;
+  /// Runs it through all layers, and through those of `keys`.
+  std::vector<Value> call() const;
+  std::vector<Value> redispatch(DispatchKeySet keys) const;
+
+ private:
+  const Operator* op_;
+  std::vector<Value> arguments_;
+};
+
+/// A gradient: from what gradients flow in to the call's results, to one for each of the call's tensors (undefined
+/// where there is none). `call` is the call with its tensors as they were saved.
+using FunctionBackward =
+    std::function<std::vector<Tensor>(const FunctionCall& call, const std::vector<Tensor>& incoming)>;
+
+/// All that is to be said about an operator that takes functions.
+struct HigherOrder {
+  const char* schema;               // "cond(Any pred, Callable true_fn, Callable false_fn, Any[] operands) -> Any[]"
+  std::vector<const char*> graphs;  // what the functions' graphs are called: "true_graph"
+  size_t operands;  // the list that each function is given last; what functions close over is added to it
+  /// What a function is called with, for example. A loop gives tensors of its own, not the operands themselves.
+  std::vector<Value> (*inputs)(const FunctionCall& call, size_t which);
+  /// What it does, with data.
+  std::vector<Value> (*run)(const FunctionCall& call);
+  /// Its results without data, from what each function gives for its inputs; an error where those do not fit.
+  std::vector<Value> (*results)(const FunctionCall& call, const std::vector<std::vector<Value>>& of_functions);
+  /// Its gradient, made while the call runs; `results` are the call's. Null: it has none under capture.
+  FunctionBackward (*gradient)(const FunctionCall& call, const std::vector<Value>& results) = nullptr;
+  bool prints_lists = false;          // operands stand in lists, not tuples
+  size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
+  const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"
+};
+
+/// Defines such an operator, for dispatch (`higher_order::cond`) and for graphs (`torch.ops.higher_order.cond`).
+struct RegisterHigherOrder {
+  explicit RegisterHigherOrder(HigherOrder rule);
+  const Operator* op;
+};
+
+/// The gradients of a function's results, weighted, with respect to some of its inputs: a function of the inputs and
+/// the weights, for definitions of gradients.
+ValueFunction function_gradient(const FunctionCall& call, size_t which, const std::vector<Value>& inputs,
+                                const std::vector<size_t>& wanted, const std::vector<Value>& weights,
+                                const std::vector<size_t>& given);
 
 }  // namespace umbra

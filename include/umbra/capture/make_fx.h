@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "umbra/capture/tracer.h"
+#include "umbra/core/callable.h"
 #include "umbra/fake/fake_mode.h"
 
 namespace umbra {
@@ -30,8 +31,6 @@ struct CaptureOptions {
   IntrusivePtr<FakeModeImpl> fake_mode = {};
   bool locations = true;  // nodes know the line of the user's program they come from
 };
-
-using ValueFunction = std::function<std::vector<Value>(const std::vector<Value>& inputs)>;
 
 /// Records one run of `function`. Nothing stays behind on the thread, however it ends.
 IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,

@@ -1,6 +1,7 @@
 // The thread's dispatch state: which layers are switched on or off, and the stack of modes.
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "umbra/core/intrusive.h"
@@ -113,6 +114,21 @@ class WithoutMode {
   DispatchState before_;
 };
 
+/// Takes all modes of a layer off the stack for a scope.
+class WithoutModes {
+ public:
+  explicit WithoutModes(DispatchKey key) {
+    while (active_mode(key)) off_.push_back(std::make_unique<WithoutMode>(key));
+  }
+  ~WithoutModes() {
+    while (!off_.empty()) off_.pop_back();
+  }
+  WithoutModes(const WithoutModes&) = delete;
+
+ private:
+  std::vector<std::unique_ptr<WithoutMode>> off_;
+};
+
 /// Hands a call to the handlers of the tensor classes among its arguments, with all modes as they are: what the
 /// handlers do with the tensors inside is seen by them.
 void pass_to_subclass(const Operator& op, DispatchKeySet keys, Value* frame);
@@ -120,6 +136,11 @@ void pass_to_subclass(const Operator& op, DispatchKeySet keys, Value* frame);
 /// The function that serves every operator at a layer. Registered once, at start-up, by the layer.
 struct RegisterLayer {
   RegisterLayer(DispatchKey key, LayerFunction function);
+};
+/// The same for operators that take functions: what the layer does with a function, it learns once. A layer without one
+/// refuses them.
+struct RegisterFunctionLayer {
+  RegisterFunctionLayer(DispatchKey key, LayerFunction function);
 };
 
 /// Runs an operator on a backend from its definition: `make` allocates outputs, with memory or without.

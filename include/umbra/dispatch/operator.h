@@ -83,6 +83,8 @@ enum class TangentRule : uint8_t {
   Pointwise,    // the gradient formula with the tangent in the place of the gradient
 };
 
+struct HigherOrder;
+
 /// All that was said about an operator in its definition.
 struct Definition {
   BoxedMeta meta;      // metadata of the outputs
@@ -103,6 +105,7 @@ struct Definition {
   bool reads_lazy_bits = false;              // its kernel takes conjugated and negated inputs as they are
   bool random = false;                       // draws from a generator
   std::vector<std::string> tags;
+  const HigherOrder* higher_order = nullptr;  // it takes functions: capture/higher_order.h
 };
 
 /// A registered operator; lives as long as the process, so a pointer to it is its identity.
@@ -133,6 +136,7 @@ class Operator {
   bool has_out() const { return has_out_; }
   bool is_mutable() const { return is_mutable_; }
   bool is_view() const { return is_view_; }
+  bool takes_functions() const { return definition_.higher_order != nullptr; }
   bool is_composite() const { return static_cast<bool>(definition_.composite); }
   bool has_tag(std::string_view tag) const;
 

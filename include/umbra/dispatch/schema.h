@@ -30,6 +30,7 @@ struct SchemaType {
     Generator,
     Storage,
     Any,
+    Callable,  // a function or a graph: operators that take functions
   };
   Base base = Base::Tensor;
   bool optional = false;

@@ -14,20 +14,12 @@
 #include <unordered_map>
 #include <vector>
 
+#include "umbra/core/callable.h"
 #include "umbra/graph/graph.h"
 
 namespace umbra::fx {
 
 class Plan;
-
-/// Anything a graph can call as a module or hand to a higher-order operator; lives in Values as an object.
-class Callable : public RefCounted {
- public:
-  /// The result as one value: a list where it is a tuple.
-  virtual Value call(std::vector<Value> inputs) const = 0;
-};
-/// The callable that a Value holds, or a TypeError.
-const Callable& to_callable(const Value& value);
 
 enum class AttributeKind : uint8_t { Parameter, Buffer, Constant, Module, Object };
 

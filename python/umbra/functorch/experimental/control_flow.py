@@ -1,2 +1,2 @@
 """Control flow that capture records."""
-from umbra._higher_order_ops.cond import cond  # noqa: F401
+from umbra._higher_order_ops import cond, map  # noqa: F401

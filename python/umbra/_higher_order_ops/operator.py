@@ -1,0 +1,60 @@
+"""What all operators that take functions share: the objects that graphs call, and functions of flat lists."""
+from umbra import _C
+from umbra._C import Tensor
+from umbra.utils import _pytree as pytree
+
+
+class HigherOrderOperator:
+    """An operator that takes functions, as graphs call it: operands stand in flat lists, functions get them one by one.
+
+    `result` is the position of the function whose results have the shape of the operator's.
+    """
+
+    def __init__(self, name, result=0):
+        self._name, self._result = name, result
+        self.__name__ = self.__qualname__ = name
+        self.__module__ = "torch.ops.higher_order"
+
+    def __call__(self, *args):
+        functions = []
+
+        def flat(argument):
+            if not callable(argument) or isinstance(argument, Tensor):
+                return list(argument) if isinstance(argument, (tuple, list)) else argument
+            functions.append(FlatFunction(argument))
+            return functions[-1]
+        results = call(self._name, *[flat(a) for a in args])
+        spec = functions[self._result].spec or next((f.spec for f in functions if f.spec is not None), None)
+        return tuple(results) if spec is None or spec.num_leaves != len(results) else pytree.tree_unflatten(results, spec)
+
+    def name(self):
+        return self._name
+
+    def __repr__(self):
+        return f"torch.ops.higher_order.{self._name}"
+
+    def __str__(self):
+        return self._name
+
+    def __deepcopy__(self, memo):
+        return self
+
+
+class FlatFunction:
+    """`function(*tree)` as a function from a list of leaves to a list of leaves; `spec` is that of what it gave last."""
+
+    def __init__(self, function, in_spec=None, check=None):
+        self.function, self.in_spec, self.check, self.spec = function, in_spec, check, None
+
+    def __call__(self, leaves):
+        args = leaves if self.in_spec is None else pytree.tree_unflatten(leaves, self.in_spec)
+        results, spec = pytree.tree_flatten(self.function(*args))
+        self.spec = spec
+        if self.check is not None:
+            self.check(self)
+        return results
+
+
+def call(name, *args):
+    """The flat operator: functions of lists, lists of leaves."""
+    return _C._call_higher_order(name, *args)

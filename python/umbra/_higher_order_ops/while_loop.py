@@ -1,0 +1,29 @@
+"""while_loop: a function called on its own results for as long as a condition of them holds."""
+from umbra._higher_order_ops.operator import FlatFunction, HigherOrderOperator, call
+from umbra.utils import _pytree as pytree
+
+
+def while_loop(cond_fn, body_fn, carried_inputs):
+    """`carried = body_fn(*carried)` while `cond_fn(*carried)`; gives what is carried in the end.
+
+        i, x = while_loop(lambda i, x: i < 5, lambda i, x: (i + 1, x * 2), (umbra.tensor(0), x))
+    """
+    if not callable(cond_fn) or not callable(body_fn):
+        raise RuntimeError("Expect cond_fn and body_fn to be callable.")
+    if not isinstance(carried_inputs, (tuple, list)):
+        raise RuntimeError(f"Expect carried_inputs to be a tuple or list, got {type(carried_inputs)}")
+    leaves, spec = pytree.tree_flatten(tuple(carried_inputs))
+
+    def same_tree(function):
+        if function.spec != spec and not isinstance(carried_inputs, list):
+            raise RuntimeError(f"while_loop: body_fn gives {function.spec} for what is carried as {spec}")
+    condition = FlatFunction(cond_fn, spec)
+    body = FlatFunction(lambda *args: _as_tuple(body_fn(*args)), spec, same_tree)
+    return pytree.tree_unflatten(call("while_loop", condition, body, leaves, []), spec)
+
+
+def _as_tuple(result):
+    return tuple(result) if isinstance(result, list) else result if isinstance(result, tuple) else (result,)
+
+
+while_loop_op = HigherOrderOperator("while_loop", result=1)

@@ -1,0 +1,185 @@
+// Autograd: a call that runs eagerly is differentiated through what its functions do; a captured one gets a node, whose
+// gradient is made of the gradients of its functions.
+#include "umbra/autograd/autograd.h"
+
+#include <optional>
+
+#include "capture/higher_order/layers.h"
+#include "umbra/autograd/function.h"
+#include "umbra/autograd/grad_mode.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+
+bool needs_gradients(const FunctionCall& call) {
+  if (!is_grad_enabled()) return false;
+  for (const Tensor& t : call.tensors())
+    if (t.requires_grad()) return true;
+  return false;
+}
+
+/// The call with other tensors in the places of its own.
+FunctionCall with_tensors(const FunctionCall& call, const std::vector<Tensor>& tensors) {
+  size_t next = 0;
+  return call.changed([&](const Value& v) { return v.is_tensor() ? Value(tensors.at(next++)) : v; },
+                      [](const Value& function, size_t) -> ValueFunction {
+                        return [function](const std::vector<Value>& inputs) { return call_function(function, inputs); };
+                      });
+}
+
+/// "CondBackward"
+std::string node_name(const Operator& op) {
+  std::string name = op.schema().name;
+  name[0] = static_cast<char>(std::toupper(static_cast<unsigned char>(name[0])));
+  return name + "Backward";
+}
+
+std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below) {
+  check<NotImplementedError>(call.rule().gradient, call.op().schema().name,
+                             ": its gradient under capture is not built yet; detach what it is given, or use no_grad");
+  std::vector<Tensor> tensors = call.tensors();
+  auto gradient = std::make_shared<FunctionBackward>();
+  auto backward = [call, gradient](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    std::vector<Tensor> found = (*gradient)(with_tensors(call, context.saved_tensors()), incoming);
+    return autograd::Gradients(found.begin(), found.end());
+  };
+  auto node = make_counted<autograd::FunctionNode>(node_name(call.op()), backward);
+  std::vector<Tensor> results = autograd::apply_function(node, tensors, [&](autograd::FunctionContext& context) {
+    context.save_for_backward(tensors);
+    std::vector<Value> values;
+    {
+      ExcludeKeys off(DispatchKey::Autograd);
+      values = call.redispatch(below);
+    }
+    *gradient = call.rule().gradient(call, values);
+    std::vector<Tensor> out;
+    for (const Value& v : values) {
+      check<UserError>(v.is_tensor(), call.op().schema().name,
+                       ": a function gives something that is no tensor, where gradients are needed");
+      out.push_back(v.tensor());
+    }
+    return out;
+  });
+  return {results.begin(), results.end()};
+}
+
+/// Gives every tensor that any of the functions may use a gradient, zeros where the run did not use it: as captured.
+std::vector<Value> tie(const Operator& op, std::vector<Value> results, const std::vector<Tensor>& tensors) {
+  std::vector<Tensor> inputs;
+  std::vector<size_t> tied;
+  for (size_t i = 0; i < results.size(); ++i)
+    if (results[i].is_tensor() && results[i].tensor_ref().requires_grad()) {
+      tied.push_back(i);
+      inputs.push_back(results[i].tensor());
+    }
+  for (const Tensor& t : tensors)
+    if (t.requires_grad()) inputs.push_back(t);
+  if (tied.empty() || inputs.size() == tied.size()) return results;
+  auto backward = [inputs, count = tied.size()](autograd::FunctionContext&, autograd::Gradients incoming) {
+    for (size_t i = count; i < inputs.size(); ++i) incoming.push_back(zeros_like(inputs[i]));
+    return incoming;
+  };
+  auto node = make_counted<autograd::FunctionNode>(node_name(op), backward);
+  std::vector<Tensor> outputs = autograd::apply_function(node, inputs, [&](autograd::FunctionContext&) {
+    std::vector<Tensor> out;
+    for (size_t i : tied) out.push_back(results[i].tensor().detach());
+    return out;
+  });
+  for (size_t k = 0; k < tied.size(); ++k) results[tied[k]] = Value(outputs[k]);
+  return results;
+}
+
+void autograd_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
+  FunctionCall call(op, frame);
+  if (!is_captured(call)) {
+    bool graphs = true;  // were checked when they were recorded
+    for (size_t i : call.functions())
+      graphs &= dynamic_cast<const fx::GraphModule*>(&to_callable(call.argument(i))) != nullptr;
+    std::vector<Tensor> tensors = call.tensors();
+    if (!graphs)
+      for (Tensor& t : check_functions(call)) tensors.push_back(std::move(t));
+    frame[0] = Value(tie(op, call.rule().run(call), tensors));
+    return;
+  }
+  call = close_functions(call);
+  DispatchKeySet below = keys.below(DispatchKey::Autograd);
+  if (needs_gradients(call)) {
+    frame[0] = Value(differentiate(call, below));
+    return;
+  }
+  ExcludeKeys off(DispatchKey::Autograd);
+  frame[0] = Value(call.redispatch(below));
+}
+
+const RegisterFunctionLayer kAutograd(DispatchKey::Autograd, autograd_functions);
+
+// ---- where calls end ----
+
+void fake_functions(const Operator& op, DispatchKeySet, Value* frame) {
+  FunctionCall call(op, frame);
+  std::vector<std::vector<Value>> of_functions;
+  for (size_t which = 0; which < call.functions().size(); ++which)
+    of_functions.push_back(call.run_function(which, call.inputs(which)));
+  frame[0] = Value(call.rule().results(call, of_functions));
+}
+
+void run_functions(const Operator& op, DispatchKeySet, Value* frame) {
+  FunctionCall call(op, frame);
+  frame[0] = Value(call.rule().run(call));
+}
+
+const RegisterFunctionLayer kFake(DispatchKey::Fake, fake_functions);
+const RegisterFunctionLayer kMeta(DispatchKey::Meta, fake_functions);
+const RegisterFunctionLayer kCpu(DispatchKey::CPU, run_functions);
+
+/// The gradients of one function, as a function.
+struct GradientFunction {
+  Value function;
+  size_t input_count;
+  std::vector<size_t> wanted;  // inputs
+  std::vector<size_t> given;   // results that have weights
+
+  /// A gradient may be the weight as it was given, but a function's results are its own.
+  static Tensor own(const Tensor& gradient, const std::vector<Value>& values) {
+    for (const Value& v : values)
+      if (v.is_tensor() && v.tensor_ref().storage() == gradient.storage()) return gradient.clone();
+    return gradient;
+  }
+
+  std::vector<Value> operator()(const std::vector<Value>& values) const {
+    EnableGrad grad_mode;
+    std::vector<Value> all(values.begin(), values.begin() + static_cast<ptrdiff_t>(input_count));
+    std::vector<Tensor> inputs, outputs, weights;
+    for (size_t i : wanted) {
+      inputs.push_back(all[i].tensor().detach().requires_grad_());
+      all[i] = Value(inputs.back());
+    }
+    std::vector<Value> results = call_function(function, all);
+    for (size_t k = 0; k < given.size(); ++k) {
+      if (!results[given[k]].tensor_ref().requires_grad()) continue;
+      outputs.push_back(results[given[k]].tensor());
+      weights.push_back(values[input_count + k].tensor());
+    }
+    std::vector<Tensor> gradients(inputs.size());
+    if (!outputs.empty()) gradients = autograd::grad(outputs, inputs, weights, {}, true);
+    std::vector<Value> found;
+    for (size_t k = 0; k < inputs.size(); ++k)
+      found.push_back(Value(gradients[k].defined() ? own(gradients[k], values) : zeros_like(inputs[k].detach())));
+    return found;
+  }
+};
+
+}  // namespace
+
+ValueFunction function_gradient(const FunctionCall& call, size_t which, const std::vector<Value>& inputs,
+                                const std::vector<size_t>& wanted, const std::vector<Value>& weights,
+                                const std::vector<size_t>& given) {
+  std::vector<Value> examples = inputs;
+  examples.insert(examples.end(), weights.begin(), weights.end());
+  return record_lowered(GradientFunction{call.argument(call.functions()[which]), inputs.size(), wanted, given},
+                        examples);
+}
+
+}  // namespace umbra

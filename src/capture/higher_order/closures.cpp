@@ -1,0 +1,139 @@
+// What functions close over: found by a run that is recorded for this alone, and then handed in as operands.
+#include <unordered_map>
+
+#include "capture/higher_order/layers.h"
+#include "umbra/capture/lift.h"
+
+namespace umbra {
+
+namespace {
+
+bool is_active(DispatchKey key) { return active_mode(key) && !dispatch_state().exclude.has(key); }
+
+IntrusivePtr<LiftMode> active_lift() {
+  return IntrusivePtr<LiftMode>(static_cast<LiftMode*>(active_mode(DispatchKey::Lift)));
+}
+
+/// What was found out about a call's functions.
+struct Scouted {
+  std::vector<Tensor> closed_over;
+  std::vector<std::vector<Value>> results;  // of each function
+};
+
+/// A run of each function above all other layers, into a graph that nobody keeps: what it does not know is closed over.
+Scouted scout(const FunctionCall& call) {
+  Scouted found;
+  WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
+  for (size_t which = 0; which < call.functions().size(); ++which) {
+    std::vector<Value> inputs = call.inputs(which);
+    auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+    auto tracer = make_counted<Tracer>(DispatchKey::PreProxy, module);
+    fx::Node* last = nullptr;
+    auto name = [&] { return "arg" + std::to_string(module->graph().size()) + "_1"; };
+    for (const Value& v : inputs) last = tracer->add_input(name(), v);
+    for (const Tensor& t : found.closed_over) last = tracer->add_input(name(), Value(t));
+    auto meet = [&](const Value& value) { return last = tracer->add_input_after(last, name(), value); };
+    tracer->on_constant = [&](const Tensor& tensor) {
+      found.closed_over.push_back(tensor);
+      return meet(Value(tensor));
+    };
+    tracer->on_symbol = meet;  // numbers are the same in all layers
+    EnterMode scope(tracer);
+    std::vector<Value> results = call.run_function(which, inputs);
+    tracer->set_output(results);
+    refuse_effects(call, module->graph(), results);
+    found.results.push_back(std::move(results));
+  }
+  return found;
+}
+
+/// The same on stand-ins, where there are data that the functions could write; results are checked, too.
+Scouted scout_without_data(const FunctionCall& call) {
+  FakeOptions options{.shape_env = make_counted<sym::ShapeEnv>(), .allow_non_fake_inputs = true};
+  options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
+  auto mode = make_counted<FakeModeImpl>(std::move(options));
+  FunctionCall stand_in = call;
+  for (size_t i = 0; i < call.op().argument_count(); ++i) {
+    auto convert = [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; };
+    const SchemaType& type = call.op().schema().arguments[i].type;
+    if (type.base == SchemaType::Base::Callable) continue;
+    if (!type.list) {
+      stand_in.set_argument(i, convert(call.argument(i)));
+      continue;
+    }
+    std::vector<Value> items = call.list(i);
+    for (Value& v : items) v = convert(v);
+    stand_in.set_argument(i, Value(std::move(items)));
+  }
+  WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
+  EnterMode scope(mode);
+  Scouted found = scout(stand_in);
+  call.rule().results(stand_in, found.results);
+  return found;
+}
+
+bool has_data(const FunctionCall& call) {
+  for (const Tensor& t : call.tensors())
+    if (t.storage()->has_data()) return true;
+  return false;
+}
+
+bool is_operand(const FunctionCall& call, const Tensor& tensor) {
+  for (const Value& v : call.inputs(0))
+    if (v.is_tensor() && v.tensor_ref().is_same(tensor)) return true;
+  return false;
+}
+
+/// A function of its inputs and of what it closes over: both are replaced wherever the function uses them.
+ValueFunction close(const Value& function, const std::vector<Value>& known, size_t own) {
+  return [=, outer = active_lift()](const std::vector<Value>& given) {
+    std::unordered_map<const TensorImpl*, Tensor> replacements;
+    for (size_t i = 0; i < known.size(); ++i)
+      if (known[i].is_tensor()) replacements[known[i].tensor_impl()] = given[i].tensor();
+    auto lift = make_counted<LiftMode>([outer, replacements](const Tensor& real) {
+      Tensor found_outside = outer ? outer->replace(real) : real;
+      auto found = replacements.find(found_outside.impl());
+      return found == replacements.end() ? found_outside : found->second;
+    });
+    for (const Value& v : known)
+      if (v.is_tensor()) lift->set(v.tensor(), replacements[v.tensor_impl()]);
+    EnterMode scope(lift);
+    std::vector<Value> results = call_function(function, {given.begin(), given.begin() + static_cast<ptrdiff_t>(own)});
+    for (Value& v : results)
+      if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
+    return results;
+  };
+}
+
+}  // namespace
+
+bool is_captured(const FunctionCall& call) {
+  for (DispatchKey key : {DispatchKey::Lift, DispatchKey::PreProxy, DispatchKey::UserMode, DispatchKey::Functionalize,
+                          DispatchKey::Proxy, DispatchKey::Fake})
+    if (is_active(key)) return true;
+  for (const Tensor& t : call.tensors())
+    if (t.is_fake()) return true;
+  return false;
+}
+
+FunctionCall close_functions(const FunctionCall& call) {
+  bool closed = true;
+  for (size_t i : call.functions()) closed &= is_closed(call.argument(i));
+  if (closed) return call;
+  std::vector<Value> closed_over;
+  for (const Tensor& t : has_data(call) ? scout_without_data(call).closed_over : scout(call).closed_over)
+    if (!is_operand(call, t)) closed_over.push_back(Value(t));
+  FunctionCall wider = call.with_operands(closed_over);
+  std::vector<size_t> positions = call.functions();
+  for (size_t which = 0; which < positions.size(); ++which) {
+    std::vector<Value> inputs = call.inputs(which);
+    size_t own = inputs.size();
+    inputs.insert(inputs.end(), closed_over.begin(), closed_over.end());
+    wider.set_argument(positions[which], function_value(close(call.argument(positions[which]), inputs, own), true));
+  }
+  return wider;
+}
+
+std::vector<Tensor> check_functions(const FunctionCall& call) { return scout_without_data(call).closed_over; }
+
+}  // namespace umbra

@@ -1,0 +1,102 @@
+// cond: one of two functions, chosen by a tensor.
+#include "capture/higher_order/layers.h"
+#include "capture/higher_order/metadata.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+
+enum { kPredicate, kTrue, kFalse, kOperands };
+
+bool is_true(const Value& predicate) {
+  if (!predicate.is_tensor()) return predicate.to_bool();
+  const Tensor& t = predicate.tensor_ref();
+  check(t.numel() == 1, "Expected pred to be bool or single-element tensor, but got a tensor of ", t.numel(),
+        " elements");
+  return t.item().to_bool();
+}
+
+std::vector<Value> operands(const FunctionCall& call, size_t) { return call.list(kOperands); }
+
+std::vector<Value> run(const FunctionCall& call) {
+  return call.run_function(is_true(call.argument(kPredicate)) ? 0 : 1, call.list(kOperands));
+}
+
+template <class T> void check_same(const char* what, const T& a, const T& b) {
+  if (!(a == b))
+    fail<UserError>("When merging two branches' output in torch.cond,  expected same ", what, " but got ", a, " and ",
+                    b, ".");
+}
+
+void check_same_kind(const Value& a, const Value& b, size_t i) {
+  auto is_number = [](const Value& v) { return v.is_int() || v.is_sym_int(); };
+  bool tensors = a.is_tensor() && b.is_tensor();
+  check<UserError>(tensors || (is_number(a) && is_number(b)),
+                   "torch.cond: unsupported branch return type (constant non-int)\n"
+                   "  Explanation: Constants returned from branches must be ints; result ",
+                   i, " is ", tag_name(a.tag()), " in the true branch and ", tag_name(b.tag()), " in the false branch");
+  if (!tensors) return check_same("number", to_string(a.to_sym_int()), to_string(b.to_sym_int()));
+  const Tensor &x = a.tensor_ref(), &y = b.tensor_ref();
+  check_same("dtype", x.dtype(), y.dtype());
+  check_same("device", x.device(), y.device());
+  check_same("dim", x.dim(), y.dim());
+  check_same("size", to_string(x.sym_sizes()), to_string(y.sym_sizes()));
+}
+
+/// Of two functions, of which nobody can say which one it will be: as either gives them.
+std::vector<Value> results(const FunctionCall&, const std::vector<std::vector<Value>>& of) {
+  check<UserError>(of[0].size() == of[1].size(), "Unmatched number of outputs from cond() branches: true branch gives ",
+                   of[0].size(), ", false branch gives ", of[1].size());
+  for (size_t i = 0; i < of[0].size(); ++i) check_same_kind(of[0][i], of[1][i], i);
+  return fresh(of[0]);
+}
+
+/// A cond of gradients. Those of the branches are recorded at once, while what they refer to is there.
+FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& results) {
+  std::vector<Value> inputs = call.list(kOperands), weights;
+  std::vector<size_t> wanted = requiring_gradients(inputs), given = differentiable(results);
+  for (size_t i : given) weights.push_back(results[i]);
+  Value of_true = function_value(function_gradient(call, 0, inputs, wanted, weights, given), true);
+  Value of_false = function_value(function_gradient(call, 1, inputs, wanted, weights, given), true);
+  return [=](const FunctionCall& saved, const std::vector<Tensor>& incoming) {
+    std::vector<Value> operands = saved.list(kOperands), all = operands;
+    for (size_t i : given) all.push_back(Value(incoming[i]));
+    std::vector<Value> found =
+        FunctionCall(saved.op(), {saved.argument(kPredicate), of_true, of_false, Value(std::move(all))}).call();
+    std::vector<Tensor> gradients;
+    if (saved.argument(kPredicate).is_tensor()) gradients.emplace_back();
+    size_t next = 0;
+    for (size_t i = 0; i < operands.size(); ++i) {
+      if (!operands[i].is_tensor()) continue;
+      bool has_one = next < wanted.size() && wanted[next] == i;
+      gradients.push_back(has_one ? found[next++].tensor() : Tensor());
+    }
+    return gradients;
+  };
+}
+
+const RegisterHigherOrder kCond({
+    .schema = "cond(Any pred, Callable true_fn, Callable false_fn, Any[] operands) -> Any[]",
+    .graphs = {"true_graph", "false_graph"},
+    .operands = kOperands,
+    .inputs = operands,
+    .run = run,
+    .results = results,
+    .gradient = gradient,
+});
+
+}  // namespace
+
+std::vector<Value> cond(const Value& predicate, const ValueFunction& true_function, const ValueFunction& false_function,
+                        const std::vector<Value>& operands) {
+  check(predicate.is_tensor() || predicate.is_scalar(), "Expected pred to be bool or tensor, but got ",
+        tag_name(predicate.tag()));
+  FunctionCall call(*kCond.op,
+                    {predicate, function_value(true_function), function_value(false_function), Value(operands)});
+  // A relation of sizes is decided where it can be: a captured program decides it in each run.
+  bool decided = !predicate.is_tensor() && !(predicate.is_symbolic() && is_captured(call));
+  return decided ? (predicate.to_bool() ? true_function : false_function)(operands) : call.call();
+}
+
+}  // namespace umbra

@@ -1,0 +1,53 @@
+// Functionalisation: below it, functions are functions of values.
+#include "umbra/capture/functionalize.h"
+
+#include "capture/higher_order/layers.h"
+
+namespace umbra {
+
+namespace {
+
+constexpr DispatchKeySet kAbove = DispatchKeySet(DispatchKey::Functionalize) | DispatchKey::Autograd;
+
+Value to_value(const Value& v) { return v.is_tensor() ? Value(from_functional(v.tensor_ref())) : v; }
+Value to_wrapper(const Value& v) { return v.is_tensor() ? Value(to_functional(v.tensor_ref())) : v; }
+
+/// The function runs as its caller does, in the layers that are switched off below.
+ValueFunction lower(const ValueFunction& function) {
+  return [function, exclude = dispatch_state().exclude](const std::vector<Value>& values) {
+    SaveDispatchState state;
+    dispatch_state().exclude = exclude;
+    std::vector<Value> wrappers;
+    for (const Value& v : values) wrappers.push_back(to_wrapper(v));
+    std::vector<Value> results = function(wrappers);
+    for (Value& v : results) v = to_value(v);
+    return results;
+  };
+}
+
+void functionalize_functions(const Operator& op, DispatchKeySet, Value* frame) {
+  FunctionCall lowered = FunctionCall(op, frame).changed(to_value, [](const Value& function, size_t) {
+    return lower([function](const std::vector<Value>& inputs) { return call_function(function, inputs); });
+  });
+  ExcludeKeys off(kAbove);
+  std::vector<Value> results = lowered.call();
+  for (Value& v : results) v = to_wrapper(v);
+  frame[0] = Value(std::move(results));
+}
+
+const RegisterFunctionLayer kFunctionalize(DispatchKey::Functionalize, functionalize_functions);
+
+}  // namespace
+
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs) {
+  bool functional =
+      active_mode(DispatchKey::Functionalize) && !dispatch_state().exclude.has(DispatchKey::Functionalize);
+  if (!functional) return record_function(function, inputs);
+  ValueFunction lowered = lower(function);
+  std::vector<Value> values;
+  for (const Value& v : inputs) values.push_back(to_value(v));
+  ExcludeKeys off(kAbove);
+  return record_function(lowered, values);
+}
+
+}  // namespace umbra

@@ -1,0 +1,31 @@
+// What the layers share in dealing with operators that take functions.
+#pragma once
+
+#include "umbra/capture/higher_order.h"
+
+namespace umbra {
+
+/// Whether the call is to be captured, or seen by a mode: then functions are handed on, not run.
+bool is_captured(const FunctionCall& call);
+
+/// The call with functions that use nothing but their inputs: what they close over is added to the operands. An error
+/// if a function writes an operand or a tensor from outside, or gives one back.
+FunctionCall close_functions(const FunctionCall& call);
+
+/// The same errors for a call that is not captured, and those of results that do not fit, found without running a
+/// function on data. Gives what the functions close over.
+std::vector<Tensor> check_functions(const FunctionCall& call);
+
+/// The function as it runs on such inputs, recorded: what it refers to may be gone when it is called.
+ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs);
+
+/// The same where functionalisation is on: the recorded function is one of the values below it.
+ValueFunction record_lowered(const ValueFunction& function, const std::vector<Value>& inputs);
+
+/// "torch.cond"
+std::string public_name(const FunctionCall& call);
+
+/// An error if a recorded function writes its inputs or gives them back.
+void refuse_effects(const FunctionCall& call, const fx::Graph& graph, const std::vector<Value>& results);
+
+}  // namespace umbra

@@ -1,0 +1,97 @@
+#include "capture/higher_order/metadata.h"
+
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+Value without_value(const Tensor& t, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  if (FakeModeImpl* mode = fake_mode_of(t)) return mode->make(TensorSpec(sizes, strides, t.dtype(), t.device()));
+  return alias_tensor(t, sizes, strides, t.sym_storage_offset());
+}
+
+SymShape with_count(const Tensor& t, SymInt count) {
+  SymShape sizes({count});
+  for (SymInt s : t.sym_sizes()) sizes.push_back(s);
+  return sizes;
+}
+}  // namespace
+
+Value stand_in(const Value& value) {
+  if (!value.is_tensor()) return value;
+  const Tensor& t = value.tensor_ref();
+  return without_value(t, t.sym_sizes(), t.sym_strides());
+}
+
+Value row_stand_in(const Value& value) {
+  const Tensor& t = value.tensor_ref();
+  return without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1));
+}
+
+std::vector<Value> fresh(const std::vector<Value>& values) {
+  std::vector<Value> out;
+  for (const Value& v : values) out.push_back(v.is_tensor() ? Value(empty_like(v.tensor_ref())) : v);
+  return out;
+}
+
+std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count) {
+  std::vector<Value> out;
+  for (const Value& v : values) {
+    check<UserError>(v.is_tensor(), "a function that is called on rows must give tensors, got ", tag_name(v.tag()));
+    const Tensor& t = v.tensor_ref();
+    out.push_back(Value(empty(with_count(t, count), {.dtype = t.dtype(), .device = t.device()})));
+  }
+  return out;
+}
+
+std::vector<size_t> differentiable(const std::vector<Value>& values) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].is_tensor() && is_differentiable(values[i].tensor_ref().dtype())) out.push_back(i);
+  return out;
+}
+
+std::vector<size_t> requiring_gradients(const std::vector<Value>& values) {
+  std::vector<size_t> out;
+  for (size_t i = 0; i < values.size(); ++i)
+    if (values[i].is_tensor() && values[i].tensor_ref().requires_grad()) out.push_back(i);
+  return out;
+}
+
+std::vector<Value> row(const std::vector<Value>& values, int64_t i) {
+  std::vector<Value> out;
+  for (const Value& v : values) out.push_back(Value(v.tensor_ref().select(0, i)));
+  return out;
+}
+
+std::vector<Value> stack_rows(const std::vector<std::vector<Value>>& rows) {
+  std::vector<Value> out;
+  for (size_t k = 0; k < rows.at(0).size(); ++k) {
+    std::vector<Tensor> parts;
+    for (const std::vector<Value>& r : rows) parts.push_back(r.at(k).tensor());
+    out.push_back(Value(stack(parts)));
+  }
+  return out;
+}
+
+SymInt row_count(const char* name, const std::vector<Value>& values) {
+  check(!values.empty(), name, ": there is nothing to go through");
+  SymInt count = 0;
+  for (const Value& v : values) {
+    check(v.is_tensor(), name, ": expected tensors to go through, got ", tag_name(v.tag()));
+    const Tensor& t = v.tensor_ref();
+    check(t.dim() > 0, name, ": Leading dimensions of mapped xs cannot be 0.");
+    if (&v == &values[0]) count = t.sym_size(0);
+    check(t.sym_size(0) == count, "Leading dimensions of mapped xs must be consistent. Got ", count, " and ",
+          t.sym_size(0));
+  }
+  check(count != 0, "Leading dimensions of mapped xs cannot be 0.");
+  return count;
+}
+
+std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b) {
+  a.insert(a.end(), b.begin(), b.end());
+  return a;
+}
+
+}  // namespace umbra

@@ -1,0 +1,27 @@
+// Metadata of what functions are given and give.
+#pragma once
+
+#include "umbra/capture/higher_order.h"
+
+namespace umbra {
+
+/// A tensor like `t` that is not `t`: what a loop's function is called with. Its value is not known, even where t's is.
+Value stand_in(const Value& value);
+/// A row of a tensor as such a stand-in.
+Value row_stand_in(const Value& value);
+/// The values without data, as tensors of their own.
+std::vector<Value> fresh(const std::vector<Value>& values);
+/// The same for `count` of each, stacked.
+std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
+/// Which values gradients may flow to, or do.
+std::vector<size_t> differentiable(const std::vector<Value>& values);
+std::vector<size_t> requiring_gradients(const std::vector<Value>& values);
+/// Row i of each value that is a tensor of rows.
+std::vector<Value> row(const std::vector<Value>& values, int64_t i);
+/// Rows of results, one list of results a row, as one tensor each.
+std::vector<Value> stack_rows(const std::vector<std::vector<Value>>& rows);
+/// How many rows the tensors have; an error where they do not agree or have none.
+SymInt row_count(const char* name, const std::vector<Value>& values);
+std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b);
+
+}  // namespace umbra

@@ -1,0 +1,211 @@
+// Recording: a function becomes a graph of its own, with what it closes over among its inputs.
+#include "capture/higher_order/layers.h"
+#include "umbra/graph/passes.h"
+
+namespace umbra {
+
+namespace {
+
+/// A recorded function.
+struct Recorded {
+  IntrusivePtr<fx::GraphModule> module;
+  std::vector<Value> results;
+};
+
+/// Runs a function with the layer that records the caller, on such inputs; `own` of them are handed to it, the others
+/// it closes over. What it meets besides is added to `closed_over`.
+Recorded record_one(Tracer& outer, const Value& function, const std::vector<Value>& inputs, size_t own,
+                    std::vector<Value>& closed_over) {
+  Recorded out{make_counted<fx::GraphModule>(make_counted<fx::Graph>()), {}};
+  auto inner = make_counted<Tracer>(outer.key(), out.module);
+  inner->decompositions = outer.decompositions;
+  inner->locations = outer.locations;
+  inner->sizes_after_inputs = outer.sizes_after_inputs;
+  inner->refuses_data = outer.refuses_data;
+  fx::Node* last = nullptr;
+  size_t count = 0;
+  auto name = [&] { return "arg" + std::to_string(count++) + "_1"; };
+  for (const Value& v : inputs) last = inner->add_input(name(), v);
+  auto lift = [&](const Value& value) {
+    closed_over.push_back(value);
+    return last = inner->add_input_after(last, name(), value);
+  };
+  inner->on_constant = [&](const Tensor& tensor) { return lift(Value(tensor)); };
+  inner->on_symbol = lift;
+  {
+    WithoutMode without(outer.key());
+    EnterMode scope(inner);
+    out.results = call_function(function, {inputs.begin(), inputs.begin() + static_cast<ptrdiff_t>(own)});
+  }
+  inner->set_output(out.results);
+  remove_unused_sizes(out.module->graph());
+  return out;
+}
+
+/// All functions of a call, as graphs of the same inputs.
+struct RecordedCall {
+  std::vector<Recorded> functions;
+  std::vector<Value> closed_over;
+};
+
+RecordedCall record_all(Tracer& tracer, const FunctionCall& call) {
+  RecordedCall out;
+  std::vector<size_t> positions = call.functions();
+  out.functions.resize(positions.size());
+  std::vector<size_t> known(positions.size(), SIZE_MAX);
+  // A function that closes over more makes the earlier ones be recorded once more, with the same inputs.
+  for (bool again = true; again;) {
+    again = false;
+    for (size_t which = 0; which < positions.size(); ++which) {
+      if (known[which] == out.closed_over.size()) continue;
+      std::vector<Value> inputs = call.inputs(which);
+      size_t own = inputs.size();
+      inputs.insert(inputs.end(), out.closed_over.begin(), out.closed_over.end());
+      out.functions[which] = record_one(tracer, call.argument(positions[which]), inputs, own, out.closed_over);
+      known[which] = out.closed_over.size();
+      again = true;
+    }
+  }
+  return out;
+}
+
+bool has_data(const FunctionCall& call) {
+  for (const Tensor& t : call.tensors())
+    if (!t.storage()->has_data()) return false;
+  return true;
+}
+
+fx::Node* add_graph(Tracer& tracer, const char* prefix, const IntrusivePtr<fx::GraphModule>& graph) {
+  std::string path = tracer.module()->unused_path(std::string(prefix) + "_");
+  tracer.module()->set_submodule(path, graph);
+  return tracer.graph().get_attr(path);
+}
+
+/// The graph of a function that gives one value gives it as it is.
+void give_one_value(fx::Graph& graph) {
+  fx::Node* output = graph.output_node();
+  fx::Argument all = output->args()[0];
+  check(all.items().size() == 1, "a condition gives one value, this one gives ", all.items().size());
+  output->set_args({all.items()[0]});
+}
+
+fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const RecordedCall& recorded) {
+  const HigherOrder& rule = call.rule();
+  FunctionCall whole = call.with_operands(recorded.closed_over);
+  // What is computed for the call comes before its graphs are named.
+  std::vector<fx::Argument> plain(call.op().argument_count());
+  const auto& schema = call.op().schema().arguments;
+  for (size_t i = 0; i < schema.size(); ++i) {
+    if (schema[i].type.base == SchemaType::Base::Callable) continue;
+    if (!schema[i].type.list) {
+      plain[i] = tracer.argument(whole.argument(i));
+      continue;
+    }
+    fx::Arguments items;
+    for (const Value& v : whole.list(i)) items.push_back(tracer.argument(v));
+    bool as_list = rule.prints_lists && !items.empty();
+    plain[i] = as_list ? fx::Argument::list(std::move(items)) : fx::Argument::tuple(std::move(items));
+  }
+  size_t which = 0;
+  for (size_t i = 0; i < schema.size(); ++i)
+    if (schema[i].type.base == SchemaType::Base::Callable) {
+      plain[i] = add_graph(tracer, rule.graphs[which], recorded.functions[which].module);
+      ++which;
+    }
+  return plain;
+}
+
+void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
+  DispatchKey key = keys.highest();
+  Tracer& tracer = *active_tracer(key);
+  FunctionCall call(op, frame);
+  RecordedCall recorded = record_all(tracer, call);
+  std::vector<std::vector<Value>> of_functions;
+  for (size_t which = 0; which < recorded.functions.size(); ++which) {
+    Recorded& function = recorded.functions[which];
+    // The user's functions; below, layers have made them theirs.
+    if (key == DispatchKey::PreProxy) refuse_effects(call, function.module->graph(), function.results);
+    of_functions.push_back(function.results);
+    if (which == call.rule().single_result) give_one_value(function.module->graph());
+  }
+  std::vector<Value> results;
+  {
+    ExcludeKeys off(key);
+    results = has_data(call) ? call.redispatch(keys.below(key)) : call.rule().results(call, of_functions);
+  }
+  tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name), node_arguments(tracer, call, recorded),
+                     Value(results));
+  frame[0] = Value(std::move(results));
+}
+
+const RegisterFunctionLayer kProxy(DispatchKey::Proxy, record_functions);
+const RegisterFunctionLayer kPreProxy(DispatchKey::PreProxy, record_functions);
+
+// ---- what a captured function must not do ----
+
+/// The input of the graph that lies in the same memory, or null.
+const fx::Node* input_behind(const fx::Graph& graph, const Value& value) {
+  if (!value.is_tensor()) return nullptr;
+  for (const fx::Node* input : graph.placeholders())
+    if (const Value& given = input->meta.val;
+        given.is_tensor() && given.tensor_ref().storage() == value.tensor_ref().storage())
+      return input;
+  return nullptr;
+}
+
+void refuse_aliases(const std::string& name, const fx::Graph& graph, const std::vector<Value>& results) {
+  std::string text = "Encountered aliasing during higher order op tracing\n  Higher Order Operator: " + name +
+                     "\n  Explanation: Higher order ops do not support aliasing. Found in " + name.substr(6) +
+                     "\n  Hint: Replace `return input` with `return input.clone()` to avoid aliasing.\n  ";
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (!results[i].is_tensor()) continue;
+    if (const fx::Node* input = input_behind(graph, results[i]))
+      fail<UserError>(text, "Input-to-output aliasing: result ", i, " is or is a view of ", input->name());
+    for (size_t k = 0; k < i; ++k)
+      if (results[k].is_tensor() && results[k].tensor_ref().storage() == results[i].tensor_ref().storage())
+        fail<UserError>(text, "Output-to-output aliasing: results ", k, " and ", i, " lie in the same memory");
+  }
+}
+
+void refuse_writes(const std::string& name, const fx::Graph& graph) {
+  for (const fx::Node* node : graph.nodes()) {
+    const Operator* op = node->target().op();
+    if (!op || !op->is_mutable()) continue;
+    const auto& arguments = op->schema().arguments;
+    for (size_t i = 0; i < node->args().size(); ++i)
+      if (fx::Node* written = node->args()[i].node(); written && arguments[i].alias.write)
+        if (const fx::Node* input = input_behind(graph, written->meta.val))
+          fail<UserError>("Encountered input mutation during higher order op tracing\n  Higher Order Operator: ", name,
+                          "\n  Explanation: Higher order ops do not support input mutation. Found in ", name.substr(6),
+                          "\n  A function writes ", input->name(), ", an operand or a tensor from outside, by ",
+                          op->name(), ": return the new value instead.");
+  }
+}
+
+}  // namespace
+
+std::string public_name(const FunctionCall& call) {
+  const char* name = call.rule().public_name;
+  return std::string("torch.") + (name ? name : call.op().schema().name);
+}
+
+// Which function runs, and how often, must not show in anything but the results, and those must be the call's own.
+void refuse_effects(const FunctionCall& call, const fx::Graph& graph, const std::vector<Value>& results) {
+  refuse_writes(public_name(call), graph);
+  refuse_aliases(public_name(call), graph, results);
+}
+
+ValueFunction record_function(const ValueFunction& function, const std::vector<Value>& inputs) {
+  auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+  auto tracer = make_counted<Tracer>(DispatchKey::Proxy, module);
+  for (const Value& v : inputs) tracer->add_input("arg" + std::to_string(module->graph().size()) + "_1", v);
+  {
+    WithoutMode without_tracer(DispatchKey::Proxy);
+    EnterMode scope(tracer);
+    tracer->set_output(function(inputs));
+  }
+  fx::eliminate_dead_code(module->graph());
+  return [module](const std::vector<Value>& given) { return module->run(given); };
+}
+
+}  // namespace umbra

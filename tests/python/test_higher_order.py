@@ -1,0 +1,75 @@
+"""Operators that take functions: cond, while_loop, map; eager, captured, exported, under modes."""
+import pytest
+
+import umbra
+from umbra import tensor
+from umbra._higher_order_ops import cond, map, while_loop
+from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.utils._python_dispatch import TorchDispatchMode
+
+
+def double_until(x, limit):
+    return while_loop(lambda i, x: x.sum() < limit, lambda i, x: (i + 1, x * 2), (tensor(0), x))
+
+
+def test_while_loop_is_exported_with_what_it_closes_over():
+    class Model(umbra.nn.Module):
+        def forward(self, x, limit):
+            return double_until(x, limit)
+    module = umbra.export.export(Model(), (tensor([1.]), tensor(10.))).module()
+    for x, limit in ((1., 100.), (5., 3.)):
+        expected = double_until(tensor([x]), tensor(limit))
+        assert [t.tolist() for t in module(tensor([x]), tensor(limit))] == [t.tolist() for t in expected]
+
+
+def test_while_loop_is_saved_and_read(tmp_path):
+    class Model(umbra.nn.Module):
+        def forward(self, x, limit):
+            return double_until(x, limit)
+    umbra.export.save(umbra.export.export(Model(), (tensor([1.]), tensor(10.))), tmp_path / "loop.pt2")
+    module = umbra.export.load(tmp_path / "loop.pt2").module()
+    assert module(tensor([3.]), tensor(20.))[1].tolist() == [24.]
+
+
+def test_a_relation_of_sizes_is_decided_in_each_run():
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            return cond(x.shape[0] > 3, lambda x: x.sin(), lambda x: x.cos(), (x,))
+    module = umbra.export.export(Model(), (umbra.ones(4),), dynamic_shapes=({0: umbra.export.Dim.DYNAMIC},)).module()
+    assert umbra.equal(module(umbra.ones(5)), umbra.ones(5).sin()) and umbra.equal(module(umbra.ones(2)), umbra.ones(2).cos())
+
+
+def test_every_tensor_a_branch_may_use_has_a_gradient():
+    w, b = tensor([2.], requires_grad=True), tensor([7.], requires_grad=True)
+    cond(tensor(True), lambda x: x * w, lambda x: x + b, (tensor([3.]),)).sum().backward()
+    assert w.grad.item() == 3 and b.grad.item() == 0
+
+
+def test_map_gives_a_tree_and_is_captured():
+    def f(x, y):
+        return map(lambda row, y: {"s": row.sin() + y, "p": row.sum()}, x, y)
+    graph = make_fx(f)(umbra.ones(3, 2), tensor([1., 2.]))
+    x = umbra.arange(6.).view(3, 2)
+    assert umbra.equal(graph(x, tensor([10., 20.]))["s"], x.sin() + tensor([10., 20.]))
+
+
+def test_a_mode_says_that_it_knows_operators_that_take_functions():
+    class Log(TorchDispatchMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            self.seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+
+    class Knows(Log):
+        supports_higher_order_operators = True
+    x = tensor([1.])
+    with Log() as log, pytest.raises(NotImplementedError, match="cond"):
+        cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,))
+    assert log.seen == ["aten.sum.default", "aten.gt.Scalar"]
+    predicate = tensor(True)
+    with Knows() as log:
+        y = cond(predicate, lambda x: x.sin(), lambda x: x.cos(), (x,))
+    assert umbra.equal(y, x.sin()) and log.seen == ["cond"]
