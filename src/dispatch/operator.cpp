@@ -1,5 +1,9 @@
 #include "umbra/dispatch/operator.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
+
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -26,10 +30,13 @@ Operator::Operator(Schema schema)
   }
 }
 
-bool Operator::has_tag(std::string_view tag) const {
-  for (const std::string& t : definition_.tags)
-    if (t == tag) return true;
-  return false;
+const char* name(Backend backend) { return backend == Backend::CPU ? "CPU" : "CUDA"; }
+
+std::string ScalarFunctor::name() const {
+  if (!type) return "";
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : type->name();
 }
 
 const Operator* Operator::functional_form() const {

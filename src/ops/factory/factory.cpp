@@ -46,7 +46,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) {})
     .not_differentiable()
-    .tags({"core", "pt2_compliant_tag"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "

@@ -28,7 +28,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
               })
     .differentiable_outputs({true, false})
     .random()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
     .all_backends([](const Tensor& grad, const Tensor& mask, double scale) {

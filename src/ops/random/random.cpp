@@ -48,7 +48,7 @@ UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator
     .random();
 
 UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
-    .inplace()
+    .inplace("uniform_")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
       check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
       return spec_like(self);
@@ -82,10 +82,11 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
     })
     .functional_form("aten::bernoulli.p")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
+    .random()
+    .node("BernoulliBackward2");
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
-    .out()
+    .out("bernoulli.out")
     .meta([](const Tensor& self, const GeneratorPointer&) {
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
@@ -94,7 +95,7 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .random()
-    .tags({"casts_to_out"});
+    .tags({Tag::CastsToOut});
 
 // ---- factories ----
 

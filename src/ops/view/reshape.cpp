@@ -23,13 +23,14 @@ UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
     .all_backends(view_as_shape)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .tags({Tag::CheapToRepeat});
 
 UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
@@ -115,7 +116,8 @@ UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .node("SqueezeBackward1");
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     .view([](const Tensor& self, std::vector<int64_t> dims) {
@@ -126,7 +128,8 @@ UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .node("SqueezeBackward2");
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
     .view(add_dim)
