@@ -17,7 +17,7 @@ Definition& OperatorBuilder::definition() { return op_->mutable_definition(); }
 namespace {
 
 /// "add_.Tensor" as a name and an overload; an error where the name is not `expected`.
-void set_variant_name(const Operator& op, Schema& schema, std::string_view name, const std::string& expected) {
+void set_variant_name(const Operator& op, Schema& schema, std::string_view name, std::string expected) {
   size_t dot = name.find('.');
   schema.name = name.substr(0, dot);
   schema.overload = dot == std::string_view::npos ? "" : name.substr(dot + 1);

@@ -292,7 +292,7 @@ std::vector<std::string> definition_problems(const Operator& op) {
   wants(can_run(op), "nothing says what it does");
   wants(!d.kernels.any() || d.meta, "a kernel needs metadata of what it fills");
   wants(!d.view || op.is_view(), "it is defined as a view, and its schema says nothing of an alias");
-  wants(!d.view_inverse || d.view, "it has the inverse of a view, and is none");
+  wants(!d.view_inverse || op.is_view(), "it has the inverse of a view, and its schema says nothing of an alias");
   wants(!d.mutate.any() || op.is_mutable(), "its function writes arguments, and its schema marks none as written");
   wants(d.differentiable_outputs.empty() || d.differentiable_outputs.size() == op.return_count(),
         "it marks more or fewer outputs as differentiable than there are");
