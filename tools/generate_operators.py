@@ -294,7 +294,7 @@ def read_schemas(folder):
             chain = block[match.end():]
             for inplace in re.finditer(r"\.inplace\(\"([\w.]+)\"\)", chain):
                 yield schema.inplace(inplace.group(1))
-            for out in re.finditer(r"\.out\(\"([\w.]+)\"(?:,\s*\{([^}]*)\})?\)", chain):
+            for out in re.finditer(r"\.(?:generated_)?out\(\"([\w.]+)\"(?:,\s*\{([^}]*)\})?\)", chain):
                 names = re.findall(r'"(\w+)"', out.group(2) or "")
                 yield schema.out(out.group(1), names)
 

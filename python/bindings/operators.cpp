@@ -77,8 +77,9 @@ PyObject* get_schema(PyObject* self, void*) {
 PyObject* get_tag_names(PyObject* self, void*) {
   return guarded([&] {
     nb::list names;
+    TagSet tags = cast(self)->op->all_tags();
     for (size_t i = 0; i < kTorchTagCount; ++i)
-      if (cast(self)->op->has_tag(static_cast<Tag>(i))) names.append(torch_name(static_cast<Tag>(i)));
+      if (tags.has(static_cast<Tag>(i))) names.append(torch_name(static_cast<Tag>(i)));
     return names.release().ptr();
   });
 }

@@ -9,7 +9,10 @@
 namespace umbra {
 
 OperatorBuilder::OperatorBuilder(const char* schema) : op_(&register_operator(parse_schema(schema))) {
-  if (op_->schema().space == "aten") definition().tags.add(Tag::Pt2Compliant);
+  const Schema& parsed = op_->schema();
+  if (parsed.space == "aten") definition().tags.add(Tag::Pt2Compliant);
+  if (!parsed.arguments.empty() && parsed.arguments[0].alias.write && !parsed.arguments[0].keyword_only)
+    definition().tags.add(Tag::InPlace);
 }
 
 Definition& OperatorBuilder::definition() { return op_->mutable_definition(); }
@@ -88,6 +91,15 @@ void OperatorBuilder::compose_inplace() {
 }
 
 OperatorBuilder& OperatorBuilder::out(const char* name, std::vector<std::string> outputs) {
+  add_out(name, std::move(outputs));
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::generated_out(const char* name, std::vector<std::string> outputs) {
+  add_out(name, std::move(outputs)).mutable_definition().tags.add(Tag::Generated);
+  return *this;
+}
+
+Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> outputs) {
   Schema schema = op_->schema();
   set_variant_name(*op_, schema, name, schema.name);
   check(outputs.size() == schema.returns.size(), op_->name(), ": as many names of outputs as returns are needed");
@@ -99,7 +111,7 @@ OperatorBuilder& OperatorBuilder::out(const char* name, std::vector<std::string>
   Operator& variant = register_operator(std::move(schema));
   set_variant_tags(variant, *op_, Tag::Out);
   variant.set_functional(op_);
-  return *this;
+  return variant;
 }
 
 // ---- functions ----
@@ -236,6 +248,7 @@ OperatorBuilder& OperatorBuilder::reads_lazy_bits() {
 }
 OperatorBuilder& OperatorBuilder::random() {
   definition().random = true;
+  definition().tags.add(Tag::NondeterministicSeeded);
   return *this;
 }
 OperatorBuilder& OperatorBuilder::tags(TagSet tags) {

@@ -39,6 +39,15 @@ std::string ScalarFunctor::name() const {
   return status == 0 ? text.get() : type->name();
 }
 
+TagSet Operator::all_tags() const {
+  TagSet tags = definition_.tags;
+  if (!functional_) return tags;
+  TagSet shared{Tag::ViewCopy, Tag::NondeterministicSeeded};
+  if (!has_tag(Tag::Generated)) shared.add({Tag::Pointwise, Tag::Reduction});
+  tags.add(functional_->definition_.tags & shared);
+  return tags;
+}
+
 const Operator* Operator::functional_form() const {
   return functional_name_.empty() ? functional_ : &get_operator(functional_name_);
 }

@@ -45,6 +45,8 @@ class OperatorBuilder {
   /// The out variant exists too, by its full name ("add.out"): the result is written to `out`, or to outputs of other
   /// names.
   OperatorBuilder& out(const char* name, std::vector<std::string> outputs = {"out"});
+  /// The same for a variant that PyTorch has for completeness only, which shows in its tags.
+  OperatorBuilder& generated_out(const char* name, std::vector<std::string> outputs = {"out"});
 
   /// The outputs' metadata, from the arguments; written over SymInt. Returns a TensorSpec, or a tuple or vector of
   /// them.
@@ -144,6 +146,7 @@ class OperatorBuilder {
   OperatorBuilder& set_kernel(Backend backend, BoxedKernel function);
   OperatorBuilder& add_gradient(const char* inputs, std::initializer_list<const char*> names, BoxedFunction function);
   Operator& inplace_variant();
+  Operator& add_out(const char* name, std::vector<std::string> outputs);
   void compose_inplace();
   Operator* op_;
 };

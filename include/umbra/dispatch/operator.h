@@ -179,6 +179,8 @@ class Operator {
   bool is_view() const { return is_view_; }
   bool is_composite() const { return static_cast<bool>(definition_.composite); }
   bool has_tag(Tag tag) const { return definition_.tags.has(tag); }
+  /// Its tags, and those that a variant shares with its functional operator.
+  TagSet all_tags() const;
 
   /// Calls it with a full frame of arguments; results replace them from the front.
   void call(Value* frame) const;

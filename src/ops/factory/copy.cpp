@@ -41,7 +41,7 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .reads_lazy_bits()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
-    .tags({Tag::CheapToRepeat});
+    .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat});
 
 // The contents of `src` in the shape, layout and type of `self`.
 UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
@@ -63,7 +63,7 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
           .linear()
           .node("CopyBackwards");
     })
-    .tags({Tag::TakesNumbers});
+    .tags({Tag::Core, Tag::TakesNumbers});
 
 UMBRA_OPERATOR(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
@@ -80,7 +80,7 @@ UMBRA_OPERATOR(
                            : _to_copy(grad, {.dtype = dtype, .device = device});
               })
     .linear()
-    .tags({Tag::CheapToRepeat, Tag::TakesNumbers});
+    .tags({Tag::Core, Tag::CheapToRepeat, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .inplace("fill_.Scalar")
@@ -89,7 +89,7 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward2"); })
-    .tags({Tag::WritesOverlapping});
+    .tags({Tag::Core, Tag::WritesOverlapping});
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .inplace("fill_.Tensor")
@@ -114,7 +114,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
-    .tags({Tag::WritesOverlapping});
+    .tags({Tag::Generated, Tag::WritesOverlapping});
 
 // ---- to: a copy only where something changes ----
 

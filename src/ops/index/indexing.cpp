@@ -128,8 +128,7 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
 UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .meta(index_spec)
     .cpu(run_index)
-    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
-    .tags({Tag::Core});
+    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient);
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
@@ -177,8 +176,7 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
                 return accumulate ? grad : _unsafe_index_put(grad, indices, zeros_like(values), false);
               })
     .gradient("values", {"grad", "indices"},
-              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
-    .tags({Tag::Core});
+              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); });
 
 // ---- how many depends on the data ----
 
@@ -216,7 +214,7 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
                 return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad),
                                         self.sym_sizes());
               })
-    .tags({Tag::Core, Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape});
 
 UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
     .inplace("masked_scatter_")
@@ -241,7 +239,8 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
                 SymInt missing = product(sizes) - picked.sym_numel();
                 if (missing > 0) picked = cat(std::vector<Tensor>{picked, picked.new_zeros({missing})});
                 return picked.view(sizes);
-              });
+              })
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

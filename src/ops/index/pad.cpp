@@ -43,7 +43,7 @@ Tensor crop(Tensor t, SymIntArrayRef pad, SymShape& positive) {
 }
 
 UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
-    .out("constant_pad_nd.out")
+    .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
       check_padding(self, pad);
       SymShape sizes = padded_sizes(self, pad), positive;

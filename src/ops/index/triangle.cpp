@@ -19,8 +19,7 @@ UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::tril(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
-    .linear()
-    .tags({Tag::Core});
+    .linear();
 
 UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .inplace("triu_")
@@ -29,8 +28,7 @@ UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::triu(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })
-    .linear()
-    .tags({Tag::Core});
+    .linear();
 
 }  // namespace
 }  // namespace umbra::ops

@@ -69,7 +69,8 @@ UMBRA_OPERATOR(
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
           return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
-    .differentiable_outputs({true, false, false, false, false});
+    .differentiable_outputs({true, false, false, false, false})
+    .tags({Tag::Generated});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
@@ -188,7 +189,8 @@ UMBRA_OPERATOR(
       if (!training)
         return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
       return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps));
-    });
+    })
+    .tags({Tag::MaybeAliasingOrMutating});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -35,7 +35,7 @@ UMBRA_OPERATOR("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
 
 UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .inplace("relu_")
-    .out("relu.out")
+    .generated_out("relu.out")
     .use(pointwise<Relu, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
@@ -59,7 +59,7 @@ UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -
     });
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Scalar")
-    .out("_add_relu.Scalar_out")
+    .generated_out("_add_relu.Scalar_out")
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
     });
@@ -360,7 +360,7 @@ UMBRA_OPERATOR("hardswish(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .out("hardswish_backward.out")
+    .generated_out("hardswish_backward.out")
     .use(pointwise<HardswishBackward, 2>(Promotion::Default))
     .gradient("grad_output", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })

@@ -89,7 +89,7 @@ UMBRA_OPERATOR("true_divide.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("true_divide_.Tensor")
     .out("true_divide.out")
     .use(AliasOf{"div.Tensor"})
-    .tags({Tag::TakesNumbers});
+    .tags({Tag::Pointwise, Tag::TakesNumbers});
 UMBRA_OPERATOR("true_divide.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("true_divide_.Scalar")
     .use(AliasOf{"div.Scalar"})
@@ -106,11 +106,13 @@ UMBRA_OPERATOR("divide.Scalar_mode(Tensor self, Scalar other, *, str? rounding_m
 UMBRA_OPERATOR("clip(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
     .inplace("clip_")
     .out("clip.out")
-    .use(AliasOf{"clamp"});
+    .use(AliasOf{"clamp"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("clip.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
     .inplace("clip_.Tensor")
     .out("clip.Tensor_out")
-    .use(AliasOf{"clamp.Tensor"});
+    .use(AliasOf{"clamp.Tensor"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__and__.Tensor(Tensor self, Tensor other) -> Tensor").use(AliasOf{"bitwise_and.Tensor"});
 UMBRA_OPERATOR("__iand__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_and_.Tensor"});
 UMBRA_OPERATOR("__and__.Scalar(Tensor self, Scalar other) -> Tensor").use(AliasOf{"bitwise_and.Scalar"});
@@ -119,10 +121,18 @@ UMBRA_OPERATOR("__or__.Tensor(Tensor self, Tensor other) -> Tensor").use(AliasOf
 UMBRA_OPERATOR("__ior__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_or_.Tensor"});
 UMBRA_OPERATOR("__or__.Scalar(Tensor self, Scalar other) -> Tensor").use(AliasOf{"bitwise_or.Scalar"});
 UMBRA_OPERATOR("__ior__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").use(AliasOf{"bitwise_or_.Scalar"});
-UMBRA_OPERATOR("__xor__.Tensor(Tensor self, Tensor other) -> Tensor").use(AliasOf{"bitwise_xor.Tensor"});
-UMBRA_OPERATOR("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)").use(AliasOf{"bitwise_xor_.Tensor"});
-UMBRA_OPERATOR("__xor__.Scalar(Tensor self, Scalar other) -> Tensor").use(AliasOf{"bitwise_xor.Scalar"});
-UMBRA_OPERATOR("__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)").use(AliasOf{"bitwise_xor_.Scalar"});
+UMBRA_OPERATOR("__xor__.Tensor(Tensor self, Tensor other) -> Tensor")
+    .use(AliasOf{"bitwise_xor.Tensor"})
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("__ixor__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
+    .use(AliasOf{"bitwise_xor_.Tensor"})
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("__xor__.Scalar(Tensor self, Scalar other) -> Tensor")
+    .use(AliasOf{"bitwise_xor.Scalar"})
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("__ixor__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")
+    .use(AliasOf{"bitwise_xor_.Scalar"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("special_erf(Tensor self) -> Tensor").out("special_erf.out").use(AliasOf{"erf"});
 UMBRA_OPERATOR("special_erfc(Tensor self) -> Tensor").out("special_erfc.out").use(AliasOf{"erfc"});
 UMBRA_OPERATOR("special_exp2(Tensor self) -> Tensor").out("special_exp2.out").use(AliasOf{"exp2"});

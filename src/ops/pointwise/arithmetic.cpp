@@ -52,7 +52,7 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 
 UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("add_.Scalar")
-    .out("add.Scalar_out")
+    .generated_out("add.Scalar_out")
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
@@ -78,7 +78,7 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
 
 UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("sub_.Scalar")
-    .out("sub.Scalar_out")
+    .generated_out("sub.Scalar_out")
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       check_not_bool(self, number_of_type(other.dtype()));
@@ -90,16 +90,15 @@ UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    .out("rsub.Tensor_out")
+    .generated_out("rsub.Tensor_out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); })
     .gradient("self", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .gradient("other", {"grad"}, same_gradient)
-    .linear()
-    .tags({Tag::Pointwise});
+    .linear();
 
 UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-    .out("rsub.Scalar_out")
+    .generated_out("rsub.Scalar_out")
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return sub(wrapped_number(other), self, alpha);
     })
@@ -120,7 +119,7 @@ UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("mul_.Scalar")
-    .out("mul.Scalar_out")
+    .generated_out("mul.Scalar_out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, scaled)
     .tangent(TangentRule::Pointwise)
@@ -143,7 +142,7 @@ UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("div_.Scalar")
-    .out("div.Scalar_out")
+    .generated_out("div.Scalar_out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })
     .tangent(TangentRule::Pointwise)

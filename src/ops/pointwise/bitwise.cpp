@@ -23,7 +23,7 @@ UMBRA_OPERATOR("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor")
     .out("bitwise_and.Scalar_out")
     .use(core_bits<BitwiseAnd>);
 UMBRA_OPERATOR("bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("bitwise_and.Scalar_Tensor_out")
+    .generated_out("bitwise_and.Scalar_Tensor_out")
     .use(bits<BitwiseAnd>);
 UMBRA_OPERATOR("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("bitwise_or_.Tensor")
@@ -34,7 +34,7 @@ UMBRA_OPERATOR("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor")
     .out("bitwise_or.Scalar_out")
     .use(core_bits<BitwiseOr>);
 UMBRA_OPERATOR("bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("bitwise_or.Scalar_Tensor_out")
+    .generated_out("bitwise_or.Scalar_Tensor_out")
     .use(bits<BitwiseOr>);
 UMBRA_OPERATOR("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("bitwise_xor_.Tensor")
@@ -45,7 +45,7 @@ UMBRA_OPERATOR("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor")
     .out("bitwise_xor.Scalar_out")
     .use(core_bits<BitwiseXor>);
 UMBRA_OPERATOR("bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("bitwise_xor.Scalar_Tensor_out")
+    .generated_out("bitwise_xor.Scalar_Tensor_out")
     .use(bits<BitwiseXor>);
 
 UMBRA_OPERATOR("bitwise_not(Tensor self) -> Tensor")
@@ -64,7 +64,7 @@ UMBRA_OPERATOR("bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> T
     .out("bitwise_left_shift.Tensor_Scalar_out")
     .use(bits<LeftShift>);
 UMBRA_OPERATOR("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("bitwise_left_shift.Scalar_Tensor_out")
+    .generated_out("bitwise_left_shift.Scalar_Tensor_out")
     .use(bits<LeftShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor")
     .inplace("bitwise_right_shift_.Tensor")
@@ -75,24 +75,26 @@ UMBRA_OPERATOR("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> 
     .out("bitwise_right_shift.Tensor_Scalar_out")
     .use(bits<RightShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("bitwise_right_shift.Scalar_Tensor_out")
+    .generated_out("bitwise_right_shift.Scalar_Tensor_out")
     .use(bits<RightShift>);
 
 UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
-    .out("__lshift__.Tensor_out")
+    .generated_out("__lshift__.Tensor_out")
     .use(bits<LeftShift>);
 UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
-    .out("__lshift__.Scalar_out")
+    .generated_out("__lshift__.Scalar_out")
     .use(bits<LeftShift>);
 UMBRA_OPERATOR("__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor"});
+    .use(AliasOf{"bitwise_left_shift_.Tensor"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"});
+    .use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
-    .out("__rshift__.Tensor_out")
+    .generated_out("__rshift__.Tensor_out")
     .use(bits<RightShift>);
 UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")
-    .out("__rshift__.Scalar_out")
+    .generated_out("__rshift__.Scalar_out")
     .use(bits<RightShift>);
 UMBRA_OPERATOR("__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .use(AliasOf{"bitwise_right_shift_.Tensor"});

@@ -93,7 +93,7 @@ void check_fits(const Scalar& value, DType dtype) {
 
 UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
     .inplace("masked_fill_.Scalar")
-    .out("masked_fill.Scalar_out")
+    .generated_out("masked_fill.Scalar_out")
     .meta([](const Tensor& self, const Tensor& mask, const Scalar& value) {
       TensorSpec spec = masked_fill_spec(self, mask);
       check_fits(value, self.dtype());
@@ -110,7 +110,7 @@ UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Te
 
 UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
     .inplace("masked_fill_.Tensor")
-    .out("masked_fill.Tensor_out")
+    .generated_out("masked_fill.Tensor_out")
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
       check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
             value.dim(), " dimension(s).");

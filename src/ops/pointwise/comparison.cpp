@@ -101,8 +101,8 @@ UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")
     .out("logical_not.out")
     .use(logic<LogicalNot, 1>);
 
-UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").out("isnan.out").use(logic<IsNan, 1>);
-UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").out("isinf.out").use(logic<IsInf, 1>);
+UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>);
+UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>);
 UMBRA_OPERATOR("isfinite(Tensor self) -> Tensor")
     .use(pointwise<IsFinite, 1>(Promotion::ToBool))
     .not_differentiable()

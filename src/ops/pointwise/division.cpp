@@ -51,7 +51,7 @@ UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode
 
 UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
     .inplace("div_.Scalar_mode")
-    .out("div.Scalar_mode_out")
+    .generated_out("div.Scalar_mode_out")
     .meta([](const Tensor& self, const Scalar& other, const RoundingMode& mode) {
       return div_spec(self, number_of_type(other.dtype()), mode);
     })
@@ -75,7 +75,7 @@ UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
 
 UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
     .inplace("floor_divide_.Scalar")
-    .out("floor_divide.Scalar_out")
+    .generated_out("floor_divide.Scalar_out")
     .use(pointwise<DivideFloor, 2>(Promotion::Default))
     .tags({Tag::TakesNumbers});
 
@@ -103,7 +103,7 @@ UMBRA_OPERATOR("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
     .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out("remainder.Scalar_Tensor_out")
+    .generated_out("remainder.Scalar_Tensor_out")
     .use(pointwise<Remainder, 2>(Promotion::Default))
     .tags({Tag::Pointwise});
 

@@ -16,7 +16,7 @@ double inverse(const Scalar& alpha) {
 
 UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
     .inplace("celu_")
-    .out("celu.out")
+    .generated_out("celu.out")
     .all_backends([](const Tensor& self, const Scalar& alpha) { return elu(self, alpha, 1, inverse(alpha)); })
     .gradient("self", {"grad", "alpha", "self"},
               [](const Tensor& grad, const Scalar& alpha, const Tensor& self) {
@@ -31,9 +31,9 @@ constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.
 UMBRA_OPERATOR("selu(Tensor self) -> Tensor")
     .composite([](const Tensor& self) { return elu(self, kSeluAlpha, kSeluScale); })
     .tags({Tag::Pointwise});
-UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
-  return elu_(self, kSeluAlpha, kSeluScale);
-});
+UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)")
+    .composite([](const Tensor& self) { return elu_(self, kSeluAlpha, kSeluScale); })
+    .tags({Tag::Pointwise});
 
 // ---- log_sigmoid: exp(-|x|) is kept for the backward ----
 

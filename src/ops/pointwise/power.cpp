@@ -151,10 +151,12 @@ UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check<NotImplementedError>(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
-  return self;
-});
+UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)")
+    .composite([](const Tensor& self) {
+      check<NotImplementedError>(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+      return self;
+    })
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

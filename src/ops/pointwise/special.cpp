@@ -18,13 +18,10 @@ UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
     .tags({Tag::Pointwise});
 
 // The normal distribution; below -1 from erfc, which keeps its digits there.
-UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor")
-    .out("special_ndtr.out")
-    .composite([](const Tensor& self) {
-      Tensor x = self.mul(M_SQRT1_2);
-      return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
-    })
-    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor").out("special_ndtr.out").composite([](const Tensor& self) {
+  Tensor x = self.mul(M_SQRT1_2);
+  return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
+});
 
 UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
     .out("special_xlog1py.out")

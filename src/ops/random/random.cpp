@@ -58,7 +58,8 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
     })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
+    .random()
+    .tags({Tag::Generated});
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -113,7 +114,8 @@ UMBRA_OPERATOR(
       kernels::uniform(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -125,7 +127,8 @@ UMBRA_OPERATOR(
       kernels::normal(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
@@ -166,7 +169,8 @@ UMBRA_OPERATOR(
       kernels::randperm(out, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "

@@ -82,7 +82,7 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
                 return share_among_equals(grad, self, result, {}, false);
               })
     .node("MaxBackward1")
-    .tags({Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
@@ -97,7 +97,7 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
                 return share_among_equals(grad, self, result, {}, false);
               })
     .node("MinBackward1")
-    .tags({Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 // ---- with positions ----
 
@@ -131,7 +131,7 @@ UMBRA_OPERATOR("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 
 UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
     .out("min.dim_min", {"min", "min_indices"})
@@ -141,14 +141,14 @@ UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 
-UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
-  return a.maximum(b);
-});
-UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
-  return a.minimum(b);
-});
+UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor")
+    .composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); })
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor")
+    .composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); })
+    .tags({Tag::Pointwise});
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
   check_real(name, self);
@@ -173,7 +173,7 @@ UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
       kernels::argmax(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 
 UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
     .out("argmin.out")
@@ -182,7 +182,7 @@ UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
       kernels::argmin(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 
 // ---- any and all; of bytes the result is bytes ----
 
@@ -193,7 +193,7 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("any.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
@@ -203,7 +203,7 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::any(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("any.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
@@ -213,12 +213,13 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .out("all.all_out")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("all.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
@@ -227,7 +228,8 @@ UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
       kernels::all(out, self, masked_dims(one_dim(self, dim)));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("all.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
@@ -236,7 +238,8 @@ UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
       kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
     .real([](const Tensor& self, const Tensor& other) {
@@ -244,7 +247,7 @@ UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
       return self.eq(other).all().item().to_bool();
     })
     .not_differentiable()
-    .tags({Tag::DataDependentOutput});
+    .tags({Tag::Pointwise, Tag::DataDependentOutput});
 
 UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })

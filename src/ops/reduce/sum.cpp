@@ -20,7 +20,7 @@ DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
 }
 
 UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-    .out("sum.out")
+    .generated_out("sum.out")
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, sum_dtype(self, dtype), self.device());
     })
@@ -29,7 +29,8 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
-    .linear();
+    .linear()
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("sum.IntList_out")
@@ -58,7 +59,7 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes).div(Scalar(product(sizes))); })
     .linear()
-    .tags({Tag::CastsToOut});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.out")

@@ -83,23 +83,26 @@ UMBRA_OPERATOR(
                                             self.sym_sizes(), dims, keepdim)
                                    .expand(self.sym_sizes());
                 return out.defined() ? out.add(share) : share;
-              });
+              })
+    .tags({Tag::Reduction});
 
 OptionalScalar bias(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
-  return var(self, std::nullopt, bias(unbiased));
-});
-UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
-  return std(self, std::nullopt, bias(unbiased));
-});
+UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor")
+    .composite([](const Tensor& self, bool unbiased) { return var(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
+UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor")
+    .composite([](const Tensor& self, bool unbiased) { return std(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return var(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
-    });
+    })
+    .tags({Tag::Core, Tag::Reduction});
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return std(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
-    });
+    })
+    .tags({Tag::Reduction});
 
 // ---- products, running sums ----
 
@@ -215,7 +218,7 @@ UMBRA_OPERATOR(
                 if (p < 1) slope = slope.masked_fill(self.eq(0), 0);
                 return slope.mul(g.div(length.pow(p - 1)).masked_fill(zero, 0));
               })
-    .tags({Tag::Core});
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("logsumexp.out")
@@ -233,7 +236,7 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                        r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 return g.mul(self.sub(r).exp().conj());
               })
-    .tags({Tag::Core, Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 }  // namespace
 }  // namespace umbra::ops

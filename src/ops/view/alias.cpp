@@ -14,7 +14,8 @@ UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
     .view(same_geometry)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 // Shares memory but not history, so it is no tracked view.
 UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")

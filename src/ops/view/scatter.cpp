@@ -56,7 +56,7 @@ UMBRA_OPERATOR(
                 return slice(grad, dim, start, end, step);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::ViewCopy, Tag::Core});
 
 UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
