@@ -3,7 +3,7 @@
 
 usage: generate_operators.py --sources src/ops --out build/generated
 
-Reads every UMBRA_OPERATOR("...") with its .inplace() and .out(...) and writes
+Reads every UMBRA_OPERATOR("...") with its .inplace("...") and .out("...") and writes
     include/umbra/generated/functions.h    free functions:  Tensor add(const Tensor& self, const Tensor& other, ...)
     include/umbra/generated/methods.inc    the same as members of Tensor
     src/functions_<k>.cpp                  their bodies: arguments into a frame, the call, results out
@@ -79,20 +79,21 @@ class Schema:
     def full_name(self):
         return f"{self.space}::{self.name}" + (f".{self.overload}" if self.overload else "")
 
-    def inplace(self, overload):
+    def variant(self, name):
         variant = self.copy()
-        variant.name += "_"
-        variant.overload = overload or variant.overload
+        variant.name, _, variant.overload = name.partition(".")
+        return variant
+
+    def inplace(self, name):
+        variant = self.variant(name)
         variant.arguments[0].write = True
         variant.returns = [("Tensor", None)]
         return variant
 
-    def out(self, overload, names):
-        variant = self.copy()
-        default = "out" if self.overload in ("", "Tensor") else self.overload + "_out"
-        variant.overload = overload or default
-        for name in names or ["out"]:
-            extra = Argument(f"Tensor(a!) {name}", True)
+    def out(self, name, outputs):
+        variant = self.variant(name)
+        for output in outputs or ["out"]:
+            extra = Argument(f"Tensor(a!) {output}", True)
             variant.arguments.append(extra)
         return variant
 
@@ -291,9 +292,9 @@ def read_schemas(folder):
             schema = Schema(literal.replace('\\"', '"'))
             yield schema
             chain = block[match.end():]
-            for inplace in re.finditer(r"\.inplace\((?:\"(\w+)\")?\)", chain):
+            for inplace in re.finditer(r"\.inplace\(\"([\w.]+)\"\)", chain):
                 yield schema.inplace(inplace.group(1))
-            for out in re.finditer(r"\.out\((?:\"(\w+)\")?(?:,\s*\{([^}]*)\})?\)", chain):
+            for out in re.finditer(r"\.(?:generated_)?out\(\"([\w.]+)\"(?:,\s*\{([^}]*)\})?\)", chain):
                 names = re.findall(r'"(\w+)"', out.group(2) or "")
                 yield schema.out(out.group(1), names)
 

@@ -1,7 +1,6 @@
 #include "arguments.h"
 
 #include <string_view>
-#include <unordered_set>
 
 #include "tensor_type.h"
 #include "values.h"
@@ -11,12 +10,8 @@ namespace umbra::python {
 namespace {
 
 // Where a Python number may stand for a Tensor: these have no overload with a Scalar in Python.
-bool takes_numbers_as_tensors(std::string_view name) {
-  static const std::unordered_set<std::string_view> names = {
-      "add",         "add_",      "sub",      "sub_",         "subtract",     "subtract_",     "mul",   "mul_",
-      "multiply",    "multiply_", "div",      "div_",         "divide",       "divide_",       "copy_", "copy",
-      "true_divide", "to",        "_to_copy", "true_divide_", "floor_divide", "floor_divide_", "_conj"};
-  return names.contains(name);
+bool takes_numbers_as_tensors(const Operator& op) {
+  return op.has_tag(Tag::TakesNumbers) || (op.functional() && op.functional()->has_tag(Tag::TakesNumbers));
 }
 
 PyObject* interned(const std::string& text) {
@@ -45,7 +40,7 @@ bool is_factory(const Schema& schema) {
 
 }  // namespace
 
-Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_numbers_as_tensors(op.schema().name)) {
+Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_numbers_as_tensors(op)) {
   for (const SchemaArgument& a : op.schema().arguments) {
     parameters_.push_back({interned(a.name), a.type, a.default_value ? &*a.default_value : nullptr});
     if (!a.keyword_only) ++positional_;

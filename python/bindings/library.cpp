@@ -59,7 +59,11 @@ void bind_library(nb::module_& m) {
   m.def("_define_operator",
         [](const std::string& space, const std::string& schema, const std::vector<std::string>& tags) {
           Operator& op = Library(space).define(schema);
-          op.mutable_definition().tags = tags;
+          for (const std::string& name : tags) {
+            std::optional<Tag> tag = find_tag(name);
+            check<ValueError>(tag.has_value(), "there is no tag '", name, "'");
+            op.mutable_definition().tags.add(*tag);
+          }
           return nb::steal(wrap(op));
         });
   m.def("_implement", [](const std::string& name, nb::handle function) {
@@ -82,8 +86,7 @@ void bind_library(nb::module_& m) {
   m.def("_has_implementation", [](const std::string& name, const std::string& kind) {
     const Definition& d = find(name).definition();
     if (kind == "fake") return static_cast<bool>(d.fake) || static_cast<bool>(d.meta) || static_cast<bool>(d.composite);
-    return static_cast<bool>(d.real) || static_cast<bool>(d.cpu) || static_cast<bool>(d.composite) ||
-           static_cast<bool>(d.view);
+    return d.real.any() || d.kernels.any() || static_cast<bool>(d.composite) || static_cast<bool>(d.view);
   });
   nb::class_<BelowAutograd>(m, "_BelowAutograd")
       .def(nb::init<>())

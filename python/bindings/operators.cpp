@@ -75,7 +75,13 @@ PyObject* get_schema(PyObject* self, void*) {
   return guarded([&] { return nb::cast(cast(self)->op->schema(), nb::rv_policy::reference).release().ptr(); });
 }
 PyObject* get_tag_names(PyObject* self, void*) {
-  return guarded([&] { return nb::cast(cast(self)->op->definition().tags).release().ptr(); });
+  return guarded([&] {
+    nb::list names;
+    TagSet tags = cast(self)->op->all_tags();
+    for (size_t i = 0; i < kTorchTagCount; ++i)
+      if (tags.has(static_cast<Tag>(i))) names.append(torch_name(static_cast<Tag>(i)));
+    return names.release().ptr();
+  });
 }
 PyObject* get_is_view(PyObject* self, void*) { return PyBool_FromLong(cast(self)->op->is_view()); }
 PyObject* get_is_composite(PyObject* self, void*) { return PyBool_FromLong(cast(self)->op->is_composite()); }

@@ -149,7 +149,7 @@ def _overload_packet(self):
 
 
 def _tags(self):
-    return [Tag[name] for name in self._tag_names if name in Tag.__members__]
+    return [Tag[name] for name in self._tag_names]
 
 
 OpOverload.overloadpacket = property(_overload_packet)

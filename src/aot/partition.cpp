@@ -102,8 +102,8 @@ bool can_recompute(const fx::Node* node) {
   }
   const Definition& d = op->definition();
   if (d.random || op->is_mutable()) return false;
-  return op->is_view() || d.elementwise || op->has_tag("pointwise") || op->name() == "aten::clone" ||
-         op->name() == "aten::_unsafe_view" || op->name() == "aten::_to_copy" || d.not_differentiable;
+  return op->is_view() || d.elementwise || op->has_tag(Tag::Pointwise) || op->has_tag(Tag::CheapToRepeat) ||
+         d.not_differentiable;
 }
 
 }  // namespace

@@ -6,7 +6,6 @@
 #include "autograd/layer.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
-#include "ops/common/tangents_through.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -40,7 +39,7 @@ class TangentCall {
       fail(op_.schema().name,
            "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
            "requires grad.");
-    if (const BoxedFunction* form = ops::tangent_form(op_)) return (*form)(frame_);
+    if (const BoxedFunction& form = op_.definition().tangent_form) return form(frame_);
     ShowLevels lower(level_ - 1);
     bool differentiable = plan_.is_differentiable() && !plan_.definition->not_differentiable;
     if (op_.is_inplace()) {

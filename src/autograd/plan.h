@@ -20,8 +20,8 @@ struct Plan {
 /// The operator's plan; made when first asked for, and kept.
 const Plan& plan_for(const Operator& op);
 
-/// PyTorch's name for the node of an operator: the functional name in camel case, "Backward", and a number that tells
-/// overloads apart.
+/// PyTorch's name for the node of an operator: what the definition says, or the functional name in camel case and
+/// "Backward0".
 std::string node_name(const Operator& op);
 
 }  // namespace umbra::autograd

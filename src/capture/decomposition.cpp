@@ -7,8 +7,8 @@ DecompositionTable own_decompositions(const std::vector<std::string>& names) {
   for (const std::string& name : names) {
     const Operator& op = get_operator(name);
     const Definition& d = op.definition();
-    check(d.composite || d.all_backends, op.name(), " has a kernel of its own and no decomposition");
-    BoxedFunction parts = d.composite ? d.composite : d.all_backends;
+    const BoxedFunction& parts = d.decomposition ? d.decomposition : d.composite ? d.composite : d.all_backends;
+    check(static_cast<bool>(parts), op.name(), " has a kernel of its own and no decomposition");
     table.set(op, [parts](Value* frame) { parts(frame); });
   }
   return table;

@@ -167,9 +167,8 @@ void call_plain(const Operator& op, Value* frame) {
 void functionalize_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   // A user's tensor class is taken apart by its own handler, whose calls come back here.
   if (keys.has(DispatchKey::Subclass)) return pass_to_subclass(op, keys, frame);
-  static const Operator& lift = get_operator("aten::lift_fresh");
   ExcludeKeys off(kKey | DispatchKey::Autograd);
-  if (op.is_view() && &op != &lift) call_view(op, frame);
+  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);
   else call_plain(op, frame);
 }

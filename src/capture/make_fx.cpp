@@ -66,7 +66,7 @@ void forget_data(fx::Graph& graph) {
 void remove_unused_sizes(fx::Graph& graph) {
   fx::eliminate_dead_code(graph, [](const fx::Node& node) {
     if (node.is_impure()) return true;
-    if (const Operator* op = node.target().op(); op && op->name() == "aten::sym_size.int") return false;
+    if (const Operator* op = node.target().op(); op && op->has_tag(Tag::SizeOnDemand)) return false;
     auto is_number = [](const fx::Node* n) { return n->meta.val.is_symbolic(); };
     return !(is_number(&node) && std::ranges::all_of(node.inputs(), is_number));
   });

@@ -175,11 +175,9 @@ class Inserter {
 void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env) { Inserter(graph, env).run(); }
 
 void insert_metadata_asserts(fx::Graph& graph) {
-  const Operator* conversions[] = {&get_operator("aten::to.device"), &get_operator("aten::to.dtype"),
-                                   &get_operator("aten::to.dtype_layout")};
   for (fx::Node* node : graph.nodes()) {
     const Operator* op = node->target().op();
-    if (!op || std::find(std::begin(conversions), std::end(conversions), op) == std::end(conversions)) continue;
+    if (!op || !op->has_tag(Tag::ConvertsType)) continue;
     fx::Node* input = node->arg(0).node();
     if (!input || !input->meta.val.is_tensor()) continue;
     const Tensor& tensor = input->meta.val.tensor_ref();

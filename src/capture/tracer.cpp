@@ -286,6 +286,15 @@ bool Tracer::knows_subclasses(const Operator& op, const Value* frame) const {
   return all;
 }
 
+// A contiguous tensor asked to be contiguous: there is nothing to record, and PyTorch does not even make the call.
+bool gives_back_its_input(const Operator& op, const Value* frame) {
+  const BoxedFunction& unchanged = op.definition().unchanged;
+  if (!unchanged) return false;
+  Frame arguments(op, frame);
+  unchanged(arguments.data());
+  return arguments[0].to_bool();
+}
+
 void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   DispatchKey key = keys.highest();
   Tracer* tracer = active_tracer(key);
@@ -296,14 +305,12 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     return pass_to_subclass(op, keys, frame);
   }
   if (const DecompositionTable::Function* parts = tracer->decompositions.find(op)) return (*parts)(frame);
-  if (op.name() == "aten::sym_size.int") {  // sizes are values, not calls: they get a node when something needs one
+  if (op.has_tag(Tag::SizeOnDemand)) {  // sizes are values, not calls: they get a node when something needs one
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);
   }
-  // A contiguous tensor is given back as it is: there is nothing to record, and PyTorch does not even make the call.
-  if (op.name() == "aten::contiguous" && frame[0].tensor_ref().is_contiguous(frame[1].to_memory_format())) return;
-  if (tracer->refuses_data && (op.has_tag("data_dependent_output") || op.name() == "aten::item"))
-    return read_data(*tracer, op, keys, frame);
+  if (gives_back_its_input(op, frame)) return;
+  if (tracer->refuses_data && op.has_tag(Tag::DataDependentOutput)) return read_data(*tracer, op, keys, frame);
   // The arguments have to outlive the call, whose results take their places.
   Frame arguments(op, frame);
   std::vector<Value> owned;
@@ -311,15 +318,14 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i) owned.push_back(frame[i]);
   // A tensor made from data (torch.tensor) is new in every run: the graph copies its constant, which writes must not
   // reach.
-  static const Operator& lift = get_operator("aten::lift_fresh");
-  static const Operator& lift_copy = get_operator("aten::lift_fresh_copy");
+  bool lifts = op.has_tag(Tag::LiftsData);
   {
     ExcludeKeys off(key);
     op.redispatch(keys.below(key), frame);
-    if (&op == &lift && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
+    if (lifts && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
   }
-  tracer->record(&op == &lift ? lift_copy : op, owned.data(), frame);
-  if (&op == &lift && tracer->refuses_data) tracer->mark_constant(frame[0]);
+  tracer->record(lifts ? *op.functional_form() : op, owned.data(), frame);
+  if (lifts && tracer->refuses_data) tracer->mark_constant(frame[0]);
 }
 
 namespace {

@@ -1,5 +1,6 @@
 #include "umbra/core/storage.h"
 
+#include <atomic>
 #include <cstdlib>
 #include <cstring>
 
@@ -19,16 +20,36 @@ void* align(void* address) {
   return reinterpret_cast<void*>((reinterpret_cast<uintptr_t>(address) + kAlignment - 1) & ~(kAlignment - 1));
 }
 
-// One malloc with room to align by hand: for small blocks that is several times faster than aligned_alloc.
-void* aligned_block(int64_t bytes, void** data) {
-  check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");
-  void* block = std::malloc(static_cast<size_t>(bytes) + kAlignment);
-  if (!block)
-    fail<OutOfMemoryError>("DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes.");
-  *data = align(block);
-  return block;
+class CpuAllocator final : public Allocator {
+ public:
+  // One malloc with room to align by hand: for small blocks that is several times faster than aligned_alloc.
+  Block allocate(int64_t bytes, Device) override {
+    void* handle = std::malloc(static_cast<size_t>(bytes) + kAlignment);
+    if (!handle)
+      fail<OutOfMemoryError>("DefaultCPUAllocator: can't allocate memory: you tried to allocate ", bytes, " bytes.");
+    return {align(handle), handle};
+  }
+  void free(Block block) noexcept override { std::free(block.handle); }
+  void copy(void* to, const void* from, int64_t bytes) override { std::memcpy(to, from, static_cast<size_t>(bytes)); }
+};
+
+// Ready before any constructor runs: static tensors may be made by any of them.
+constinit CpuAllocator g_cpu_allocator;
+constinit std::atomic<Allocator*> g_allocators[static_cast<size_t>(DeviceType::HPU) + 1] = {&g_cpu_allocator};
+
+Allocator& allocator_for(Device device) {
+  Allocator* found = allocator(device.type);
+  check<NotImplementedError>(found, "this build cannot hold data on device ", to_string(device));
+  return *found;
 }
 }  // namespace
+
+Allocator* allocator(DeviceType type) {
+  return g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
+}
+Allocator* set_allocator(DeviceType type, Allocator* allocator) {
+  return g_allocators[static_cast<size_t>(type)].exchange(allocator);
+}
 
 void* StorageImpl::operator new(size_t size, Behind contents) {
   if (void* object = std::malloc(size + contents.bytes)) return object;
@@ -37,12 +58,21 @@ void* StorageImpl::operator new(size_t size, Behind contents) {
 void StorageImpl::operator delete(void* object) noexcept { std::free(object); }
 void StorageImpl::operator delete(void* object, Behind) noexcept { std::free(object); }
 
-Storage StorageImpl::allocate(int64_t bytes) {
-  bool small = bytes >= 0 && bytes <= kSmall;
+Storage StorageImpl::allocate(int64_t bytes, Device device) {
+  check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");
+  Allocator& from = allocator_for(device);
+  bool small = bytes <= kSmall && &from == &g_cpu_allocator;
   Storage storage(new (Behind{small ? static_cast<size_t>(bytes) + kAlignment : 0}) StorageImpl);
-  if (small) storage->data_ = align(storage.get() + 1);
-  else storage->block_ = aligned_block(bytes, &storage->data_);
+  if (small) {
+    storage->data_ = align(storage.get() + 1);
+  } else {
+    Allocator::Block block = from.allocate(bytes, device);
+    storage->data_ = block.data;
+    storage->handle_ = block.handle;
+    storage->allocator_ = &from;
+  }
   storage->bytes_ = bytes;
+  if (device.type != DeviceType::CPU) storage->device_ = device;
   return storage;
 }
 
@@ -66,19 +96,25 @@ StorageImpl::~StorageImpl() { release_resources(); }
 
 void StorageImpl::release_resources() {
   if (release_) std::exchange(release_, nullptr)();
-  std::free(std::exchange(block_, nullptr));
+  free_block();
   data_ = nullptr;
+}
+
+void StorageImpl::free_block() noexcept {
+  if (Allocator* from = std::exchange(allocator_, nullptr)) from->free({data_, handle_});
 }
 
 void StorageImpl::resize(int64_t bytes) {
   check(resizable(), "Trying to resize storage that is not resizable");
+  check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");
   if (has_data_) {
-    void* data;
-    void* block = aligned_block(bytes, &data);
-    if (data_) std::memcpy(data, data_, static_cast<size_t>(std::min(bytes, bytes_.value())));
-    std::free(block_);
-    block_ = block;
-    data_ = data;
+    Allocator& from = allocator_for(device_);
+    Allocator::Block block = from.allocate(bytes, device_);
+    if (data_) from.copy(block.data, data_, std::min(bytes, bytes_.value()));
+    free_block();
+    data_ = block.data;
+    handle_ = block.handle;
+    allocator_ = &from;
   }
   bytes_ = bytes;
 }

@@ -256,8 +256,8 @@ Tensor allocate_tensor(SymIntArrayRef sizes, SymIntArrayRef strides, DType dtype
     if (!s.is_symbolic() && s.value() < 0)
       fail("Trying to create tensor with negative dimension ", s, ": ", umbra::to_string(sizes));
   SymInt bytes = storage_bytes(sizes, strides, 0, item_size(dtype));
-  bool real = device.type == DeviceType::CPU;
-  Storage storage = real ? StorageImpl::allocate(bytes.guard_int()) : StorageImpl::without_data(bytes, device);
+  Storage storage = allocator(device.type) ? StorageImpl::allocate(bytes.guard_int(), device)
+                                           : StorageImpl::without_data(bytes, device);
   auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, backend_key(device));
   impl->set_geometry(sizes, strides);
   return Tensor(std::move(impl));

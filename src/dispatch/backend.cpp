@@ -7,21 +7,29 @@ namespace umbra {
 
 namespace {
 
-void copy_into(const Tensor& to, const Tensor& from) {
+const BoxedKernel& kernel_of(const Operator& op, Backend backend) {
+  const BoxedKernel& kernel = op.definition().kernels[backend];
+  if (__builtin_expect(!kernel, 0))
+    fail<NotImplementedError>("Could not run '", op.name(), "' with arguments from the '", name(backend),
+                              "' backend: no kernel is defined for it");
+  return kernel;
+}
+
+void copy_into(const Tensor& to, const Tensor& from, Backend backend) {
   static const Operator& copy = get_operator("aten::copy");
   Value frame[3] = {Value::borrow(to), Value::borrow(from), Value(false)};
-  copy.definition().cpu(&to, frame);
+  kernel_of(copy, backend)({&to, 1}, frame);
 }
 
 // Lazily conjugated or negated inputs become plain ones before a kernel sees them.
-void resolve_lazy_bits(const Operator& op, Value* frame) {
+void resolve_lazy_bits(const Operator& op, Value* frame, Backend backend) {
   static const Operator& clone = get_operator("aten::clone");
-  auto plain = [](const Tensor& t) {
+  auto plain = [&](const Tensor& t) {
     Value inner[2] = {Value::borrow(t), Value()};
     SpecList specs;
     clone.definition().meta(specs, inner);
     Tensor copy = allocate_tensor(specs[0].sizes, specs[0].strides, specs[0].dtype, specs[0].device);
-    clone.definition().cpu(&copy, inner);
+    kernel_of(clone, backend)({&copy, 1}, inner);
     return copy;
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {
@@ -45,11 +53,14 @@ bool has_lazy_bits(const Operator& op, const Value* frame) {
   return any;
 }
 
-/// One backend run: how outputs are made, and whether there is data to fill them with.
+/// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
-  bool with_data;
+  std::optional<Backend> backend;  // none: metadata only
   MakeTensor make;
   void* context;
+  bool with_data() const { return backend.has_value(); }
+
+  void fill(const Operator& op, TensorList outputs, Value* frame) const { kernel_of(op, *backend)(outputs, frame); }
 
   Tensor allocate(const TensorSpec& spec) const { return spec.defined ? make(spec, context) : Tensor(); }
 
@@ -58,25 +69,27 @@ struct Run {
     SpecList specs;
     d.meta(specs, frame);
     const auto& returns = op.schema().returns;
-    if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(d, specs, frame);
+    if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(op, specs, frame);
     if (returns.size() == 1 && specs.size() == 1) {
       Tensor output = allocate(specs[0]);
-      if (with_data) d.cpu(&output, frame);
+      if (with_data()) fill(op, {&output, 1}, frame);
       frame[0] = Value(std::move(output));
       return;
     }
-    Tensor outputs[8];
-    check(specs.size() == returns.size() && specs.size() <= 8, op.name(), ": metadata for ", specs.size(),
-          " outputs, schema has ", returns.size());
+    check(specs.size() == returns.size(), op.name(), ": metadata for ", specs.size(), " outputs, schema has ",
+          returns.size());
+    Tensor few[4];
+    std::vector<Tensor> many(specs.size() > std::size(few) ? specs.size() : 0);
+    Tensor* outputs = many.empty() ? few : many.data();
     for (size_t i = 0; i < specs.size(); ++i) outputs[i] = allocate(specs[i]);
-    if (with_data) d.cpu(outputs, frame);
+    if (with_data()) fill(op, {outputs, specs.size()}, frame);
     for (size_t i = 0; i < specs.size(); ++i) frame[i] = Value(std::move(outputs[i]));
   }
 
-  void list_result(const Definition& d, SpecList& specs, Value* frame) const {
+  void list_result(const Operator& op, SpecList& specs, Value* frame) const {
     std::vector<Tensor> outputs;
     for (size_t i = 0; i < specs.size(); ++i) outputs.push_back(allocate(specs[i]));
-    if (with_data) d.cpu(outputs.data(), frame);
+    if (with_data()) fill(op, outputs, frame);
     frame[0] = Value(std::move(outputs));
   }
 
@@ -96,20 +109,20 @@ struct Run {
     if (!d.meta) {
       Tensor result = call_functional(base, frame)[0];
       check_inplace(base, self, TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
-      if (with_data) copy_into(self, result);
+      if (with_data()) copy_into(self, result, *backend);
     } else {
       SpecList specs;
       d.meta(specs, frame);
       check_inplace(base, self, specs[0]);
       check_inputs_apart(self, op, frame);
-      if (with_data) {
+      if (with_data()) {
         if (specs[0].dtype == self.dtype() && d.elementwise &&
             (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
-          d.cpu(&self, frame);
+          fill(base, {&self, 1}, frame);
         } else {
           Tensor result = allocate(specs[0]);
-          d.cpu(&result, frame);
-          copy_into(self, result);
+          fill(base, {&result, 1}, frame);
+          copy_into(self, result, *backend);
         }
       }
     }
@@ -131,7 +144,7 @@ struct Run {
   static void check_no_overlap(const Operator& op, const Tensor& self) {
     if (self.is_symbolic() || self.numel() == 0) return;
     for (int64_t d = 0; d < self.dim(); ++d)
-      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0 && !op.has_tag("writes_overlapping"))
+      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0 && !op.has_tag(Tag::WritesOverlapping))
         fail(
             "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
             "Please clone() the tensor before performing the operation.");
@@ -201,8 +214,8 @@ struct Run {
     }
     bool direct = d.meta && d.elementwise;
     // Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-    bool exact = d.elementwise && base.has_tag("exact_out") && frame[0].tensor_ref().dtype() == specs[0].dtype,
-         casts = !d.meta || d.elementwise || base.has_tag("casts_to_out");
+    bool exact = d.elementwise && base.has_tag(Tag::ExactOut) && frame[0].tensor_ref().dtype() == specs[0].dtype,
+         casts = !d.meta || d.elementwise || base.has_tag(Tag::CastsToOut);
     for (size_t i = 0; i < count; ++i) {
       check(!exact || specs[i].dtype == outs[i].dtype(), "Found dtype ", kernel_name(outs[i].dtype()), " but expected ",
             kernel_name(specs[i].dtype));
@@ -219,14 +232,14 @@ struct Run {
       check_inputs_apart(outs[i], base, frame);
       direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
     }
-    if (with_data && direct) {
-      d.cpu(outs.data(), frame);
-    } else if (with_data) {
+    if (with_data() && direct) {
+      fill(base, outs, frame);
+    } else if (with_data()) {
       if (results.empty()) {
         for (size_t i = 0; i < count; ++i) results.push_back(allocate(specs[i]));
-        d.cpu(results.data(), frame);
+        fill(base, results, frame);
       }
-      for (size_t i = 0; i < count; ++i) copy_into(outs[i], results[i]);
+      for (size_t i = 0; i < count; ++i) copy_into(outs[i], results[i], *backend);
     }
     for (size_t i = 0; i < count; ++i) {
       outs[i].impl()->bump_version();
@@ -245,9 +258,12 @@ struct Run {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write)
         frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
-    if (with_data) {
+    if (with_data()) {
       for (const Tensor& t : written) check_no_overlap(op, t);
-      d.mutate(frame);
+      const BoxedFunction& write = d.mutate[*backend];
+      check<NotImplementedError>(static_cast<bool>(write), "Could not run '", op.name(), "' with arguments from the '",
+                                 name(*backend), "' backend: no kernel is defined for it");
+      write(frame);
     }
     for (size_t i = 0; i < written.size(); ++i) {
       written[i].impl()->bump_version();
@@ -283,15 +299,17 @@ Tensor allocate_plain(const TensorSpec& spec, void*) {
 }
 
 void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  run_definition(op, frame, true, allocate_plain, nullptr);
+  run_definition(op, frame, Backend::CPU, allocate_plain, nullptr);
 }
 void meta_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  run_definition(op, frame, false, allocate_plain, nullptr);
+  run_definition(op, frame, std::nullopt, allocate_plain, nullptr);
 }
-void cuda_layer(const Operator& op, DispatchKeySet, Value*) {
-  fail<NotImplementedError>("Could not run '", op.name(),
-                            "' with arguments from the 'CUDA' backend: this build has no CUDA; "
-                            "use FakeMode to run without data on any device");
+void cuda_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  if (!allocator(DeviceType::CUDA))
+    fail<NotImplementedError>("Could not run '", op.name(),
+                              "' with arguments from the 'CUDA' backend: this build has no CUDA; "
+                              "use FakeMode to run without data on any device");
+  run_definition(op, frame, Backend::CUDA, allocate_plain, nullptr);
 }
 const RegisterLayer kCpu(DispatchKey::CPU, cpu_layer);
 const RegisterLayer kMeta(DispatchKey::Meta, meta_layer);
@@ -299,20 +317,23 @@ const RegisterLayer kCuda(DispatchKey::CUDA, cuda_layer);
 
 }  // namespace
 
-void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor make, void* context) {
+void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();
-  Run run{with_data, make, context};
-  if (!with_data && d.fake) return d.fake(frame);
+  Run run{backend, make, context};
+  if (!backend && d.fake) return d.fake(frame);
   if (d.view) return run_view(d, frame);
   if (d.composite) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
   const Definition& kernel = op.functional() ? op.functional()->definition() : d;
-  if (with_data && !kernel.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame);
-  if (op.functional() && !d.mutate) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
-  if (d.mutate) return run.mutate(op, frame);
-  if (d.meta && (d.cpu || !with_data)) return run.functional(op, frame);
-  if (with_data && d.real) return d.real(frame);
-  if (with_data) fail<NotImplementedError>("Could not run '", op.name(), "': no kernel is defined for it");
+  if (backend && !kernel.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame, *backend);
+  bool writes = d.mutate.any();
+  if (op.functional() && !writes) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
+  if (writes) return run.mutate(op, frame);
+  if (d.meta && (!backend || d.kernels[*backend])) return run.functional(op, frame);
+  if (backend && d.real[*backend]) return d.real[*backend](frame);
+  if (backend)
+    fail<NotImplementedError>("Could not run '", op.name(), "' with arguments from the '", name(*backend),
+                              "' backend: no kernel is defined for it");
   fail<UnsupportedOperatorException>(op.name());
 }
 

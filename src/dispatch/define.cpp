@@ -2,26 +2,58 @@
 
 #include <sstream>
 
+#include "dispatch/definition_check.h"
 #include "dispatch/layers.h"
 #include "umbra/dispatch/library.h"
 
 namespace umbra {
 
-OperatorBuilder::OperatorBuilder(const char* schema) : op_(&register_operator(parse_schema(schema))) {}
+OperatorBuilder::OperatorBuilder(const char* schema) : op_(&register_operator(parse_schema(schema))) {
+  const Schema& parsed = op_->schema();
+  if (parsed.space == "aten") definition().tags.add(Tag::Pt2Compliant);
+  if (!parsed.arguments.empty() && parsed.arguments[0].alias.write && !parsed.arguments[0].keyword_only)
+    definition().tags.add(Tag::InPlace);
+}
 
 Definition& OperatorBuilder::definition() { return op_->mutable_definition(); }
 
-OperatorBuilder& OperatorBuilder::inplace(const char* overload) {
+namespace {
+
+/// "add_.Tensor" as a name and an overload; an error where the name is not `expected`.
+void set_variant_name(const Operator& op, Schema& schema, std::string_view name, std::string expected) {
+  size_t dot = name.find('.');
+  schema.name = name.substr(0, dot);
+  schema.overload = dot == std::string_view::npos ? "" : name.substr(dot + 1);
+  check(schema.name == expected, op.name(), ": its variant is called '", expected, "', not '", schema.name, "'");
+}
+
+/// What a variant shares with its functional operator, and what it is.
+void set_variant_tags(Operator& variant, const Operator& functional, Tag kind) {
+  TagSet& tags = variant.mutable_definition().tags;
+  tags.add(kind);
+  tags.add(functional.definition().tags & TagSet{Tag::Pt2Compliant});
+}
+
+}  // namespace
+
+OperatorBuilder& OperatorBuilder::inplace(const char* name) {
   Schema schema = op_->schema();
-  schema.name += "_";
-  if (overload) schema.overload = overload;
-  schema.arguments.at(0).alias = {"a", true};
+  check(!schema.arguments.empty() && schema.arguments[0].type.base == SchemaType::Base::Tensor, op_->name(),
+        ": an in-place variant writes the first argument, which is no tensor");
+  set_variant_name(*op_, schema, name, schema.name + "_");
+  schema.arguments[0].alias = {"a", true};
   schema.returns = {{"", schema.arguments[0].type, schema.arguments[0].alias}};
   Operator& variant = register_operator(std::move(schema));
+  set_variant_tags(variant, *op_, Tag::InPlace);
   variant.set_functional(op_);
   op_->set_inplace(&variant);
   compose_inplace();
   return *this;
+}
+
+Operator& OperatorBuilder::inplace_variant() {
+  check(op_->inplace(), op_->name(), ": an in-place variant is spoken of before it is declared");
+  return const_cast<Operator&>(*op_->inplace());
 }
 
 namespace {
@@ -58,29 +90,77 @@ void OperatorBuilder::compose_inplace() {
       op_};
 }
 
-OperatorBuilder& OperatorBuilder::out(const char* overload, std::vector<std::string> names) {
-  Schema schema = op_->schema();
-  // ATen's habit: `name.out` for the plain overload, `name.Scalar_out` for another.
-  if (overload) schema.overload = overload;
-  else schema.overload = schema.overload.empty() || schema.overload == "Tensor" ? "out" : schema.overload + "_out";
-  check(names.size() == schema.returns.size(), op_->name(), ": as many out names as returns are needed");
-  for (size_t i = 0; i < names.size(); ++i) {
-    AliasInfo alias{std::string(1, static_cast<char>('a' + i)), true};
-    schema.arguments.push_back({names[i], schema.returns[i].type, alias, true, std::nullopt});
-    schema.returns[i].alias = alias;
-  }
-  register_operator(std::move(schema)).set_functional(op_);
+OperatorBuilder& OperatorBuilder::out(const char* name, std::vector<std::string> outputs) {
+  add_out(name, std::move(outputs));
+  return *this;
+}
+OperatorBuilder& OperatorBuilder::generated_out(const char* name, std::vector<std::string> outputs) {
+  add_out(name, std::move(outputs)).mutable_definition().tags.add(Tag::Generated);
   return *this;
 }
 
-void OperatorBuilder::check_kernel_arity(size_t arguments, size_t outputs) const {
-  check(arguments == op_->argument_count() && outputs == op_->return_count(), op_->name(),
-        ": a kernel takes the outputs and then the schema's arguments");
+Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> outputs) {
+  Schema schema = op_->schema();
+  set_variant_name(*op_, schema, name, schema.name);
+  check(outputs.size() == schema.returns.size(), op_->name(), ": as many names of outputs as returns are needed");
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    AliasInfo alias{std::string(1 + i / 26, static_cast<char>('a' + i % 26)), true};  // a to z, aa to zz
+    schema.arguments.push_back({outputs[i], schema.returns[i].type, alias, true, std::nullopt});
+    schema.returns[i].alias = alias;
+  }
+  Operator& variant = register_operator(std::move(schema));
+  set_variant_tags(variant, *op_, Tag::Out);
+  variant.set_functional(op_);
+  return variant;
 }
 
-void OperatorBuilder::check_gradient_arity(size_t names, size_t parameters) const {
-  check<TypeError>(names == parameters, op_->name(), ": a gradient of ", parameters, " parameters is given ", names,
-                   " values");
+// ---- functions ----
+
+namespace {
+
+BoxedFunction& slot_of(Definition& d, Slot slot, Backend backend) {
+  switch (slot) {
+    case Slot::View: return d.view;
+    case Slot::ViewInverse: return d.view_inverse;
+    case Slot::Composite: return d.composite;
+    case Slot::AllBackends: return d.all_backends;
+    case Slot::Decomposition: return d.decomposition;
+    case Slot::Real: return d.real[backend];
+    case Slot::Fake: return d.fake;
+    case Slot::Mutate: return d.mutate[backend];
+    case Slot::Unchanged: return d.unchanged;
+    case Slot::TangentForm: return d.tangent_form;
+    case Slot::Meta:
+    case Slot::Kernel: break;
+  }
+  fail("a slot of another kind of function");
+}
+
+}  // namespace
+
+OperatorBuilder& OperatorBuilder::set(Slot slot, BoxedFunction function, Backend backend) {
+  check_slot(*op_, slot, function.signature);
+  slot_of(definition(), slot, backend) = function;
+  if (slot == Slot::Composite) compose_inplace();
+  return *this;
+}
+
+OperatorBuilder& OperatorBuilder::set_meta(BoxedMeta function) {
+  check_slot(*op_, Slot::Meta, function.signature);
+  definition().meta = function;
+  return *this;
+}
+
+OperatorBuilder& OperatorBuilder::set_kernel(Backend backend, BoxedKernel function) {
+  check_slot(*op_, Slot::Kernel, function.signature);
+  definition().kernels[backend] = function;
+  return *this;
+}
+
+OperatorBuilder& OperatorBuilder::functor(ScalarFunctor functor, const FunctionSignature& parameters) {
+  check_functor(*op_, functor.arity, parameters);
+  definition().functor = functor;
+  return *this;
 }
 
 namespace {
@@ -92,7 +172,8 @@ GradientSource resolve_source(const Operator& op, const std::string& name) {
     if (!name.starts_with(p)) return -1;
     std::string rest = name.substr(p.size());
     if (rest.empty()) return 0;
-    return rest.size() == 1 && std::isdigit(static_cast<unsigned char>(rest[0])) ? rest[0] - '0' : -1;
+    bool digits = rest.size() < 4 && rest.find_first_not_of("0123456789") == std::string::npos;
+    return digits ? std::stoi(rest) : -1;
   };
   const Schema& schema = op.schema();
   if (int i = schema.find(name); i >= 0) return {Kind::Argument, i};
@@ -131,10 +212,16 @@ OperatorBuilder& OperatorBuilder::add_gradient(const char* inputs, std::initiali
     gradient.names.emplace_back(n);
     gradient.sources.push_back(resolve_source(*op_, n));
   }
+  check_gradient(*op_, gradient);
+  check(definition().gradients.size() < 64, op_->name(), ": more than 64 gradient formulas");
   definition().gradients.push_back(std::move(gradient));
   return *this;
 }
 
+OperatorBuilder& OperatorBuilder::node(const char* name) {
+  definition().node_name = name;
+  return *this;
+}
 OperatorBuilder& OperatorBuilder::functional_form(const char* name) {
   op_->set_functional_name(name);
   return *this;
@@ -161,10 +248,11 @@ OperatorBuilder& OperatorBuilder::reads_lazy_bits() {
 }
 OperatorBuilder& OperatorBuilder::random() {
   definition().random = true;
+  definition().tags.add(Tag::NondeterministicSeeded);
   return *this;
 }
-OperatorBuilder& OperatorBuilder::tags(std::initializer_list<const char*> tags) {
-  for (const char* t : tags) definition().tags.emplace_back(t);
+OperatorBuilder& OperatorBuilder::tags(TagSet tags) {
+  definition().tags.add(tags);
   return *this;
 }
 
@@ -181,14 +269,6 @@ Operator& Library::find(const std::string& name) {
   const Operator* op = find_operator(full);
   if (!op) fail("operator ", full, " is not defined");
   return *const_cast<Operator*>(op);
-}
-
-Operator& Library::find(const std::string& name, size_t arguments, size_t results) {
-  Operator& op = find(name);
-  check<TypeError>(arguments == op.argument_count() && results == op.return_count(), op.name(), " takes ",
-                   op.argument_count(), " arguments and gives ", op.return_count(),
-                   " results by its schema, but the function takes ", arguments, " and gives ", results);
-  return op;
 }
 
 namespace {
@@ -209,9 +289,11 @@ BoxedFunction box_generic(const Operator& op, GenericFunction f) {
 }
 }  // namespace
 
-void Library::implement_generic(const std::string& name, GenericFunction f) {
+void Library::implement_generic(const std::string& name, GenericFunction f, std::optional<Backend> backend) {
   Operator& op = find(name);
-  op.mutable_definition().real = box_generic(op, std::move(f));
+  BoxedFunction boxed = box_generic(op, std::move(f));
+  for (int b = 0; b < static_cast<int>(Backend::Count); ++b)
+    if (!backend || *backend == static_cast<Backend>(b)) op.mutable_definition().real[static_cast<Backend>(b)] = boxed;
 }
 void Library::fake_generic(const std::string& name, GenericFunction f) {
   Operator& op = find(name);

@@ -1,5 +1,9 @@
 #include "umbra/dispatch/operator.h"
 
+#include <cxxabi.h>
+
+#include <cstdlib>
+
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -26,10 +30,22 @@ Operator::Operator(Schema schema)
   }
 }
 
-bool Operator::has_tag(std::string_view tag) const {
-  for (const std::string& t : definition_.tags)
-    if (t == tag) return true;
-  return false;
+const char* name(Backend backend) { return backend == Backend::CPU ? "CPU" : "CUDA"; }
+
+std::string ScalarFunctor::name() const {
+  if (!type) return "";
+  int status = 0;
+  std::unique_ptr<char, void (*)(void*)> text(abi::__cxa_demangle(type->name(), nullptr, nullptr, &status), std::free);
+  return status == 0 ? text.get() : type->name();
+}
+
+TagSet Operator::all_tags() const {
+  TagSet tags = definition_.tags;
+  if (!functional_) return tags;
+  TagSet shared{Tag::ViewCopy, Tag::NondeterministicSeeded};
+  if (!has_tag(Tag::Generated)) shared.add({Tag::Pointwise, Tag::Reduction});
+  tags.add(functional_->definition_.tags & shared);
+  return tags;
 }
 
 const Operator* Operator::functional_form() const {

@@ -102,7 +102,7 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
 
 // A write whose inputs are all known leaves a known value: a new one, since the old one may be a graph's literal too.
 bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.is_mutable() || op.definition().random || op.has_tag("inplace_view") || op.argument_count() == 0)
+  if (!op.is_mutable() || op.definition().random || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0)
     return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (op.schema().arguments[i].alias.write != (i == 0)) return false;
@@ -138,8 +138,7 @@ void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* fra
 
 // A literal of the program (torch.tensor([1, 2])): fake from here on, and a small one still known.
 bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  static const Operator& lift = get_operator("aten::lift_fresh");
-  if (&op != &lift) return false;
+  if (!op.has_tag(Tag::LiftsData)) return false;
   const Tensor& literal = frame[0].tensor_ref();
   bool small = literal.storage()->has_data() && literal.numel() <= kLargestConstant;
   frame[0] = Value(small ? fake_with_constant(mode, literal) : mode.from_tensor(literal));
@@ -201,15 +200,15 @@ Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<Fak
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
-  if (!d.fake && op.has_tag("data_dependent_output")) fail_data_dependent(op.name());
-  if (!d.fake && op.has_tag("dynamic_output_shape")) fail_dynamic_shape(op.name());
+  if (!d.fake && op.has_tag(Tag::DataDependentOutput)) fail_data_dependent(op.name());
+  if (!d.fake && op.has_tag(Tag::DynamicOutputShape)) fail_dynamic_shape(op.name());
   // What is made of other operators may call factories: those have to find the mode.
   bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
   if (nested && active_mode(DispatchKey::Fake) != &mode) {
     EnterMode scope{IntrusivePtr<Mode>(&mode)};
-    return run_definition(op, frame, false, make_fake, &mode);
+    return run_definition(op, frame, std::nullopt, make_fake, &mode);
   }
-  run_definition(op, frame, false, make_fake, &mode);
+  run_definition(op, frame, std::nullopt, make_fake, &mode);
 }
 
 void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {

@@ -33,8 +33,8 @@ class DecompositionTable {
   std::unordered_map<const Operator*, Function> functions_;
 };
 
-/// A table that takes the named operators apart as their own definitions say (composites and those made of other
-/// operators).
+/// A table that takes the named operators apart as their own definitions say (a decomposition beside a kernel,
+/// composites, and what is made of other operators).
 DecompositionTable own_decompositions(const std::vector<std::string>& names);
 
 }  // namespace umbra

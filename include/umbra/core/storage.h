@@ -3,7 +3,7 @@
 
 #include <functional>
 
-#include "umbra/core/device.h"
+#include "umbra/core/allocator.h"
 #include "umbra/core/intrusive.h"
 #include "umbra/core/sym_int.h"
 
@@ -12,8 +12,8 @@ namespace umbra {
 /// A block of bytes on a device. Without data (fake, meta) it still has an identity and a size.
 class StorageImpl final : public RefCounted {
  public:
-  /// Memory of our own, 64-byte aligned, not initialised.
-  static IntrusivePtr<StorageImpl> allocate(int64_t bytes);
+  /// Memory of our own, 64-byte aligned, not initialised, from the device's allocator.
+  static IntrusivePtr<StorageImpl> allocate(int64_t bytes, Device device = {});
   /// A storage that holds nothing: for fake and meta tensors.
   static IntrusivePtr<StorageImpl> without_data(SymInt bytes, Device device);
   /// Foreign memory; `release` is called when the last reference goes.
@@ -45,8 +45,11 @@ class StorageImpl final : public RefCounted {
   void release_resources() override;
 
  private:
+  void free_block() noexcept;
+
   void* data_ = nullptr;
-  void* block_ = nullptr;  // what malloc gave, with data_ aligned inside it; null for small contents
+  Allocator* allocator_ = nullptr;  // which takes the memory back; null for small contents and foreign memory
+  void* handle_ = nullptr;          // its own
   SymInt bytes_ = 0;
   Device device_;
   bool has_data_ = true;

@@ -7,7 +7,6 @@
 #include <tuple>
 #include <vector>
 
-#include "umbra/core/generator.h"
 #include "umbra/dispatch/operator.h"
 
 namespace umbra {
@@ -82,18 +81,6 @@ template <class... Ts> void append(SpecList& out, std::tuple<Ts...> specs) {
   std::apply([&](auto&... items) { (append(out, std::move(items)), ...); }, specs);
 }
 
-template <class F> struct Signature : Signature<decltype(&F::operator())> {};
-template <class R, class... A> struct Signature<R (*)(A...)> {
-  using Return = R;
-  using Arguments = std::tuple<std::decay_t<A>...>;
-  static constexpr size_t kCount = sizeof...(A);
-};
-template <class C, class R, class... A> struct Signature<R (C::*)(A...) const> : Signature<R (*)(A...)> {};
-template <class C, class R, class... A> struct Signature<R (C::*)(A...)> : Signature<R (*)(A...)> {};
-/// How many results a function gives: those of a tuple count one by one.
-template <class R> inline constexpr size_t kResults = 1;
-template <> inline constexpr size_t kResults<void> = 0;
-template <class... T> inline constexpr size_t kResults<std::tuple<T...>> = sizeof...(T);
 template <class F> using Argument0 = std::tuple_element_t<0, typename Signature<F>::Arguments>;
 
 /// The callable behind a context pointer: a captureless lambda needs none, a function pointer is the context itself,
@@ -125,7 +112,7 @@ template <class F> BoxedFunction box_function(F f) {
               apply_frame<0, F>(call, frame, std::make_index_sequence<n>());
             else store(frame, apply_frame<0, F>(call, frame, std::make_index_sequence<n>()));
           },
-          context_of(std::move(f))};
+          context_of(std::move(f)), &kSignature<F>};
 }
 
 /// f(arguments...) -> TensorSpec, a tuple or a vector of them.
@@ -134,20 +121,25 @@ template <class F> BoxedMeta box_meta(F f) {
             decltype(auto) call = callable<F>(context);
             append(out, apply_frame<0, F>(call, frame, std::make_index_sequence<Signature<F>::kCount>()));
           },
-          context_of(std::move(f))};
+          context_of(std::move(f)), &kSignature<F>};
 }
 
-/// f(outputs..., arguments...), which fills the outputs.
+/// f(outputs..., arguments...), which fills the outputs; those of a list are one TensorList.
 template <class F, size_t kOutputs> BoxedKernel box_kernel(F f) {
-  return {[](const void* context, const Tensor* outputs, Value* frame) {
+  static_assert(Signature<F>::kCount >= kOutputs, "a kernel takes its outputs first");
+  return {[](const void* context, TensorList outputs, Value* frame) {
             decltype(auto) call = callable<F>(context);
             constexpr size_t n = Signature<F>::kCount - kOutputs;
-            [&]<size_t... O>(std::index_sequence<O...>) {
-              apply_frame<kOutputs, F>(call, frame, std::make_index_sequence<n>(), outputs[O]...);
+            if constexpr (std::is_same_v<Argument0<F>, TensorList>) {
+              apply_frame<1, F>(call, frame, std::make_index_sequence<n>(), outputs);
+            } else {
+              [&]<size_t... O>(std::index_sequence<O...>) {
+                apply_frame<kOutputs, F>(call, frame, std::make_index_sequence<n>(), outputs[O]...);
+              }
+              (std::make_index_sequence<kOutputs>());
             }
-            (std::make_index_sequence<kOutputs>());
           },
-          context_of(std::move(f))};
+          context_of(std::move(f)), &kSignature<F>};
 }
 
 }  // namespace boxing

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <memory>
+#include <optional>
 #include <vector>
 
 #include "umbra/core/intrusive.h"
@@ -143,8 +144,9 @@ struct RegisterFunctionLayer {
   RegisterFunctionLayer(DispatchKey key, LayerFunction function);
 };
 
-/// Runs an operator on a backend from its definition: `make` allocates outputs, with memory or without.
+/// Runs an operator from its definition, on a backend or (none) without data: `make` allocates outputs, with memory or
+/// without.
 using MakeTensor = Tensor (*)(const TensorSpec& spec, void* context);
-void run_definition(const Operator& op, Value* frame, bool with_data, MakeTensor make, void* context);
+void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context);
 
 }  // namespace umbra

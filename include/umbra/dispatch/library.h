@@ -24,24 +24,24 @@ class Library {
 
   /// Defines an operator in this namespace; an error if it exists already.
   Operator& define(const std::string& schema);
-  /// What runs on tensors with data.
-  template <class F> void implement(const std::string& name, F f) {
-    find<F>(name).mutable_definition().real = boxing::box_function(std::move(f));
+  /// What runs on tensors with data, wherever they are, or on one backend.
+  template <class F> void implement(const std::string& name, F f, std::optional<Backend> backend = std::nullopt) {
+    OperatorBuilder builder(find(name));
+    for (int b = 0; b < static_cast<int>(Backend::Count); ++b)
+      if (!backend || *backend == static_cast<Backend>(b)) builder.real(f, static_cast<Backend>(b));
   }
   /// What runs without data, by operators such as empty_like that only make metadata.
-  template <class F> void fake(const std::string& name, F f) {
-    find<F>(name).mutable_definition().fake = boxing::box_function(std::move(f));
-  }
+  template <class F> void fake(const std::string& name, F f) { OperatorBuilder(find(name)).fake(std::move(f)); }
   template <class F>
   void gradient(const std::string& name, const char* inputs, std::initializer_list<const char*> names, F f) {
     OperatorBuilder(find(name)).gradient(inputs, names, std::move(f));
   }
   /// A composite: no fake function or gradient needed.
   template <class F> void composite(const std::string& name, F f) {
-    find<F>(name).mutable_definition().composite = boxing::box_function(std::move(f));
+    OperatorBuilder(find(name)).composite(std::move(f));
   }
   // The same for generic functions.
-  void implement_generic(const std::string& name, GenericFunction f);
+  void implement_generic(const std::string& name, GenericFunction f, std::optional<Backend> backend = std::nullopt);
   void fake_generic(const std::string& name, GenericFunction f);
   void composite_generic(const std::string& name, GenericFunction f);
 
@@ -49,13 +49,6 @@ class Library {
   const std::string& space() const { return space_; }
 
  private:
-  /// The operator that a function of type F is to serve; an error where its schema has another number of arguments or
-  /// results.
-  template <class F> Operator& find(const std::string& name) {
-    using Signature = boxing::Signature<F>;
-    return find(name, Signature::kCount, boxing::kResults<typename Signature::Return>);
-  }
-  Operator& find(const std::string& name, size_t arguments, size_t results);
   std::string space_;
 };
 

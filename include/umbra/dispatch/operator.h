@@ -5,10 +5,13 @@
 #include <functional>
 #include <memory>
 #include <string>
+#include <typeinfo>
 #include <vector>
 
 #include "umbra/core/dispatch_key.h"
 #include "umbra/dispatch/schema.h"
+#include "umbra/dispatch/signature.h"
+#include "umbra/dispatch/tag.h"
 
 namespace umbra {
 
@@ -44,17 +47,19 @@ class SpecList {
   std::vector<TensorSpec> rest_;
 };
 
-/// A function over a frame of Values: arguments in, results out, in place. A plain pointer and its context.
+/// A function over a frame of Values: arguments in, results out, in place. A plain pointer and its context, and what
+/// the function takes and gives (null where it is written over frames to begin with).
 template <class... Extra> struct Boxed {
   using Function = void (*)(const void* context, Extra..., Value* frame);
   Function function = nullptr;
   const void* context = nullptr;
+  const FunctionSignature* signature = nullptr;
   explicit operator bool() const { return function != nullptr; }
   void operator()(Extra... extra, Value* frame) const { function(context, extra..., frame); }
 };
 using BoxedFunction = Boxed<>;
 using BoxedMeta = Boxed<SpecList&>;
-using BoxedKernel = Boxed<const Tensor*>;  // outputs, then the frame of arguments
+using BoxedKernel = Boxed<TensorList>;  // outputs, then the frame of arguments
 
 /// A layer's entry: sees the operator, the keys still to be served (its own included) and the frame.
 using LayerFunction = void (*)(const Operator& op, DispatchKeySet keys, Value* frame);
@@ -84,27 +89,65 @@ enum class TangentRule : uint8_t {
 };
 
 struct HigherOrder;
+/// Where kernels run.
+enum class Backend : uint8_t { CPU, CUDA, Count };
+const char* name(Backend backend);
+
+/// A slot for each backend.
+template <class T> class PerBackend {
+ public:
+  T& operator[](Backend backend) { return slots_[static_cast<size_t>(backend)]; }
+  const T& operator[](Backend backend) const { return slots_[static_cast<size_t>(backend)]; }
+  bool any() const {
+    for (const T& slot : slots_)
+      if (slot) return true;
+    return false;
+  }
+
+ private:
+  T slots_[static_cast<size_t>(Backend::Count)];
+};
+
+/// The scalar function behind a pointwise operator, for whoever makes one loop of several operators. Its maths stands
+/// in kernels/functors; here it is known by its type.
+struct ScalarFunctor {
+  const std::type_info* type = nullptr;
+  size_t arity = 0;  // the operator's first arguments are its inputs, of the others it is made
+  /// The functor for a call with these arguments.
+  std::shared_ptr<const void> (*make)(const void* context, const Value* arguments) = nullptr;
+  /// The type that these inputs are converted to for it.
+  DType (*compute_type)(const void* context, const Value* arguments) = nullptr;
+  const void* context = nullptr;
+  explicit operator bool() const { return type != nullptr; }
+  /// "umbra::functors::Gelu".
+  std::string name() const;
+};
 
 /// All that was said about an operator in its definition.
 struct Definition {
-  BoxedMeta meta;      // metadata of the outputs
-  BoxedKernel cpu;     // fills what meta allocated
-  BoxedFunction view;  // an alias of the input, for every backend
+  BoxedMeta meta;                   // metadata of the outputs
+  PerBackend<BoxedKernel> kernels;  // fill what meta allocated
+  ScalarFunctor functor;            // of a pointwise operator
+  BoxedFunction view;               // an alias of the input, for every backend
   BoxedFunction
       view_inverse;         // (base, written view, which output, arguments...): the base with the view's new contents
   BoxedFunction composite;  // by other operators, differentiated through them
-  BoxedFunction all_backends;  // by other operators, below autograd
-  BoxedFunction real;          // runs only with data, and makes its own outputs
-  BoxedFunction fake;          // what a fake run does instead
-  BoxedFunction mutate;        // writes its arguments in place; a fake run does nothing but check
+  BoxedFunction all_backends;        // by other operators, below autograd
+  BoxedFunction decomposition;       // by other operators, for capture: beside a kernel
+  PerBackend<BoxedFunction> real;    // runs only with data, and makes its own outputs
+  BoxedFunction fake;                // what a fake run does instead
+  PerBackend<BoxedFunction> mutate;  // writes its arguments in place; a fake run does nothing but check
+  BoxedFunction unchanged;           // whether a call gives back its first argument, so that there is nothing to record
   std::vector<Gradient> gradients;
+  std::string node_name;  // of its autograd node, where it does not follow from the operator's
   TangentRule tangent = TangentRule::None;
+  BoxedFunction tangent_form;  // what forward mode runs instead: the same by operators that have a derivative
   bool not_differentiable = false;
   std::vector<bool> differentiable_outputs;  // empty: all floating ones
   bool elementwise = false;                  // output elements depend on input elements at their place: safe in place
   bool reads_lazy_bits = false;              // its kernel takes conjugated and negated inputs as they are
   bool random = false;                       // draws from a generator
-  std::vector<std::string> tags;
+  TagSet tags;
   const HigherOrder* higher_order = nullptr;  // it takes functions: capture/higher_order.h
 };
 
@@ -124,8 +167,8 @@ class Operator {
   /// The functional operator that this in-place or out variant follows from, or null.
   const Operator* functional() const { return functional_; }
   void set_functional(const Operator* op) { functional_ = op; }
-  /// The operator that computes as values what this one writes: `functional()`, or one named by its definition. Null:
-  /// none.
+  /// The operator that gives as values what this one writes or aliases: `functional()`, or one named by its definition.
+  /// Null: none.
   const Operator* functional_form() const;
   void set_functional_name(std::string name) { functional_name_ = std::move(name); }
   /// Its in-place variant, or null.
@@ -138,7 +181,9 @@ class Operator {
   bool is_view() const { return is_view_; }
   bool takes_functions() const { return definition_.higher_order != nullptr; }
   bool is_composite() const { return static_cast<bool>(definition_.composite); }
-  bool has_tag(std::string_view tag) const;
+  bool has_tag(Tag tag) const { return definition_.tags.has(tag); }
+  /// Its tags, and those that a variant shares with its functional operator.
+  TagSet all_tags() const;
 
   /// Calls it with a full frame of arguments; results replace them from the front.
   void call(Value* frame) const;

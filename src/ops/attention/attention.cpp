@@ -61,7 +61,8 @@ UMBRA_OPERATOR(
                 return _scaled_dot_product_flash_attention_for_cpu_backward(grad, query, key, value, out, logsumexp,
                                                                             dropout, is_causal, mask, scale);
               })
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .tags({Tag::NondeterministicSeeded});
 
 UMBRA_OPERATOR(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
@@ -197,7 +198,8 @@ UMBRA_OPERATOR(
                                               a.query, a.key, a.value, dropout_p, is_causal, a.mask, scale))
                                         : plain_attention(a);
       return single ? out.squeeze(0) : out;
-    });
+    })
+    .tags({Tag::NondeterministicSeeded});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -6,7 +6,8 @@
 namespace umbra::ops {
 
 /// Makes an operator (and the variants declared before) another name of `target`:
-///     UMBRA_OPERATOR("greater.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(AliasOf{"gt.Scalar"});
+///     UMBRA_OPERATOR("greater.Scalar(Tensor self, Scalar other) ->
+///     Tensor").inplace("greater_.Scalar").out("greater.Scalar_out").use(AliasOf{"gt.Scalar"});
 struct AliasOf {
   const char* target;
   void operator()(OperatorBuilder& builder) const;

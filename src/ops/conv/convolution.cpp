@@ -138,7 +138,7 @@ UMBRA_OPERATOR(
                 return convolution_backward(grad, input.conj(), weight.conj(), bias_sizes, stride, padding, dilation,
                                             transposed, output_padding, groups, needs);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 // All three results are linear in the gradient of the output, and the first two also in the weight and in the input.
 std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_input, const Tensor& of_weight,
@@ -203,7 +203,7 @@ UMBRA_OPERATOR(
               {"grad0", "grad1", "grad2", "grad_output", "input", "weight", "stride", "padding", "dilation",
                "transposed", "output_padding", "groups", "needs"},
               convolution_double_backward)
-    .tags({"core"});
+    .tags({Tag::Core});
 
 // ---- by rank ----
 

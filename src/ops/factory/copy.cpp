@@ -40,11 +40,12 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .cpu([](const Tensor& out, const Tensor& self, OptionalFormat) { copy_values(out, self); })
     .reads_lazy_bits()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
-    .linear();
+    .linear()
+    .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat});
 
 // The contents of `src` in the shape, layout and type of `self`.
 UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
-    .inplace()
+    .inplace("copy_")
     .meta([](const Tensor& self, const Tensor& src, bool) {
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
       if (!(SymIntArrayRef(shape) == self.sym_sizes()))
@@ -59,8 +60,10 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
     .on_inplace([](OperatorBuilder& variant) {
       variant.gradient("src", {"grad"}, [](const Tensor& grad) { return grad; })
           .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-          .linear();
-    });
+          .linear()
+          .node("CopyBackwards");
+    })
+    .tags({Tag::Core, Tag::TakesNumbers});
 
 UMBRA_OPERATOR(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
@@ -76,18 +79,20 @@ UMBRA_OPERATOR(
                            ? grad
                            : _to_copy(grad, {.dtype = dtype, .device = device});
               })
-    .linear();
+    .linear()
+    .tags({Tag::Core, Tag::CheapToRepeat, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
-    .inplace()
+    .inplace("fill_.Scalar")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .tags({"writes_overlapping"});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward2"); })
+    .tags({Tag::Core, Tag::WritesOverlapping});
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
-    .inplace()
+    .inplace("fill_.Tensor")
     .meta([](const Tensor& self, const Tensor& value) {
       check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
             " dimensions.");
@@ -98,16 +103,18 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .gradient("value", {"grad"}, [](const Tensor& grad) { return grad.sum(); })
     .linear()
-    .tags({"writes_overlapping"});
+    .node("FillBackward1")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward3"); })
+    .tags({Tag::WritesOverlapping});
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
-    .inplace()
+    .inplace("zero_")
     .meta([](const Tensor& self) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
-    .tags({"writes_overlapping"});
+    .tags({Tag::Generated, Tag::WritesOverlapping});
 
 // ---- to: a copy only where something changes ----
 
@@ -127,28 +134,32 @@ Tensor convert(const Tensor& self, OptionalDType dtype, OptionalLayout layout, O
 UMBRA_OPERATOR(
     "to.dtype_layout(Tensor(a) self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, bool non_blocking=False, bool copy=False, MemoryFormat? memory_format=None) -> Tensor(a)")
-    .composite(convert);
+    .composite(convert)
+    .tags({Tag::ConvertsType, Tag::TakesNumbers});
 
 UMBRA_OPERATOR(
     "to.device(Tensor(a) self, Device device, ScalarType dtype, bool non_blocking=False, bool copy=False, "
     "MemoryFormat? memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, Device device, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, dtype, {}, device, {}, non_blocking, copy, format);
-    });
+    })
+    .tags({Tag::ConvertsType, Tag::TakesNumbers});
 
 UMBRA_OPERATOR(
     "to.dtype(Tensor(a) self, ScalarType dtype, bool non_blocking=False, bool copy=False, MemoryFormat? "
     "memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, DType dtype, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, dtype, {}, {}, {}, non_blocking, copy, format);
-    });
+    })
+    .tags({Tag::ConvertsType, Tag::TakesNumbers});
 
 UMBRA_OPERATOR(
     "to.other(Tensor(a) self, Tensor other, bool non_blocking=False, bool copy=False, MemoryFormat? "
     "memory_format=None) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other, bool non_blocking, bool copy, OptionalFormat format) {
       return convert(self, other.dtype(), {}, other.device(), {}, non_blocking, copy, format);
-    });
+    })
+    .tags({Tag::TakesNumbers});
 
 UMBRA_OPERATOR("type_as(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& self, const Tensor& other) {
   return convert(self, other.dtype(), {}, other.device(), {}, false, false, {});
@@ -158,7 +169,8 @@ UMBRA_OPERATOR("contiguous(Tensor(a) self, *, MemoryFormat memory_format=contigu
     .composite([](const Tensor& self, MemoryFormat format) {
       check(format != MemoryFormat::Preserve, "preserve memory format is unsupported by the contiguous operator");
       return self.is_contiguous(format) ? self : self.clone(format);
-    });
+    })
+    .unchanged([](const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); });
 
 UMBRA_OPERATOR("resolve_conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   return self.is_conj() ? self.clone() : self;
@@ -191,13 +203,15 @@ UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
     .fake([](const Tensor& self) { return unknown_element("aten::_local_scalar_dense", self); })
     .reads_lazy_bits()
     .not_differentiable()
-    .tags({"core", "data_dependent_output"});
+    .tags({Tag::Core, Tag::DataDependentOutput});
 
-UMBRA_OPERATOR("item(Tensor self) -> Scalar").composite([](const Tensor& self) {
-  check(self.sym_numel() == 1, "a Tensor with ", self.sym_numel(), " elements cannot be converted to Scalar");
-  check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
-  return _local_scalar_dense(self);
-});
+UMBRA_OPERATOR("item(Tensor self) -> Scalar")
+    .composite([](const Tensor& self) {
+      check(self.sym_numel() == 1, "a Tensor with ", self.sym_numel(), " elements cannot be converted to Scalar");
+      check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
+      return _local_scalar_dense(self);
+    })
+    .tags({Tag::DataDependentOutput});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -46,7 +46,7 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) {})
     .not_differentiable()
-    .tags({"core", "pt2_compliant_tag"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
@@ -62,7 +62,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) {})
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -71,7 +72,8 @@ UMBRA_OPERATOR(
              OptionalBool) { return factory_spec(size, fill_dtype(value, dtype), device); })
     .cpu([](const Tensor& out, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, value); })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -104,7 +106,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Scalar& s, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
       kernels::fill(out, s);
     })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 // ---- like another tensor ----
 
@@ -125,7 +128,8 @@ UMBRA_OPERATOR(
              OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool, OptionalFormat) { kernels::fill(out, value); })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -235,7 +239,8 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) { kernels::arange(out, start, step); })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "

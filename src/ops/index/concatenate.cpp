@@ -53,7 +53,7 @@ TensorSpec cat_spec(TensorList tensors, int64_t dim) {
 }
 
 UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
-    .out()
+    .out("cat.out")
     .meta(cat_spec)
     .cpu([](const Tensor& out, TensorList tensors, int64_t dim) {
       std::vector<Tensor> cast;
@@ -77,7 +77,7 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
                 return parts;
               })
     .linear()
-    .tags({"core", "casts_to_out"});
+    .tags({Tag::Core, Tag::CastsToOut});
 
 UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
     .all_backends([](TensorList tensors, int64_t dim) {

@@ -33,7 +33,7 @@ UMBRA_OPERATOR(
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
@@ -56,7 +56,7 @@ UMBRA_OPERATOR(
                 rows = rows.reshape(shape);
                 return padding < 0 ? rows : rows.masked_fill(indices.eq(Scalar(padding)).unsqueeze(-1), 0);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -34,7 +34,7 @@ void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor&
 }
 
 UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=False) -> Tensor")
-    .out()
+    .out("gather.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, bool) {
       check_fits("gather", self, dim, index, nullptr);
       return TensorSpec(index.sym_sizes(), self.dtype(), self.device());
@@ -46,7 +46,7 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
                 return grad.new_zeros(sizes).scatter_add(dim, index, grad);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_fits("scatter", self, dim, index, &src);
@@ -55,8 +55,8 @@ TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, co
 }
 
 UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
-    .inplace()
-    .out("src_out")
+    .inplace("scatter_.src")
+    .out("scatter.src_out")
     .meta(scatter_spec)
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
       if (!out.is_same(self)) kernels::copy(out, self);
@@ -66,11 +66,11 @@ UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> T
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
-    .inplace()
-    .out("value_out")
+    .inplace("scatter_.value")
+    .out("scatter.value_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
       check_fits("scatter", self, dim, index, nullptr);
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
@@ -81,11 +81,12 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     })
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
-    .tags({"core"});
+    .node("ScatterBackward1")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("scatter_add_")
+    .out("scatter_add.out")
     .meta(scatter_spec)
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
       if (!out.is_same(self)) kernels::copy(out, self);
@@ -94,7 +95,7 @@ UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> T
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -15,7 +15,7 @@ void check_vector(const char* name, const Tensor& index) {
 bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
 
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
-    .out()
+    .out("index_select.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
       check_vector("index_select", index);
       check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
@@ -34,7 +34,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
                 return grad.new_zeros(sizes).index_add(dim, index, grad);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 // A slice of the source for each position, of the shape that slices of `self` have.
 void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
@@ -50,8 +50,8 @@ void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Te
 }
 
 UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("index_add_")
+    .out("index_add.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
       check_vector("index_add_", index);
       check(is_position(index),

@@ -119,17 +119,16 @@ Tensor index_gradient(const Tensor& grad, SymIntArrayRef sizes, std::vector<Tens
 }
 
 UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
-    .out("Tensor_out")
+    .out("index.Tensor_out")
     .meta(index_spec)
     .cpu(run_index)
     .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .meta(index_spec)
     .cpu(run_index)
-    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
-    .tags({"core"});
+    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient);
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
@@ -157,7 +156,7 @@ void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, co
 }
 
 UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
-    .inplace()
+    .inplace("index_put_")
     .meta(index_put_spec)
     .cpu(run_index_put)
     .elementwise()  // a write in place touches nothing that it reads
@@ -167,7 +166,7 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
               })
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
-    .tags({"writes_overlapping", "core"});
+    .tags({Tag::WritesOverlapping, Tag::Core});
 
 UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
     .meta(index_put_spec)
@@ -177,8 +176,7 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
                 return accumulate ? grad : _unsafe_index_put(grad, indices, zeros_like(values), false);
               })
     .gradient("values", {"grad", "indices"},
-              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
-    .tags({"core"});
+              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); });
 
 // ---- how many depends on the data ----
 
@@ -196,7 +194,7 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
       return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
     })
     .not_differentiable()
-    .tags({"core", "dynamic_output_shape"});
+    .tags({Tag::Core, Tag::DynamicOutputShape});
 
 UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
     .real([](const Tensor& self, const Tensor& mask) {
@@ -216,10 +214,10 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
                 return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad),
                                         self.sym_sizes());
               })
-    .tags({"core", "dynamic_output_shape"});
+    .tags({Tag::DynamicOutputShape});
 
 UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
-    .inplace()
+    .inplace("masked_scatter_")
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& source) {
       check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ",
             kernel_name(self.dtype()), " and ", kernel_name(source.dtype()));
@@ -241,7 +239,8 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
                 SymInt missing = product(sizes) - picked.sym_numel();
                 if (missing > 0) picked = cat(std::vector<Tensor>{picked, picked.new_zeros({missing})});
                 return picked.view(sizes);
-              });
+              })
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -43,7 +43,7 @@ Tensor crop(Tensor t, SymIntArrayRef pad, SymShape& positive) {
 }
 
 UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Tensor")
-    .out()
+    .generated_out("constant_pad_nd.out")
     .all_backends([](const Tensor& self, SymIntArrayRef pad, const Scalar& value) {
       check_padding(self, pad);
       SymShape sizes = padded_sizes(self, pad), positive;
@@ -63,7 +63,7 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
                 for (SymInt& p : pad) p = -p;
                 return grad.constant_pad_nd(pad, 0);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 // Which element of a dimension of size n stands at place i, which may lie outside: mirrored at the edge, the edge
 // itself, or round about.

@@ -24,7 +24,7 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, Ints dims) { kernels::flip(out, self, wrap_all(dims, self.dim())); })
     .gradient("self", {"grad", "dims"}, [](const Tensor& grad, Ints dims) { return grad.flip(dims); })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
@@ -77,7 +77,7 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
                 return copies.empty() ? grad : grad.reshape(wide).sum(IntArrayRef(copies));
               })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -22,40 +22,41 @@ Tensor unsort(const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArra
 }
 
 UMBRA_OPERATOR("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
-    .out("values", {"values", "indices"})
+    .out("sort.values", {"values", "indices"})
     .meta([](const Tensor& self, int64_t dim, bool) { return sorted_specs(self, dim); })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending) {
       kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), descending);
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
-    .out("values_stable", {"values", "indices"})
+    .out("sort.values_stable", {"values", "indices"})
     .meta([](const Tensor& self, std::optional<bool>, int64_t dim, bool) { return sorted_specs(self, dim); })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, std::optional<bool>, int64_t dim,
                bool descending) { kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), descending); })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .node("SortBackward1");
 
 UMBRA_OPERATOR("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
     .composite([](const Tensor& self, int64_t dim, bool descending) {
       return std::get<1>(sort(self, dim, descending));
     });
 UMBRA_OPERATOR("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool descending=False) -> Tensor")
-    .out("stable_out")
+    .out("argsort.stable_out")
     .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) {
       return std::get<1>(sort(self, stable, dim, descending));
     });
-UMBRA_OPERATOR("msort(Tensor self) -> Tensor").out().composite([](const Tensor& self) {
+UMBRA_OPERATOR("msort(Tensor self) -> Tensor").out("msort.out").composite([](const Tensor& self) {
   return std::get<0>(sort(self, 0, false));
 });
 
 UMBRA_OPERATOR(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")
-    .out("values", {"values", "indices"})
+    .out("topk.values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool, bool) -> Specs {
       int64_t d = wrap_dim(dim, self.dim());
       check<NotImplementedError>(!self.is_complex(), "\"topk_cpu\" not implemented for '", kernel_name(self.dtype()),
@@ -72,7 +73,7 @@ UMBRA_OPERATOR(
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
-    .tags({"core"});
+    .tags({Tag::Core});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -13,24 +13,22 @@ TensorSpec triangle_spec(const char* name, const Tensor& self) {
 }
 
 UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("tril_")
+    .out("tril.out")
     .meta([](const Tensor& self, SymInt) { return triangle_spec("tril", self); })
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::tril(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
-    .linear()
-    .tags({"core"});
+    .linear();
 
 UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("triu_")
+    .out("triu.out")
     .meta([](const Tensor& self, SymInt) { return triangle_spec("triu", self); })
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::triu(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })
-    .linear()
-    .tags({"core"});
+    .linear();
 
 }  // namespace
 }  // namespace umbra::ops

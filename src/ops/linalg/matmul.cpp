@@ -35,17 +35,17 @@ Tensor right_gradient(const Tensor& grad, const Tensor& left, SymIntArrayRef siz
 }
 
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
-    .out()
+    .out("mm.out")
     .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
     .cpu(kernels::mm)
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
     .gradient("mat2", {"grad", "self", "mat2.sym_sizes", "mat2.sym_strides"}, right_gradient)
     .tangent(TangentRule::Multilinear)
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("addmm_")
+    .out("addmm.out")
     .meta([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar&, const Scalar&) {
       TensorSpec spec = mm_spec("addmm", mat1, mat2);
       SymShape shape = broadcast_shapes(self.sym_sizes(), spec.sizes);
@@ -65,7 +65,7 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     .gradient("mat2", {"grad", "mat1", "mat2.sym_sizes", "mat2.sym_strides", "alpha"},
               [](const Tensor& grad, const Tensor& mat1, SymIntArrayRef sizes, SymIntArrayRef strides,
                  const Scalar& alpha) { return scaled(right_gradient(grad, mat1, sizes, strides), alpha); })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, "batch1 must be a 3D tensor");
@@ -78,7 +78,7 @@ TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
 }
 
 UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
-    .out()
+    .out("bmm.out")
     .meta(bmm_spec)
     .cpu(kernels::bmm)
     .gradient("self", {"grad", "mat2"},
@@ -86,11 +86,11 @@ UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
     .gradient("mat2", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return self.transpose(1, 2).conj().bmm(grad); })
     .tangent(TangentRule::Multilinear)
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("baddbmm_")
+    .out("baddbmm.out")
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
       TensorSpec spec = bmm_spec(batch1, batch2);
       broadcast_shapes(self.sym_sizes(), spec.sizes);
@@ -126,7 +126,7 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .tangent(TangentRule::Multilinear);
 
 UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
-    .out()
+    .out("dot.out")
     .meta([](const Tensor& self, const Tensor& tensor) {
       check(self.dim() == 1 && tensor.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", tensor.dim(),
             "D tensors");

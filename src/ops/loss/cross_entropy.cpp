@@ -2,7 +2,6 @@
 #include "kernels/loss.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
-#include "ops/common/tangents_through.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -32,7 +31,7 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
 UMBRA_OPERATOR(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
     "output, Tensor total_weight)")
-    .out("output", {"output", "total_weight"})
+    .out("nll_loss_forward.output", {"output", "total_weight"})
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_target(self, target, weight);
       TensorSpec total({}, self.dtype(), self.device());
@@ -50,7 +49,8 @@ UMBRA_OPERATOR(
                  SymInt ignore, const Tensor& total) {
                 return nll_loss_backward(grad, self, target, weight, reduction, ignore, total);
               })
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .node("NllLossBackward0");
 
 // For forward mode: the weight of each row's class, put in the class's place. Differs from the kernel in that the
 // weights count too.
@@ -67,7 +67,7 @@ Tensor nll_loss_backward_by_parts(const Tensor& grad, const Tensor& self, const 
 UMBRA_OPERATOR(
     "nll_loss_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
     "ignore_index, Tensor total_weight) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("nll_loss_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
       check_target(self, target, weight);
@@ -91,7 +91,7 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss(grad, target, weight, reduction, ignore);
               })
-    .use(tangents_through(nll_loss_backward_by_parts));
+    .tangents_through(nll_loss_backward_by_parts);
 
 UMBRA_OPERATOR(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")

@@ -1,6 +1,5 @@
 // The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
 #include "kernels/loss.h"
-#include "ops/common/tangents_through.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -26,7 +25,7 @@ void check_images(const Tensor& self, const Tensor& target, const Tensor& weight
 UMBRA_OPERATOR(
     "nll_loss2d_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
     "output, Tensor total_weight)")
-    .out("output", {"output", "total_weight"})
+    .out("nll_loss2d_forward.output", {"output", "total_weight"})
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_images(self, target, weight);
       TensorSpec total({}, self.dtype(), self.device());
@@ -44,7 +43,8 @@ UMBRA_OPERATOR(
                  SymInt ignore, const Tensor& total) {
                 return nll_loss2d_backward(grad, self, target, weight, reduction, ignore, total);
               })
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .node("NllLoss2DBackward0");
 
 // For forward mode, by operators that have tangents: the weight of each pixel's class, put in the class's place.
 Tensor backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
@@ -59,7 +59,7 @@ Tensor backward_by_parts(const Tensor& grad, const Tensor& self, const Tensor& t
 UMBRA_OPERATOR(
     "nll_loss2d_backward(Tensor grad_output, Tensor self, Tensor target, Tensor? weight, int reduction, SymInt "
     "ignore_index, Tensor total_weight) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("nll_loss2d_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
       check_images(self, target, weight);
@@ -83,12 +83,12 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss2d(grad, target, weight, reduction, ignore);
               })
-    .use(tangents_through(backward_by_parts));
+    .tangents_through(backward_by_parts);
 
 UMBRA_OPERATOR(
     "nll_loss2d(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> "
     "Tensor")
-    .out()
+    .out("nll_loss2d.out")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
     });

@@ -3,7 +3,6 @@
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
-#include "ops/common/tangents_through.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -70,7 +69,8 @@ UMBRA_OPERATOR(
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
           return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
-    .differentiable_outputs({true, false, false, false, false});
+    .differentiable_outputs({true, false, false, false, false})
+    .tags({Tag::Generated});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit(Tensor input, Tensor? weight, Tensor? bias, Tensor(a!) running_mean, Tensor(b!) "
@@ -95,7 +95,8 @@ UMBRA_OPERATOR(
           return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false})
-    .tags({"core"});
+    .node("NativeBatchNormBackward0")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
@@ -115,7 +116,8 @@ UMBRA_OPERATOR(
                 return batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
-    .tags({"core"});
+    .node("NativeBatchNormBackward0")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
@@ -137,7 +139,8 @@ UMBRA_OPERATOR(
                 return batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
     .differentiable_outputs({true, false, false})
-    .tags({"core"});
+    .node("NativeBatchNormBackward0")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
@@ -163,11 +166,11 @@ UMBRA_OPERATOR(
       kernels::batch_norm_backward(grad_input, grad_weight, grad_bias, grad, input, {weight, {}, mean, var}, save_mean,
                                    save_invstd, train, eps);
     })
-    .use(tangents_through([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                             const Tensor& var, const Tensor&, const Tensor&, bool train, double eps,
-                             std::vector<bool> mask) {
+    .tangents_through([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                         const Tensor& var, const Tensor&, const Tensor&, bool train, double eps,
+                         std::vector<bool> mask) {
       return batch_norm_by_parts(grad, input, weight, mean, var, train, eps, mask);
-    }));
+    });
 
 UMBRA_OPERATOR(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
@@ -186,7 +189,8 @@ UMBRA_OPERATOR(
       if (!training)
         return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));
       return std::get<0>(_native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps));
-    });
+    })
+    .tags({Tag::MaybeAliasingOrMutating});
 
 }  // namespace
 }  // namespace umbra::ops

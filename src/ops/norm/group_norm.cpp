@@ -46,7 +46,7 @@ UMBRA_OPERATOR(
       DType kept = weight.defined() ? weight.dtype() : dtype;
       return std::tuple(out.to(dtype), mean.squeeze(2).to(kept), rstd.squeeze(2).to(kept));
     })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "group_norm(Tensor input, int num_groups, Tensor? weight=None, Tensor? bias=None, float "

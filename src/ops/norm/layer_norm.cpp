@@ -1,7 +1,6 @@
 // Layer normalisation.
 #include "kernels/normalization.h"
 #include "ops/common/shape.h"
-#include "ops/common/tangents_through.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -82,7 +81,7 @@ UMBRA_OPERATOR(
                 return native_layer_norm_backward(grad, input, normalized, mean, rstd, weight, bias, needs);
               })
     .differentiable_outputs({true, false, false})
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
@@ -107,8 +106,8 @@ UMBRA_OPERATOR(
       kernels::layer_norm_backward(grad_input, grad_weight, grad_bias, grad, input, mean, rstd, weight,
                                    static_cast<int64_t>(normalized.size()));
     })
-    .use(tangents_through(layer_norm_backward_tangents))
-    .tags({"core"});
+    .tangents_through(layer_norm_backward_tangents)
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, Tensor? bias=None, float eps=1e-05, bool "

@@ -13,16 +13,16 @@ using namespace functors;
 // ---- sigmoid, relu, threshold ----
 
 UMBRA_OPERATOR("sigmoid(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sigmoid_")
+    .out("sigmoid.out")
     .use(pointwise<Sigmoid, 1>(Promotion::IntToFloat))
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return sigmoid_backward(grad, result); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("sigmoid_backward.grad_input", {"grad_input"})
     .use(pointwise<SigmoidBackward, 2>(Promotion::Default))
     .gradient("grad_output", {"grad", "output"},
               [](const Tensor& grad, const Tensor& output) { return sigmoid_backward(grad, output.conj()); })
@@ -31,11 +31,11 @@ UMBRA_OPERATOR("sigmoid_backward(Tensor grad_output, Tensor output) -> Tensor")
                 return grad.conj().mul(grad_output).mul(output.conj().mul(-2).add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("relu_")
+    .generated_out("relu.out")
     .use(pointwise<Relu, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(self.dtype() != DType::Bool, "Boolean inputs not supported for relu");
@@ -45,28 +45,28 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return threshold_backward(grad, result, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 // An addition and a relu at once; has no gradient, and takes a number of any kind as alpha.
 Scalar in_kind_of(DType result, const Scalar& alpha) {
   return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("_add_relu_.Tensor")
+    .out("_add_relu.out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
     });
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("_add_relu_.Scalar")
+    .generated_out("_add_relu.Scalar_out")
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
     });
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("threshold_")
+    .out("threshold.out")
     .use(pointwise<Threshold, 1>(Promotion::Default,
                                  [](const Scalar& threshold, const Scalar& value) {
                                    return Threshold{.threshold = threshold, .value = value};
@@ -76,10 +76,11 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
                 return threshold_backward(grad, self, threshold);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("ThresholdBackward1"); })
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("threshold_backward.grad_input", {"grad_input"})
     .use(pointwise<ThresholdBackward, 2>(Promotion::Default,
                                          [](const Scalar& threshold) {
                                            return ThresholdBackward{.threshold = threshold};
@@ -93,7 +94,7 @@ UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar thres
               })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- gelu ----
 
@@ -114,8 +115,8 @@ Tensor gelu_curvature(const Tensor& x, const std::string& approximate) {
 }
 
 UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
-    .inplace()
-    .out()
+    .inplace("gelu_")
+    .out("gelu.out")
     .meta([](const Tensor& self, const std::string&) { return pointwise_spec({&self}, Promotion::Default); })
     .cpu([](const Tensor& out, const Tensor& self, const std::string& approximate) {
       if (uses_tanh(approximate)) kernels::pointwise(GeluTanh{}, out, {&self});
@@ -127,10 +128,10 @@ UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
                 return gelu_backward(grad, self, approximate);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"exact_out", "core", "pointwise"});
+    .tags({Tag::ExactOut, Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("gelu_backward(Tensor grad_output, Tensor self, *, str approximate='none') -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("gelu_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const std::string&) {
       return pointwise_spec({&grad, &self}, Promotion::Default);
     })
@@ -149,15 +150,15 @@ UMBRA_OPERATOR("gelu_backward(Tensor grad_output, Tensor self, *, str approximat
                 return grad.mul(grad_output).mul(gelu_curvature(self, approximate));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- silu, mish ----
 
 // Their backward operators have no gradients; where one may be asked for, the backward is written out instead.
 
 UMBRA_OPERATOR("silu(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("silu_")
+    .out("silu.out")
     .use(pointwise<Silu, 1>(Promotion::Default))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) {
@@ -166,16 +167,23 @@ UMBRA_OPERATOR("silu(Tensor self) -> Tensor")
                 return grad.mul(s).mul(self.mul(s.rsub(1)).add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise", "real_gradient"});
+    .decomposition([](const Tensor& self) {
+      // In float throughout, as the kernel computes it.
+      bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
+      Tensor wide = narrow ? _to_copy(self, {.dtype = DType::Float32}) : self;
+      Tensor product = wide.mul(wide.sigmoid());
+      return narrow ? _to_copy(product, {.dtype = self.dtype()}) : product;
+    })
+    .tags({Tag::Pointwise, Tag::RealGradient});
 
 UMBRA_OPERATOR("silu_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("silu_backward.grad_input", {"grad_input"})
     .use(pointwise<SiluBackward, 2>(Promotion::Default))
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("mish(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("mish_")
+    .out("mish.out")
     .use(pointwise<Mish, 1>(Promotion::Default))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) {
@@ -184,7 +192,7 @@ UMBRA_OPERATOR("mish(Tensor self) -> Tensor")
                 return grad.mul(t.add(self.mul(s).mul(t.mul(t).rsub(1))));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
     .use(pointwise<MishBackward, 2>(Promotion::Default));
@@ -192,19 +200,20 @@ UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
 // ---- leaky_relu, elu, softplus ----
 
 UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("leaky_relu_")
+    .out("leaky_relu.out")
     .use(pointwise<LeakyRelu, 1>(Promotion::Default, [](const Scalar& slope) { return LeakyRelu{.slope = slope}; }))
     .gradient("self", {"grad", "self", "negative_slope"},
               [](const Tensor& grad, const Tensor& self, const Scalar& slope) {
                 return leaky_relu_backward(grad, self, slope, false);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("LeakyReluBackward1"); })
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("leaky_relu_backward.grad_input", {"grad_input"})
     .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
                                          [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
     .meta([](const Tensor& grad, const Tensor& self, const Scalar&, bool) {
@@ -218,8 +227,8 @@ UMBRA_OPERATOR(
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_scale=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("elu_")
+    .out("elu.out")
     .use(pointwise<Elu, 1>(Promotion::Default,
                            [](const Scalar& alpha, const Scalar& scale, const Scalar& input_scale) {
                              return Elu{.alpha = alpha, .scale = scale, .input_scale = input_scale};
@@ -228,12 +237,13 @@ UMBRA_OPERATOR("elu(Tensor self, Scalar alpha=1, Scalar scale=1, Scalar input_sc
               [](const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,
                  const Tensor& self) { return elu_backward(grad, alpha, scale, input_scale, false, self); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("EluBackward1"); })
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
     "self_or_result) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("elu_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Scalar&, const Scalar&, const Scalar&, bool, const Tensor& input) {
       return pointwise_spec({&grad, &input}, Promotion::Default);
     })
@@ -257,7 +267,7 @@ UMBRA_OPERATOR(
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Tensor")
-    .out()
+    .out("softplus.out")
     .use(pointwise<Softplus, 1>(Promotion::Default,
                                 [](const Scalar& beta, const Scalar& threshold) {
                                   return Softplus{.beta = beta, .threshold = threshold};
@@ -267,10 +277,10 @@ UMBRA_OPERATOR("softplus(Tensor self, Scalar beta=1, Scalar threshold=20) -> Ten
                 return softplus_backward(grad, self, beta, threshold);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, Scalar threshold) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("softplus_backward.grad_input", {"grad_input"})
     .use(pointwise<SoftplusBackward, 2>(Promotion::Default,
                                         [](const Scalar& beta, const Scalar& threshold) {
                                           return SoftplusBackward{.beta = beta, .threshold = threshold};
@@ -290,8 +300,8 @@ UMBRA_OPERATOR("softplus_backward(Tensor grad_output, Tensor self, Scalar beta, 
 // ---- piecewise linear ones ----
 
 UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("hardtanh_")
+    .out("hardtanh.out")
     .use(pointwise<Clamp, 1>(Promotion::Default,
                              [](const Scalar& low, const Scalar& high) { return Clamp{.low = low, .high = high}; }))
     .meta([](const Tensor& self, const Scalar& low, const Scalar& high) {
@@ -306,10 +316,10 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
                 return hardtanh_backward(grad, self, low, high);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_val, Scalar max_val) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("hardtanh_backward.grad_input", {"grad_input"})
     .use(pointwise<HardtanhBackward, 2>(Promotion::Default,
                                         [](const Scalar& low, const Scalar& high) {
                                           return HardtanhBackward{.low = low, .high = high};
@@ -323,34 +333,34 @@ UMBRA_OPERATOR("hardtanh_backward(Tensor grad_output, Tensor self, Scalar min_va
 
 UMBRA_OPERATOR("relu6(Tensor self) -> Tensor")
     .composite([](const Tensor& self) { return hardtanh(self, 0, 6); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("relu6_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
   return hardtanh_(self, 0, 6);
 });
 
 UMBRA_OPERATOR("hardsigmoid(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("hardsigmoid_")
+    .out("hardsigmoid.out")
     .use(pointwise<Hardsigmoid, 1>(Promotion::Default))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return hardsigmoid_backward(grad, self); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("hardsigmoid_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("hardsigmoid_backward.grad_input", {"grad_input"})
     .use(pointwise<HardsigmoidBackward, 2>(Promotion::Default));
 
 UMBRA_OPERATOR("hardswish(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("hardswish_")
+    .out("hardswish.out")
     .use(pointwise<Hardswish, 1>(Promotion::Default))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("hardswish_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .out()
+    .generated_out("hardswish_backward.out")
     .use(pointwise<HardswishBackward, 2>(Promotion::Default))
     .gradient("grad_output", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return hardswish_backward(grad, self); })

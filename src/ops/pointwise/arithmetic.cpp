@@ -39,8 +39,8 @@ TensorSpec scaled_spec(ArrayRef<const Tensor*> inputs, const Scalar& alpha) {
 }
 
 UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("add_.Tensor")
+    .out("add.out")
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       return scaled_spec({&self, &other}, alpha);
@@ -48,22 +48,23 @@ UMBRA_OPERATOR("add.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "alpha"}, scaled)
     .linear()
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("add.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("add_.Scalar")
+    .generated_out("add.Scalar_out")
     .use(pointwise<Add, 2>(Promotion::Default, [](const Scalar& alpha) { return Add{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return scaled_spec({&self, &number_of_type(other.dtype())}, alpha);
     })
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("AddBackward1")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sub_.Tensor")
+    .out("sub.out")
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
       check_not_bool(self, other);
@@ -73,11 +74,11 @@ UMBRA_OPERATOR("sub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tens
     .gradient("other", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .linear()
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sub_.Scalar")
+    .generated_out("sub.Scalar_out")
     .use(pointwise<Subtract, 2>(Promotion::Default, [](const Scalar& alpha) { return Subtract{.alpha = alpha}; }))
     .meta([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       check_not_bool(self, number_of_type(other.dtype()));
@@ -85,43 +86,45 @@ UMBRA_OPERATOR("sub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor"
     })
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("SubBackward1")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("rsub.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
-    .out("Tensor_out")
+    .generated_out("rsub.Tensor_out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) { return sub(other, self, alpha); })
     .gradient("self", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .gradient("other", {"grad"}, same_gradient)
-    .linear()
-    .tags({"pointwise"});
+    .linear();
 
 UMBRA_OPERATOR("rsub.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
-    .out()
+    .generated_out("rsub.Scalar_out")
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
       return sub(wrapped_number(other), self, alpha);
     })
     .gradient("self", {"grad", "alpha"},
               [](const Tensor& grad, const Scalar& alpha) { return scaled(grad, alpha).neg(); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("RsubBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("mul.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("mul_.Tensor")
+    .out("mul.out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.mul(other.conj()); })
     .gradient("other", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("mul.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("mul_.Scalar")
+    .generated_out("mul.Scalar_out")
     .use(pointwise<Multiply, 2>(Promotion::Default))
     .gradient("self", {"grad", "other"}, scaled)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("MulBackward1")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 Tensor div_self(const Tensor& grad, const Tensor& other) { return grad.div(other.conj()); }
 Tensor div_other(const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -129,25 +132,26 @@ Tensor div_other(const Tensor& grad, const Tensor& self, const Tensor& other) {
 }
 
 UMBRA_OPERATOR("div.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("div_.Tensor")
+    .out("div.out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, div_self)
     .gradient("other", {"grad", "self", "other"}, div_other)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("div.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("div_.Scalar")
+    .generated_out("div.Scalar_out")
     .use(pointwise<Divide, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Scalar& other) { return grad.div(conj(other)); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("DivBackward1")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("neg_")
+    .out("neg.out")
     .use(pointwise<Negative, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(
@@ -158,7 +162,7 @@ UMBRA_OPERATOR("neg(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })
     .linear()
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -21,7 +21,7 @@ Tensor chose_larger(const Tensor& self, const Tensor& other) { return self.ge(ot
 Tensor chose_smaller(const Tensor& self, const Tensor& other) { return self.le(other).logical_or(other.isnan()); }
 
 UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("fmax.out")
     .use(pointwise<Fmax, 2>(Promotion::Default))
     .meta(real_spec<Fmax>)
     .gradient("self", {"grad", "self", "other"},
@@ -33,10 +33,10 @@ UMBRA_OPERATOR("fmax(Tensor self, Tensor other) -> Tensor")
                 return grad.masked_fill(chose_larger(self, other), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("fmin(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("fmin.out")
     .use(pointwise<Fmin, 2>(Promotion::Default))
     .meta(real_spec<Fmin>)
     .gradient("self", {"grad", "self", "other"},
@@ -48,7 +48,7 @@ UMBRA_OPERATOR("fmin(Tensor self, Tensor other) -> Tensor")
                 return grad.masked_fill(chose_smaller(self, other), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- signs and lengths ----
 
@@ -57,36 +57,37 @@ Tensor copysign_self(const Tensor& grad, const Tensor& self, const Tensor& resul
 }
 
 UMBRA_OPERATOR("copysign.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("copysign_.Tensor")
+    .out("copysign.out")
     .use(pointwise<Copysign, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "result"}, copysign_self)
     .gradient("other", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("copysign.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("copysign_.Scalar")
+    .out("copysign.Scalar_out")
     .use(pointwise<Copysign, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "result"}, copysign_self)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("CopysignBackward1")
+    .tags({Tag::Pointwise});
 
 Tensor hypot_side(const Tensor& grad, const Tensor& side, const Tensor& result) { return grad.mul(side).div(result); }
 
 UMBRA_OPERATOR("hypot(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("hypot_")
+    .out("hypot.out")
     .use(pointwise<Hypot, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "result"}, hypot_side)
     .gradient("other", {"grad", "other", "result"}, hypot_side)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("heaviside_")
+    .out("heaviside.out")
     .use(pointwise<Heaviside, 2>(Promotion::Default))
     .meta([](const Tensor& self, const Tensor& values) {
       check<NotImplementedError>(!self.is_complex() && !values.is_complex(),
@@ -94,27 +95,27 @@ UMBRA_OPERATOR("heaviside(Tensor self, Tensor values) -> Tensor")
       check(self.dtype() == values.dtype(), "heaviside is not yet implemented for tensors with different dtypes.");
       return pointwise_spec({&self, &values}, Promotion::Default);
     })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("gcd(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("gcd_")
+    .out("gcd.out")
     .use(pointwise<Gcd, 2>(Promotion::Default))
     .not_differentiable()
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("lcm(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("lcm_")
+    .out("lcm.out")
     .use(pointwise<Lcm, 2>(Promotion::Default))
     .not_differentiable()
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- logarithms ----
 
 UMBRA_OPERATOR("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("OutTensor")
+    .inplace("xlogy_.Tensor")
+    .out("xlogy.OutTensor")
     .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -123,19 +124,20 @@ UMBRA_OPERATOR("xlogy.Tensor(Tensor self, Tensor other) -> Tensor")
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self).div(other); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("xlogy.Scalar_Self(Scalar self, Tensor other) -> Tensor")
-    .out("OutScalar_Self")
+    .out("xlogy.OutScalar_Self")
     .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Scalar& self, const Tensor& other) { return grad.mul(self).div(other); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("XlogyBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out("OutScalar_Other")
+    .inplace("xlogy_.Scalar_Other")
+    .out("xlogy.OutScalar_Other")
     .use(pointwise<Xlogy, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Scalar& other) {
@@ -143,7 +145,8 @@ UMBRA_OPERATOR("xlogy.Scalar_Other(Tensor self, Scalar other) -> Tensor")
                 return other.to_double() > 0 ? slope : slope.masked_fill(self.eq(0), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("XlogyBackward2")
+    .tags({Tag::Pointwise});
 
 // exp(self) as a part of the sum.
 Tensor natural_share(const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -154,20 +157,20 @@ Tensor binary_share(const Tensor& grad, const Tensor& self, const Tensor& other)
 }
 
 UMBRA_OPERATOR("logaddexp(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("logaddexp.out")
     .use(pointwise<LogAddExp, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "other"}, natural_share)
     .gradient("other", {"grad", "other", "self"}, natural_share)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("logaddexp2(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("logaddexp2.out")
     .use(pointwise<LogAddExp2, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "other"}, binary_share)
     .gradient("other", {"grad", "other", "self"}, binary_share)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- powers ----
 
@@ -177,39 +180,39 @@ Tensor two_to(const Tensor& self, const Tensor& other) {
 }
 
 UMBRA_OPERATOR("ldexp.Tensor(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("ldexp.out")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.mul(two_to(self, other)); })
     .gradient("self", {"grad", "other"},
               [](const Tensor& grad, const Tensor& other) { return grad.mul(pow(2.0, other).conj()); })
     .gradient("other", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(M_LN2); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .composite([](const Tensor& self, const Tensor& other) { return self.mul_(two_to(self, other)); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 DType widest(bool complex_numbers) { return complex_numbers ? DType::Complex128 : DType::Float64; }
 
 UMBRA_OPERATOR("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
-    .out()
+    .out("float_power.Tensor_Tensor_out")
     .composite([](const Tensor& self, const Tensor& exponent) {
       DType dtype = widest(self.is_complex() || exponent.is_complex());
       return self.to(dtype).pow(exponent.to(dtype));
     })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
-    .out()
+    .out("float_power.Tensor_Scalar_out")
     .composite([](const Tensor& self, const Scalar& exponent) {
       return self.to(widest(self.is_complex() || exponent.is_complex())).pow(exponent);
     })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
-    .out()
+    .out("float_power.Scalar_out")
     .composite([](const Scalar& self, const Tensor& exponent) {
       return pow(self, exponent.to(widest(self.is_complex() || exponent.is_complex())));
     })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 template <class Exponent> Tensor float_power_in_place(const Tensor& self, const Exponent& exponent) {
   DType wanted = widest(self.is_complex() || exponent.is_complex());
@@ -220,10 +223,10 @@ template <class Exponent> Tensor float_power_in_place(const Tensor& self, const 
 }
 UMBRA_OPERATOR("float_power_.Tensor(Tensor(a!) self, Tensor exponent) -> Tensor(a!)")
     .composite(float_power_in_place<Tensor>)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("float_power_.Scalar(Tensor(a!) self, Scalar exponent) -> Tensor(a!)")
     .composite(float_power_in_place<Scalar>)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- closeness ----
 

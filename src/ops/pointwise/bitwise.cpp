@@ -10,63 +10,92 @@ namespace {
 using namespace functors;
 
 template <class Functor> void bits(OperatorBuilder& builder) {
-  builder.use(pointwise<Functor, 2>(Promotion::Default)).not_differentiable().tags({"pointwise"});
+  builder.use(pointwise<Functor, 2>(Promotion::Default)).not_differentiable().tags({Tag::Pointwise});
 }
-template <class Functor> void core_bits(OperatorBuilder& builder) { builder.use(bits<Functor>).tags({"core"}); }
+template <class Functor> void core_bits(OperatorBuilder& builder) { builder.use(bits<Functor>).tags({Tag::Core}); }
 
 UMBRA_OPERATOR("bitwise_and.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("bitwise_and_.Tensor")
+    .out("bitwise_and.Tensor_out")
     .use(core_bits<BitwiseAnd>);
-UMBRA_OPERATOR("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(core_bits<BitwiseAnd>);
-UMBRA_OPERATOR("bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<BitwiseAnd>);
+UMBRA_OPERATOR("bitwise_and.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace("bitwise_and_.Scalar")
+    .out("bitwise_and.Scalar_out")
+    .use(core_bits<BitwiseAnd>);
+UMBRA_OPERATOR("bitwise_and.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .generated_out("bitwise_and.Scalar_Tensor_out")
+    .use(bits<BitwiseAnd>);
 UMBRA_OPERATOR("bitwise_or.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("bitwise_or_.Tensor")
+    .out("bitwise_or.Tensor_out")
     .use(core_bits<BitwiseOr>);
-UMBRA_OPERATOR("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(core_bits<BitwiseOr>);
-UMBRA_OPERATOR("bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<BitwiseOr>);
+UMBRA_OPERATOR("bitwise_or.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace("bitwise_or_.Scalar")
+    .out("bitwise_or.Scalar_out")
+    .use(core_bits<BitwiseOr>);
+UMBRA_OPERATOR("bitwise_or.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .generated_out("bitwise_or.Scalar_Tensor_out")
+    .use(bits<BitwiseOr>);
 UMBRA_OPERATOR("bitwise_xor.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("bitwise_xor_.Tensor")
+    .out("bitwise_xor.Tensor_out")
     .use(core_bits<BitwiseXor>);
-UMBRA_OPERATOR("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor").inplace().out().use(core_bits<BitwiseXor>);
-UMBRA_OPERATOR("bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<BitwiseXor>);
+UMBRA_OPERATOR("bitwise_xor.Scalar(Tensor self, Scalar other) -> Tensor")
+    .inplace("bitwise_xor_.Scalar")
+    .out("bitwise_xor.Scalar_out")
+    .use(core_bits<BitwiseXor>);
+UMBRA_OPERATOR("bitwise_xor.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .generated_out("bitwise_xor.Scalar_Tensor_out")
+    .use(bits<BitwiseXor>);
 
 UMBRA_OPERATOR("bitwise_not(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("bitwise_not_")
+    .out("bitwise_not.out")
     .use(pointwise<BitwiseNot, 1>(Promotion::Default))
     .not_differentiable()
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("bitwise_left_shift_.Tensor")
+    .out("bitwise_left_shift.Tensor_out")
     .use(bits<LeftShift>);
 UMBRA_OPERATOR("bitwise_left_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("bitwise_left_shift_.Tensor_Scalar")
+    .out("bitwise_left_shift.Tensor_Scalar_out")
     .use(bits<LeftShift>);
-UMBRA_OPERATOR("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<LeftShift>);
+UMBRA_OPERATOR("bitwise_left_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .generated_out("bitwise_left_shift.Scalar_Tensor_out")
+    .use(bits<LeftShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("bitwise_right_shift_.Tensor")
+    .out("bitwise_right_shift.Tensor_out")
     .use(bits<RightShift>);
 UMBRA_OPERATOR("bitwise_right_shift.Tensor_Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("bitwise_right_shift_.Tensor_Scalar")
+    .out("bitwise_right_shift.Tensor_Scalar_out")
     .use(bits<RightShift>);
-UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor").out().use(bits<RightShift>);
+UMBRA_OPERATOR("bitwise_right_shift.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
+    .generated_out("bitwise_right_shift.Scalar_Tensor_out")
+    .use(bits<RightShift>);
 
-UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor").out("Tensor_out").use(bits<LeftShift>);
-UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor").out().use(bits<LeftShift>);
+UMBRA_OPERATOR("__lshift__.Tensor(Tensor self, Tensor other) -> Tensor")
+    .generated_out("__lshift__.Tensor_out")
+    .use(bits<LeftShift>);
+UMBRA_OPERATOR("__lshift__.Scalar(Tensor self, Scalar other) -> Tensor")
+    .generated_out("__lshift__.Scalar_out")
+    .use(bits<LeftShift>);
 UMBRA_OPERATOR("__ilshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor"});
+    .use(AliasOf{"bitwise_left_shift_.Tensor"})
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("__ilshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")
-    .use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"});
-UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor").out("Tensor_out").use(bits<RightShift>);
-UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor").out().use(bits<RightShift>);
+    .use(AliasOf{"bitwise_left_shift_.Tensor_Scalar"})
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("__rshift__.Tensor(Tensor self, Tensor other) -> Tensor")
+    .generated_out("__rshift__.Tensor_out")
+    .use(bits<RightShift>);
+UMBRA_OPERATOR("__rshift__.Scalar(Tensor self, Scalar other) -> Tensor")
+    .generated_out("__rshift__.Scalar_out")
+    .use(bits<RightShift>);
 UMBRA_OPERATOR("__irshift__.Tensor(Tensor(a!) self, Tensor other) -> Tensor(a!)")
     .use(AliasOf{"bitwise_right_shift_.Tensor"});
 UMBRA_OPERATOR("__irshift__.Scalar(Tensor(a!) self, Scalar other) -> Tensor(a!)")

@@ -18,7 +18,7 @@ TensorSpec where_spec(const Tensor& condition, const Tensor& self, const Tensor&
 }
 
 UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("where.self_out")
     .meta(where_spec)
     .cpu([](const Tensor& out, const Tensor& condition, const Tensor& self, const Tensor& other) {
       DType compute = pointwise_types({&self, &other}, Promotion::Default).compute;
@@ -30,7 +30,7 @@ UMBRA_OPERATOR("where.self(Tensor condition, Tensor self, Tensor other) -> Tenso
     .gradient("other", {"grad", "condition"},
               [](const Tensor& grad, const Tensor& condition) { return where(condition, 0, grad); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 // A number as a tensor of the type that it gets beside `tensor`.
 Tensor number_beside(const Tensor& tensor, const Scalar& number) {
@@ -92,8 +92,8 @@ void check_fits(const Scalar& value, DType dtype) {
 }
 
 UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("masked_fill_.Scalar")
+    .generated_out("masked_fill.Scalar_out")
     .meta([](const Tensor& self, const Tensor& mask, const Scalar& value) {
       TensorSpec spec = masked_fill_spec(self, mask);
       check_fits(value, self.dtype());
@@ -106,11 +106,11 @@ UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Te
     .gradient("self", {"grad", "mask"},
               [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({"writes_overlapping", "pointwise"});
+    .tags({Tag::WritesOverlapping, Tag::Pointwise});
 
 UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("masked_fill_.Tensor")
+    .generated_out("masked_fill.Tensor_out")
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
       check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
             value.dim(), " dimension(s).");
@@ -127,7 +127,8 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     .gradient("value", {"grad", "mask"},
               [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
     .linear()
-    .tags({"writes_overlapping"});
+    .node("MaskedFillBackward1")
+    .tags({Tag::WritesOverlapping});
 
 // ---- the larger and the smaller ----
 
@@ -140,7 +141,7 @@ template <class Functor> void extremum(OperatorBuilder& builder) {
         return pointwise_spec({&self, &other}, Promotion::Default);
       })
       .tangent(TangentRule::Pointwise)
-      .tags({"core", "pointwise"});
+      .tags({Tag::Core, Tag::Pointwise});
 }
 
 // The gradient goes to the one chosen; equal ones share it.
@@ -149,7 +150,7 @@ Tensor to_the_larger(const Tensor& grad, const Tensor& self, const Tensor& other
 }
 
 UMBRA_OPERATOR("maximum(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("maximum.out")
     .use(extremum<functors::Maximum>)
     .gradient("self", {"grad", "self", "other"}, to_the_larger)
     .gradient("other", {"grad", "other", "self"}, to_the_larger);
@@ -159,7 +160,7 @@ Tensor to_the_smaller(const Tensor& grad, const Tensor& self, const Tensor& othe
 }
 
 UMBRA_OPERATOR("minimum(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("minimum.out")
     .use(extremum<functors::Minimum>)
     .gradient("self", {"grad", "self", "other"}, to_the_smaller)
     .gradient("other", {"grad", "other", "self"}, to_the_smaller);
@@ -196,36 +197,37 @@ Tensor inside(const Tensor& grad, const Tensor& self, const Bound& low, const Bo
 }
 
 UMBRA_OPERATOR("clamp(Tensor self, Scalar? min=None, Scalar? max=None) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("clamp_")
+    .out("clamp.out")
     .meta(clamp_spec)
     .cpu(clamp_kernel)
     .elementwise()
     .gradient("self", {"grad", "self", "min", "max"}, inside)
     .tangent(TangentRule::Pointwise)
-    .tags({"exact_out", "core", "pointwise"});
+    .node("ClampBackward1")
+    .tags({Tag::ExactOut, Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("clamp_min_")
+    .out("clamp_min.out")
     .meta([](const Tensor& self, const Scalar& low) { return clamp_spec(self, low, {}); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& low) { clamp_kernel(out, self, low, {}); })
     .elementwise()
     .gradient("self", {"grad", "self", "min"},
               [](const Tensor& grad, const Tensor& self, const Scalar& low) { return where(self.gt(low), grad, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("clamp_max_")
+    .out("clamp_max.out")
     .meta([](const Tensor& self, const Scalar& high) { return clamp_spec(self, {}, high); })
     .cpu([](const Tensor& out, const Tensor& self, const Scalar& high) { clamp_kernel(out, self, {}, high); })
     .elementwise()
     .gradient("self", {"grad", "self", "max"},
               [](const Tensor& grad, const Tensor& self, const Scalar& high) { return where(self.lt(high), grad, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 /// The tensor and those of the bounds that are there.
 struct Clamped {
@@ -272,8 +274,8 @@ Tensor clamp_high(const Tensor& grad, const Tensor& self, const Tensor& low, con
 }
 
 UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("clamp_.Tensor")
+    .out("clamp.Tensor_out")
     .meta(clamp_tensor_spec)
     .cpu(clamp_tensor_kernel)
     .elementwise()
@@ -281,25 +283,27 @@ UMBRA_OPERATOR("clamp.Tensor(Tensor self, Tensor? min=None, Tensor? max=None) ->
     .gradient("min", {"grad", "self", "min", "max"}, clamp_low)
     .gradient("max", {"grad", "self", "min", "max"}, clamp_high)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("clamp_min.Tensor(Tensor self, Tensor min) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("clamp_min_.Tensor")
+    .out("clamp_min.Tensor_out")
     .use(pointwise<functors::Maximum, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "min"}, to_the_larger)
     .gradient("min", {"grad", "min", "self"}, to_the_larger)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("ClampMinBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("clamp_max.Tensor(Tensor self, Tensor max) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("clamp_max_.Tensor")
+    .out("clamp_max.Tensor_out")
     .use(pointwise<functors::Minimum, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "max"}, to_the_smaller)
     .gradient("max", {"grad", "max", "self"}, to_the_smaller)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("ClampMaxBackward1")
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -32,8 +32,8 @@ void div_kernel(const Tensor& out, const Tensor& self, const Tensor& other, cons
 }
 
 UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode) -> Tensor")
-    .inplace()
-    .out("out_mode")
+    .inplace("div_.Tensor_mode")
+    .out("div.out_mode")
     .meta(div_spec)
     .cpu(div_kernel)
     .elementwise()
@@ -46,11 +46,12 @@ UMBRA_OPERATOR("div.Tensor_mode(Tensor self, Tensor other, *, str? rounding_mode
                 return mode ? zeros_like(grad) : grad.neg().mul(self.div(other).div(other).conj());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("DivBackward2")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("div_.Scalar_mode")
+    .generated_out("div.Scalar_mode_out")
     .meta([](const Tensor& self, const Scalar& other, const RoundingMode& mode) {
       return div_spec(self, number_of_type(other.dtype()), mode);
     })
@@ -63,23 +64,26 @@ UMBRA_OPERATOR("div.Scalar_mode(Tensor self, Scalar other, *, str? rounding_mode
                 return mode ? zeros_like(grad) : grad.div(conj(other));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("DivBackward3")
+    .tags({Tag::Core, Tag::Pointwise, Tag::TakesNumbers});
 
 UMBRA_OPERATOR("floor_divide(Tensor self, Tensor other) -> Tensor")
-    .inplace("Tensor")
-    .out()
-    .use(pointwise<DivideFloor, 2>(Promotion::Default));
+    .inplace("floor_divide_.Tensor")
+    .out("floor_divide.out")
+    .use(pointwise<DivideFloor, 2>(Promotion::Default))
+    .tags({Tag::TakesNumbers});
 
 UMBRA_OPERATOR("floor_divide.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
-    .use(pointwise<DivideFloor, 2>(Promotion::Default));
+    .inplace("floor_divide_.Scalar")
+    .generated_out("floor_divide.Scalar_out")
+    .use(pointwise<DivideFloor, 2>(Promotion::Default))
+    .tags({Tag::TakesNumbers});
 
 // ---- remainders ----
 
 UMBRA_OPERATOR("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("remainder_.Tensor")
+    .out("remainder.Tensor_out")
     .use(pointwise<Remainder, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "self", "other"},
@@ -87,24 +91,25 @@ UMBRA_OPERATOR("remainder.Tensor(Tensor self, Tensor other) -> Tensor")
                 return grad.neg().mul(self.div(other, "floor"));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("RemainderBackward1")
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("remainder.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("remainder_.Scalar")
+    .out("remainder.Scalar_out")
     .use(pointwise<Remainder, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("remainder.Scalar_Tensor(Scalar self, Tensor other) -> Tensor")
-    .out()
+    .generated_out("remainder.Scalar_Tensor_out")
     .use(pointwise<Remainder, 2>(Promotion::Default))
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("fmod_.Tensor")
+    .out("fmod.Tensor_out")
     .use(pointwise<Fmod, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .gradient("other", {"grad", "self", "other"},
@@ -112,15 +117,16 @@ UMBRA_OPERATOR("fmod.Tensor(Tensor self, Tensor other) -> Tensor")
                 return grad.neg().mul(self.div(other, "trunc"));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("FmodBackward1")
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("fmod.Scalar(Tensor self, Scalar other) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("fmod_.Scalar")
+    .out("fmod.Scalar_out")
     .use(pointwise<Fmod, 2>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

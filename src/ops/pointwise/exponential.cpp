@@ -15,93 +15,93 @@ template <class Functor> void floating_function(OperatorBuilder& builder) {
 }
 
 UMBRA_OPERATOR("exp(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("exp_")
+    .out("exp.out")
     .use(floating_function<functors::Exp>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("exp2(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("exp2_")
+    .out("exp2.out")
     .use(floating_function<functors::Exp2>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj()).mul(kLn2); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("expm1(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("expm1_")
+    .out("expm1.out")
     .use(floating_function<functors::Expm1>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(result.conj().add(1)); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("log(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("log_")
+    .out("log.out")
     .use(floating_function<functors::Log>)
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj()); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("log2(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("log2_")
+    .out("log2.out")
     .use(floating_function<functors::Log2>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn2)); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("log10(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("log10_")
+    .out("log10.out")
     .use(floating_function<functors::Log10>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.conj().mul(kLn10)); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("log1p(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("log1p_")
+    .out("log1p.out")
     .use(floating_function<functors::Log1p>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.div(self.add(1).conj()); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("sqrt(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sqrt_")
+    .out("sqrt.out")
     .use(floating_function<functors::Sqrt>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.div(result.conj().mul(2)); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("rsqrt(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("rsqrt_")
+    .out("rsqrt.out")
     .use(floating_function<functors::Rsqrt>)
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.mul(-0.5).mul(result.pow(3).conj()); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 Tensor erf_slope(const Tensor& self) { return self.pow(2).neg().exp(); }
 
 UMBRA_OPERATOR("erf(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("erf_")
+    .out("erf.out")
     .use(floating_function<functors::Erf>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return erf_slope(self).mul(kTwoOverRootPi).mul(grad); })
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("erfc(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("erfc_")
+    .out("erfc.out")
     .use(floating_function<functors::Erfc>)
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return erf_slope(self).mul(-kTwoOverRootPi).mul(grad); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

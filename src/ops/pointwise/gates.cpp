@@ -15,29 +15,30 @@ double inverse(const Scalar& alpha) {
 }
 
 UMBRA_OPERATOR("celu(Tensor self, Scalar alpha=1.0) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("celu_")
+    .generated_out("celu.out")
     .all_backends([](const Tensor& self, const Scalar& alpha) { return elu(self, alpha, 1, inverse(alpha)); })
     .gradient("self", {"grad", "alpha", "self"},
               [](const Tensor& grad, const Scalar& alpha, const Tensor& self) {
                 return elu_backward(grad, alpha, 1, inverse(alpha), false, self);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("CeluBackward1"); })
+    .tags({Tag::Pointwise});
 
 constexpr double kSeluAlpha = 1.6732632423543772848170429916717, kSeluScale = 1.0507009873554804934193349852946;
 
 UMBRA_OPERATOR("selu(Tensor self) -> Tensor")
     .composite([](const Tensor& self) { return elu(self, kSeluAlpha, kSeluScale); })
-    .tags({"pointwise"});
-UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)").composite([](const Tensor& self) {
-  return elu_(self, kSeluAlpha, kSeluScale);
-});
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)")
+    .composite([](const Tensor& self) { return elu_(self, kSeluAlpha, kSeluScale); })
+    .tags({Tag::Pointwise});
 
 // ---- log_sigmoid: exp(-|x|) is kept for the backward ----
 
 UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
-    .out("output", {"output", "buffer"})
+    .out("log_sigmoid_forward.output", {"output", "buffer"})
     .meta([](const Tensor& self) {
       TensorSpec spec = spec_like(self), buffer = spec_like(self);
       if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
@@ -51,10 +52,11 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
               [](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
                 return log_sigmoid_backward(grad, self, buffer);
               })
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .node("LogSigmoidBackward0");
 
 UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("log_sigmoid_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor&) {
       return pointwise_spec({&grad, &self}, Promotion::Default);
     })
@@ -72,7 +74,7 @@ UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buf
                 return grad.mul(grad_output).mul(s.sub(1).mul(s));
               });
 
-UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor").out().composite([](const Tensor& self) {
+UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor").out("log_sigmoid.out").composite([](const Tensor& self) {
   return std::get<0>(log_sigmoid_forward(self));
 });
 
@@ -91,7 +93,7 @@ struct Halves {
 };
 
 UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
-    .out()
+    .out("glu.out")
     .all_backends([](const Tensor& self, int64_t dim) {
       Halves halves(self, dim);
       check<NotImplementedError>(is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
@@ -102,7 +104,7 @@ UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
               [](const Tensor& grad, const Tensor& self, int64_t dim) { return glu_backward(grad, self, dim); });
 
 UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("glu_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, int64_t dim) {
       Halves halves(self, dim);
       Tensor s = halves.gate.sigmoid();
@@ -178,17 +180,17 @@ UMBRA_OPERATOR("prelu(Tensor self, Tensor weight) -> Tensor").composite([](const
 // ---- shrinking ----
 
 UMBRA_OPERATOR("hardshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
-    .out()
+    .out("hardshrink.out")
     .use(pointwise<Hardshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Hardshrink{.bound = bound}; }))
     .gradient("self", {"grad", "self", "lambd"},
               [](const Tensor& grad, const Tensor& self, const Scalar& bound) {
                 return hardshrink_backward(grad, self, bound);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("hardshrink_backward.grad_input", {"grad_input"})
     .use(pointwise<ShrinkBackward, 2>(Promotion::Default,
                                       [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
     .gradient("grad_out", {"grad", "self", "lambd"},
@@ -199,7 +201,7 @@ UMBRA_OPERATOR("hardshrink_backward(Tensor grad_out, Tensor self, Scalar lambd) 
     .tangent(TangentRule::Pointwise);
 
 UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
-    .out()
+    .out("softshrink.out")
     .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
     .meta([](const Tensor& self, const Scalar& bound) {
       check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
@@ -211,10 +213,10 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
                 return softshrink_backward(grad, self, bound);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lambd) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("softshrink_backward.grad_input", {"grad_input"})
     .use(pointwise<ShrinkBackward, 2>(Promotion::Default,
                                       [](const Scalar& bound) { return ShrinkBackward{.bound = bound}; }))
     .gradient("grad_output", {"grad", "self", "lambd"},

@@ -1,7 +1,7 @@
 // The family of pointwise operators: a functor over a number-like type becomes metadata and kernel.
 //
 //     UMBRA_OPERATOR("gelu(Tensor self, *, str approximate='none') -> Tensor")
-//         .inplace().out()
+//         .inplace("gelu_").out("gelu.out")
 //         .use(pointwise<functors::Gelu, 1>(Promotion::Same, [](const std::string& approximate) { return
 //         functors::Gelu{...}; })) .gradient(...);
 //
@@ -48,7 +48,7 @@ template <size_t kArity> struct Inputs {
   const Tensor* pointers[kArity];
   Tensor numbers[kArity];
 
-  Inputs(Value* frame, Numbers wanted) {
+  Inputs(const Value* frame, Numbers wanted) {
     for (size_t i = 0; i < kArity; ++i) {
       if (!frame[i].is_scalar()) pointers[i] = &frame[i].tensor_ref();
       else if (wanted == Numbers::TypesOnly) pointers[i] = &number_of_type(frame[i].to_scalar().dtype());
@@ -70,22 +70,31 @@ template <class Functor, size_t kArity, class Make> struct PointwiseFamily {
                                    out.push_back(pointwise_spec(inputs.ref(), self(c).promotion));
                                  },
                                  context};
-    builder.definition().cpu = {run, context};
+    builder.definition().kernels[Backend::CPU] = {run, context};
+    builder.functor({&typeid(Functor), kArity, make_functor, compute_type, context}, boxing::kSignature<Make>);
     builder.elementwise();
     // What keeps the type of its one input does not cast to that of an output.
     if (kArity == 1 && (promotion == Promotion::Default || promotion == Promotion::ComplexToReal))
-      builder.tags({"exact_out"});
+      builder.tags({Tag::ExactOut});
   }
 
  private:
   using Inputs = detail::Inputs<kArity>;
   static const PointwiseFamily& self(const void* context) { return *static_cast<const PointwiseFamily*>(context); }
-  static void run(const void* context, const Tensor* outputs, Value* frame) {
-    Inputs inputs(frame, Inputs::Numbers::Values);
+  static Functor functor_for(const void* context, const Value* frame) {
     constexpr size_t n = boxing::Signature<Make>::kCount;
-    const Make& make = self(context).make;
-    Functor functor = boxing::apply_frame<0, Make>(make, frame + kArity, std::make_index_sequence<n>());
-    kernels::pointwise(functor, outputs[0], inputs.ref(),
+    return boxing::apply_frame<0, Make>(self(context).make, frame + kArity, std::make_index_sequence<n>());
+  }
+  static std::shared_ptr<const void> make_functor(const void* context, const Value* frame) {
+    return std::make_shared<const Functor>(functor_for(context, frame));
+  }
+  static DType compute_type(const void* context, const Value* frame) {
+    Inputs inputs(frame, Inputs::Numbers::TypesOnly);
+    return pointwise_types(inputs.ref(), self(context).promotion).compute;
+  }
+  static void run(const void* context, TensorList outputs, Value* frame) {
+    Inputs inputs(frame, Inputs::Numbers::Values);
+    kernels::pointwise(functor_for(context, frame), outputs[0], inputs.ref(),
                        pointwise_types(inputs.ref(), self(context).promotion).compute);
   }
 };

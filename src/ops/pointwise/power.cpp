@@ -47,8 +47,8 @@ Tensor at_least_zero(const Tensor& exponent) {
 }
 
 UMBRA_OPERATOR("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
-    .inplace("Scalar")
-    .out()
+    .inplace("pow_.Scalar")
+    .out("pow.Tensor_Scalar_out")
     .meta(power_spec)
     .cpu(power_kernel)
     .elementwise()
@@ -58,11 +58,11 @@ UMBRA_OPERATOR("pow.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
                 return grad.mul(self.pow(minus_one(exponent)).mul(exponent).conj());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
-    .inplace("Tensor")
-    .out()
+    .inplace("pow_.Tensor")
+    .out("pow.Tensor_Tensor_out")
     .use(pointwise<Power, 2>(Promotion::Default))
     .gradient("self", {"grad", "self", "exponent"},
               [](const Tensor& grad, const Tensor& self, const Tensor& exponent) {
@@ -76,10 +76,11 @@ UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
                 return grad.mul(where(flat, zeros_like(slope), slope));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("PowBackward1")
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
-    .out()
+    .out("pow.Scalar_out")
     .use(pointwise<Power, 2>(Promotion::Default))
     .gradient("exponent", {"grad", "self", "exponent", "result"},
               [](const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
@@ -88,28 +89,29 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
                 return grad.mul(slope);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .node("PowBackward2")
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("square(Tensor self) -> Tensor")
-    .out()
+    .out("square.out")
     .composite([](const Tensor& self) { return self.pow(2); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)")
     .composite([](const Tensor& self) { return self.pow_(2); })
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("reciprocal(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("reciprocal_")
+    .out("reciprocal.out")
     .use(pointwise<functors::Reciprocal, 1>(Promotion::IntToFloat))
     .gradient("self", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) { return grad.neg().mul(result.mul(result).conj()); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("abs_")
+    .out("abs.out")
     .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
     .on_inplace([](OperatorBuilder& variant) {
       variant.all_backends([](const Tensor& self) {
@@ -119,11 +121,11 @@ UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sgn()); })
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sign_")
+    .out("sign.out")
     .use(pointwise<functors::Sign, 1>(Promotion::Default))
     .meta([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(),
@@ -133,11 +135,11 @@ UMBRA_OPERATOR("sign(Tensor self) -> Tensor")
     })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"core", "pointwise"});
+    .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sgn_")
+    .out("sgn.out")
     .use(pointwise<functors::Sgn, 1>(Promotion::Default))
     .gradient("self", {"grad", "self", "result"},
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
@@ -147,12 +149,14 @@ UMBRA_OPERATOR("sgn(Tensor self) -> Tensor")
                 return grad.div(length).sub(along).masked_fill(length.eq(0), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
-UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check<NotImplementedError>(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
-  return self;
-});
+UMBRA_OPERATOR("positive(Tensor(a) self) -> Tensor(a)")
+    .composite([](const Tensor& self) {
+      check<NotImplementedError>(self.dtype() != DType::Bool, "The `+` operator, on a bool tensor is not supported.");
+      return self;
+    })
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -27,17 +27,17 @@ template <class Functor> void rounding(OperatorBuilder& builder) {
       .elementwise()
       .gradient("self", {"grad"}, zero_gradient)
       .tangent(TangentRule::Pointwise)
-      .tags({"core", "pointwise", "exact_out"});
+      .tags({Tag::Core, Tag::Pointwise, Tag::ExactOut});
 }
 
-UMBRA_OPERATOR("floor(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Floor>);
-UMBRA_OPERATOR("ceil(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Ceil>);
-UMBRA_OPERATOR("round(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Round>);
-UMBRA_OPERATOR("trunc(Tensor self) -> Tensor").inplace().out().use(rounding<functors::Trunc>);
+UMBRA_OPERATOR("floor(Tensor self) -> Tensor").inplace("floor_").out("floor.out").use(rounding<functors::Floor>);
+UMBRA_OPERATOR("ceil(Tensor self) -> Tensor").inplace("ceil_").out("ceil.out").use(rounding<functors::Ceil>);
+UMBRA_OPERATOR("round(Tensor self) -> Tensor").inplace("round_").out("round.out").use(rounding<functors::Round>);
+UMBRA_OPERATOR("trunc(Tensor self) -> Tensor").inplace("trunc_").out("trunc.out").use(rounding<functors::Trunc>);
 
 UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("round_.decimals")
+    .out("round.decimals_out")
     .meta([](const Tensor& self, int64_t) { return pointwise_spec({&self}, Promotion::Default); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t decimals) {
       if (decimals == 0) return kernels::pointwise(functors::Round{}, out, {&self});
@@ -46,21 +46,22 @@ UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("RoundBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("frac(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("frac_")
+    .out("frac.out")
     .use(pointwise<functors::Fraction, 1>(Promotion::Default))
     .gradient("self", {"grad"}, same_gradient)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 using OptionalNumber = std::optional<double>;
 
 UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("nan_to_num_")
+    .out("nan_to_num.out")
     .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) {
       return pointwise_spec({&self}, Promotion::Default);
     })
@@ -78,7 +79,7 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
                 return grad.mul(self.isinf().logical_or(self.isnan()).logical_not());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -10,24 +10,21 @@ namespace {
 using functors::Xlog1py;
 
 UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
-    .out()
+    .out("special_entr.out")
     .use(pointwise<functors::Entropy, 1>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return grad.mul(self.log().neg().sub(1)); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // The normal distribution; below -1 from erfc, which keeps its digits there.
-UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor")
-    .out()
-    .composite([](const Tensor& self) {
-      Tensor x = self.mul(M_SQRT1_2);
-      return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
-    })
-    .tags({"pointwise"});
+UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor").out("special_ndtr.out").composite([](const Tensor& self) {
+  Tensor x = self.mul(M_SQRT1_2);
+  return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
+});
 
 UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
-    .out()
+    .out("special_xlog1py.out")
     .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -38,20 +35,22 @@ UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
                 return grad.mul(self).div(other.add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("SpecialXlog1PyBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("special_xlog1py.self_scalar(Scalar self, Tensor other) -> Tensor")
-    .out()
+    .out("special_xlog1py.self_scalar_out")
     .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Scalar& self, const Tensor& other) {
                 return grad.mul(self).div(other.add(1));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("SpecialXlog1PyBackward1")
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tensor")
-    .out()
+    .out("special_xlog1py.other_scalar_out")
     .use(pointwise<Xlog1py, 2>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Scalar& other) {
@@ -59,7 +58,8 @@ UMBRA_OPERATOR("special_xlog1py.other_scalar(Tensor self, Scalar other) -> Tenso
                 return other.to_double() > -1 ? slope : slope.masked_fill(self.eq(0), 0);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("SpecialXlog1PyBackward2")
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

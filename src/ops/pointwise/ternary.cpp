@@ -16,18 +16,18 @@ Tensor addcmul_factor(const Tensor& grad, const Tensor& other, const Scalar& val
 }
 
 UMBRA_OPERATOR("addcmul(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("addcmul_")
+    .out("addcmul.out")
     .use(pointwise<Addcmul, 3>(Promotion::Default, [](const Scalar& value) { return Addcmul{.value = value}; }))
     .gradient("self", {"grad"}, same_gradient)
     .gradient("tensor1", {"grad", "tensor2", "value"}, addcmul_factor)
     .gradient("tensor2", {"grad", "tensor1", "value"}, addcmul_factor)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar value=1) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("addcdiv_")
+    .out("addcdiv.out")
     .use(pointwise<Addcdiv, 3>(Promotion::Default, [](const Scalar& value) { return Addcdiv{.value = value}; }))
     .meta([](const Tensor& self, const Tensor& tensor1, const Tensor& tensor2, const Scalar&) {
       check(!is_integral(tensor1.dtype(), true) || !is_integral(tensor2.dtype(), true),
@@ -50,7 +50,7 @@ UMBRA_OPERATOR("addcdiv(Tensor self, Tensor tensor1, Tensor tensor2, *, Scalar v
                 return grad.neg().mul(tensor1.mul(value).div(tensor2.mul(tensor2)).conj());
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 // ---- lerp: all of one type, save a 0-d weight ----
 
@@ -64,8 +64,8 @@ Scalar rest(const Scalar& weight) {
 }
 
 UMBRA_OPERATOR("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("lerp_.Scalar")
+    .out("lerp.Scalar_out")
     .use(pointwise<LerpScalar, 2>(Promotion::Default,
                                   [](const Scalar& weight) { return LerpScalar{.weight = weight}; }))
     .meta([](const Tensor& self, const Tensor& end, const Scalar&) {
@@ -76,11 +76,11 @@ UMBRA_OPERATOR("lerp.Scalar(Tensor self, Tensor end, Scalar weight) -> Tensor")
               [](const Tensor& grad, const Scalar& weight) { return scaled(grad, rest(weight)); })
     .gradient("end", {"grad", "weight"}, scaled)
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
-    .inplace()
-    .out("Tensor_out")
+    .inplace("lerp_.Tensor")
+    .out("lerp.Tensor_out")
     .meta([](const Tensor& self, const Tensor& end, const Tensor& weight) {
       check_same_type(self, end, "end");
       if (weight.dim() > 0 || is_complex(weight.dtype()) != is_complex(self.dtype()))
@@ -98,7 +98,8 @@ UMBRA_OPERATOR("lerp.Tensor(Tensor self, Tensor end, Tensor weight) -> Tensor")
     .gradient("weight", {"grad", "self", "end"},
               [](const Tensor& grad, const Tensor& self, const Tensor& end) { return grad.mul(end.sub(self).conj()); })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .node("LerpBackward1")
+    .tags({Tag::Pointwise});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -12,7 +12,7 @@ namespace umbra::ops {
 namespace {
 
 UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
-    .out()
+    .out("angle.out")
     .meta([](const Tensor& self) {
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : real_type(self.dtype());
       return pointwise_spec({&self}, dtype);
@@ -29,11 +29,11 @@ UMBRA_OPERATOR("angle(Tensor self) -> Tensor")
                 return grad.mul(turned.masked_fill(length.eq(0), 0));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("sinc_")
+    .out("sinc.out")
     .use(pointwise<functors::Sinc, 1>(Promotion::IntToFloat))
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) {
@@ -42,35 +42,35 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
                 return grad.mul(slope.masked_fill(area.eq(0), 0));
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("deg2rad_")
+    .out("deg2rad.out")
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "deg2rad is not supported for complex tensors.");
       return self.mul(M_PI / 180);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
     .linear()
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("rad2deg_")
+    .out("rad2deg.out")
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "rad2deg is not supported for complex tensors.");
       return self.mul(180 / M_PI);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
     .linear()
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 using Margin = std::optional<double>;
 
 UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("logit_")
+    .out("logit.out")
     .use(pointwise<functors::Logit, 1>(Promotion::IntToFloat,
                                        [](Margin eps) { return functors::Logit{.margin = eps.value_or(-1)}; }))
     .gradient("self", {"grad", "self", "eps"},
@@ -82,15 +82,15 @@ UMBRA_OPERATOR("logit(Tensor self, float? eps=None) -> Tensor")
                 return where(self.ge(low).logical_and(self.le(1 - low)), slope, outside);
               })
     .tangent(TangentRule::Pointwise)
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("logit_backward(Tensor grad_output, Tensor self, float? eps=None) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("logit_backward.grad_input", {"grad_input"})
     .use(pointwise<functors::LogitBackward, 2>(Promotion::Default,
                                                [](Margin eps) {
                                                  return functors::LogitBackward{.margin = eps.value_or(-1)};
                                                }))
-    .tags({"pointwise"});
+    .tags({Tag::Pointwise});
 
 /// A question about real numbers only.
 template <class Functor> void real_question(OperatorBuilder& builder) {
@@ -103,12 +103,12 @@ template <class Functor> void real_question(OperatorBuilder& builder) {
         return pointwise_spec({&self}, DType::Bool);
       })
       .not_differentiable()
-      .tags({"pointwise"});
+      .tags({Tag::Pointwise});
 }
 
-UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor").out().use(real_question<functors::IsPositiveInfinity>);
-UMBRA_OPERATOR("isneginf(Tensor self) -> Tensor").out().use(real_question<functors::IsNegativeInfinity>);
-UMBRA_OPERATOR("signbit(Tensor self) -> Tensor").out().use(real_question<functors::SignBit>);
+UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor").out("isposinf.out").use(real_question<functors::IsPositiveInfinity>);
+UMBRA_OPERATOR("isneginf(Tensor self) -> Tensor").out("isneginf.out").use(real_question<functors::IsNegativeInfinity>);
+UMBRA_OPERATOR("signbit(Tensor self) -> Tensor").out("signbit.out").use(real_question<functors::SignBit>);
 
 UMBRA_OPERATOR("isreal(Tensor self) -> Tensor").composite([](const Tensor& self) {
   if (self.is_complex()) return imag(self).eq(0);

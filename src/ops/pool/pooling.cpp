@@ -90,7 +90,7 @@ kernels::PoolOptions options_of(const Window& w) {
 UMBRA_OPERATOR(
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)")
-    .out("out", {"out", "indices"})
+    .out("max_pool2d_with_indices.out", {"out", "indices"})
     .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation, bool ceil_mode) {
       SymShape shape = pooled_shape("max_pool2d", self, max_window(kernel, stride, padding, dilation), ceil_mode);
       return std::tuple(pooled_spec(self, shape, self.dtype()), pooled_spec(self, shape, DType::Int64));
@@ -107,12 +107,12 @@ UMBRA_OPERATOR(
                                                         indices);
               })
     .differentiable_outputs({true, false})
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] "
     "padding, int[2] dilation, bool ceil_mode, Tensor indices) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("max_pool2d_with_indices_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, Ints dilation,
              bool ceil_mode, const Tensor& indices) {
       SymShape shape = pooled_shape("max_pool2d", self, max_window(kernel, stride, padding, dilation), ceil_mode);
@@ -134,7 +134,7 @@ UMBRA_OPERATOR(
                 picked.push_back(-1);
                 return grad.reshape(flat).gather(-1, indices.reshape(picked)).view(indices.sym_sizes());
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
@@ -160,7 +160,7 @@ kernels::PoolOptions average_options(const Window& w, bool count_include_pad, st
 UMBRA_OPERATOR(
     "avg_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, bool ceil_mode=False, bool "
     "count_include_pad=True, int? divisor_override=None) -> Tensor")
-    .out()
+    .out("avg_pool2d.out")
     .meta([](const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool,
              std::optional<int64_t> divisor) {
       self.sym_size(-3);  // fewer than three dimensions are told by this one
@@ -181,12 +181,12 @@ UMBRA_OPERATOR(
                 return avg_pool2d_backward(grad, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool "
     "ceil_mode, bool count_include_pad, int? divisor_override) -> Tensor")
-    .out("grad_input", {"grad_input"})
+    .out("avg_pool2d_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, Ints kernel, Ints stride, Ints padding, bool ceil_mode, bool,
              std::optional<int64_t> divisor) {
       check(!divisor || *divisor != 0, "divisor must be not zero");
@@ -207,7 +207,7 @@ UMBRA_OPERATOR(
                  std::optional<int64_t> divisor) {
                 return avg_pool2d(grad, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 // ---- adaptive ----
 
@@ -240,7 +240,7 @@ UMBRA_OPERATOR("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tens
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return _adaptive_avg_pool2d_backward(grad, self); })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& self) {
@@ -260,7 +260,7 @@ UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -
               [](const Tensor& grad, SymIntArrayRef sizes) {
                 return _adaptive_avg_pool2d(grad, {sizes[sizes.size() - 2], sizes[sizes.size() - 1]});
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef size) {

@@ -28,7 +28,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
               })
     .differentiable_outputs({true, false})
     .random()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
     .all_backends([](const Tensor& grad, const Tensor& mask, double scale) {
@@ -38,7 +38,8 @@ UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float s
               [](const Tensor& grad, const Tensor& mask, double scale) {
                 return native_dropout_backward(grad, mask, scale);
               })
-    .linear();
+    .linear()
+    .tags({Tag::Pointwise});
 
 // What is kept, scaled up for what is not; complex numbers are kept or dropped whole.
 Tensor scaled_noise(const Tensor& input, double p) {
@@ -52,7 +53,8 @@ UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
       if (p == 0 || !train || input.sym_numel() == 0) return input;
       if (p == 1) return input.mul(zeros({}, input.options()));
       return input.mul(scaled_noise(input, p));
-    });
+    })
+    .tags({Tag::MaybeAliasingOrMutating, Tag::NondeterministicSeeded});
 
 UMBRA_OPERATOR("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
     .composite([](const Tensor& self, double p, bool train) {
@@ -60,7 +62,8 @@ UMBRA_OPERATOR("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
       if (p == 0 || !train || self.sym_numel() == 0) return self;
       if (p == 1) return self.mul_(zeros({}, self.options()));
       return self.mul_(scaled_noise(self, p));
-    });
+    })
+    .tags({Tag::NondeterministicSeeded});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -48,7 +48,7 @@ UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator
     .random();
 
 UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
-    .inplace()
+    .inplace("uniform_")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
       check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
       return spec_like(self);
@@ -58,7 +58,8 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
     })
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
+    .random()
+    .tags({Tag::Generated});
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -82,10 +83,11 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
     })
     .functional_form("aten::bernoulli.p")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
+    .random()
+    .node("BernoulliBackward2");
 
 UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
-    .out()
+    .out("bernoulli.out")
     .meta([](const Tensor& self, const GeneratorPointer&) {
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
@@ -94,7 +96,7 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .random()
-    .tags({"casts_to_out"});
+    .tags({Tag::CastsToOut});
 
 // ---- factories ----
 
@@ -112,7 +114,8 @@ UMBRA_OPERATOR(
       kernels::uniform(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -124,7 +127,8 @@ UMBRA_OPERATOR(
       kernels::normal(out, 0, 1, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
@@ -165,7 +169,8 @@ UMBRA_OPERATOR(
       kernels::randperm(out, generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "

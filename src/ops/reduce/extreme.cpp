@@ -48,7 +48,7 @@ Tensor extreme_gradient(const Tensor& grad, const Tensor& self, const Tensor& re
 }
 
 UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
-    .out()
+    .out("amax.out")
     .meta([](const Tensor& self, Ints dims, bool keepdim) {
       return extreme_spec("amax", "max_values_cpu", self, dims, keepdim);
     })
@@ -56,10 +56,10 @@ UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim())));
     })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
-    .tags({"core", "reduction"});
+    .tags({Tag::Core, Tag::Reduction});
 
 UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
-    .out()
+    .out("amin.out")
     .meta([](const Tensor& self, Ints dims, bool keepdim) {
       return extreme_spec("amin", "min_values_cpu", self, dims, keepdim);
     })
@@ -67,10 +67,10 @@ UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim())));
     })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
-    .tags({"core", "reduction"});
+    .tags({Tag::Core, Tag::Reduction});
 
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
-    .out("unary_out")
+    .out("max.unary_out")
     .meta([](const Tensor& self) {
       check_ordered("max_all", self);
       check_any_elements("max", self);
@@ -81,10 +81,11 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
                 return share_among_equals(grad, self, result, {}, false);
               })
-    .tags({"casts_to_out"});
+    .node("MaxBackward1")
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
-    .out("unary_out")
+    .out("min.unary_out")
     .meta([](const Tensor& self) {
       check_ordered("min_all", self);
       check_any_elements("min", self);
@@ -95,7 +96,8 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
               [](const Tensor& grad, const Tensor& self, const Tensor& result) {
                 return share_among_equals(grad, self, result, {}, false);
               })
-    .tags({"casts_to_out"});
+    .node("MinBackward1")
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 // ---- with positions ----
 
@@ -122,31 +124,31 @@ Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymI
 }
 
 UMBRA_OPERATOR("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
-    .out("dim_max", {"max", "max_values"})
+    .out("max.dim_max", {"max", "max_values"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim) { return indexed_specs("max", self, dim, keepdim); })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
       kernels::max_with_index(values, indices, self, wrap_dim(dim, self.dim()));
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 
 UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
-    .out("dim_min", {"min", "min_indices"})
+    .out("min.dim_min", {"min", "min_indices"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim) { return indexed_specs("min", self, dim, keepdim); })
     .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
       kernels::min_with_index(values, indices, self, wrap_dim(dim, self.dim()));
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 
-UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
-  return a.maximum(b);
-});
-UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor").composite([](const Tensor& a, const Tensor& b) {
-  return a.minimum(b);
-});
+UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor")
+    .composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); })
+    .tags({Tag::Pointwise});
+UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor")
+    .composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); })
+    .tags({Tag::Pointwise});
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {
   check_real(name, self);
@@ -165,35 +167,35 @@ OptionalInt wrapped(const Tensor& self, OptionalInt dim) {
 }
 
 UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
-    .out()
+    .out("argmax.out")
     .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmax", self, dim, keepdim); })
     .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) {
       kernels::argmax(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 
 UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
-    .out()
+    .out("argmin.out")
     .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmin", self, dim, keepdim); })
     .cpu([](const Tensor& out, const Tensor& self, OptionalInt dim, bool) {
       kernels::argmin(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 
 // ---- any and all; of bytes the result is bytes ----
 
 DType truth_dtype(const Tensor& self) { return self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool; }
 
 UMBRA_OPERATOR("any(Tensor self) -> Tensor")
-    .out("all_out")
+    .out("any.all_out")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
-    .out("out")
+    .out("any.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
@@ -201,9 +203,9 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::any(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
-    .out("dims_out")
+    .out("any.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })
@@ -211,30 +213,33 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({"core"});
+    .tags({Tag::Reduction, Tag::Core});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
-    .out("all_out")
+    .out("all.all_out")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
-    .out("out")
+    .out("all.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
       kernels::all(out, self, masked_dims(one_dim(self, dim)));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
-    .out("dims_out")
+    .out("all.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool) {
       kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
     .real([](const Tensor& self, const Tensor& other) {
@@ -242,7 +247,7 @@ UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
       return self.eq(other).all().item().to_bool();
     })
     .not_differentiable()
-    .tags({"data_dependent_output"});
+    .tags({Tag::Pointwise, Tag::DataDependentOutput});
 
 UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })
@@ -253,7 +258,7 @@ UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol
       return isclose(self, other, rtol, atol, equal_nan).all().item().to_bool();
     })
     .not_differentiable()
-    .tags({"data_dependent_output"});
+    .tags({Tag::DataDependentOutput});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -30,7 +30,7 @@ TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, 
 TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, spec.dtype, spec.device); }
 
 UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
-    .out()
+    .out("_softmax.out")
     .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
       return softmax_spec("softmax", self, dim, half_to_float);
     })
@@ -41,10 +41,10 @@ UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
                 return _softmax_backward_data(grad, result, dim, dtype);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
-    .out("out", {"grad_input"})
+    .out("_softmax_backward_data.out", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
       return contiguous(backward_spec(grad, output, dim, input_dtype));
     })
@@ -64,7 +64,7 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
               });
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
-    .out()
+    .out("_log_softmax.out")
     .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
       return softmax_spec("log_softmax", self, dim, half_to_float);
     })
@@ -75,11 +75,11 @@ UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
                 return _log_softmax_backward_data(grad, result, dim, dtype);
               })
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
-    .out("out")
+    .out("_log_softmax_backward_data.out")
     .meta(backward_spec)
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));

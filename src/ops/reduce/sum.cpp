@@ -20,7 +20,7 @@ DType mean_dtype(const Tensor& self, std::optional<DType> dtype) {
 }
 
 UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-    .out()
+    .generated_out("sum.out")
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, sum_dtype(self, dtype), self.device());
     })
@@ -29,10 +29,11 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
-    .linear();
+    .linear()
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-    .out("IntList_out")
+    .out("sum.IntList_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
@@ -44,10 +45,11 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
                 return restore_dims(grad, sizes, dims, keepdim).expand(sizes);
               })
     .linear()
-    .tags({"core", "reduction"});
+    .node("SumBackward1")
+    .tags({Tag::Core, Tag::Reduction});
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
-    .out("dtype_out")
+    .out("mean.dtype_out")
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, mean_dtype(self, dtype), self.device());
     })
@@ -57,10 +59,10 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes).div(Scalar(product(sizes))); })
     .linear()
-    .tags({"casts_to_out"});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-    .out("out")
+    .out("mean.out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, reduced_dims(self, dims), keepdim, mean_dtype(self, dtype));
     })
@@ -73,7 +75,8 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
                 return whole.div(Scalar(reduced_count(sizes, dims)));
               })
     .linear()
-    .tags({"core", "reduction", "casts_to_out"});
+    .node("MeanBackward1")
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 
 }  // namespace
 }  // namespace umbra::ops

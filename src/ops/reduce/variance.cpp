@@ -29,7 +29,7 @@ Tensor variance_gradient(const Tensor& grad, const Tensor& self, const OptionalD
 
 UMBRA_OPERATOR(
     "var.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
-    .out("correction_out")
+    .out("var.correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
       check_variance_type("std and var", self);
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
@@ -38,11 +38,11 @@ UMBRA_OPERATOR(
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad", "self", "dim", "correction", "keepdim"}, variance_gradient)
-    .tags({"core", "reduction", "casts_to_out"});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
-    .out("correction_out")
+    .out("std.correction_out")
     .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
       check_variance_type("std and var", self);
       return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(self.dtype()));
@@ -56,7 +56,7 @@ UMBRA_OPERATOR(
                 Tensor slope = grad.div(result.mul(2.0)).masked_fill(result.eq(0), 0);
                 return variance_gradient(slope, self, dims, correction, keepdim);
               })
-    .tags({"reduction", "casts_to_out"});
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
@@ -83,23 +83,26 @@ UMBRA_OPERATOR(
                                             self.sym_sizes(), dims, keepdim)
                                    .expand(self.sym_sizes());
                 return out.defined() ? out.add(share) : share;
-              });
+              })
+    .tags({Tag::Reduction});
 
 OptionalScalar bias(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
-UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
-  return var(self, std::nullopt, bias(unbiased));
-});
-UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor").composite([](const Tensor& self, bool unbiased) {
-  return std(self, std::nullopt, bias(unbiased));
-});
+UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor")
+    .composite([](const Tensor& self, bool unbiased) { return var(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
+UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor")
+    .composite([](const Tensor& self, bool unbiased) { return std(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return var(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
-    });
+    })
+    .tags({Tag::Core, Tag::Reduction});
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return std(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
-    });
+    })
+    .tags({Tag::Reduction});
 
 // ---- products, running sums ----
 
@@ -128,10 +131,10 @@ UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     })
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return product_gradient(grad, self, {}, false); })
-    .tags({"core", "reduction"});
+    .tags({Tag::Core, Tag::Reduction});
 
 UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
-    .out("int_out")
+    .out("prod.int_out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim, std::optional<DType> dtype) {
       return reduced_spec(self, dim_mask({&dim, 1}, self.dim(), false), keepdim, accumulated_dtype(self, dtype));
     })
@@ -143,10 +146,11 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
               [](const Tensor& grad, const Tensor& self, int64_t dim, bool keepdim) {
                 return product_gradient(grad, self, std::vector<int64_t>{dim}, keepdim);
               })
-    .tags({"core", "reduction", "casts_to_out"});
+    .node("ProdBackward1")
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
-    .out()
+    .out("cumsum.out")
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
       return TensorSpec(self.sym_sizes(), accumulated_dtype(self, dtype), self.device());
@@ -160,7 +164,7 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
                 return grad.flip(IntArrayRef{dim}).cumsum(dim).flip(IntArrayRef{dim});
               })
     .linear()
-    .tags({"core", "casts_to_out"});
+    .tags({Tag::Core, Tag::CastsToOut});
 
 // ---- norms ----
 
@@ -181,7 +185,7 @@ void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims
 UMBRA_OPERATOR(
     "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
     "Tensor")
-    .out()
+    .out("linalg_vector_norm.out")
     .meta([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
       check_norm_exists(self, ord, dims);
       check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
@@ -214,10 +218,10 @@ UMBRA_OPERATOR(
                 if (p < 1) slope = slope.masked_fill(self.eq(0), 0);
                 return slope.mul(g.div(length.pow(p - 1)).masked_fill(zero, 0));
               })
-    .tags({"core"});
+    .tags({Tag::Reduction});
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
-    .out()
+    .out("logsumexp.out")
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
       return reduced_spec(self, dim_mask(dims, self.dim()), keepdim, dtype);
@@ -232,7 +236,7 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                        r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 return g.mul(self.sub(r).exp().conj());
               })
-    .tags({"core", "casts_to_out"});
+    .tags({Tag::Reduction, Tag::CastsToOut});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -14,7 +14,8 @@ UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
     .view(same_geometry)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 // Shares memory but not history, so it is no tracked view.
 UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
@@ -34,7 +35,8 @@ UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.conj(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.conj(); })
-    .linear();
+    .linear()
+    .tags({Tag::TakesNumbers});
 
 UMBRA_OPERATOR("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   return self.is_complex() ? _conj(self) : self;
@@ -107,9 +109,10 @@ UMBRA_OPERATOR("imag(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& s
 
 UMBRA_OPERATOR("lift_fresh(Tensor(a) self) -> Tensor(a)")
     .all_backends([](const Tensor& self) { return self; })
-    .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
+    .functional_form("aten::lift_fresh_copy")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
-    .linear();
+    .linear()
+    .tags({Tag::LiftsData});
 
 UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
     .view([](const Tensor& self, DType dtype) {

@@ -67,7 +67,8 @@ UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     })
     .gradient("self", {"grad", "dims"},
               [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   std::vector<int64_t> dims;

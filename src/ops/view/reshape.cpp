@@ -23,13 +23,14 @@ UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
     .all_backends(view_as_shape)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .tags({Tag::CheapToRepeat});
 
 UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
@@ -115,7 +116,9 @@ UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .node("SqueezeBackward1")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     .view([](const Tensor& self, std::vector<int64_t> dims) {
@@ -126,13 +129,16 @@ UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .node("SqueezeBackward2")
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
     .view(add_dim)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim) { return written.squeeze(dim); })
     .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 // ---- expand ----
 
@@ -170,7 +176,8 @@ UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) ->
     .view(expand_to)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) {
   SymShape shape;

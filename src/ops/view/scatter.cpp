@@ -35,7 +35,7 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
     .linear()
-    .tags({"core"});
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
@@ -56,7 +56,7 @@ UMBRA_OPERATOR(
                 return slice(grad, dim, start, end, step);
               })
     .linear()
-    .tags({"core"});
+    .tags({Tag::ViewCopy, Tag::Core});
 
 UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {

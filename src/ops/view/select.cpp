@@ -39,7 +39,8 @@ UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
                 return select_backward(grad, sizes, dim, index);
               })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
@@ -112,7 +113,8 @@ UMBRA_OPERATOR(
                  std::optional<SymInt> end, SymInt step) {
                 return slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(SymInt(INT64_MAX)), step);
               })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> "
@@ -221,7 +223,8 @@ UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int 
               [](std::vector<Tensor> grads, std::vector<SymInt> parts, int64_t dim, SymIntArrayRef sizes) {
                 return join_parts(grads, parts, dim, sizes);
               })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
@@ -318,7 +321,8 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
               {"grad", "self.sym_sizes", "self.sym_strides", "self.sym_storage_offset", "size", "stride",
                "storage_offset"},
               as_strided_backward)
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
     .view([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -346,7 +350,8 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
                 return diagonal_backward(grad, sizes, offset, dim1, dim2);
               })
-    .linear();
+    .linear()
+    .tags({Tag::Core});
 
 UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
