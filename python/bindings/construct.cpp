@@ -2,6 +2,7 @@
 
 #include "call.h"
 #include "tensor_type.h"
+#include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "values.h"
 
@@ -313,11 +314,24 @@ PyObject* to_list(const Tensor& tensor) {
   return list_of(plain, 0, plain.numel() ? static_cast<const char*>(plain.raw_data()) : nullptr);
 }
 
+/// torch.tensor under a function mode: the mode is asked with the arguments that were given.
+static nb::object offer_tensor(nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad,
+                               bool pin_memory) {
+  nb::dict options;
+  if (!dtype.is_none()) options["dtype"] = dtype;
+  if (!device.is_none()) options["device"] = device;
+  if (requires_grad) options["requires_grad"] = true;
+  if (pin_memory) options["pin_memory"] = true;
+  nb::object function = nb::module_::import_("umbra").attr("tensor");
+  return nb::module_::import_("umbra.overrides").attr("handle_torch_function")(function, nb::tuple(), data, **options);
+}
+
 void bind_construct(nb::module_& m) {
   m.def(
       "tensor",
-      [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool) {
-        return make_tensor(data, dtype, device, requires_grad);
+      [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool pin_memory) -> nb::object {
+        if (torch_function_modes_active()) return offer_tensor(data, dtype, device, requires_grad, pin_memory);
+        return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),
       nb::arg("requires_grad") = false, nb::arg("pin_memory") = false);

@@ -294,8 +294,10 @@ Value read_result(PyObject* object, const SchemaType& type) {
   Scratch scratch;
   Value value;
   if (object == Py_None) return value;
-  if (!read_value(object, type, value, scratch, true))
-    fail<TypeError>("expected a result of type ", to_string(type), ", got ", short_type_name(Py_TYPE(object)));
+  // A number would be taken for a tensor where an argument is read; a result is what the schema says.
+  bool fits = !type.is_tensor() || PyObject_TypeCheck(object, g_tensor_type);
+  if (!fits || !read_value(object, type, value, scratch, true))
+    fail("Unable to cast ", str_of(object), " to ", to_string(type));
   return Value(value);  // a copy owns what it refers to
 }
 

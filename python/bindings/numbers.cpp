@@ -26,7 +26,12 @@ template <Name kName> PyObject* commutative(PyObject* a, PyObject* b) {
   return is_tensor(a) ? call_operand(function<kName>(), a, b) : call_operand(function<kName>(), b, a);
 }
 PyObject* subtract(PyObject* a, PyObject* b) {
-  return is_tensor(a) ? call_operand(function<"sub">(), a, b) : call_operand(function<"rsub">(), b, a);
+  if (is_tensor(a)) return call_operand(function<"sub">(), a, b);
+  // To classes and modes it is the method, as for the other operators with a number on the left.
+  PyObject* values[] = {b, a};
+  PyObject* result = nullptr;
+  if (may_be_overridden(b) && offer_member("__rsub__", values, 2, nullptr, &result)) return result;
+  return call_operand(function<"rsub">(), b, a);
 }
 PyObject* true_divide(PyObject* a, PyObject* b) {
   if (is_tensor(a)) return call_operand(function<"div">(), a, b);

@@ -64,7 +64,8 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
   auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, backend);
   impl->set_geometry(sizes, strides, offset);
   Tensor tensor(std::move(impl));
-  check(has_dispatch_method(expect_class(cls)), "cls must define __torch_dispatch__");
+  PyTypeObject* type = expect_class(cls);
+  check<TypeError>(has_dispatch_method(type), short_type_name(type), " must define __torch_dispatch__");
   nb::object out = make_object(cls, tensor);
   nb::object requires_grad = option("requires_grad");
   if (!requires_grad.is_none() && nb::cast<bool>(requires_grad)) tensor.requires_grad_(true);

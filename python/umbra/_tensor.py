@@ -47,6 +47,14 @@ def _torch_function(cls, func, types, args=(), kwargs=None):
         return result if func in _KEEPING_CLASSES else _convert(result, cls)
 
 
+def _init_subclass(cls, **kwargs):
+    """A class that decides what operators do with it decides of what class their results are, too."""
+    super(Tensor, cls).__init_subclass__(**kwargs)
+    inherits = getattr(cls.__torch_function__, "__func__", None) is _torch_function
+    if inherits and cls.__torch_dispatch__ is not _C._disabled_torch_dispatch_impl:
+        cls.__torch_function__ = _C._disabled_torch_function_impl
+
+
 def _overridable(function):
     """A method written in Python, of which a subclass's __torch_function__ and the modes hear first."""
     @functools.wraps(function)
@@ -276,6 +284,7 @@ def apply_(self, function):
 
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
+Tensor.__init_subclass__ = classmethod(_init_subclass)
 Tensor.__array_priority__ = 1000
 Tensor._make_subclass = staticmethod(lambda cls, data, require_grad=False, **_: _C._make_subclass(cls, data, require_grad))
 Tensor._make_wrapper_subclass = staticmethod(lambda cls, size, strides=None, storage_offset=None, **kwargs: _C._make_wrapper_subclass(

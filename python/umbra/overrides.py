@@ -83,3 +83,13 @@ def wrap_torch_function(dispatcher):
             return function(*args, **kwargs)
         return wrapped
     return decorator
+
+
+def overridable(function):
+    """A function written in Python, of which the arguments' classes and the modes hear first, as of an operator's."""
+    @functools.wraps(function)
+    def call(*args, **kwargs):
+        if _C._has_torch_function(*args, *kwargs.values()):
+            return handle_torch_function(call, (*args, *kwargs.values()), *args, **kwargs)
+        return function(*args, **kwargs)
+    return call

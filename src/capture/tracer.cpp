@@ -321,6 +321,8 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   bool lifts = op.has_tag(Tag::LiftsData);
   {
     ExcludeKeys off(key);
+    std::optional<ModesMayOnlyLook> recorded_above;
+    if (key == DispatchKey::PreProxy) recorded_above.emplace(tracer);
     op.redispatch(keys.below(key), frame);
     if (lifts && !frame[0].tensor_ref().is_fake()) frame[0] = Value(frame[0].tensor_ref().clone());
   }

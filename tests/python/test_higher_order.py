@@ -73,3 +73,59 @@ def test_a_mode_says_that_it_knows_operators_that_take_functions():
     with Knows() as log:
         y = cond(predicate, lambda x: x.sin(), lambda x: x.cos(), (x,))
     assert umbra.equal(y, x.sin()) and log.seen == ["cond"]
+
+
+def test_scan_has_one_gradient_eager_and_compiled():
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra._higher_order_ops import scan
+    w = tensor([2., -1.], requires_grad=True)
+
+    def f(c, x):
+        last, ys = scan(lambda c, x: (c * w + x, (c * x).sin()), c, x)
+        return last.sum() * 2 + (ys * ys).sum()
+    compiled = aot_function(f, lambda graph, _: graph)
+    seen = []
+    for function in (f, compiled):
+        c, x = tensor([1., 2.], requires_grad=True), umbra.arange(6.).view(3, 2).requires_grad_()
+        y = function(c, x)
+        seen.append([y.item(), *(g.tolist() for g in umbra.autograd.grad(y, (c, x, w)))])
+    assert seen[0][0] == pytest.approx(seen[1][0])
+    for a, b in zip(seen[0][1:], seen[1][1:]):
+        assert umbra.allclose(tensor(a), tensor(b))
+
+
+def test_scan_along_another_dimension_and_backwards():
+    from umbra._higher_order_ops import associative_scan, scan
+    x = umbra.arange(6.).view(2, 3)
+    last, ys = scan(lambda c, row: (c + row, c * 1), umbra.zeros(2), x, dim=1, reverse=True)
+    assert last.tolist() == [3., 12.] and ys.tolist() == [[3., 2., 0.], [9., 5., 0.]]
+    assert associative_scan(umbra.add, x, 1, combine_mode="generic").tolist() == x.cumsum(1).tolist()
+    with pytest.raises(RuntimeError):
+        scan(lambda c, row: (umbra.stack([c, row]), c * 1), umbra.zeros(2), x, dim=1)
+
+
+def test_a_checkpoint_computes_again_with_the_same_random_numbers():
+    from umbra.utils.checkpoint import CheckpointError, checkpoint
+    seen = []
+
+    def f(x):
+        seen.append(umbra.rand(4))
+        return (x * seen[-1]).sin()
+    x = umbra.ones(4, requires_grad=True)
+    checkpoint(f, x, use_reentrant=False).sum().backward()
+    assert umbra.equal(seen[0], seen[1]) and umbra.allclose(x.grad, seen[0] * seen[0].cos())
+    calls = []
+
+    def other(x):
+        calls.append(1)
+        return x.sin().cos() if len(calls) == 1 else x.sin()
+    with pytest.raises(CheckpointError, match="different number of tensors"):
+        checkpoint(other, x, use_reentrant=False).sum().backward()
+
+
+@pytest.mark.parametrize("reentrant", [True, False])
+def test_a_checkpoint_has_the_gradient_of_what_it_closes_over(reentrant):
+    from umbra.utils.checkpoint import checkpoint
+    x, w = tensor([1., 2.], requires_grad=True), tensor([3.], requires_grad=True)
+    checkpoint(lambda x: (x * w).sin(), x, use_reentrant=reentrant).sum().backward()
+    assert umbra.allclose(x.grad, 3 * (x * 3).cos()) and umbra.allclose(w.grad, (x * (x * 3).cos()).sum())

@@ -207,3 +207,63 @@ def test_a_mode_that_passes_a_call_on_leaves_it_to_the_classes_with_the_mode_on(
     with PassPairs() as mode:
         pair.sin()
     assert mode.seen == ["aten.sin.default", "aten.sin.default"]
+
+
+def test_export_refuses_a_mode_that_changes_what_it_records_and_lets_one_look():
+    class Model(umbra.nn.Module):
+        def __init__(self, mode):
+            super().__init__()
+            self.mode = mode
+
+        def forward(self, x, w):
+            with self.mode:
+                return umbra.nn.functional.linear(x, w) + x
+    x, w = umbra.ones(2, 2), umbra.ones(2, 2)
+    log = Log()
+    program = umbra.export.export(Model(log), (x, w))
+    assert "aten.mm.default" in log.seen
+    assert umbra.equal(program.module()(x * 3, w), umbra.nn.functional.linear(x * 3, w) + x * 3)
+    with pytest.raises(RuntimeError, match="changes what aten::add"):
+        umbra.export.export(Model(Swap()), (x, w))
+
+
+def test_a_result_is_what_the_schema_says():
+    class Wrong(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return 42
+    x = umbra.ones(1)
+    with Wrong(), pytest.raises(RuntimeError, match="Unable to cast 42 to Tensor"):
+        x.sin()
+
+
+def test_function_modes_see_functions_once_and_tensor():
+    class Names(TorchFunctionMode):
+        def __init__(self):
+            super().__init__()
+            self.seen = []
+
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            self.seen.append(func.__name__)
+            return func(*args, **(kwargs or {}))
+    with Names() as mode:
+        x = umbra.tensor([1., 2.])
+        umbra.nn.functional.softmax(x, 0)
+        2 - x
+    assert mode.seen == ["tensor", "softmax", "__rsub__"]
+
+
+def test_a_wrapper_of_fakes_is_a_wrapper():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+
+    class Both(Pair):
+        def __tensor_flatten__(self):
+            return ["a", "b"], None
+
+        @staticmethod
+        def __tensor_unflatten__(inner, meta, size, stride):
+            return Both(inner["a"], inner["b"])
+    mode = FakeTensorMode()
+    x = mode.from_tensor(Both(umbra.ones(2, 3), umbra.ones(2, 3)))
+    assert type(x) is Both and type(x.a).__name__ == "FakeTensor"
+    with pytest.raises(TypeError, match="must define __torch_dispatch__"):
+        Tensor._make_wrapper_subclass(Tensor, (2,))

@@ -25,6 +25,10 @@ std::vector<Value> while_loop(const ValueFunction& condition, const ValueFunctio
 /// Calls `function` on each row of the inputs (along their first dimension), and stacks what it gives.
 std::vector<Value> map(const ValueFunction& function, const std::vector<Value>& inputs);
 
+/// Calls `combine` on what is carried and on each row of the inputs in turn; it gives what is carried on, and then what
+/// is collected. Gives what is carried in the end, and what was collected, stacked.
+std::vector<Value> scan(const ValueFunction& combine, const std::vector<Value>& init, const std::vector<Value>& rows);
+
 // ---- how one is defined ----
 //
 // A definition says what the operator does, what its functions are called with, how its results follow from theirs, and

@@ -115,6 +115,18 @@ class WithoutMode {
   DispatchState before_;
 };
 
+/// For a layer above autograd that has recorded a call already: until the scope ends, users' modes entered inside `mode`
+/// may look at calls, but a call that one of them does not pass on as it is, is refused.
+class ModesMayOnlyLook {
+ public:
+  explicit ModesMayOnlyLook(const Mode* mode);
+  ~ModesMayOnlyLook();
+  ModesMayOnlyLook(const ModesMayOnlyLook&) = delete;
+
+ private:
+  bool before_;
+};
+
 /// Takes all modes of a layer off the stack for a scope.
 class WithoutModes {
  public:

@@ -111,8 +111,13 @@ class FakeTensorMode:
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True, memoized_only=False):
         """A fake tensor like a real one; with a shape environment its sizes are symbols, as the context says."""
-        fake = self._convert(tensor, static_shapes, source, symbolic_context)
         from umbra.nn.parameter import Parameter
+        from umbra.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass
+        if is_traceable_wrapper_subclass(tensor):
+            if symbolic_context is not None or (self.shape_env is not None and not static_shapes and not self.static_shapes):
+                raise NotImplementedError(f"a {type(tensor).__name__} cannot be converted with symbolic sizes yet")
+            return transform_subclass(tensor, lambda _, inner: self.from_tensor(inner, static_shapes=True))
+        fake = self._convert(tensor, static_shapes, source, symbolic_context)
         if isinstance(tensor, Parameter) and fake is not tensor:
             fake._is_param = True
         return fake

@@ -11,6 +11,7 @@ from umbra.export.dynamic_shapes import ShapesCollection, read_dynamic_shapes
 from umbra.export.exported_program import ExportedProgram
 from umbra.nn.modules import module as nn_module
 from umbra.utils import _pytree as pytree
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def _signature(mod):
@@ -151,8 +152,13 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     kwargs = dict(kwargs or {})
     shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
-    parameters = list(mod.named_parameters(remove_duplicate=False))
-    buffers = [(name, buffer, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)]
+    for leaf in leaves:
+        if is_traceable_wrapper_subclass(leaf):
+            raise NotImplementedError(f"export: an input that is a {type(leaf).__name__} (a wrapper around tensors) is not in Umbra yet; take it apart "
+                                      "before the call, and make it inside the module")
+    parameters = [part for name, value in mod.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
+    buffers = [(part, tensor, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)
+               for part, tensor in _inner_tensors(name, buffer)]
     attributes = _Attributes(mod)
     out_spec = None
 
@@ -167,6 +173,16 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
                              [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
+
+
+def _inner_tensors(name, value):
+    """A wrapper around tensors is taken apart: programs have the tensors inside, by the names that PyTorch gives them."""
+    if not is_traceable_wrapper_subclass(value):
+        return [(name, value)]
+    owner, _, own = name.rpartition(".")
+    path = ".".join(filter(None, (owner, "parametrizations", own, "original")))
+    inner = [getattr(value, part) for part in value.__tensor_flatten__()[0]]
+    return [pair for i, tensor in enumerate(inner) for pair in _inner_tensors(f"{path}{i}", tensor)]
 
 
 _RESULTS = (_C.Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat, _C.SymBool)

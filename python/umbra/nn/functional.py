@@ -187,3 +187,15 @@ def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_
     if reduction == "batchmean":
         return umbra.kl_div(input, target, 2, log_target=log_target) / input.size(0)
     return umbra.kl_div(input, target, _reduction(reduction), log_target=log_target)
+
+
+def _make_overridable():
+    import types
+
+    from umbra.overrides import overridable
+    for name, value in list(globals().items()):
+        if isinstance(value, types.FunctionType) and not name.startswith("_") and value.__module__ == __name__:
+            globals()[name] = overridable(value)
+
+
+_make_overridable()

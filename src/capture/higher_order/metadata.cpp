@@ -1,5 +1,7 @@
 #include "capture/higher_order/metadata.h"
 
+#include "umbra/autograd/grad_mode.h"
+#include "umbra/capture/functionalize.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -25,6 +27,11 @@ Value stand_in(const Value& value) {
 
 Value row_stand_in(const Value& value) {
   const Tensor& t = value.tensor_ref();
+  if (is_functional(t)) {  // has its value elsewhere
+    WithoutModes untraced(DispatchKey::Proxy);
+    SetGradEnabled no_grad(false);
+    return Value(t.select(0, 0));
+  }
   return without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1));
 }
 

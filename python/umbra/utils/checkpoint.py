@@ -1,0 +1,216 @@
+"""Checkpoints: what a part of a model computes is not kept for the backward pass, but computed again there.
+
+    y = checkpoint(block, x, use_reentrant=False)
+"""
+import contextlib
+import warnings
+
+import umbra
+from umbra.autograd import Function
+from umbra.autograd.graph import saved_tensors_hooks
+
+__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop"]
+
+
+class CheckpointError(RuntimeError):
+    """The part computed something else the second time."""
+
+
+class _StopRecomputation(Exception):
+    """All that the backward pass needs has been computed."""
+
+
+def noop_context_fn():
+    return contextlib.nullcontext(), contextlib.nullcontext()
+
+
+_early_stop = True
+
+
+@contextlib.contextmanager
+def set_checkpoint_early_stop(enable):
+    """Whether a recomputation stops as soon as everything that was kept is there again."""
+    global _early_stop
+    before, _early_stop = _early_stop, enable
+    try:
+        yield
+    finally:
+        _early_stop = before
+
+
+def _metadata(tensor):
+    return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+@contextlib.contextmanager
+def _random_numbers_of(state):
+    """The generator as it was then, for a block; afterwards as it is now."""
+    if state is None:
+        yield
+        return
+    now = umbra.get_rng_state()
+    umbra.set_rng_state(state)
+    try:
+        yield
+    finally:
+        umbra.set_rng_state(now)
+
+
+class _KeepInputs(Function):
+    """A node that keeps the inputs as any node keeps its own: hooks on saved tensors see them, a write to them is found out."""
+
+    @staticmethod
+    def forward(ctx, start, *tensors):
+        ctx.save_for_backward(*tensors)
+        return start.new_empty(0)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        raise AssertionError("a checkpoint's inputs are kept by a node without a gradient")
+
+
+def _kept(args):
+    """A function that gives the arguments back, which holds their tensors by a node."""
+    positions = [i for i, a in enumerate(args) if isinstance(a, umbra.Tensor)]
+    others = [None if i in positions else a for i, a in enumerate(args)]
+    node = _KeepInputs.apply(umbra.empty(0, requires_grad=True), *[args[i] for i in positions]).grad_fn
+
+    def read():
+        found = list(others)
+        for position, tensor in zip(positions, node.saved_tensors):
+            found[position] = tensor
+        return found
+    return read
+
+
+class _Part:
+    """One call of a checkpointed function: what it kept, by number, and how to compute it again."""
+
+    def __init__(self, run, context, state, check, early_stop):
+        self.run, self.context, self.state, self.check, self.early_stop = run, context, state, check, early_stop
+        self.kept, self.again = [], {}
+
+    def pack(self, tensor):
+        self.kept.append(_metadata(tensor))
+        return len(self.kept) - 1
+
+    def unpack(self, number):
+        if number not in self.again:
+            self.compute_again()
+        if number not in self.again:
+            raise RuntimeError("torch.utils.checkpoint: Unpack is being triggered for a tensor that was already unpacked once. If you are "
+                               "calling ctx.saved_tensors in backward, make sure to do so only once. Otherwise please open an issue with "
+                               "details on your use case.")
+        return self.again.pop(number)
+
+    def compute_again(self):
+        found = []
+
+        def collect(tensor):
+            found.append(tensor.detach())
+            if self.early_stop and len(found) == len(self.kept):
+                raise _StopRecomputation
+            return tensor
+        with _random_numbers_of(self.state), self.context, umbra.enable_grad(), saved_tensors_hooks(collect, lambda tensor: tensor):
+            try:
+                self.run()
+            except _StopRecomputation:
+                pass
+        self.compare(found)
+        self.again = dict(enumerate(found))
+
+    def compare(self, found):
+        if len(found) != len(self.kept):
+            raise CheckpointError("torch.utils.checkpoint: A different number of tensors was saved during the original forward and recomputation.\n"
+                                  f"Number of tensors saved during forward: {len(self.kept)}\n"
+                                  f"Number of tensors saved during recomputation: {len(found)}.")
+        if not self.check:
+            return
+        differences = [f"tensor at position {i}:\nsaved metadata: {kept}\nrecomputed metadata: {_metadata(tensor)}"
+                       for i, (kept, tensor) in enumerate(zip(self.kept, found)) if kept != _metadata(tensor)]
+        if differences:
+            raise CheckpointError("torch.utils.checkpoint: Recomputed values for the following tensors have different metadata than during the "
+                                  "forward pass.\n" + "\n".join(differences))
+
+
+class CheckpointFunction(Function):
+    """The reentrant form: the backward pass runs the function and a backward pass of its own."""
+
+    @staticmethod
+    def forward(ctx, run_function, preserve_rng_state, *args):
+        if not any(isinstance(a, umbra.Tensor) and a.requires_grad for a in args):
+            warnings.warn("None of the inputs have requires_grad=True. Gradients will be None", stacklevel=2)
+        ctx.run_function = run_function
+        ctx.state = umbra.get_rng_state() if preserve_rng_state else None
+        ctx.positions = [i for i, a in enumerate(args) if isinstance(a, umbra.Tensor)]
+        ctx.inputs = [None if isinstance(a, umbra.Tensor) else a for a in args]
+        ctx.save_for_backward(*[args[i] for i in ctx.positions])
+        with umbra.no_grad():
+            return run_function(*args)
+
+    @staticmethod
+    def backward(ctx, *gradients):
+        inputs = list(ctx.inputs)
+        for position, tensor in zip(ctx.positions, ctx.saved_tensors):
+            inputs[position] = tensor.detach().requires_grad_(tensor.requires_grad)
+        with _random_numbers_of(ctx.state), umbra.enable_grad():
+            outputs = ctx.run_function(*inputs)
+        outputs = (outputs,) if isinstance(outputs, umbra.Tensor) else outputs
+        pairs = [(o, g) for o, g in zip(outputs, gradients) if isinstance(o, umbra.Tensor) and o.requires_grad]
+        if not pairs:
+            raise RuntimeError("none of output has requires_grad=True, this checkpoint() is not necessary")
+        umbra.autograd.backward([o for o, _ in pairs], [g for _, g in pairs])
+        return (None, None, *(i.grad if isinstance(i, umbra.Tensor) else None for i in inputs))
+
+
+def checkpoint(function, *args, use_reentrant=None, preserve_rng_state=True, context_fn=noop_context_fn, determinism_check="default",
+               debug=False, early_stop=True, **kwargs):
+    """`function(*args)`, of which only the inputs are kept; the backward pass calls it again.
+
+        y = checkpoint(block, x, use_reentrant=False)
+    """
+    if use_reentrant is None:
+        warnings.warn("torch.utils.checkpoint: the use_reentrant parameter should be passed explicitly. use_reentrant=False is recommended, "
+                      "but if you need to preserve the current default behavior, you can pass use_reentrant=True.", stacklevel=2)
+        use_reentrant = True
+    if use_reentrant and kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    if use_reentrant:
+        if context_fn is not noop_context_fn or debug is not False:
+            raise ValueError("Passing `context_fn` or `debug` is only supported when use_reentrant=False.")
+        return CheckpointFunction.apply(function, preserve_rng_state, *args)
+    if debug:
+        raise NotImplementedError("checkpoint(debug=True) is not in Umbra yet")
+    if determinism_check not in ("default", "none"):
+        raise ValueError(f"determinism_check should be one of ['default', 'none'], got {determinism_check}")
+    forward_context, recompute_context = context_fn()
+    state = umbra.get_rng_state() if preserve_rng_state else None
+    if not umbra.is_grad_enabled():
+        with forward_context:
+            return function(*args, **kwargs)
+    inputs = _kept(args)
+    part = _Part(lambda: function(*inputs(), **kwargs), recompute_context, state, determinism_check == "default", early_stop and _early_stop)
+    with forward_context, saved_tensors_hooks(part.pack, part.unpack):
+        return function(*args, **kwargs)
+
+
+def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwargs):
+    """Modules one after another, in so many checkpointed segments; the last segment is not checkpointed.
+
+        y = checkpoint_sequential(model, 2, x, use_reentrant=False)
+    """
+    preserve = kwargs.pop("preserve_rng_state", True)
+    if kwargs:
+        raise ValueError("Unexpected keyword arguments: " + ",".join(kwargs))
+    functions = list(functions.children()) if isinstance(functions, umbra.nn.Sequential) else list(functions)
+
+    def run(start, end):
+        def forward(value):
+            for function in functions[start:end]:
+                value = function(value)
+            return value
+        return forward
+    size = len(functions) // segments
+    for start in range(0, size * (segments - 1), size):
+        input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
+    return run(size * (segments - 1), len(functions))(input)
