@@ -1,8 +1,6 @@
 // Operators that users define in Python, and the kernels that they give them.
 #include "umbra/dispatch/library.h"
 
-#include <unordered_map>
-
 #include "autograd.h"
 #include "dispatch_mode.h"
 #include "misc.h"
@@ -14,8 +12,8 @@ namespace umbra::python {
 namespace {
 
 /// A Python function as an operator's kernel: arguments by position, keyword-only ones by name.
-GenericFunction generic(const Operator& op, nb::handle callable) {
-  return [&op, function = Callable(callable)](ArrayRef<Value> arguments) {
+GenericFunction generic(nb::handle callable) {
+  return [function = Callable(callable)](const Operator& op, ArrayRef<Value> arguments) {
     nb::gil_scoped_acquire lock;
     auto [args, kwargs] = wrap_arguments(op, arguments.data());
     nb::object result = owned(PyObject_Call(function.get(), args.ptr(), kwargs.ptr()));
@@ -26,24 +24,25 @@ GenericFunction generic(const Operator& op, nb::handle callable) {
   };
 }
 
-/// Python kernels at autograd's layer, by operator.
-std::unordered_map<const Operator*, GenericFunction>& autograd_kernels() {
-  static auto* kernels = new std::unordered_map<const Operator*, GenericFunction>;
-  return *kernels;
+KernelKey key_of(const std::string& name) { return name == "Fake" ? KernelKey::Fake : parse_kernel_key(name); }
+
+Library make_library(const std::string& space, const std::string& kind) {
+  return Library(space, kind == "DEF"    ? Library::Kind::Define
+                        : kind == "IMPL" ? Library::Kind::Implement
+                                         : Library::Kind::Fragment);
 }
 
-void autograd_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  std::vector<Value> results = autograd_kernels().at(&op)(ArrayRef<Value>(frame, op.argument_count()));
-  for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
+TagSet read_tags(const std::vector<std::string>& names) {
+  TagSet tags;
+  for (const std::string& name : names) {
+    std::optional<Tag> tag = find_tag(name);
+    check<ValueError>(tag.has_value(), "there is no tag '", name, "'");
+    tags.add(*tag);
+  }
+  return tags;
 }
 
-Operator& find(const std::string& name) {
-  size_t colons = name.find("::");
-  check(colons != std::string::npos, "an operator is named 'namespace::name', got '", name, "'");
-  return Library(name.substr(0, colons)).find(name);
-}
-
-/// `with _C._BelowAutograd():` calls skip autograd.
+/// `with _C._AutoDispatchBelowAutograd():` calls skip autograd.
 struct BelowAutograd {
   DispatchState before;
   void enter() {
@@ -56,39 +55,27 @@ struct BelowAutograd {
 }  // namespace
 
 void bind_library(nb::module_& m) {
-  m.def("_define_operator",
-        [](const std::string& space, const std::string& schema, const std::vector<std::string>& tags) {
-          Operator& op = Library(space).define(schema);
-          for (const std::string& name : tags) {
-            std::optional<Tag> tag = find_tag(name);
-            check<ValueError>(tag.has_value(), "there is no tag '", name, "'");
-            op.mutable_definition().tags.add(*tag);
-          }
-          return nb::steal(wrap(op));
-        });
-  m.def("_implement", [](const std::string& name, nb::handle function) {
-    Operator& op = find(name);
-    Library(op.schema().space).implement_generic(op.name(), generic(op, function));
+  nb::class_<Library>(m, "_Library")
+      .def("__init__", [](Library* self, const std::string& space,
+                          const std::string& kind) { new (self) Library(make_library(space, kind)); })
+      .def("define",
+           [](Library& self, const std::string& schema, const std::vector<std::string>& tags) {
+             return nb::steal(wrap(self.define(schema, read_tags(tags))));
+           })
+      .def("impl", [](Library& self, const std::string& name, nb::handle function,
+                      const std::string& key) { self.implement_generic(name, generic(function), key_of(key)); })
+      .def("fall_through",
+           [](Library& self, const std::string& name, const std::string& key) { self.fall_through(name, key_of(key)); })
+      .def("reset", &Library::reset);
+  m.def("_is_differentiable", [](const std::string& name) {
+    const Operator& op = get_operator(name);
+    if (!op.definition().gradients.empty() || op.is_composite()) return true;
+    for (KernelKey key : {KernelKey::Autograd, KernelKey::AutogradCPU, KernelKey::AutogradCUDA, KernelKey::AutogradMeta,
+                          KernelKey::CompositeImplicitAutograd})
+      if (has_library_kernel(op, key)) return true;
+    return false;
   });
-  m.def("_implement_fake", [](const std::string& name, nb::handle function) {
-    Operator& op = find(name);
-    Library(op.schema().space).fake_generic(op.name(), generic(op, function));
-  });
-  m.def("_implement_composite", [](const std::string& name, nb::handle function) {
-    Operator& op = find(name);
-    Library(op.schema().space).composite_generic(op.name(), generic(op, function));
-  });
-  m.def("_implement_autograd", [](const std::string& name, nb::handle function) {
-    Operator& op = find(name);
-    autograd_kernels()[&op] = generic(op, function);
-    op.set_layer_kernel(DispatchKey::Autograd, autograd_layer);
-  });
-  m.def("_has_implementation", [](const std::string& name, const std::string& kind) {
-    const Definition& d = find(name).definition();
-    if (kind == "fake") return static_cast<bool>(d.fake) || static_cast<bool>(d.meta) || static_cast<bool>(d.composite);
-    return d.real.any() || d.kernels.any() || static_cast<bool>(d.composite) || static_cast<bool>(d.view);
-  });
-  nb::class_<BelowAutograd>(m, "_BelowAutograd")
+  nb::class_<BelowAutograd>(m, "_AutoDispatchBelowAutograd")
       .def(nb::init<>())
       .def("__enter__", &BelowAutograd::enter)
       .def("__exit__", &BelowAutograd::leave);

@@ -30,7 +30,7 @@ for _name in _C._function_names():
     globals()[_name] = _C._find_function("aten::" + _name, 1)
 
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
-from umbra._ops import ops  # noqa: E402
+from umbra._ops import Tag, ops  # noqa: E402, F401
 from umbra._functions import *  # noqa: E402, F401, F403
 from umbra._legacy import *  # noqa: E402, F401, F403
 from umbra.autograd.grad_mode import (  # noqa: E402, F401

@@ -132,6 +132,12 @@ def _get_packet(qualified_name):
     return getattr(getattr(ops, space), name)
 
 
+def forget_packet(qualified_name):
+    """The operator's overloads have changed: whoever asks next finds those that are there now."""
+    space, name = qualified_name.split("::")
+    getattr(ops, space).__dict__.pop(name, None)
+
+
 # ---- how operators and functions are pickled: by name ----
 
 def _get_overload(name):

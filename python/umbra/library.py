@@ -11,175 +11,237 @@
     scale.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=lambda ctx, inputs, output:
                             setattr(ctx, "factor", inputs[1]))
 """
-import functools
-import inspect
 import re
-import typing
+import weakref
 
 import umbra
 from umbra import _C
-from umbra._C import OpOverload, Tensor
-from umbra.utils._pytree import tree_leaves
+from umbra._C import OpOverload
+from umbra._library.autograd import Formula, check_functional
+from umbra._library.custom_ops import CustomOpDef, custom_op
+from umbra._library.infer_schema import infer_schema
+from umbra._library.opcheck import opcheck
+from umbra._ops import OpOverloadPacket, forget_packet
 
-__all__ = ["Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "impl", "impl_abstract", "infer_schema",
-           "register_autograd", "register_fake", "register_kernel"]
+__all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
+           "infer_schema", "opcheck", "register_autocast", "register_autograd", "register_fake", "register_kernel",
+           "register_torch_dispatch", "register_vmap", "triton_op", "wrap_triton"]
 
 
 def fallthrough_kernel():
+    """Registered as a kernel: calls pass the layer by."""
     raise NotImplementedError("fallthrough_kernel() should never be called.")
 
 
-def _tag_names(tags):
-    tags = tags if isinstance(tags, (tuple, list)) else (tags,)
-    return [tag.name for tag in tags]
+# ---- names and keys ----
+
+def _split(qualname):
+    parts = qualname.split("::") if isinstance(qualname, str) else []
+    if len(parts) != 2 or not all(parts):
+        raise ValueError(f'Expected `qualname` to be of the form "namespace::name", but got {qualname}. The qualname passed to the '
+                         "torch.library APIs must consist of a namespace and a name, e.g. aten::sin")
+    return parts
 
 
 def _qualified(op):
-    if isinstance(op, OpOverload):
-        return op.name()
+    """The name of an operator that is given as a name, an overload or a custom operator."""
     if isinstance(op, CustomOpDef):
         return op._qualname
-    if "::" not in str(op):
-        raise ValueError(f"expected an operator's name of the form 'namespace::name', got '{op}'")
+    if isinstance(op, OpOverload):
+        return op.name()
+    if isinstance(op, OpOverloadPacket):
+        return op._qualified_op_name
+    _split(op)
     return op
 
 
-_KINDS = {"CompositeImplicitAutograd": _C._implement_composite, "Meta": _C._implement_fake, "Fake": _C._implement_fake}
+def _overload(op):
+    """The overload of such an operator; torch's AttributeError where there is none."""
+    space, name = _split(_qualified(op))
+    name, _, overload = name.partition(".")
+    return getattr(getattr(getattr(umbra.ops, space), name), overload or "default")
 
 
-def _implement(name, function, dispatch_key):
-    """Puts a kernel where PyTorch's dispatch key says."""
-    if function is fallthrough_kernel:
-        return
-    if dispatch_key in _KINDS:
-        _KINDS[dispatch_key](name, function)
-    elif dispatch_key.startswith("Autograd"):
-        _C._implement_autograd(name, function)
-    elif dispatch_key == "CompositeExplicitAutograd":
-        _C._implement(name, function)
-        if not _C._has_implementation(name, "fake"):
-            _C._implement_fake(name, function)
-    else:
-        _C._implement(name, function)
+_DEVICE_KEYS = {"cpu": "CPU", "cuda": "CUDA", "meta": "Meta"}
+
+
+def _key_of(kind):
+    """The dispatch key of a device type, "default", or a key itself."""
+    if kind == "default":
+        return "CompositeExplicitAutograd"
+    if kind[:1].isupper():
+        return kind
+    device = umbra.device(kind).type
+    if device not in _DEVICE_KEYS:
+        raise NotImplementedError(f"kernels for the device type {device} are not in Umbra yet")
+    return _DEVICE_KEYS[device]
+
+
+_registered = set()  # (operator, key) of all living libraries
+_kept = []  # libraries of the functions below that were given none
 
 
 class Library:
-    """Definitions and kernels in a namespace. `kind`: DEF for a new one, FRAGMENT to add to one, IMPL for kernels alone."""
+    """Definitions and kernels in a namespace. `kind`: DEF for a new one, FRAGMENT to add to one, IMPL for kernels alone.
+
+    They are there as long as the Library is.
+    """
 
     def __init__(self, ns, kind, dispatch_key=""):
         if kind not in ("IMPL", "DEF", "FRAGMENT"):
             raise ValueError(f"Unsupported kind: {kind}")
+        if ns == "prim" and kind != "IMPL":
+            raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
+        self.m = _C._Library(ns, kind)
+        self._op_defs, self._op_impls = set(), set()
+        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls)
+        self._finalizer.atexit = False
 
     def __repr__(self):
         return f"Library(kind={self.kind}, ns={self.ns}, dispatch_key={self.dispatch_key})>"
 
     def define(self, schema, alias_analysis="", *, tags=()):
+        """Defines an operator: `lib.define("scale(Tensor x, float factor) -> Tensor")`."""
         if alias_analysis not in ("", "FROM_SCHEMA", "CONSERVATIVE"):
             raise RuntimeError(f"Invalid alias_analysis type {alias_analysis}")
-        return _C._define_operator(self.ns, schema, _tag_names(tags))._schema.name
+        if alias_analysis == "CONSERVATIVE":
+            raise NotImplementedError('define(alias_analysis="CONSERVATIVE") is not in Umbra yet')
+        tags = tags if isinstance(tags, (tuple, list)) else (tags,)
+        overload = self.m.define(schema, [tag.name for tag in tags])
+        self._op_defs.add(overload._qualified_op_name)
+        forget_packet(overload._qualified_op_name)
+        return schema.split("(")[0].strip()
 
-    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=False):
+    def impl(self, op_name, fn, dispatch_key="", *, with_keyset=False, allow_override=True):
+        """A kernel of an operator, at a dispatch key."""
         if not callable(fn):
             raise TypeError(f"Input function is required to be a callable but found type {type(fn)}")
+        if with_keyset:
+            raise NotImplementedError("Library.impl(with_keyset=True) is not in Umbra yet")
+        if not isinstance(op_name, (str, OpOverload)):
+            raise RuntimeError("impl should be passed either a name or an OpOverload object as the first argument")
+        key = dispatch_key or self.dispatch_key or "CompositeImplicitAutograd"
         name = op_name.name() if isinstance(op_name, OpOverload) else op_name
-        if "::" not in name:
-            name = f"{self.ns}::{name}"
-        _implement(name, fn, dispatch_key or self.dispatch_key or "CompositeImplicitAutograd")
+        entry = (name if "::" in name else f"{self.ns}::{name}", key)
+        if not allow_override and entry in _registered:
+            raise RuntimeError(f"This is not allowed since there's already a kernel registered from python overriding {name}'s behavior for "
+                               f"{key} dispatch key and {self.ns} namespace.")
+        if fn is fallthrough_kernel:
+            self.m.fall_through(name, key)
+        else:
+            self.m.impl(name, fn, key)
+        _registered.add(entry)
+        self._op_impls.add(entry)
 
     def fallback(self, fn, dispatch_key="", *, with_keyset=False):
-        raise NotImplementedError("a fallback for all operators is a TorchDispatchMode here")
+        if self.ns != "_":
+            raise RuntimeError('Fallback can only be registered using library fragment on the global namespace "_" but it is ' + self.ns)
+        raise NotImplementedError("Library.fallback is not in Umbra yet: a TorchDispatchMode sees all operators")
 
-    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=False):
-        _C._implement_fake(op_name if "::" in op_name else f"{self.ns}::{op_name}", fn)
+    def _register_fake(self, op_name, fn, _stacklevel=1, *, allow_override=True):
+        name = op_name if "::" in op_name else f"{self.ns}::{op_name}"
+        if not allow_override and (name, "Fake") in _registered:
+            raise RuntimeError(f"register_fake(...): the operator {name} already has an fake impl registered.")
+        self.m.impl(name, fn, "Fake")
+        _registered.add((name, "Fake"))
+        self._op_impls.add((name, "Fake"))
+
+    def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
+        raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
 
     def _destroy(self):
-        """Operators live as long as the process."""
+        """Takes definitions and kernels back now."""
+        self._finalizer()
+
+
+def _take_back(module, definitions, implementations):
+    module.reset()
+    for qualified in definitions:
+        forget_packet(qualified)
+    _registered.difference_update(implementations)
+
+
+def _library_for(qualname, lib):
+    if lib is not None:
+        return lib
+    made = Library(_split(qualname)[0], "FRAGMENT")
+    _kept.append(made)
+    return made
 
 
 # ---- functions ----
 
 def define(qualname, schema, *, lib=None, tags=()):
+    """Defines an operator: `define("mylib::scale", "(Tensor x, float factor) -> Tensor")`. (`define(lib, schema)` decorates its kernel.)"""
+    if isinstance(qualname, Library):
+        return _define_with_kernel(qualname, schema)
     if not isinstance(qualname, str):
         raise ValueError(f"define(qualname, schema): expected qualname to be instance of str, got {type(qualname)}")
-    space, name = qualname.split("::")
-    _C._define_operator(space, name + schema, _tag_names(tags))
+    _, name = _split(qualname)
+    if not re.match(r"\(.*\) -> .*", schema):
+        raise ValueError('define(qualname, schema, ...): expected schema to look like e.g. "(Tensor x) -> Tensor" but got "' + schema + '"')
+    _library_for(qualname, lib).define(name + schema, alias_analysis="", tags=tags)
 
 
-def _key_of(device):
-    keys = {"cpu": "CPU", "cuda": "CUDA", "default": "CompositeExplicitAutograd", None: "CPU", "meta": "Meta"}
-    return keys.get(device, device)
+def _define_with_kernel(lib, schema):
+    def register(function):
+        lib.impl(lib.define(schema), function)
+        return function
+    return register
 
 
 def impl(qualname, types, func=None, *, lib=None):
-    """A kernel for device types ("cpu", "cuda") or all of them ("default")."""
-    types = (types,) if isinstance(types, str) else tuple(types)
+    """A kernel for device types ("cpu", "cuda"), for all of them ("default") or for a dispatch key. (`impl(lib, name, key)` decorates.)"""
+    if isinstance(qualname, Library):
+        def decorate(function):
+            qualname.impl(types, function, func or "")
+            return function
+        return decorate
+    _split(qualname)
+    keys = [_key_of(kind) for kind in ((types,) if isinstance(types, str) else types)]
 
     def register(function):
-        for kind in types:
-            _implement(_qualified(qualname), function, _key_of(kind))
+        library = _library_for(qualname, lib)
+        for key in keys:
+            library.impl(qualname, function, key)
         return function
-    return register if func is None else register(func)
+    if func is None:
+        return register
+    register(func)
+    return None
 
 
 def register_kernel(op, device_types, func=None, /, *, lib=None):
-    return impl(op, "cpu" if device_types is None else device_types, func)
+    """A kernel for a device ("cpu"), several, or all that have none of their own (None)."""
+    if isinstance(op, CustomOpDef):
+        return op.register_kernel(device_types, func)
+    return impl(_qualified(op), "default" if device_types is None else device_types, func, lib=lib)
 
 
-def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=False):
+def register_fake(op, func=None, /, *, lib=None, _stacklevel=1, allow_override=True):
     """What the operator does on fake tensors: makes results of the right metadata."""
-    def register(function):
-        _C._implement_fake(_qualified(op), function)
-        return function
-    return register if func is None else register(func)
+    if func is None:
+        return lambda function: register_fake(op, function, lib=lib, allow_override=allow_override)
+    if isinstance(op, CustomOpDef):
+        return op.register_fake(func)
+    name = _qualified(op)
+    _library_for(name, lib)._register_fake(name, func, allow_override=allow_override)
+    return func
 
 
-impl_abstract = register_fake
+def impl_abstract(qualname, func=None, *, lib=None, _stacklevel=1):
+    """The old name of register_fake."""
+    return register_fake(qualname, func, lib=lib)
 
 
 def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     """The operator's gradient: `backward(ctx, *grads)`, with `setup_context(ctx, inputs, output)` saving what it needs."""
-    name = _qualified(op)
-    overload = _C._get_overload(name)
-
-    class Generated(umbra.autograd.Function):
-        @staticmethod
-        def forward(ctx, *args):
-            with _C._BelowAutograd():
-                result = overload(*args)
-            if setup_context is not None:
-                _call_setup_context(setup_context, ctx, overload, args, result)
-            return tuple(result) if isinstance(result, list) else result
-
-        @staticmethod
-        def backward(ctx, *grads):
-            return backward(ctx, *grads)
-
-    Generated.__name__ = "Generated" + overload.__name__.replace(".", "_")
-
-    def kernel(*args, **kwargs):
-        positional = _in_schema_order(overload, args, kwargs)
-        if umbra.is_grad_enabled() and any(isinstance(a, Tensor) and a.requires_grad for a in positional):
-            return Generated.apply(*positional)
-        with _C._BelowAutograd():
-            return overload(*positional)
-
-    _C._implement_autograd(name, kernel)
-
-
-def _in_schema_order(overload, args, kwargs):
-    values = list(args)
-    for argument in overload._schema.arguments[len(args):]:
-        values.append(kwargs[argument.name] if argument.name in kwargs else argument.default_value)
-    return values
-
-
-def _call_setup_context(setup_context, ctx, overload, args, result):
-    keyword_only = [a.name for a in overload._schema.arguments if a.kwarg_only]
-    if not keyword_only:
-        return setup_context(ctx, tuple(args), result)
-    count = len(args) - len(keyword_only)
-    return setup_context(ctx, tuple(args[:count]), dict(zip(keyword_only, args[count:])), result)
+    if isinstance(op, CustomOpDef):
+        return op.register_autograd(backward, setup_context=setup_context)
+    overload = _overload(op)
+    check_functional(overload, overload)
+    _library_for(overload.name(), lib).impl(overload, Formula(overload, backward, setup_context), "Autograd")
 
 
 def get_ctx():
@@ -188,126 +250,27 @@ def get_ctx():
     return fake_tensor.FakeContext()
 
 
-# ---- schemas from annotations ----
+# ---- what is not there yet ----
 
-_TYPES = {Tensor: "Tensor", int: "SymInt", float: "float", bool: "bool", str: "str", complex: "Scalar"}
-
-
-def _type_text(annotation):
-    origin, arguments = typing.get_origin(annotation), typing.get_args(annotation)
-    if annotation in _TYPES:
-        return _TYPES[annotation]
-    if annotation is umbra.dtype:
-        return "ScalarType"
-    if annotation is umbra.device:
-        return "Device"
-    if annotation is umbra.types.Number:
-        return "Scalar"
-    if origin is typing.Union or type(annotation).__name__ == "UnionType":
-        rest = [a for a in arguments if a is not type(None)]
-        if len(rest) == 1 and len(arguments) == 2:
-            return _type_text(rest[0]) + "?"
-        if set(rest) <= {int, float, bool, complex}:
-            return "Scalar"
-    if origin in (list, tuple) or getattr(origin, "__name__", "") == "Sequence":
-        inner = [a for a in arguments if a is not Ellipsis]
-        return _type_text(inner[0]) + "[]"
-    raise ValueError(f"infer_schema(func): unsupported type {annotation}")
+def register_vmap(op, func=None, /, *, lib=None):
+    raise NotImplementedError("torch.library.register_vmap is not in Umbra yet")
 
 
-def infer_schema(prototype_function, /, *, mutates_args, op_name=None):
-    """`(Tensor x, float factor) -> Tensor` from a function's annotations."""
-    hints = typing.get_type_hints(prototype_function)
-    parts, starred, written = [], False, 0
-    for parameter in inspect.signature(prototype_function).parameters.values():
-        if parameter.name not in hints:
-            raise ValueError(f"infer_schema(func): Parameter {parameter.name} must have a type annotation.")
-        if parameter.kind is parameter.KEYWORD_ONLY and not starred:
-            parts.append("*")
-            starred = True
-        kind = _type_text(hints[parameter.name])
-        mutated = kind.startswith("Tensor") if mutates_args == "unknown" else parameter.name in mutates_args
-        if mutated:
-            kind = kind.replace("Tensor", f"Tensor(a{written}!)", 1)
-            written += 1
-        text = f"{kind} {parameter.name}"
-        if parameter.default is not parameter.empty:
-            default = parameter.default
-            text += f"={repr(default) if not isinstance(default, umbra.dtype) else str(default).removeprefix('torch.')}"
-        parts.append(text)
-    result = hints.get("return")
-    if result is None or result is type(None):
-        returns = "()"
-    elif typing.get_origin(result) is tuple:
-        returns = "(" + ", ".join(_type_text(a) for a in typing.get_args(result)) + ")"
-    else:
-        returns = _type_text(result)
-    schema = f"({', '.join(parts)}) -> {returns}"
-    return schema if op_name is None else op_name + schema
+def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
+    raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
 
 
-def _without_aliases(name, function):
-    """A kernel whose results share no memory with its arguments or each other; capture relies on it."""
-    @functools.wraps(function)
-    def kernel(*args, **kwargs):
-        result = function(*args, **kwargs)
-        seen = {_C._storage_id(value) for value in tree_leaves((args, kwargs)) if isinstance(value, Tensor)}
-        for value in tree_leaves(result):
-            if not isinstance(value, Tensor):
-                continue
-            if _C._storage_id(value) in seen:
-                raise RuntimeError(f"{name} (with implementation in {function.__module__}): The output of this custom operator (1) must not also "
-                                   "be an input to this custom operator and (2) may not alias any inputs to this custom operator or other "
-                                   "returns. The most common way to trigger this error is if we have y = custom_op(x) and y and x are the same "
-                                   "Tensor. Please instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor "
-                                   "the custom operator to not return y.")
-            seen.add(_C._storage_id(value))
-        return result
-    return kernel
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    raise NotImplementedError("torch.library.register_autocast is not in Umbra yet")
 
 
-class CustomOpDef:
-    """An operator made by `custom_op`; calling it calls the operator."""
-
-    def __init__(self, qualname, schema, function, tags=()):
-        self._qualname = qualname
-        self._function = function
-        space, name = qualname.split("::")
-        self._overload = _C._define_operator(space, name + schema, _tag_names(tags))
-        self._opoverload = self._overload
-        self._namespace, self._name = space, name
-        functools.update_wrapper(self, function)
-
-    def __call__(self, *args, **kwargs):
-        return self._overload(*args, **kwargs)
-
-    def __repr__(self):
-        return f"<CustomOpDef({self._qualname})>"
-
-    def register_kernel(self, device_types, fn=None, /):
-        if fn is None:
-            return lambda function: self.register_kernel(device_types, function)
-        impl(self._qualname, "default" if device_types is None else device_types, _without_aliases(self._qualname, fn))
-        return fn
-
-    def register_fake(self, fn, /):
-        return register_fake(self._qualname, fn)
-
-    def register_autograd(self, backward, /, *, setup_context=None):
-        register_autograd(self._qualname, backward, setup_context=setup_context)
-
-    def register_vmap(self, func=None):
-        raise NotImplementedError("register_vmap is not supported yet")
+def get_kernel(op, dispatch_key):
+    raise NotImplementedError("torch.library.get_kernel is not in Umbra yet")
 
 
-def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=()):
-    """Makes a Python function an operator that capture keeps whole."""
-    if not re.fullmatch(r"[\w.]+::[\w.]+", name):
-        raise ValueError(f"custom_op: expected a name of the form 'namespace::name', got '{name}'")
+def triton_op(name, fn=None, /, *, mutates_args, schema=None):
+    raise NotImplementedError("torch.library.triton_op is not in Umbra yet")
 
-    def make(function):
-        text = schema or infer_schema(function, mutates_args=mutates_args)
-        definition = CustomOpDef(name, text, function, tags)
-        _C._implement(name, _without_aliases(name, function))
-        return definition
-    return make if fn is None else make(fn)
+
+def wrap_triton(triton_kernel, /):
+    raise NotImplementedError("torch.library.wrap_triton is not in Umbra yet")

@@ -1,5 +1,6 @@
 // Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU,
 // the meta device and fake tensors; in-place and out variants follow from the functional operator here.
+#include "dispatch/kernel_table.h"
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -298,6 +299,41 @@ Tensor allocate_plain(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
+// ---- kernels of libraries ----
+
+/// A kernel for one device is not asked where no tensor says that the call is for that device.
+void check_any_tensor(const Operator& op, const Value* frame) {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    frame[i].each_tensor([&](TensorImpl*) { any = true; });
+    any |= op.schema().arguments[i].type.base == SchemaType::Base::Device;
+  }
+  if (any || op.schema().space == "aten") return;
+  fail<NotImplementedError>(
+      "There were no tensor arguments to this function (e.g., you passed an empty list of Tensors), but no fallback "
+      "function is registered for schema ",
+      op.name(), ".  Available functions are [", op.library_kernels()->keys(), "]");
+}
+
+/// Runs what a library has for the call, on a backend or without data; false where it has nothing.
+bool run_library(const Operator& op, std::optional<Backend> backend, Value* frame) {
+  const KernelTable& table = *op.library_kernels();
+  auto kernel = backend ? table.find_backend(*backend == Backend::CUDA ? DispatchKey::CUDA : DispatchKey::CPU)
+                        : table.find_fake();
+  if (!kernel) return false;
+  if (backend && kernel == table.find(KernelKey::CPU)) check_any_tensor(op, frame);
+  if (backend && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame, *backend);
+  run_library_kernel(*kernel, op, frame);
+  return true;
+}
+
+[[noreturn]] void fail_no_kernel(const Operator& op, const char* backend) {
+  std::string keys = op.library_kernels() ? op.library_kernels()->keys() : "";
+  fail<NotImplementedError>(
+      "Could not run '", op.name(), "' with arguments from the '", backend, "' backend: ",
+      keys.empty() ? "no kernel is defined for it" : "it is only available for these backends: [" + keys + "]");
+}
+
 void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) {
   run_definition(op, frame, Backend::CPU, allocate_plain, nullptr);
 }
@@ -320,6 +356,7 @@ const RegisterLayer kCuda(DispatchKey::CUDA, cuda_layer);
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();
   Run run{backend, make, context};
+  if (op.library_kernels() && run_library(op, backend, frame)) return;
   if (!backend && d.fake) return d.fake(frame);
   if (d.view) return run_view(d, frame);
   if (d.composite) return d.composite(frame);
@@ -331,9 +368,10 @@ void run_definition(const Operator& op, Value* frame, std::optional<Backend> bac
   if (writes) return run.mutate(op, frame);
   if (d.meta && (!backend || d.kernels[*backend])) return run.functional(op, frame);
   if (backend && d.real[*backend]) return d.real[*backend](frame);
-  if (backend)
-    fail<NotImplementedError>("Could not run '", op.name(), "' with arguments from the '", name(*backend),
-                              "' backend: no kernel is defined for it");
+  if (backend) fail_no_kernel(op, name(*backend));
+  check<NotImplementedError>(make != allocate_plain, op.name(),
+                             ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                             "kernel registered.");
   fail<UnsupportedOperatorException>(op.name());
 }
 

@@ -4,7 +4,6 @@
 
 #include "dispatch/definition_check.h"
 #include "dispatch/layers.h"
-#include "umbra/dispatch/library.h"
 
 namespace umbra {
 
@@ -254,54 +253,6 @@ OperatorBuilder& OperatorBuilder::random() {
 OperatorBuilder& OperatorBuilder::tags(TagSet tags) {
   definition().tags.add(tags);
   return *this;
-}
-
-// ---- operators added at run time ----
-
-Operator& Library::define(const std::string& text) {
-  Schema schema = parse_schema(text);
-  schema.space = space_;
-  return register_operator(std::move(schema));
-}
-
-Operator& Library::find(const std::string& name) {
-  std::string full = name.find("::") == std::string::npos ? space_ + "::" + name : name;
-  const Operator* op = find_operator(full);
-  if (!op) fail("operator ", full, " is not defined");
-  return *const_cast<Operator*>(op);
-}
-
-namespace {
-struct GenericContext {
-  GenericFunction function;
-  size_t arguments, returns;
-};
-BoxedFunction box_generic(const Operator& op, GenericFunction f) {
-  auto* context = new GenericContext{std::move(f), op.argument_count(), op.return_count()};
-  return {[](const void* raw, Value* frame) {
-            auto* c = static_cast<const GenericContext*>(raw);
-            std::vector<Value> results = c->function(ArrayRef<Value>(frame, c->arguments));
-            check(results.size() == c->returns, "the operator's function gave ", results.size(),
-                  " results, its schema has ", c->returns);
-            for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
-          },
-          context};
-}
-}  // namespace
-
-void Library::implement_generic(const std::string& name, GenericFunction f, std::optional<Backend> backend) {
-  Operator& op = find(name);
-  BoxedFunction boxed = box_generic(op, std::move(f));
-  for (int b = 0; b < static_cast<int>(Backend::Count); ++b)
-    if (!backend || *backend == static_cast<Backend>(b)) op.mutable_definition().real[static_cast<Backend>(b)] = boxed;
-}
-void Library::fake_generic(const std::string& name, GenericFunction f) {
-  Operator& op = find(name);
-  op.mutable_definition().fake = box_generic(op, std::move(f));
-}
-void Library::composite_generic(const std::string& name, GenericFunction f) {
-  Operator& op = find(name);
-  op.mutable_definition().composite = box_generic(op, std::move(f));
 }
 
 }  // namespace umbra

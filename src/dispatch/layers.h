@@ -10,5 +10,7 @@ LayerFunction layer_function(DispatchKey key);
 LayerFunction function_layer(DispatchKey key);
 /// Adds an operator; an error if the name is taken.
 Operator& register_operator(Schema schema);
+/// Takes the name away; the Operator itself stays, since its address is its identity.
+void remove_operator(const Operator& op);
 
 }  // namespace umbra

@@ -71,7 +71,7 @@ DispatchKeySet Operator::keys(const Value* frame) const {
   if (device_position_ >= 0 && !frame[device_position_].is_none())
     keys = (keys - kBackendKeys) | backend_key(frame[device_position_].to_device());
   else if ((keys & kBackendKeys).empty()) keys |= DispatchKey::CPU;
-  return (keys | state.include) - state.exclude;
+  return (keys | own_keys_ | state.include) - state.exclude;
 }
 
 void Operator::call(Value* frame) const { redispatch(keys(frame), frame); }

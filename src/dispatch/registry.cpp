@@ -12,6 +12,7 @@ struct Registry {
   std::unordered_map<std::string, std::unique_ptr<Operator>> by_name;
   std::unordered_map<std::string, std::vector<const Operator*>> overloads;
   std::vector<const Operator*> all;
+  std::vector<std::unique_ptr<Operator>> removed;
 };
 // Never destroyed: static tensors of users may still call operators while the process ends.
 Registry& registry() {
@@ -26,12 +27,27 @@ Operator& register_operator(Schema schema) {
   auto op = std::make_unique<Operator>(std::move(schema));
   std::string name = op->name();
   auto [slot, fresh] = r.by_name.try_emplace(name, nullptr);
-  check(fresh, "operator ", name, " is defined twice");
+  check(
+      fresh, "Tried to register an operator (", to_string(op->schema()),
+      ") with the same name and overload name multiple times. Each overload's schema should only be registered once.");
   slot->second = std::move(op);
   const Operator* added = slot->second.get();
   r.overloads[added->schema().space + "::" + added->schema().name].push_back(added);
   r.all.push_back(added);
   return *slot->second;
+}
+
+void remove_operator(const Operator& op) {
+  Registry& r = registry();
+  std::unique_lock lock(r.mutex);
+  auto found = r.by_name.find(op.name());
+  if (found == r.by_name.end() || found->second.get() != &op) return;
+  r.removed.push_back(std::move(found->second));
+  r.by_name.erase(found);
+  std::string packet = op.schema().space + "::" + op.schema().name;
+  std::erase(r.overloads[packet], &op);
+  if (r.overloads[packet].empty()) r.overloads.erase(packet);
+  std::erase(r.all, &op);
 }
 
 const Operator* find_operator(std::string_view name) {

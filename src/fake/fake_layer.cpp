@@ -200,10 +200,12 @@ Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<Fak
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
-  if (!d.fake && op.has_tag(Tag::DataDependentOutput)) fail_data_dependent(op.name());
-  if (!d.fake && op.has_tag(Tag::DynamicOutputShape)) fail_dynamic_shape(op.name());
+  bool answers = d.fake || op.library_kernels();
+  if (!answers && op.has_tag(Tag::DataDependentOutput)) fail_data_dependent(op.name());
+  if (!answers && op.has_tag(Tag::DynamicOutputShape)) fail_dynamic_shape(op.name());
   // What is made of other operators may call factories: those have to find the mode.
-  bool nested = d.all_backends || d.composite || d.fake || (op.functional() && !op.functional()->definition().meta);
+  bool nested = op.library_kernels() || d.all_backends || d.composite || d.fake ||
+                (op.functional() && !op.functional()->definition().meta);
   if (nested && active_mode(DispatchKey::Fake) != &mode) {
     EnterMode scope{IntrusivePtr<Mode>(&mode)};
     return run_definition(op, frame, std::nullopt, make_fake, &mode);

@@ -1,55 +1,110 @@
-// Operators that users add at run time, in C++ or Python.
+// Operators and kernels that users add at run time, in C++ or Python.
 //
-//     Library library("mylib");
+//     static Library library("mylib");
 //     library.define("scale(Tensor x, float factor) -> Tensor");
 //     library.implement("scale", [](const Tensor& x, double factor) { return x * factor; });
 //     library.fake("scale", [](const Tensor& x, double factor) { return empty_like(x); });
 //     library.gradient("scale", "x", {"grad", "factor"}, [](const Tensor& grad, double factor) { return grad * factor;
 //     });
+//
+// What a library defined and implemented goes when the library goes; an operator's earlier kernel comes back then.
 #pragma once
 
 #include <functional>
+#include <memory>
 #include <string>
+#include <string_view>
+#include <vector>
 
 #include "umbra/dispatch/define.h"
 
 namespace umbra {
 
-/// A boxed function for those who have no static types, such as Python: arguments to results.
-using GenericFunction = std::function<std::vector<Value>(ArrayRef<Value>)>;
+/// Where a library's kernel stands. The names are PyTorch's dispatch keys.
+enum class KernelKey : uint8_t {
+  CPU,
+  CUDA,
+  Meta,
+  Fake,  // without data, on any device: PyTorch's register_fake
+  AutogradCPU,
+  AutogradCUDA,
+  AutogradMeta,
+  Autograd,                                // on every device that has none of its own
+  CompositeExplicitAutogradNonFunctional,  // on every device, below autograd
+  CompositeExplicitAutograd,               // the same
+  CompositeImplicitAutograd,               // by other operators, differentiated through them
+  Count,
+};
+/// The key of a name; an error for one that PyTorch does not have, and NotImplementedError for one that is not built.
+KernelKey parse_kernel_key(std::string_view name);
+const char* to_string(KernelKey key);
+
+/// Whether a library has registered a kernel of an operator at a key.
+bool has_library_kernel(const Operator& op, KernelKey key);
+
+/// A kernel: results replace the arguments in the frame.
+using KernelFunction = std::function<void(const Operator& op, Value* frame)>;
+/// A kernel for those who have no static types, such as Python: arguments to results.
+using GenericFunction = std::function<std::vector<Value>(const Operator& op, ArrayRef<Value>)>;
 
 class Library {
  public:
-  explicit Library(std::string space) : space_(std::move(space)) {}
+  enum class Kind : uint8_t {
+    Define,     // the library of its namespace: there is one such at a time
+    Fragment,   // adds to a namespace
+    Implement,  // kernels alone
+  };
+  explicit Library(std::string space, Kind kind = Kind::Fragment);
+  ~Library();
+  Library(Library&&) noexcept;
+  Library& operator=(Library&&) noexcept;
 
   /// Defines an operator in this namespace; an error if it exists already.
-  Operator& define(const std::string& schema);
-  /// What runs on tensors with data, wherever they are, or on one backend.
-  template <class F> void implement(const std::string& name, F f, std::optional<Backend> backend = std::nullopt) {
-    OperatorBuilder builder(find(name));
-    for (int b = 0; b < static_cast<int>(Backend::Count); ++b)
-      if (!backend || *backend == static_cast<Backend>(b)) builder.real(f, static_cast<Backend>(b));
+  Operator& define(const std::string& schema, TagSet tags = {});
+  /// What runs on tensors with data on a device, or what its key says.
+  template <class F> void implement(const std::string& name, F f, KernelKey key = KernelKey::CPU) {
+    check_signature(name, boxing::kSignature<F>);
+    add(name, key, boxed(std::move(f)));
   }
   /// What runs without data, by operators such as empty_like that only make metadata.
-  template <class F> void fake(const std::string& name, F f) { OperatorBuilder(find(name)).fake(std::move(f)); }
+  template <class F> void fake(const std::string& name, F f) { implement(name, std::move(f), KernelKey::Fake); }
+  /// By other operators: no fake function or gradient needed.
+  template <class F> void composite(const std::string& name, F f) {
+    implement(name, std::move(f), KernelKey::CompositeImplicitAutograd);
+  }
+  /// The gradient of an operator that this library defined; see OperatorBuilder::gradient.
   template <class F>
   void gradient(const std::string& name, const char* inputs, std::initializer_list<const char*> names, F f) {
-    OperatorBuilder(find(name)).gradient(inputs, names, std::move(f));
+    OperatorBuilder(defined_here(name)).gradient(inputs, names, std::move(f));
   }
-  /// A composite: no fake function or gradient needed.
-  template <class F> void composite(const std::string& name, F f) {
-    OperatorBuilder(find(name)).composite(std::move(f));
-  }
-  // The same for generic functions.
-  void implement_generic(const std::string& name, GenericFunction f, std::optional<Backend> backend = std::nullopt);
-  void fake_generic(const std::string& name, GenericFunction f);
-  void composite_generic(const std::string& name, GenericFunction f);
+  /// The same for a generic function. The operator may be defined later.
+  void implement_generic(const std::string& name, GenericFunction f, KernelKey key = KernelKey::CPU);
+  /// Calls pass the key's layer as if there were none. Of use at Autograd.
+  void fall_through(const std::string& name, KernelKey key);
 
-  Operator& find(const std::string& name);
+  /// Takes back all that this library defined and implemented.
+  void reset();
   const std::string& space() const { return space_; }
 
  private:
+  template <class F> static KernelFunction boxed(F f) {
+    return [f = std::move(f)](const Operator&, Value* frame) {
+      constexpr auto positions = std::make_index_sequence<boxing::Signature<F>::kCount>();
+      if constexpr (std::is_void_v<typename boxing::Signature<F>::Return>)
+        boxing::apply_frame<0, F>(f, frame, positions);
+      else boxing::store(frame, boxing::apply_frame<0, F>(f, frame, positions));
+    };
+  }
+  /// Refuses a function whose parameters or results do not fit the operator's schema.
+  void check_signature(const std::string& name, const FunctionSignature& function) const;
+  std::string full_name(const std::string& name) const;
+  Operator& defined_here(const std::string& name) const;
+  void add(const std::string& name, KernelKey key, KernelFunction function);
+
+  struct Registered;
   std::string space_;
+  Kind kind_;
+  std::unique_ptr<Registered> registered_;
 };
 
 }  // namespace umbra

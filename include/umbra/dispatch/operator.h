@@ -16,6 +16,7 @@
 namespace umbra {
 
 class Operator;
+class KernelTable;
 
 /// What a metadata function says about an output before it exists.
 struct TensorSpec {
@@ -196,6 +197,11 @@ class Operator {
 
   /// A kernel of a layer for this operator alone.
   void set_layer_kernel(DispatchKey key, LayerFunction function) { kernels_[static_cast<int>(key)] = function; }
+  /// What libraries registered for it (dispatch/library.h), or null.
+  const KernelTable* library_kernels() const { return library_kernels_; }
+  void set_library_kernels(const KernelTable* kernels) { library_kernels_ = kernels; }
+  /// Layers that every call passes, whatever the tensors say: those for which a library has a kernel.
+  void set_own_keys(DispatchKeySet keys) { own_keys_ = keys; }
   /// Slots where a layer may keep what it derives for this operator (argument matchers, printed names).
   mutable void* python_slot = nullptr;
   mutable std::atomic<const void*> autograd_slot{nullptr};
@@ -208,6 +214,8 @@ class Operator {
   std::vector<int> tensor_positions_;
   int device_position_ = -1;  // of the argument that says where results go
   LayerFunction kernels_[static_cast<int>(DispatchKey::Count)] = {};
+  DispatchKeySet own_keys_;
+  const KernelTable* library_kernels_ = nullptr;
   Definition definition_;
   const Operator* functional_ = nullptr;
   std::string functional_name_;

@@ -1,0 +1,1 @@
+"""What `umbra.library` is made of."""

@@ -1,0 +1,152 @@
+"""`custom_op`: a Python function as an operator that capture keeps whole."""
+import contextlib
+import functools
+import warnings
+
+import umbra
+from umbra import _C
+from umbra._C import Tensor
+from umbra._library.autograd import Formula, check_functional
+from umbra._library.infer_schema import infer_schema
+from umbra.utils._pytree import tree_leaves
+
+_libraries = {}  # of custom operators, by name: a new definition takes the place of the old one
+
+
+def _storages(value):
+    return {_C._storage_id(leaf) for leaf in tree_leaves(value) if isinstance(leaf, Tensor)}
+
+
+def _without_aliases(name, function, kernel):
+    """A kernel whose results share no memory with its arguments or each other; capture relies on it."""
+    @functools.wraps(function)
+    def checked(*args, **kwargs):
+        result = kernel(*args, **kwargs)
+        seen = _storages((args, kwargs))
+        for value in tree_leaves(result):
+            if not isinstance(value, Tensor):
+                continue
+            if _C._storage_id(value) in seen:
+                raise RuntimeError(f"{name} (with implementation in {function.__module__}): The output of this custom operator (1) must not also "
+                                   "be an input to this custom operator and (2) may not alias any inputs to this custom operator or other "
+                                   "returns. The most common way to trigger this error is if we have y = custom_op(x) and y and x are the same "
+                                   "Tensor. Please instead return a clone of the offending output tensor(s) (e.g. return x.clone()) or refactor "
+                                   "the custom operator to not return y.")
+            seen.add(_C._storage_id(value))
+        return result
+    return checked
+
+
+class CustomOpDef:
+    """An operator made by `custom_op`; calling it calls the operator."""
+
+    def __init__(self, namespace, name, schema, fn, tags=None):
+        from umbra import library
+        self._namespace, self._name, self._schema = namespace, name, schema
+        self._qualname = f"{namespace}::{name}"
+        self._init_fn = fn
+        self._kernels, self._disabled = {}, set()
+        self._fake = None
+        if self._qualname in _libraries:
+            _libraries.pop(self._qualname)._destroy()
+        self._lib = library.Library(namespace, "FRAGMENT")
+        tags = [] if tags is None else list(tags) if isinstance(tags, (tuple, list)) else [tags]
+        self._lib.define(name + schema, tags=[umbra.Tag.pt2_compliant_tag, *tags])
+        _libraries[self._qualname] = self._lib
+        self._opoverload = _C._get_overload(self._qualname)
+        self._formula = Formula(self._opoverload)
+        self._lib._register_fake(name, self._run_fake)
+        self._lib.impl(name, self._formula, "Autograd")
+        functools.update_wrapper(self, fn)
+
+    def __call__(self, *args, **kwargs):
+        return self._opoverload(*args, **kwargs)
+
+    def __repr__(self):
+        return f"<CustomOpDef({self._qualname})>"
+
+    def _run_fake(self, *args, **kwargs):
+        if self._fake is not None:
+            return self._fake(*args, **kwargs)
+        if not self._opoverload._schema.returns:
+            return None
+        raise RuntimeError(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
+                           f"Please use `{getattr(self._init_fn, '__name__', 'op')}.register_fake` to add an fake impl.")
+
+    def register_kernel(self, device_types, fn=None, /):
+        """A kernel for a device ("cpu"), several, or all that have none of their own (None)."""
+        from umbra.library import _key_of
+        if fn is None:
+            return lambda function: self.register_kernel(device_types, function)
+        for device in [device_types] if device_types is None or isinstance(device_types, str) else device_types:
+            key = "CompositeExplicitAutograd" if device is None else _key_of(device)
+            if device not in self._kernels:
+                self._lib.impl(self._name, _without_aliases(self._qualname, fn, functools.partial(self._run_kernel, device)), key)
+            self._kernels[device] = fn
+        return fn
+
+    def _run_kernel(self, device, *args, **kwargs):
+        function = self._init_fn if device in self._disabled else self._kernels[device]
+        return function(*args, **kwargs)
+
+    @contextlib.contextmanager
+    def set_kernel_enabled(self, device_type, enabled=True):
+        """Within it, the device's own kernel is on or off; off, the operator's first function runs."""
+        if device_type not in self._kernels:
+            warnings.warn(f"Attempted to {'enable' if enabled else 'disable'} kernel for {device_type} but no kernel was registered for "
+                          "this device type.", stacklevel=3)
+        before = set(self._disabled)
+        (self._disabled.discard if enabled else self._disabled.add)(device_type)
+        try:
+            yield
+        finally:
+            self._disabled = before
+
+    def register_fake(self, fn, /):
+        """What the operator does on fake tensors: makes results of the right metadata."""
+        self._fake = fn
+        return fn
+
+    def register_autograd(self, backward, /, *, setup_context=None):
+        check_functional(self._opoverload, self)
+        self._formula.backward, self._formula.setup_context = backward, setup_context
+
+    def register_vmap(self, func=None):
+        raise NotImplementedError("torch.library.register_vmap is not in Umbra yet")
+
+    def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
+        raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
+
+    def register_autocast(self, device_type, cast_inputs):
+        raise NotImplementedError("torch.library.register_autocast is not in Umbra yet")
+
+    def register_effect(self, effect):
+        raise NotImplementedError("CustomOpDef.register_effect is not in Umbra yet")
+
+
+def _check_mutates_args(schema, name, mutates_args):
+    if isinstance(mutates_args, str):
+        return
+    parsed = _C.parse_schema(name + schema)
+    written = {a.name for a in parsed.arguments if a.alias_info is not None and a.alias_info.is_write}
+    if written != set(mutates_args):
+        raise ValueError(f"Attempted to create a custom op with `mutates_args={mutates_args}` and `schema={schema}. The schema suggests that "
+                         f"the op mutates {written} which is different from what was provided to us in `mutates_args`. Please make these "
+                         "consistent.")
+
+
+def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None, tags=None):
+    """Makes a Python function an operator that capture keeps whole."""
+    from umbra.library import _split
+
+    def make(function):
+        space, plain = _split(name)
+        text = schema
+        if text is None:
+            text = infer_schema(function, mutates_args=mutates_args)
+        else:
+            _check_mutates_args(text, name, mutates_args)
+        definition = CustomOpDef(space, plain, text, function, tags)
+        definition.register_kernel(device_types, function)
+        return definition
+    return make if fn is None else make(fn)
