@@ -42,7 +42,10 @@ bool is_factory(const Schema& schema) {
 
 Matcher::Matcher(const Operator& op) : op_(op), numbers_as_tensors_(takes_numbers_as_tensors(op)) {
   for (const SchemaArgument& a : op.schema().arguments) {
-    parameters_.push_back({interned(a.name), a.type, a.default_value ? &*a.default_value : nullptr});
+    SchemaType type = a.type;
+    // A user's kernel may be given None for any tensor.
+    if (op.library_kernels() && type.is_tensor() && op.schema().space != "aten") type.optional = true;
+    parameters_.push_back({interned(a.name), type, a.default_value ? &*a.default_value : nullptr});
     if (!a.keyword_only) ++positional_;
   }
   check(parameters_.size() <= 64, op.name(), ": more than 64 arguments");
@@ -85,7 +88,7 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
   given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
                    !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
-  if (!spelt_out && given > (reading == Reading::Operator ? parameters_.size() : positional_))
+  if (!spelt_out && given > positional_)
     return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)

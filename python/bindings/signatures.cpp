@@ -217,6 +217,13 @@ std::string schema_message(const Operator& op, const CallArguments& call, const 
   std::string declaration = " Declaration: " + to_string(schema);
   switch (why.reason) {
     case Mismatch::Reason::TooMany:
+      if (call.positional <= schema.arguments.size()) {
+        auto keyword_only = [](const SchemaArgument& a) { return a.keyword_only; };
+        size_t positional =
+            std::find_if(schema.arguments.begin(), schema.arguments.end(), keyword_only) - schema.arguments.begin();
+        return concat(name, "() takes ", positional, " positional argument(s) but ", call.positional,
+                      " was/were given. ", declaration);
+      }
       return concat(name, "() expected at most ", schema.arguments.size(), " argument(s) but received ",
                     call.positional, " argument(s).", declaration);
     case Mismatch::Reason::UnknownKeyword:

@@ -64,7 +64,8 @@ void check_optional(const Schema& schema, int position) {
 DispatchKeySet Operator::keys(const Value* frame) const {
   DispatchKeySet keys;
   for (int position : tensor_positions_) {
-    if (__builtin_expect(frame[position].is_none(), 0)) check_optional(schema_, position);
+    // PyTorch hands None on to the kernels of users' operators.
+    if (__builtin_expect(frame[position].is_none(), 0) && !library_kernels_) check_optional(schema_, position);
     frame[position].each_tensor([&](TensorImpl* t) { keys |= t->keys(); });
   }
   const DispatchState& state = dispatch_state();

@@ -196,12 +196,21 @@ TEST(Backward, RefusesASecondPassUnlessTheGraphIsRetained) {
 TEST(Backward, NamesTheOperatorThatHasNoGradient) {
   Library library("autograd_test");
   library.define("no_gradient(Tensor x) -> Tensor");
-  library.implement("no_gradient", [](const Tensor& x) { return x.clone(); });
+  library.implement("no_gradient", [](const Tensor& x) { return x.detach().clone(); });
   Tensor x = parameter({1});
   Tensor y = get_operator("autograd_test::no_gradient")({Value(x)})[0].tensor();
   EXPECT_EQ(grad_fn(y)->name(), "NotImplemented");
   EXPECT_EQ(error_of<NotImplementedError>([&] { y.backward(); }),
             "derivative for autograd_test::no_gradient is not implemented");
+}
+
+TEST(Backward, GoesThroughTheOperatorsThatAKernelWithoutAFormulaCalls) {
+  Library library("autograd_test_inside");
+  library.define("triple(Tensor x) -> Tensor");
+  library.implement("triple", [](const Tensor& x) { return x.mul(3); });
+  Tensor x = parameter({1, 2});
+  get_operator("autograd_test_inside::triple")({Value(x)})[0].tensor().sum().backward();
+  EXPECT_THAT(values(x.grad()), ElementsAre(3, 3));
 }
 
 TEST(Backward, ChecksTheShapeOfWhatAFormulaGives) {

@@ -12,7 +12,7 @@ namespace {
 // y = x * factor + 1, with a kernel of its own.
 const Operator& scale_and_shift() {
   static const Operator& op = [] -> const Operator& {
-    Library library("customtest");
+    static Library library("customtest");
     library.define("scale_shift(Tensor x, float factor) -> Tensor");
     library.implement("scale_shift", [](const Tensor& x, double factor) {
       Tensor in = x.contiguous(), out = empty_like(in);
