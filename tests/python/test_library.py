@@ -1,0 +1,324 @@
+"""Operators and kernels of users: where they stand, how long, and what is refused."""
+import gc
+from typing import List, Optional, Sequence, Tuple
+
+import pytest
+
+import umbra as torch
+from umbra import Tensor, library
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+
+@pytest.fixture
+def lib():
+    made = library.Library("testlib", "FRAGMENT")
+    yield made
+    made._destroy()
+
+
+def increment_operator():
+    @library.custom_op("testops::increment", mutates_args={"x"})
+    def increment(x: Tensor, by: int = 1) -> None:
+        x.add_(by)
+    return increment
+
+
+# ---- kernels by key ----
+
+def test_a_kernel_for_cuda_leaves_the_cpu_alone(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x + 1, "CPU")
+    lib.impl("k", lambda x: x + 1000, "CUDA")
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 2
+
+
+def test_register_kernel_is_for_its_device():
+    @library.custom_op("testops::k", mutates_args=(), device_types="cuda")
+    def k(x: Tensor) -> Tensor:
+        return x + 1000
+    with pytest.raises(NotImplementedError, match="'CPU' backend"):
+        k(torch.ones(1))
+    k.register_kernel("cpu", lambda x: x + 1)
+    assert k(torch.ones(1)).item() == 2
+    with pytest.raises(NotImplementedError, match="xpu"):
+        k.register_kernel("xpu", lambda x: x)
+    with pytest.raises(RuntimeError):
+        k.register_kernel("nonsense", lambda x: x)
+
+
+def test_a_kernel_at_autograd_is_called_without_requires_grad(lib):
+    log = []
+    lib.define("k(Tensor x) -> Tensor")
+
+    def above(x):
+        log.append("autograd")
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.ops.testlib.k(x) * 10
+    lib.impl("k", lambda x: (log.append("cpu"), x + 1)[1], "CPU")
+    lib.impl("k", above, "AutogradCPU")
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 20
+    assert log == ["autograd", "cpu"]
+
+
+def test_a_kernel_at_autograd_of_aten(lib):
+    seen = []
+    aten = library.Library("aten", "IMPL")
+
+    def above(x):
+        seen.append(x.shape)
+        with torch._C._AutoDispatchBelowAutograd():
+            return torch.ops.aten.sin(x)
+    aten.impl("sin", above, "Autograd")
+    torch.sin(torch.ones(3))
+    aten._destroy()
+    torch.sin(torch.ones(4))
+    assert seen == [(3,)]
+
+
+def test_fallthrough_at_autograd_records_what_the_kernel_calls(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x * 3, "CPU")
+    lib.impl("k", library.fallthrough_kernel, "Autograd")
+    x = torch.ones(1, requires_grad=True)
+    torch.ops.testlib.k(x).backward()
+    assert x.grad.item() == 3
+
+
+@pytest.mark.parametrize("key", ["AutocastCPU", "FuncTorchBatched", "Python", "SparseCPU", "XLA", "BackendSelect", "ADInplaceOrView"])
+def test_keys_that_are_not_built_are_named(lib, key):
+    lib.define("k(Tensor x) -> Tensor")
+    with pytest.raises(NotImplementedError, match=key):
+        lib.impl("k", lambda x: x, key)
+
+
+def test_what_is_no_key_is_an_error(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    with pytest.raises(RuntimeError, match="could not parse dispatch key: cpu"):
+        lib.impl("k", lambda x: x, "cpu")
+    with pytest.raises(NotImplementedError, match="with_keyset"):
+        lib.impl("k", lambda keys, x: x, "CPU", with_keyset=True)
+    with pytest.raises(TypeError, match="callable"):
+        lib.impl("k", 3, "CPU")
+    with pytest.raises(RuntimeError, match="namespace"):
+        lib.impl("aten::relu", lambda x: x, "CPU")
+
+
+def test_an_aten_kernel_can_be_replaced_and_comes_back():
+    x = torch.tensor([-1.0, 2.0])
+    aten = library.Library("aten", "IMPL")
+    aten.impl("relu", lambda x: x * 0 + 42, "CPU")
+    assert torch.relu(x).tolist() == [42, 42] and x.relu().tolist() == [42, 42]
+    aten._destroy()
+    assert torch.relu(x).tolist() == [0, 2]
+
+
+def test_an_aten_meta_kernel_is_what_fake_tensors_get():
+    aten = library.Library("aten", "IMPL")
+    aten.impl("cos", lambda x: x.new_empty(5), "Meta")
+    with FakeTensorMode():
+        assert torch.cos(torch.ones(2)).shape == (5,)
+    assert torch.cos(torch.ones(2)).shape == (2,)
+    aten._destroy()
+    with FakeTensorMode():
+        assert torch.cos(torch.ones(2)).shape == (2,)
+
+
+def test_a_kernel_may_come_before_its_definition():
+    kernels = library.Library("testlib", "IMPL")
+    kernels.impl("early", lambda x: x + 5, "CPU")
+    definitions = library.Library("testlib", "FRAGMENT")
+    definitions.define("early(Tensor x) -> Tensor")
+    assert torch.ops.testlib.early(torch.ones(1)).item() == 6
+    definitions._destroy()
+    kernels._destroy()
+
+
+def test_an_operator_without_tensors_needs_a_kernel_for_all_backends(lib):
+    lib.define("make(int n) -> Tensor")
+    lib.impl("make", lambda n: torch.ones(n), "CPU")
+    with pytest.raises(NotImplementedError, match="no tensor arguments"):
+        torch.ops.testlib.make(2)
+    lib.impl("make", lambda n: torch.ones(n), "CompositeExplicitAutograd")
+
+
+# ---- lifetimes ----
+
+def test_a_library_that_goes_takes_its_operators_along():
+    made = library.Library("testlib_gone", "DEF")
+    made.define("k(Tensor x) -> Tensor")
+    made.impl("k", lambda x: x + 1, "CPU")
+    assert torch.ops.testlib_gone.k(torch.ones(1)).item() == 2
+    with pytest.raises(RuntimeError, match="Only a single TORCH_LIBRARY"):
+        library.Library("testlib_gone", "DEF")
+    del made
+    gc.collect()
+    assert not hasattr(torch.ops.testlib_gone, "k")
+    again = library.Library("testlib_gone", "DEF")
+    again.define("k(Tensor x, int n) -> Tensor")
+    assert len(torch.ops.testlib_gone.k.default._schema.arguments) == 2
+
+
+def test_the_kernel_below_comes_back(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x + 1, "CPU")
+    other = library.Library("testlib", "IMPL")
+    other.impl("k", lambda x: x + 2, "CPU")
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 3
+    del other
+    gc.collect()
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 2
+
+
+def test_a_second_kernel_can_be_forbidden(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x + 1, "CPU")
+    with pytest.raises(RuntimeError, match="already a kernel"):
+        lib.impl("k", lambda x: x + 2, "CPU", allow_override=False)
+    assert torch.ops.testlib.k(torch.ones(1)).item() == 2
+
+
+def test_only_libraries_that_define_define():
+    with pytest.raises(RuntimeError, match="Cannot define"):
+        library.Library("testlib", "IMPL").define("z(Tensor x) -> Tensor")
+    with pytest.raises(ValueError, match="reserved"):
+        library.Library("prim", "DEF")
+    with pytest.raises(ValueError, match="Unsupported kind"):
+        library.Library("testlib", "OTHER")
+
+
+# ---- custom operators ----
+
+def test_a_schema_is_inferred_as_torch_does():
+    def f(x: Tensor, xs: List[Tensor], o: Optional[Tensor], n: int, ns: Sequence[int], s: float = 1.5, t: str = "a",
+          d: Optional[torch.dtype] = None, *, v: torch.device, q: Optional[float] = None) -> Tuple[Tensor, int]:
+        pass
+    assert library.infer_schema(f, mutates_args={"x", "xs"}) == (
+        '(Tensor(a0!) x, Tensor(a1!)[] xs, Tensor? o, SymInt n, SymInt[] ns, float s=1.5, str t="a", ScalarType? d=None, *, Device v, '
+        'float? q=None) -> (Tensor, SymInt)')
+    for mutates in ({"y"}, {"n"}, "x"):
+        with pytest.raises(ValueError):
+            library.infer_schema(f, mutates_args=mutates)
+
+
+def _bad_signatures():
+    def untyped(x) -> Tensor: ...
+    def no_return(x: Tensor): ...
+    def variadic(*xs: Tensor) -> Tensor: ...
+    def keywords(x: Tensor, **rest) -> Tensor: ...
+    def tuples(x: Tuple[int, int]) -> Tensor: ...
+    def optional_return(x: Tensor) -> Optional[Tensor]: ...
+    def unknown(x: dict) -> Tensor: ...
+    def default(x: List[int] = ()) -> Tensor: ...
+    return [untyped, no_return, variadic, keywords, tuples, optional_return, unknown, default]
+
+
+@pytest.mark.parametrize("function", _bad_signatures(), ids=lambda f: f.__name__)
+def test_a_signature_that_makes_no_schema_is_refused(function):
+    with pytest.raises(ValueError, match="infer_schema"):
+        library.infer_schema(function, mutates_args=())
+
+
+def test_unknown_options_of_custom_op_are_errors():
+    def f(x: Tensor) -> Tensor:
+        return x.clone()
+    with pytest.raises(TypeError):
+        library.custom_op("testops::f", f, mutates_args=(), foo=1)
+    with pytest.raises(ValueError, match="mutates"):
+        library.custom_op("testops::f", f, mutates_args=("x",), schema="(Tensor x) -> Tensor")
+    for function in (library.register_vmap, library.register_autocast, library.register_torch_dispatch):
+        with pytest.raises(NotImplementedError, match=function.__name__):
+            function("testlib::f", "cpu", torch.float16) if function is library.register_autocast else function("testlib::f", f)
+
+
+def test_keyword_only_arguments_cannot_be_given_by_position():
+    with pytest.raises(RuntimeError, match=r"takes 2 positional argument\(s\) but 3"):
+        torch.ops.aten.add.Tensor(torch.ones(1), torch.ones(1), 2)
+
+
+def test_a_kernel_can_be_switched_off():
+    @library.custom_op("testops::k", mutates_args=())
+    def k(x: Tensor) -> Tensor:
+        return x + 1
+    k.register_kernel("cpu", lambda x: x + 100)
+    with k.set_kernel_enabled("cpu", False):
+        assert k(torch.ones(1)).item() == 2
+    assert k(torch.ones(1)).item() == 101
+
+
+def test_a_formula_sees_lists_as_they_were_given():
+    seen = []
+
+    @library.custom_op("testops::weighted", mutates_args=())
+    def weighted(xs: Sequence[Tensor], w: Tensor, *, twice: bool = False) -> Tuple[List[Tensor], Tensor]:
+        return [x * w for x in xs], sum(xs) * w
+
+    def setup(ctx, inputs, keywords, output):
+        ctx.count, ctx.w, ctx.twice = len(inputs[0]), inputs[1], keywords["twice"]
+
+    def backward(ctx, grads, total):
+        seen.append((ctx.needs_input_grad, len(grads), ctx.twice))
+        return [(g + total) * ctx.w for g in grads], None
+    weighted.register_autograd(backward, setup_context=setup)
+    a, b = torch.ones(1, requires_grad=True), torch.ones(1)
+    parts, total = weighted([a, b], torch.full((1,), 10.0), twice=True)
+    (parts[0] + total).backward()
+    assert a.grad.item() == 20 and b.grad is None
+    assert seen == [(([True, False], False), 2, True)]
+
+
+def test_without_a_formula_the_backward_says_so():
+    @library.custom_op("testops::k", mutates_args=())
+    def k(x: Tensor) -> Tensor:
+        return x * 2
+    with pytest.raises(RuntimeError, match="no autograd formula was registered"):
+        k(torch.ones(1, requires_grad=True)).backward()
+    with pytest.raises(RuntimeError, match="no fake impl"):
+        make_fx(k, tracing_mode="fake")(torch.ones(1))
+
+
+def test_an_operator_that_writes_has_no_formula():
+    with pytest.raises(RuntimeError, match="non-functional"):
+        increment_operator().register_autograd(lambda ctx, grad: grad)
+
+
+def test_a_write_is_functional_in_a_compiled_function():
+    from umbra._functorch.aot_autograd import aot_function
+    increment, graphs = increment_operator(), []
+
+    def f(x, y):
+        increment(x[1:], 10)
+        z = y.clone()
+        increment(z)
+        return z * 2
+    compiled = aot_function(f, lambda graph, _: (graphs.append(graph), graph)[1])
+    x = torch.zeros(3)
+    assert compiled(x, torch.ones(2)).tolist() == [4, 4]
+    assert x.tolist() == [0, 10, 10]
+    assert "testops.increment.default" not in [str(n.target) for n in graphs[0].graph.nodes]
+
+
+# ---- opcheck ----
+
+def test_opcheck_finds_what_is_not_declared(lib):
+    for name, kernel in (("good", lambda x: x * 2), ("sneaky", lambda x: (x.add_(1), x.clone())[1]), ("same", lambda x: x)):
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, kernel, "CompositeExplicitAutograd")
+    ops, x = torch.ops.testlib, torch.ones(2)
+    assert set(library.opcheck(ops.good, (x,)).values()) == {"SUCCESS"}
+    assert isinstance(library.opcheck(ops.sneaky, (x,), test_utils="test_schema", raise_exception=False)["test_schema"], RuntimeError)
+    for name, what in (("sneaky", "was mutated"), ("same", "was aliasing")):
+        with pytest.raises(Exception, match=what):
+            library.opcheck(getattr(ops, name).default, (x,), test_utils="test_schema")
+    with pytest.raises(Exception, match="autograd kernel"):
+        library.opcheck(ops.good, (torch.ones(2, requires_grad=True),))
+    with pytest.raises(ValueError, match="subset"):
+        library.opcheck(ops.good, (x,), test_utils="test_nothing")
+
+
+def test_opcheck_compares_the_fake_run(lib):
+    lib.define("k(Tensor x) -> Tensor")
+    lib.impl("k", lambda x: x * 2, "CPU")
+    library.register_fake("testlib::k", lambda x: x.new_empty(7), lib=lib)
+    with pytest.raises(Exception, match="Shapes"):
+        library.opcheck(torch.ops.testlib.k, (torch.ones(1),), test_utils="test_faketensor")
