@@ -29,7 +29,12 @@ newaxis = None
 for _name in _C._function_names():
     globals()[_name] = _C._find_function("aten::" + _name, 1)
 
+from umbra import _modules  # noqa: E402
+
+_modules.install_finder()
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
+
+_modules.mark_missing_methods(Tensor)
 from umbra._ops import Tag, ops  # noqa: E402, F401
 from umbra._functions import *  # noqa: E402, F401, F403
 from umbra._legacy import *  # noqa: E402, F401, F403
@@ -53,4 +58,4 @@ def __getattr__(name):
             function = _C._find_function("aten::" + name, 1)
             setattr(_sys.modules[__name__], name, function)
             return function
-    raise AttributeError(f"module 'umbra' has no attribute '{name}'")
+    _modules.raise_missing(__name__, name)

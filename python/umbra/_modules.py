@@ -1,5 +1,54 @@
-"""Submodules that are loaded when they are first used."""
+"""What a module does when it is asked for a name that it does not have: load a submodule, find an operator, or say what is missing.
+
+Every module here that torch has too says of torch's other names that they are not in Umbra yet; `_torch_names.txt` lists them.
+"""
+import dis
+import functools
 import importlib
+import importlib.abc
+import importlib.machinery
+import os
+import sys
+
+from umbra import _C
+
+
+class NotInUmbraYet(AttributeError):
+    """A name of torch's that Umbra does not have. An AttributeError, so that hasattr() says no."""
+
+
+@functools.cache
+def torch_names():
+    """PyTorch's public names by module, `torch.Tensor` among them: {"torch.fft": {"fft", ...}, ...}."""
+    names = {}
+    with open(os.path.join(os.path.dirname(__file__), "_torch_names.txt")) as file:
+        for line in file:
+            if not line.startswith("#"):
+                module, *rest = line.split()
+                names[module] = frozenset(rest)
+    return names
+
+
+def torch_name(module):
+    """`torch.nn` for `umbra.nn`."""
+    return "torch" + module.removeprefix("umbra")
+
+
+def _is_import(frame):
+    """Whether a frame is at `from module import name`."""
+    return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"
+
+
+def raise_missing(module, name):
+    """For a module's `__getattr__`: the error for a name that is not there."""
+    text = f"{torch_name(module)}.{name} is not in Umbra yet"
+    known = name in torch_names().get(torch_name(module), ())
+    if not known:
+        text = f"module '{module}' has no attribute '{name}'"
+    elif _is_import(sys._getframe(2)):
+        # Python replaces the text of an AttributeError here.
+        raise ImportError(f"cannot import name '{name}' from '{torch_name(module)}': {text}", name=module) from None
+    raise (NotInUmbraYet if known else AttributeError)(text, name=name, obj=sys.modules.get(module)) from None
 
 
 def lazy_submodules(package):
@@ -11,5 +60,70 @@ def lazy_submodules(package):
             except ModuleNotFoundError as error:
                 if error.name != f"{package}.{name}":
                     raise
-        raise AttributeError(f"module '{package}' has no attribute '{name}'")
+        raise_missing(package, name)
     return getattr_module
+
+
+def operators_named(module, prefix):
+    """A module's `__getattr__` that finds the operators `prefix` + name."""
+    def getattr_operator(name):
+        if not name.startswith("__") and _C._overload_names(f"aten::{prefix}{name}"):
+            function = _C._find_function(f"aten::{prefix}{name}", 1)
+            setattr(sys.modules[module], name, function)
+            return function
+        raise_missing(module, name)
+    return getattr_operator
+
+
+class _MissingMethod:
+    """Stands on the Tensor class for a method that torch has and Umbra has not."""
+
+    def __init__(self, name):
+        self.name = name
+
+    def __get__(self, instance, owner=None):
+        raise NotInUmbraYet(f"torch.Tensor.{self.name} is not in Umbra yet", name=self.name, obj=instance)
+
+
+def mark_missing_methods(cls):
+    for name in torch_names()["torch.Tensor"]:
+        if not hasattr(cls, name):
+            setattr(cls, name, _MissingMethod(name))
+
+
+# ---- modules: those that are here, and those that are not ----
+
+class _Loader(importlib.machinery.SourceFileLoader):
+    def exec_module(self, module):
+        super().exec_module(module)
+        if "__getattr__" not in module.__dict__:
+            def getattr_missing(name):
+                raise_missing(module.__name__, name)
+            module.__getattr__ = getattr_missing
+
+
+def _is_probe():
+    """Whether importlib.util.find_spec asks, which wants None for an answer."""
+    frame = sys._getframe(3)
+    return frame.f_code.co_filename.endswith(("importlib.util>", "importlib/util.py"))
+
+
+class _Finder(importlib.abc.MetaPathFinder):
+    def find_spec(self, name, path=None, target=None):
+        root, _, rest = name.partition(".")
+        if not rest or not (root == "umbra" or root == "torch" and sys.modules.get("torch") is sys.modules["umbra"]):
+            return None
+        spec = importlib.machinery.PathFinder.find_spec(name, path) if root == "umbra" else None
+        if spec is None:
+            torch_module = "torch." + rest
+            if torch_module in torch_names() and not _is_probe():
+                raise ModuleNotFoundError(f"{torch_module} is not in Umbra yet", name=name)
+            return None
+        if type(spec.loader) is importlib.machinery.SourceFileLoader and torch_name(name) in torch_names():
+            spec.loader = _Loader(spec.loader.name, spec.loader.path)
+        return spec
+
+
+def install_finder():
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())

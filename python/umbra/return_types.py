@@ -1,9 +1,9 @@
 """The classes of results with names, such as `max(values=..., indices=...)`; each is made when it is first returned."""
 from umbra import _C
+from umbra._modules import raise_missing
 
 
 def __getattr__(name):
-    try:
+    if name in _C._return_types:
         return _C._return_types[name]
-    except KeyError:
-        raise AttributeError(f"module 'umbra.return_types' has no attribute '{name}'") from None
+    raise_missing(__name__, name)

@@ -1,9 +1,4 @@
 """Operators of ATen's `special_` family under their short names."""
-from umbra import _C
+from umbra._modules import operators_named
 
-
-def __getattr__(name):
-    if name.startswith("__") or not _C._overload_names("aten::special_" + name):
-        raise AttributeError(f"module 'umbra.special' has no attribute '{name}'")
-    function = globals()[name] = _C._find_function("aten::special_" + name, 1)
-    return function
+__getattr__ = operators_named(__name__, "special_")

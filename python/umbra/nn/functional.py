@@ -1,6 +1,7 @@
 """Functions of neural networks. Most are operators of the library under their own names."""
 import umbra
 from umbra import _C
+from umbra._modules import raise_missing
 
 _OPERATORS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
 adaptive_avg_pool2d adaptive_avg_pool3d linear bilinear relu_ celu celu_ selu selu_ gelu logsigmoid hardshrink softshrink tanhshrink
@@ -14,7 +15,7 @@ def __getattr__(name):
         function = _C._find_function("aten::" + name, 1)
         globals()[name] = function
         return function
-    raise AttributeError(f"module 'umbra.nn.functional' has no attribute '{name}'")
+    raise_missing(__name__, name)
 
 
 def _activation(name):

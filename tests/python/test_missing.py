@@ -1,0 +1,58 @@
+"""What Umbra does not have yet says so, by name."""
+import importlib.util
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import umbra
+from umbra._modules import torch_names
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+
+
+def test_a_name_of_torch_that_is_missing_is_named():
+    with pytest.raises(AttributeError, match="^torch.distributions is not in Umbra yet$"):
+        umbra.distributions
+    with pytest.raises(AttributeError, match="^torch.nn.functional.ctc_loss is not in Umbra yet$"):
+        umbra.nn.functional.ctc_loss
+    with pytest.raises(AttributeError, match="^torch.Tensor.to_sparse is not in Umbra yet$"):
+        umbra.ones(2).to_sparse()
+    assert not hasattr(umbra, "distributions") and not hasattr(umbra.Tensor, "to_sparse") and not hasattr(umbra.ones(1), "to_sparse")
+
+
+def test_a_name_that_torch_has_not_is_no_promise():
+    for holder in (umbra, umbra.nn, umbra.optim.adam, umbra.linalg, umbra.ones(1)):
+        with pytest.raises(AttributeError) as caught:
+            holder.nonsense
+        assert "yet" not in str(caught.value)
+
+
+@pytest.mark.parametrize("line", ["from umbra.nn import CTCLoss", "from umbra import stft", "from umbra.linalg import ldl_solve"])
+def test_importing_a_missing_name_says_so(line):
+    with pytest.raises(ImportError, match=r"cannot import name .* is not in Umbra yet"):
+        exec(line)
+
+
+@pytest.mark.parametrize("line", ["import umbra.distributed", "from umbra.distributed.fsdp import X", "import umbra.onnx as o"])
+def test_importing_a_missing_module_says_so(line):
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.(distributed|onnx) is not in Umbra yet"):
+        exec(line)
+
+
+def test_probing_for_a_missing_module_finds_nothing():
+    assert importlib.util.find_spec("umbra.distributed") is None
+    assert importlib.util.find_spec("umbra.nn.functional") is not None
+
+
+def test_the_list_has_what_everyone_knows():
+    names = torch_names()
+    for module, name in (("torch", "vmap"), ("torch.nn", "LSTM"), ("torch.nn.functional", "conv2d"), ("torch.linalg", "svd"), ("torch.fft", "fft"),
+                         ("torch.optim", "RMSprop"), ("torch.func", "jvp"), ("torch.Tensor", "addmm"), ("torch.utils.data", "DataLoader")):
+        assert name in names[module]
+
+
+def test_the_page_of_missing_names_is_up_to_date():
+    done = subprocess.run([sys.executable, ROOT / "tools/missing_names.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr

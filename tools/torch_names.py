@@ -1,0 +1,92 @@
+#!/usr/bin/env python3
+"""Writes the list of PyTorch's public names, which Umbra uses to say what it does not have yet.
+
+    PYTHON_WITH_TORCH tools/torch_names.py > python/umbra/_torch_names.txt
+
+A line is a module (or torch.Tensor) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
+stands alone.
+"""
+import importlib
+import inspect
+import pkgutil
+import sys
+import types
+import warnings
+
+import torch
+
+# Parts of torch of which the modules are listed, but not what is in them.
+NOT_LISTED = ("torch.ao", "torch.contrib", "torch.csrc", "torch.distributed", "torch.lib", "torch.onnx", "torch.package", "torch.quantization",
+              "torch.utils.benchmark", "torch.utils.bottleneck", "torch.utils.tensorboard", "torch.utils.data.datapipes",
+              "torch.utils.data.graph", "torch.utils.data.backward_compatibility", "torch.utils.hipify", "torch.utils.jit", "torch.utils.model_dump",
+              "torch.utils.viz", "torch.fx.passes", "torch.fx.experimental", "torch.for_onnx", "torch.nn.backends", "torch.nn.intrinsic",
+              "torch.nn.qat", "torch.nn.quantizable", "torch.nn.quantized", "torch.optim.adadelta", "torch.testing", "torch.jit.", "torch.sparse.",
+              "torch.nativert", "torch.numa", "torch.headeronly", "torch.cuda.", "torch.xpu.", "torch.masked.", "torch.export.experimental")
+LISTED = ("torch.fx.experimental.proxy_tensor", "torch.fx.experimental.symbolic_shapes", "torch.fx.passes.shape_prop", "torch.testing",
+          "torch.cuda.amp")
+
+
+def is_public_path(name):
+    return all(not part.startswith("_") for part in name.split("."))
+
+
+def modules():
+    """Names of torch's public modules."""
+    found = ["torch"]
+    for info in pkgutil.walk_packages(torch.__path__, "torch.", onerror=lambda name: None):
+        if is_public_path(info.name) and not info.name.endswith("__main__"):
+            found.append(info.name)
+    return found
+
+
+def is_listed(module):
+    return module in LISTED or not any(module == part or module.startswith(part.rstrip(".") + ".") for part in NOT_LISTED)
+
+
+def is_own(module, name, value, declared):
+    """Whether a name belongs to torch rather than to what a module happened to import."""
+    if name in declared:
+        return value is not torch.Tensor or module == "torch"
+    if name.startswith("_"):
+        return False
+    if isinstance(value, types.ModuleType):
+        return value.__name__ == f"{module}.{name}"
+    if isinstance(value, (torch.dtype, torch.layout, torch.memory_format)):
+        return module == "torch"
+    owner = getattr(value, "__module__", None)
+    if inspect.isclass(value) or inspect.isfunction(value):
+        # `from torch import Tensor` in a submodule does not make it a name of that submodule.
+        return str(owner).startswith("torch") and (not declared or module == "torch") and (
+            owner == module or module.count(".") < 2 and str(owner).startswith(module))
+    return inspect.isbuiltin(value) and (owner is None or owner.startswith(("torch", "_")))
+
+
+def names(module):
+    declared = {name for name in getattr(module, "__all__", ()) if not name.startswith("_")}
+    found = []
+    for name in sorted(set(dir(module)) | declared):
+        try:
+            value = getattr(module, name)
+        except Exception:
+            continue
+        if is_own(module.__name__, name, value, declared):
+            found.append(name)
+    return found
+
+
+def main():
+    warnings.simplefilter("ignore")
+    print(f"# PyTorch {torch.__version__.partition('+')[0].partition('.dev')[0]}: its public names, written by tools/torch_names.py")
+    for name in sorted(set(modules())):
+        line = name
+        if is_listed(name):
+            try:
+                line = " ".join([name, *names(importlib.import_module(name))])
+            except Exception as error:
+                print(f"{name}: {error}", file=sys.stderr)
+        print(line)
+    print(" ".join(["torch.Tensor", *(n for n in dir(torch.Tensor) if not n.startswith("_"))]))
+
+
+if __name__ == "__main__":
+    main()
