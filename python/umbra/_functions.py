@@ -170,12 +170,20 @@ def set_num_interop_threads(count):
         raise RuntimeError("expected positive number of threads")
 
 
+_deterministic = [False, False]
+
+
 def use_deterministic_algorithms(mode, *, warn_only=False):
-    """Umbra's kernels are deterministic always."""
+    """Umbra's kernels are deterministic whatever this says; it is remembered for those who ask."""
+    _deterministic[:] = builtins.bool(mode), builtins.bool(warn_only)
 
 
 def are_deterministic_algorithms_enabled():
-    return True
+    return _deterministic[0]
+
+
+def is_deterministic_algorithms_warn_only_enabled():
+    return _deterministic[1]
 
 
 def is_autocast_enabled(device_type="cpu"):
@@ -220,16 +228,16 @@ for _kind in (SymInt, SymFloat, SymBool):
     _kind.node = property(_sym_node)
 
 
-def sym_int(value):
-    if isinstance(value, SymInt):
-        return value
-    if isinstance(value, SymFloat):
-        return math.trunc(value)
-    return builtins.int(value)
+def sym_int(a):
+    if isinstance(a, SymInt):
+        return a
+    if isinstance(a, SymFloat):
+        return math.trunc(a)
+    return builtins.int(a)
 
 
-def sym_sum(values):
-    return builtins.sum(values)
+def sym_sum(args):
+    return builtins.sum(args)
 
 
 def guard_or_false(condition):

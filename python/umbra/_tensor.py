@@ -4,6 +4,7 @@ import functools
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
 
 
 def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
@@ -187,7 +188,9 @@ def _deepcopy(self, memo):
 @_overridable
 def _array(self, dtype=None, copy=None):
     array = self.numpy()
-    return array if dtype is None else array.astype(dtype, copy=False)
+    if copy is False and dtype is not None and array.dtype != dtype:
+        raise ValueError(f"Unable to avoid copy: the tensor has the type {array.dtype}, and {dtype} is asked for")
+    return array.astype(array.dtype if dtype is None else dtype, copy=bool(copy))
 
 
 def _array_wrap(self, array, context=None, return_scalar=False):
@@ -201,6 +204,8 @@ def _array_wrap(self, array, context=None, return_scalar=False):
 def _dlpack(self, *, stream=None, max_version=None, dl_device=None, copy=None):
     if stream is not None:
         raise AssertionError("stream should be None on cpu.")
+    if dl_device is not None and tuple(dl_device) != _dlpack_device(self):
+        raise BufferError(f"a tensor on {self.device} cannot be given to the DLPack device {tuple(dl_device)}")
     return _C._to_dlpack(self.clone() if copy else self)
 
 
@@ -260,7 +265,8 @@ def is_set_to(self, other):
 
 
 @_overridable
-def dim_order(self):
+def dim_order(self, *, ambiguity_check=False):
+    not_built("Tensor.dim_order", ambiguity_check=(ambiguity_check, False))
     return tuple(sorted(range(self.dim()), key=lambda d: -self.stride(d)))
 
 

@@ -29,7 +29,8 @@ def _capturing(exporting=False):
         _state.compiling, _state.exporting = before
 
 
-def disable(fn=None, recursive=True):
+def disable(fn=None, recursive=True, *, reason=None):
+    """What is captured runs as it is; the function stays itself."""
     return fn if fn is not None else lambda function: function
 
 

@@ -42,8 +42,8 @@ def has_torch_function_variadic(*tensors):
     return _C._has_torch_function(*tensors)
 
 
-def is_tensor_like(value):
-    return type(value) is _C.Tensor or hasattr(type(value), "__torch_function__")
+def is_tensor_like(inp):
+    return type(inp) is _C.Tensor or hasattr(type(inp), "__torch_function__")
 
 
 def _handler(value):

@@ -6,7 +6,8 @@ from umbra import _C
 
 def load_file(filename, device="cpu"):
     """{name: tensor}; the file is mapped, and what is never touched is never read."""
-    return dict(_C._load_safetensors(os.fspath(filename)))
+    tensors = dict(_C._load_safetensors(os.fspath(filename)))
+    return tensors if str(device) == "cpu" else {name: tensor.to(device) for name, tensor in tensors.items()}
 
 
 def save_file(tensors, filename, metadata=None):

@@ -3,12 +3,17 @@
 Loading runs nothing that a file holds: it knows the few names that such files need, and refuses every other.
 """
 import os
+import pickle
 
 from umbra import _C
+from umbra._options import not_built
 
 
 def save(obj, f, pickle_module=None, pickle_protocol=2, _use_new_zipfile_serialization=True, _disable_byteorder_record=False):
     """Writes `obj` to a path (atomically) or to anything with `write`."""
+    not_built("torch.save", pickle_module=(None if pickle_module is pickle else pickle_module, None), pickle_protocol=(pickle_protocol, 2),
+              _use_new_zipfile_serialization=(_use_new_zipfile_serialization, True),
+              _disable_byteorder_record=(_disable_byteorder_record, False))
     if hasattr(f, "write"):
         f.write(_C._save_bytes(obj))
     else:
@@ -20,6 +25,12 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
 
     Loading is safe whatever `weights_only` says. Inside a FakeTensorMode the tensors are fake.
     """
+    if pickle_module is not None and weights_only:
+        raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
+    not_built("torch.load", pickle_module=(None if pickle_module is pickle else pickle_module, None),
+              **{name: (value, "utf-8" if name == "encoding" else None) for name, value in pickle_load_args.items()})
+    if mmap and hasattr(f, "read"):
+        raise ValueError("f must be a string filename in order to use mmap argument")
     finish = _finisher(_device(map_location))
     if hasattr(f, "read"):
         return _C._load_bytes(f.read(), str(getattr(f, "name", "a file object")), finish)

@@ -9,10 +9,6 @@ namespace umbra {
 
 namespace {
 
-constexpr DispatchKey kLayers[] = {DispatchKey::CPU,           DispatchKey::CUDA,    DispatchKey::Meta,
-                                   DispatchKey::Fake,          DispatchKey::Python,  DispatchKey::Proxy,
-                                   DispatchKey::Functionalize, DispatchKey::Autograd};
-
 KernelKey backend_slot(DispatchKey backend) {
   return backend == DispatchKey::CUDA   ? KernelKey::CUDA
          : backend == DispatchKey::Meta ? KernelKey::Meta
@@ -94,7 +90,8 @@ void KernelTable::update() {
   for (KernelKey key : {KernelKey::Autograd, KernelKey::AutogradCPU, KernelKey::AutogradCUDA, KernelKey::AutogradMeta})
     autograd |= !stacks_[index(key)].empty();
   op_->set_own_keys(autograd ? DispatchKeySet(DispatchKey::Autograd) : DispatchKeySet());
-  for (DispatchKey key : kLayers) op_->set_layer_kernel(key, any ? library_layer : nullptr);
+  for (int key = 0; key <= static_cast<int>(DispatchKey::Autograd); ++key)
+    op_->set_layer_kernel(static_cast<DispatchKey>(key), any ? library_layer : nullptr);
 }
 
 std::shared_ptr<const LibraryKernel> KernelTable::find_backend(DispatchKey backend) const {

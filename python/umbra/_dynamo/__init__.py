@@ -1,5 +1,6 @@
 """Names of torch._dynamo that code asks for. Umbra captures a program by running it: there is no bytecode analysis."""
 from umbra._modules import lazy_submodules
+from umbra._options import not_built
 from umbra.compiler import is_compiling  # noqa: F401
 
 __getattr__ = lazy_submodules(__name__)
@@ -13,22 +14,29 @@ def is_dynamo_compiling():
     return False
 
 
-def disable(fn=None, recursive=True, **kwargs):
+def disable(fn=None, recursive=True, *, reason=None, wrapping=True):
     """What is captured runs as it is; the function stays itself."""
     return fn if fn is not None else lambda function: function
 
 
-def mark_dynamic(tensor, index, *, min=None, max=None, **kwargs):
-    """Asks export to make a dimension a symbol."""
-    marked = tensor.__dict__.setdefault("_dynamo_dynamic_indices", set())
+def _mark(tensor, index, hint):
+    marked = tensor.__dict__.setdefault("_marked_sizes", {})
     for i in index if isinstance(index, (list, tuple)) else (index,):
-        marked.add(i)
+        marked[i] = hint
 
 
-maybe_mark_dynamic = mark_dynamic
+def mark_dynamic(t, index, *, hint_override=None, min=None, max=None, specialize_on=None):
+    """Asks export to make a size a symbol, which the program may not fix."""
+    not_built("mark_dynamic", hint_override=(hint_override, None), min=(min, None), max=(max, None), specialize_on=(specialize_on, None))
+    _mark(t, index, "DYNAMIC")
 
 
-def mark_static(tensor, index=None):
-    marked = tensor.__dict__.setdefault("_dynamo_static_indices", set())
-    for i in range(tensor.dim()) if index is None else index if isinstance(index, (list, tuple)) else (index,):
-        marked.add(i)
+def maybe_mark_dynamic(t, index, *, min=None, max=None):
+    """Asks export to make a size a symbol, unless the program fixes it."""
+    not_built("maybe_mark_dynamic", min=(min, None), max=(max, None))
+    _mark(t, index, "AUTO")
+
+
+def mark_static(t, index=None):
+    """Takes marks back: the sizes are those of the example."""
+    _mark(t, list(range(t.dim())) if index is None else index, "STATIC")

@@ -1,10 +1,12 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
+import enum
 import functools
 import itertools
 
 from umbra import _C
-from umbra._C import Tensor
+from umbra._C import Tensor, device, dtype, layout, memory_format
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
+from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
 from umbra.nn.utils.stateless import _reparametrize_module
@@ -48,6 +50,23 @@ def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
 
 
+_NUMBERS = (float, complex)  # of which 0.0 and -0.0 are equal, and nan is not
+_VALUES = (bool, int, str, bytes, type(None), type(...), dtype, device, layout, memory_format)
+
+
+def _key(value):
+    """What tells a plain argument from others, its type included; None where that cannot be said."""
+    if type(value) in _NUMBERS:
+        return type(value), repr(value)
+    if type(value) in _VALUES or isinstance(value, enum.Enum):
+        return type(value), value
+    return None
+
+
+def _same(a, b):
+    return a is b or _key(a) is not None and _key(a) == _key(b)
+
+
 class _Compiled:
     """One function, compiled for each structure and set of plain arguments it is called with."""
 
@@ -60,10 +79,14 @@ class _Compiled:
         """Flat arguments to the function's result. `context` is what else the function decides by."""
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         plain = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor))
-        key = (spec, tuple((i, type(leaf), repr(leaf)) for i, leaf in plain), context)
-        if key not in self.entries:
-            self.entries[key] = self._compile(len(leaves), plain, spec)
-        compiled, results = self.entries[key]
+        keys = tuple((i, _key(leaf)) for i, leaf in plain)
+        if any(key is None for _, key in keys):  # who knows what it holds next time
+            compiled, results = self._compile(len(leaves), plain, spec)
+        else:
+            key = (spec, keys, context)
+            if key not in self.entries:
+                self.entries[key] = self._compile(len(leaves), plain, spec)
+            compiled, results = self.entries[key]
         *tensors, number = compiled(tensors)
         return results[number].fill(tensors)
 
@@ -94,8 +117,7 @@ class _Result:
         self.tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
     def __eq__(self, other):
-        return (self.spec, self.is_tensor, [(type(p), repr(p)) for p in self.plain]) == (
-            other.spec, other.is_tensor, [(type(p), repr(p)) for p in other.plain])
+        return (self.spec, self.is_tensor) == (other.spec, other.is_tensor) and all(map(_same, self.plain, other.plain))
 
     def take_tensors(self):
         tensors, self.tensors = self.tensors, None
@@ -107,8 +129,11 @@ class _Result:
 
 
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
-                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True, **_):
+                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
+                 disable_functionalization=False, _disable_torch_fn_metadata_mode=False):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments."""
+    not_built("aot_function", keep_inference_input_mutations=(keep_inference_input_mutations, False), dynamic=(dynamic, False),
+              disable_functionalization=(disable_functionalization, False))
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
 
@@ -123,10 +148,14 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     return call
 
 
-def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
-                    keep_inference_input_mutations=False, *, dynamic=False, **_):
+def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
+                    keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
+                    disable_functionalization=False, _disable_torch_fn_metadata_mode=False):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
+    not_built("aot_module", keep_inference_input_mutations=(keep_inference_input_mutations, False), dynamic=(dynamic, False),
+              disable_functionalization=(disable_functionalization, False))
+
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
             return mod(*args, **kwargs)
@@ -158,9 +187,14 @@ def aot_module(mod, *args, **kwargs):
 
 
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
-                          keep_inference_input_mutations=False, inference_compiler=None, **_):
+                          keep_inference_input_mutations=False, inference_compiler=None, compiler_config_extra=None, ignore_shape_env=False,
+                          disable_functionalization=False, pre_grad_passes=None, compile_region_name=None):
     """`mod` compiled; the result takes flat arguments such as `args`."""
-    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    not_built("aot_module_simplified", compiler_config_extra=(compiler_config_extra, None), ignore_shape_env=(ignore_shape_env, False),
+              pre_grad_passes=(pre_grad_passes, None), compile_region_name=(compile_region_name, None))
+    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler=inference_compiler,
+                               keep_inference_input_mutations=keep_inference_input_mutations,
+                               disable_functionalization=disable_functionalization)
 
     def forward(*runtime_args):
         return compiled(*runtime_args)

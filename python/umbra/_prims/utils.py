@@ -1,8 +1,10 @@
 """Comparing what is known of tensors besides their data."""
+from umbra._options import not_built
 
 
 def compare_tensor_meta(a, b, check_sizes=True, check_strides=False, *, allow_rhs_unbacked=False, check_conj=True):
     """Raises where shape, dtype, device or, if asked for, strides differ."""
+    not_built("compare_tensor_meta", allow_rhs_unbacked=(allow_rhs_unbacked, False))
     if check_sizes and tuple(a.shape) != tuple(b.shape):
         raise AssertionError(f"Shapes {a.shape} and {b.shape} are not equal!")
     if a.dtype != b.dtype:

@@ -1,4 +1,6 @@
 """Differentiation: gradients, custom functions, hooks, forward mode."""
+import warnings
+
 from umbra import _C
 from umbra._C import Tensor
 from umbra._modules import lazy_submodules
@@ -22,6 +24,9 @@ def _as_tuple(value):
 def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=False, only_inputs=True, allow_unused=None,
          is_grads_batched=False, materialize_grads=False):
     """Gradients of the outputs with respect to the inputs, as a tuple; `grad` of the inputs stays as it is."""
+    if not only_inputs:
+        warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
+                      "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
     if is_grads_batched:
         raise NotImplementedError("autograd.grad: is_grads_batched is not supported; use vmap over grad_outputs")
@@ -42,6 +47,12 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):
     """Adds the gradients of `tensors` to `grad` of the leaves below them, or of `inputs` alone."""
+    if grad_variables is not None:
+        warnings.warn("`grad_variables` is deprecated. Use `grad_tensors` instead.", FutureWarning, stacklevel=2)
+        if grad_tensors is not None:
+            raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
+                               "`grad_tensors`.")
+        grad_tensors = grad_variables
     tensors = _as_tuple(tensors)
     if inputs is not None and len(_as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")

@@ -26,12 +26,20 @@ def enter_dual_level():
 def exit_dual_level(*, level=None):
     if not _levels:
         raise RuntimeError("Trying to exit a forward AD level but no level is currently active.")
+    if level is not None and level != _levels[-1]:
+        raise RuntimeError("Trying to exit a forward AD level that was not the last one that was created. This is not supported.")
     _C._exit_dual_level(_levels.pop())
+
+
+def _check_level(where, level):
+    if level is not None and level != _levels[-1]:
+        raise NotImplementedError(f"{where}(level={level}): levels other than the innermost one are not in Umbra yet")
 
 
 def make_dual(tensor, tangent, *, level=None):
     if not _levels:
         raise RuntimeError("Trying to create a dual Tensor for forward AD but no level exists, make sure to enter_dual_level() first.")
+    _check_level("make_dual", level)
     if not (tensor.is_floating_point() or tensor.is_complex()):
         raise ValueError(f"Expected primal to be floating point or complex, but got: {tensor.dtype}")
     if not (tangent.is_floating_point() or tangent.is_complex()):
@@ -42,6 +50,7 @@ def make_dual(tensor, tangent, *, level=None):
 def unpack_dual(tensor, *, level=None):
     if not _levels:
         return UnpackedDualTensor(tensor, None)
+    _check_level("unpack_dual", level)
     return UnpackedDualTensor(*_C._unpack_dual(tensor))
 
 

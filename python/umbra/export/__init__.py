@@ -9,6 +9,7 @@ import tempfile
 
 from umbra import _C
 from umbra._modules import lazy_submodules
+from umbra._options import not_built
 from umbra.export._trace import export  # noqa: F401
 from umbra.export.dynamic_shapes import Dim, ShapesCollection, dims  # noqa: F401
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
@@ -21,6 +22,8 @@ export_for_training = export
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
     """Writes a program and its weights to a path or a file object, as PyTorch 2.15 does."""
+    not_built("torch.export.save", extra_files=(extra_files or None, None), opset_version=(opset_version, None),
+              pickle_protocol=(pickle_protocol, 2))
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
     if isinstance(f, (str, os.PathLike)):
@@ -35,6 +38,7 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
 
 def load(f, *, extra_files=None, expected_opset_version=None):
     """Reads a program. Nothing in the file is run."""
+    not_built("torch.export.load", extra_files=(extra_files or None, None), expected_opset_version=(expected_opset_version, None))
     if isinstance(f, (str, os.PathLike)):
         return ExportedProgram(_C._load_program(os.fspath(f)))
     with tempfile.TemporaryDirectory() as folder:

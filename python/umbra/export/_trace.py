@@ -5,9 +5,10 @@ import warnings
 
 from umbra import _C
 from umbra._dynamo.exc import user_error
+from umbra._options import not_built
 from umbra.compiler import _capturing
 from umbra.export import _tree
-from umbra.export.dynamic_shapes import ShapesCollection, read_dynamic_shapes
+from umbra.export.dynamic_shapes import Dim, ShapesCollection, read_dynamic_shapes
 from umbra.export.exported_program import ExportedProgram
 from umbra.nn.modules import module as nn_module
 from umbra.utils import _pytree as pytree
@@ -145,17 +146,17 @@ class _Paths:
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
     """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
+    not_built("torch.export.export", preserve_module_call_signature=(tuple(preserve_module_call_signature), ()),
+              prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = dict(kwargs or {})
-    shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
-    for leaf in leaves:
-        if is_traceable_wrapper_subclass(leaf):
-            raise NotImplementedError(f"export: an input that is a {type(leaf).__name__} (a wrapper around tensors) is not in Umbra yet; take it apart "
-                                      "before the call, and make it inside the module")
+    _check_inputs(leaves)
+    dynamic_shapes = dynamic_shapes or _marked_shapes(mod, args, kwargs)
+    shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
     parameters = [part for name, value in mod.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
     buffers = [(part, tensor, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)
                for part, tensor in _inner_tensors(name, buffer)]
@@ -183,6 +184,34 @@ def _inner_tensors(name, value):
     path = ".".join(filter(None, (owner, "parametrizations", own, "original")))
     inner = [getattr(value, part) for part in value.__tensor_flatten__()[0]]
     return [pair for i, tensor in enumerate(inner) for pair in _inner_tensors(f"{path}{i}", tensor)]
+
+
+_INPUTS = (_C.Tensor, int, float, bool, str, type(None), _C.SymInt)
+
+
+def _check_inputs(leaves):
+    """What is no tensor and no plain value would be fixed to the example without a word."""
+    for value in leaves:
+        if is_traceable_wrapper_subclass(value):
+            raise NotImplementedError(f"export: an input that is a {type(value).__name__} (a wrapper around tensors) is not in Umbra yet; take it apart "
+                                      "before the call, and make it inside the module")
+        if type(value) not in _INPUTS and not isinstance(value, _C.Tensor):
+            raise ValueError(f"Unsupported input type {type(value)}. Export only supports pytree containers of basic types (Tensor, int, float, "
+                             "...) as input. To register a custom dataclass, use torch.export.register_dataclass. To register a custom container "
+                             "type, use torch.utils._pytree.register_pytree_node. To register a constant input, use "
+                             "torch.utils._pytree.register_constant")
+
+
+def _marked_shapes(mod, args, kwargs):
+    """The sizes that torch._dynamo.mark_dynamic and the like have marked, as dynamic shapes; None where there are none."""
+    arguments = bind_arguments(mod, args, kwargs)
+
+    def hints(leaf):
+        marked = getattr(leaf, "_marked_sizes", None) if isinstance(leaf, _C.Tensor) else None
+        return {i: getattr(Dim, hint) for i, hint in marked.items()} if marked else None
+    if not pytree.tree_any(lambda leaf: hints(leaf) is not None, arguments):
+        return None
+    return pytree.tree_map(hints, arguments)
 
 
 _RESULTS = (_C.Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat, _C.SymBool)
@@ -219,9 +248,12 @@ def _is_persistent(mod, path):
     return name not in mod.get_submodule(owner)._non_persistent_buffers_set
 
 
-def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, pre_dispatch=False, **_):
-    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes)
+def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=False,
+            prefer_deferred_runtime_asserts_over_guards=False):
+    not_built("torch.export._trace._export", pre_dispatch=(pre_dispatch, True))
+    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
+                  preserve_module_call_signature=preserve_module_call_signature,
+                  prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
 
 
-def _export_for_training(mod, args, kwargs=None, dynamic_shapes=None, **_):
-    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes)
+_export_for_training = export

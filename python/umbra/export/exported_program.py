@@ -1,6 +1,7 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
 
+from umbra._options import not_built
 from umbra.export import _tree
 from umbra.export.graph_signature import read_signature
 from umbra.fx.graph_module import GraphModule
@@ -182,6 +183,7 @@ class ExportedProgram:
 
     def module(self, check_guards=True):
         """The program as a module to call, train and look into."""
+        not_built("ExportedProgram.module", check_guards=(check_guards, True))
         return ExportedModule._of(self)
 
     def __call__(self, *args, **kwargs):

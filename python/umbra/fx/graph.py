@@ -1,5 +1,6 @@
 """Graph: a program as a list of nodes."""
 from umbra._C import Graph
+from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx.node import map_arg  # noqa: F401
 
@@ -48,6 +49,7 @@ _KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_metho
 
 
 def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
+    not_built("Graph.create_node", type_expr=(type_expr, None))
     assert op in _KINDS, f"op {op!r} is not in _legal_ops"
     assert callable(target) or isinstance(target, str), f"Expected target to be str, got {type(target)}"
     args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
@@ -65,26 +67,28 @@ def _typename(value):
 
 
 def placeholder(self, name, type_expr=None, default_value=...):
+    not_built("Graph.placeholder", type_expr=(type_expr, None))
     return self._placeholder(name) if default_value is ... else self._placeholder_with_default(name, default_value)
 
 
 def get_attr(self, qualified_name, type_expr=None):
-    return self.create_node("get_attr", qualified_name)
+    return self.create_node("get_attr", qualified_name, type_expr=type_expr)
 
 
 def call_function(self, the_function, args=None, kwargs=None, type_expr=None, name=None):
-    return self.create_node("call_function", the_function, args, kwargs, name)
+    return self.create_node("call_function", the_function, args, kwargs, name, type_expr)
 
 
 def call_module(self, module_name, args=None, kwargs=None, type_expr=None):
-    return self.create_node("call_module", module_name, args, kwargs)
+    return self.create_node("call_module", module_name, args, kwargs, type_expr=type_expr)
 
 
 def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
-    return self.create_node("call_method", method_name, args, kwargs)
+    return self.create_node("call_method", method_name, args, kwargs, type_expr=type_expr)
 
 
 def output(self, result, type_expr=None):
+    not_built("Graph.output", type_expr=(type_expr, None))
     return self._create_node("output", "output", (result,), {}, "output")
 
 

@@ -5,6 +5,7 @@ import inspect
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
 from umbra.fx.graph import PythonCode
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
@@ -146,7 +147,11 @@ class GraphModule(Module):
     def recompile(self):
         return PythonCode(self.code)
 
-    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, **_):
+    def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, *, fast_sympy_print=False,
+                       expanded_def=False, additional_meta=None):
+        """The graph as code with shapes and types; printed, unless that is not wanted."""
+        not_built("GraphModule.print_readable", colored=(colored, False), fast_sympy_print=(fast_sympy_print, False),
+                  expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
         self._update_handle()
         text = self._handle.readable(include_stride, include_device)
         if print_output:
@@ -257,8 +262,8 @@ class GraphModule(Module):
     def __copy__(self):
         return GraphModule(self, self._graph, self._class_name)
 
-    def add_submodule(self, target, module):
-        _set_path(self, target, "module", module)
+    def add_submodule(self, target, m):
+        _set_path(self, target, "module", m)
         return True
 
     def delete_submodule(self, target):

@@ -13,6 +13,18 @@ class Interpreter:
         self.env = {}
         self.args_iter = iter(())
         self.name = "Interpreter"
+        self.garbage_collect_values = garbage_collect_values
+        self._done_after = self._last_uses() if garbage_collect_values else {}
+
+    def _last_uses(self):
+        """The nodes whose values nothing needs any more after a node has run."""
+        done, seen = {}, set()
+        for node in reversed(self.graph.nodes):
+            for used in node.all_input_nodes:
+                if used not in seen:
+                    seen.add(used)
+                    done.setdefault(node, []).append(used)
+        return done
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
         self.env = dict(initial_env or {})
@@ -21,6 +33,8 @@ class Interpreter:
             if node in self.env:
                 continue
             self.env[node] = self.run_node(node)
+            for used in self._done_after.get(node, ()):
+                self.env.pop(used, None)
             if node.op == "output":
                 return self.env[node]
 

@@ -54,28 +54,29 @@ def _replace_all_uses_with(self, replace_with, delete_user_cb=None, *, propagate
     return self._replace_all_uses_with(replace_with, delete_user_cb)
 
 
-def _insert_arg(self, index, value):
+def _insert_arg(self, idx, arg):
     args = list(self.args)
-    args.insert(index, value)
+    args.insert(idx, arg)
     self.args = tuple(args)
 
 
-def map_arg(value, function):
-    """The same nest with every node replaced by what `function` makes of it."""
-    return map_aggregate(value, lambda leaf: function(leaf) if isinstance(leaf, Node) else leaf)
+def map_arg(a, fn):
+    """The same nest with every node replaced by what `fn` makes of it."""
+    return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
 
 
-def map_aggregate(value, function):
-    if isinstance(value, tuple):
-        items = [map_aggregate(item, function) for item in value]
-        return type(value)(*items) if hasattr(value, "_fields") else tuple(items)
-    if isinstance(value, list):
-        return [map_aggregate(item, function) for item in value]
-    if isinstance(value, dict):
-        return {key: map_aggregate(item, function) for key, item in value.items()}
-    if isinstance(value, slice):
-        return slice(*(map_aggregate(item, function) for item in (value.start, value.stop, value.step)))
-    return function(value)
+def map_aggregate(a, fn):
+    """The same nest with every leaf replaced by what `fn` makes of it."""
+    if isinstance(a, tuple):
+        items = [map_aggregate(item, fn) for item in a]
+        return type(a)(*items) if hasattr(a, "_fields") else tuple(items)
+    if isinstance(a, list):
+        return [map_aggregate(item, fn) for item in a]
+    if isinstance(a, dict):
+        return {key: map_aggregate(item, fn) for key, item in a.items()}
+    if isinstance(a, slice):
+        return slice(*(map_aggregate(item, fn) for item in (a.start, a.stop, a.step)))
+    return fn(a)
 
 
 def _position(self):

@@ -1,7 +1,10 @@
 """Functions of neural networks. Most are operators of the library under their own names."""
+import warnings
+
 import umbra
 from umbra import _C
 from umbra._modules import raise_missing
+from umbra._options import not_built
 
 _OPERATORS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d avg_pool1d avg_pool2d avg_pool3d adaptive_avg_pool1d
 adaptive_avg_pool2d adaptive_avg_pool3d linear bilinear relu_ celu celu_ selu selu_ gelu logsigmoid hardshrink softshrink tanhshrink
@@ -19,8 +22,8 @@ def __getattr__(name):
 
 
 def _activation(name):
-    def apply(input, *args, inplace=False):
-        return getattr(umbra, name + "_" if inplace else name)(input, *args)
+    def apply(input, inplace=False):
+        return getattr(umbra, name + "_" if inplace else name)(input)
     apply.__name__ = apply.__qualname__ = name
     return apply
 
@@ -91,6 +94,7 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
+    not_built("torch.nn.functional.embedding", max_norm=(max_norm, None), norm_type=(float(norm_type), 2.0))
     if padding_idx is None:
         padding_idx = -1
     elif padding_idx < 0:
@@ -121,7 +125,8 @@ def batch_norm(input, running_mean, running_var, weight=None, bias=None, trainin
 
 
 def normalize(input, p=2.0, dim=1, eps=1e-12, out=None):
-    return input / umbra.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    length = umbra.linalg.vector_norm(input, p, dim, keepdim=True).clamp_min(eps).expand_as(input)
+    return input / length if out is None else umbra.div(input, length, out=out)
 
 
 def max_pool2d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode=False, return_indices=False):
@@ -135,6 +140,9 @@ def max_pool1d(input, kernel_size, stride=None, padding=0, dilation=1, ceil_mode
 
 
 def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corners=None, recompute_scale_factor=None, antialias=False):
+    not_built("torch.nn.functional.interpolate", recompute_scale_factor=(recompute_scale_factor or None, None), antialias=(antialias, False))
+    if mode not in ("nearest", "linear", "bilinear", "bicubic", "trilinear"):
+        raise NotImplementedError(f"torch.nn.functional.interpolate(mode={mode!r}) is not in Umbra yet")
     spatial = input.dim() - 2
     scales = None if scale_factor is None else list(scale_factor) if isinstance(scale_factor, (list, tuple)) else [scale_factor] * spatial
     sizes = None if size is None else list(size) if isinstance(size, (list, tuple)) else [size] * spatial
@@ -146,48 +154,75 @@ def interpolate(input, size=None, scale_factor=None, mode="nearest", align_corne
 
 # ---- losses ----
 
-def _reduction(name):
+def _legacy_reduction(size_average, reduce, reduction):
+    """What `size_average` and `reduce`, which came before `reduction`, ask for."""
+    if size_average is None and reduce is None:
+        return reduction
+    average, reduced = size_average is None or size_average, reduce is None or reduce
+    name = "none" if not reduced else "mean" if average else "sum"
+    warnings.warn(f"size_average and reduce args will be deprecated, please use reduction='{name}' instead.", stacklevel=4)
+    return name
+
+
+def _reduction(name, size_average=None, reduce=None):
+    name = _legacy_reduction(size_average, reduce, name)
     if name not in ("none", "mean", "sum"):
         raise ValueError(f"{name} is not a valid value for reduction")
     return ("none", "mean", "sum").index(name)
 
 
 def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean", label_smoothing=0.0):
-    return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction), ignore_index, label_smoothing)
+    return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing)
 
 
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
-    return umbra.nll_loss_nd(input, target, weight, _reduction(reduction), ignore_index)
+    return umbra.nll_loss_nd(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
 
 
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
-    return umbra.mse_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
+    kind = _reduction(reduction, size_average, reduce)
+    if weight is None:
+        return umbra.mse_loss(*umbra.broadcast_tensors(input, target), kind)
+    return _weighted(umbra.mse_loss(*umbra.broadcast_tensors(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
 
 
-def l1_loss(input, target, size_average=None, reduce=None, reduction="mean"):
-    return umbra.l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction))
+def _weighted(losses, input, weight, kind, mean):
+    if weight.size() != input.size():
+        raise ValueError("Weights and input must have the same size.")
+    losses = losses * weight
+    return losses if kind == 0 else mean(losses) if kind == 1 else losses.sum()
+
+
+def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
+    kind = _reduction(reduction, size_average, reduce)
+    if weight is None:
+        return umbra.l1_loss(*umbra.broadcast_tensors(input, target), kind)
+    return _weighted(umbra.l1_loss(*umbra.broadcast_tensors(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    return umbra.smooth_l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), beta)
+    return umbra.smooth_l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction, size_average, reduce), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
-    return umbra.huber_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), delta)
+    if weight is None:
+        return umbra.huber_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), delta)
+    losses = umbra.huber_loss(*umbra.broadcast_tensors(input, target), 0, delta)
+    return _weighted(losses, input, weight, _reduction(reduction), lambda losses: losses.mean())
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    return umbra.binary_cross_entropy(input, target, weight, _reduction(reduction))
+    return umbra.binary_cross_entropy(input, target, weight, _reduction(reduction, size_average, reduce))
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
-    return umbra.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction))
+    return umbra.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction, size_average, reduce))
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
-    if reduction == "batchmean":
+    if reduction == "batchmean" and size_average is None and reduce is None:
         return umbra.kl_div(input, target, 2, log_target=log_target) / input.size(0)
-    return umbra.kl_div(input, target, _reduction(reduction), log_target=log_target)
+    return umbra.kl_div(input, target, _reduction(reduction, size_average, reduce), log_target=log_target)
 
 
 def _make_overridable():

@@ -241,9 +241,9 @@ class ReduceLROnPlateau:
             margin = abs(self.best) * self.threshold if math.isfinite(self.best) else 0.0
         return sign * (value - self.best) > margin
 
-    def step(self, metrics):
+    def step(self, metrics, epoch=None):
         value = float(metrics)
-        self.last_epoch += 1
+        self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._improves(value):
             self.best, self.num_bad_epochs = value, 0
         else:

@@ -4,6 +4,7 @@ import copy
 
 import umbra
 from umbra._C import Tensor
+from umbra._options import not_built
 
 
 class Optimizer:
@@ -33,6 +34,9 @@ class Optimizer:
         group["params"] = members
         for name, default in self.defaults.items():
             group.setdefault(name, default)
+        if group.get("fused") and group.get("foreach"):
+            raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+        not_built(type(self).__name__, **{name: (group.get(name, False), False) for name in ("capturable", "differentiable")})
         taken = {id(p) for g in self.param_groups for p in g["params"]}
         if taken & {id(p) for p in members}:
             raise ValueError("some parameters appear in more than one parameter group")

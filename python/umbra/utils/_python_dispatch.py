@@ -3,6 +3,7 @@ import contextlib
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
 
 
 class TorchDispatchMode:
@@ -15,7 +16,7 @@ class TorchDispatchMode:
     """
 
     def __init__(self, _dispatch_key=None):
-        pass
+        not_built("TorchDispatchMode", _dispatch_key=(_dispatch_key, None))
 
     def __torch_dispatch__(self, func, types, args=(), kwargs=None):
         raise NotImplementedError

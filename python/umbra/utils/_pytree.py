@@ -7,6 +7,7 @@ import collections
 import dataclasses
 import importlib
 import json
+import warnings
 from typing import Any, Callable, NamedTuple, Optional
 
 from umbra import _C
@@ -99,6 +100,9 @@ _private_register_pytree_node = register_pytree_node
 
 
 def _register_pytree_node(cls, flatten_fn, unflatten_fn, to_str_fn=None, maybe_from_str_fn=None, **kwargs):
+    if to_str_fn is not None or maybe_from_str_fn is not None:
+        warnings.warn("`to_str_fn` and `maybe_from_str_fn` is deprecated. Please use `to_dumpable_context` and `from_dumpable_context` instead.",
+                      FutureWarning, stacklevel=2)
     register_pytree_node(cls, flatten_fn, unflatten_fn, **kwargs)
 
 

@@ -4,6 +4,7 @@ import inspect
 
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt
+from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.utils import _pytree as pytree
 
@@ -72,11 +73,14 @@ def _pattern(spec):
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
             _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
-            _disable_torch_fn_metadata_mode=False):
+            _disable_torch_fn_metadata_mode=False, dynamic_shapes=None):
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
     """
+    not_built("make_fx", record_module_stack=(record_module_stack, False), _allow_fake_constant=(_allow_fake_constant, False),
+              _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
+              dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
         raise AssertionError(f"Unexpected tracing type: {tracing_mode}")
 

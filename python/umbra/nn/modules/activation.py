@@ -14,7 +14,8 @@ def _module(name, function, **defaults):
         values = {**defaults, **dict(zip(defaults, args)), **kwargs}
         unknown = set(values) - set(defaults)
         if unknown or len(args) > len(defaults):
-            raise TypeError(f"{name}.__init__() got an unexpected argument {next(iter(unknown), args[-1])!r}")
+            raise TypeError(f"{name}.__init__() " + (f"got an unexpected keyword argument {next(iter(unknown))!r}" if unknown else
+                            f"takes from 1 to {len(defaults) + 1} positional arguments but {len(args) + 1} were given"))
         for key, value in values.items():
             setattr(self, key, value)
 

@@ -9,12 +9,13 @@ class _BatchNorm(Module):
     _version = 2
     _ranks = ()
 
-    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None):
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=True, track_running_stats=True, device=None, dtype=None, *,
+                 bias=True):
         super().__init__()
         self.num_features, self.eps, self.momentum = num_features, eps, momentum
         self.affine, self.track_running_stats = affine, track_running_stats
-        for name, start in (("weight", umbra.ones), ("bias", umbra.zeros)):
-            self.register_parameter(name, Parameter(start(num_features, device=device, dtype=dtype)) if affine else None)
+        for name, start, wanted in (("weight", umbra.ones, affine), ("bias", umbra.zeros, affine and bias)):
+            self.register_parameter(name, Parameter(start(num_features, device=device, dtype=dtype)) if wanted else None)
         for name, start in (("running_mean", umbra.zeros), ("running_var", umbra.ones)):
             self.register_buffer(name, start(num_features, device=device, dtype=dtype) if track_running_stats else None)
         self.register_buffer("num_batches_tracked", umbra.tensor(0, dtype=umbra.long, device=device) if track_running_stats else None)
@@ -30,7 +31,8 @@ class _BatchNorm(Module):
         if self.affine:
             with umbra.no_grad():
                 self.weight.fill_(1)
-                self.bias.zero_()
+                if self.bias is not None:
+                    self.bias.zero_()
 
     def _check_input_dim(self, input):
         if input.dim() not in self._ranks:

@@ -17,7 +17,7 @@ class _ConvNd(Module):
     transposed = False
 
     def __init__(self, in_channels, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros",
-                 device=None, dtype=None, *, output_padding=0):
+                 device=None, dtype=None):
         super().__init__()
         n = self._dimensions
         if groups <= 0:
@@ -33,7 +33,7 @@ class _ConvNd(Module):
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
         self.kernel_size, self.stride, self.dilation = _spread(kernel_size, n), _spread(stride, n), _spread(dilation, n)
         self.padding = padding if isinstance(padding, str) else _spread(padding, n)
-        self.output_padding = _spread(output_padding, n)
+        self.output_padding = (0,) * n
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(umbra.empty((*channels, *self.kernel_size), device=device, dtype=dtype))
         if bias:
@@ -103,8 +103,8 @@ class _ConvTransposeNd(_ConvNd):
                  padding_mode="zeros", device=None, dtype=None):
         if padding_mode != "zeros":
             raise ValueError(f'Only "zeros" padding mode is supported for {type(self).__name__}')
-        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype,
-                         output_padding=output_padding)
+        super().__init__(in_channels, out_channels, kernel_size, stride, padding, dilation, groups, bias, padding_mode, device, dtype)
+        self.output_padding = _spread(output_padding, self._dimensions)
 
     def _output_padding(self, input, output_size):
         if output_size is None:

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
 from umbra.nn.parameter import Buffer, Parameter
 from umbra.utils.hooks import BackwardHook, RemovableHandle
 
@@ -36,7 +37,8 @@ def _add_hook(hooks, hook, prepend=False):
     return handle
 
 
-def register_module_forward_hook(hook, **_):
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    not_built("register_module_forward_hook", with_kwargs=(with_kwargs, False), always_call=(always_call, False))
     return _add_hook(_global_forward_hooks, hook)
 
 
@@ -88,6 +90,7 @@ class Module:
                      "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
             set_plain(name, collections.OrderedDict())
         set_plain("_hooks_with_kwargs", set())
+        set_plain("_hooks_always_called", set())
         set_plain("_always_called_hooks", set())
         if self.call_super_init:
             super().__init__(*args, **kwargs)
@@ -261,12 +264,22 @@ class Module:
         if self._backward_hooks or self._backward_pre_hooks:
             watch = BackwardHook(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
             args = watch.setup_input_hook(args)
-        output = self.forward(*args, **kwargs)
-        for key, hook in (*_global_forward_hooks.items(), *self._forward_hooks.items()):
-            result = hook(self, args, kwargs, output) if key in self._hooks_with_kwargs else hook(self, args, output)
-            if result is not None:
-                output = result
+        output, remaining = None, {**_global_forward_hooks, **self._forward_hooks}
+        try:
+            output = self.forward(*args, **kwargs)
+            while remaining:
+                key = next(iter(remaining))
+                output = self._call_hook(key, remaining.pop(key), args, kwargs, output)
+        except Exception:
+            for key, hook in remaining.items():
+                if key in self._hooks_always_called:
+                    self._call_hook(key, hook, args, kwargs, output)
+            raise
         return watch.setup_output_hook(output) if watch else output
+
+    def _call_hook(self, key, hook, args, kwargs, output):
+        result = hook(self, args, kwargs, output) if key in self._hooks_with_kwargs else hook(self, args, output)
+        return output if result is None else result
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         handle = _add_hook(self._forward_pre_hooks, hook, prepend)
@@ -278,6 +291,8 @@ class Module:
         handle = _add_hook(self._forward_hooks, hook, prepend)
         if with_kwargs:
             self._hooks_with_kwargs.add(handle.id)
+        if always_call:
+            self._hooks_always_called.add(handle.id)
         return handle
 
     def register_full_backward_hook(self, hook, prepend=False):
@@ -323,8 +338,8 @@ class Module:
                 seen.add(id(module))
                 yield name, module
 
-    def modules(self):
-        for _, module in self.named_modules():
+    def modules(self, remove_duplicate=True):
+        for _, module in self.named_modules(remove_duplicate=remove_duplicate):
             yield module
 
     def named_modules(self, memo=None, prefix="", remove_duplicate=True):

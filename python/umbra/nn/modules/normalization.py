@@ -29,13 +29,13 @@ class LayerNorm(Module):
 
 
 class GroupNorm(Module):
-    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None):
+    def __init__(self, num_groups, num_channels, eps=1e-5, affine=True, device=None, dtype=None, *, bias=True):
         super().__init__()
         if num_channels % num_groups != 0:
             raise ValueError("num_channels must be divisible by num_groups")
         self.num_groups, self.num_channels, self.eps, self.affine = num_groups, num_channels, eps, affine
-        for name, start in (("weight", umbra.ones), ("bias", umbra.zeros)):
-            self.register_parameter(name, Parameter(start(num_channels, device=device, dtype=dtype)) if affine else None)
+        for name, start, wanted in (("weight", umbra.ones, affine), ("bias", umbra.zeros, affine and bias)):
+            self.register_parameter(name, Parameter(start(num_channels, device=device, dtype=dtype)) if wanted else None)
 
     def forward(self, input):
         return F.group_norm(input, self.num_groups, self.weight, self.bias, self.eps)

@@ -4,6 +4,7 @@ import itertools
 
 import umbra
 from umbra._C import Tensor
+from umbra._options import not_built
 from umbra.utils.data.dataset import IterableDataset
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
@@ -32,13 +33,15 @@ def default_collate(batch):
 
 
 class DataLoader:
-    """Iterates over batches. `num_workers` and what belongs to it are taken and have no effect."""
+    """Iterates over batches, in this process: workers are not built."""
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False,
                  drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *, prefetch_factor=None,
                  persistent_workers=False, pin_memory_device="", in_order=True):
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
+        not_built("DataLoader", num_workers=(num_workers, 0))
+        self._check_worker_options(timeout, prefetch_factor, persistent_workers, multiprocessing_context)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
@@ -54,7 +57,23 @@ class DataLoader:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset, self.batch_size, self.drop_last, self.num_workers = dataset, batch_size, drop_last, num_workers
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
+        # Without workers there is nothing to initialise, nothing out of order, and without an accelerator no memory to pin: as in torch.
+        self.pin_memory, self.pin_memory_device, self.worker_init_fn, self.in_order = pin_memory, pin_memory_device, worker_init_fn, in_order
         self.collate_fn = collate_fn or (default_collate if batch_size is not None else lambda sample: sample)
+
+    @staticmethod
+    def _check_worker_options(timeout, prefetch_factor, persistent_workers, multiprocessing_context):
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        if timeout:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+        if prefetch_factor is not None:
+            raise ValueError("prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
+                             "multiprocessing, otherwise set prefetch_factor to None.")
+        if persistent_workers:
+            raise ValueError("persistent_workers option needs num_workers > 0")
+        if multiprocessing_context is not None:
+            raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0")
 
     def __iter__(self):
         if self._iterable:

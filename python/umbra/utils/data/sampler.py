@@ -5,9 +5,6 @@ import umbra
 class Sampler:
     """Yields indices."""
 
-    def __init__(self, data_source=None):
-        pass
-
     def __iter__(self):
         raise NotImplementedError
 
