@@ -4,9 +4,8 @@ import functools
 import itertools
 
 from umbra import _C
-from umbra._C import Tensor, device, dtype, layout, memory_format
+from umbra._C import Tensor
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
-from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
 from umbra.nn.utils.stateless import _reparametrize_module
@@ -50,14 +49,13 @@ def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
 
 
-_NUMBERS = (float, complex)  # of which 0.0 and -0.0 are equal, and nan is not
-_VALUES = (bool, int, str, bytes, type(None), type(...), dtype, device, layout, memory_format)
+_VALUES = (bool, int, str, bytes, type(None), _C.dtype, _C.device, _C.layout, _C.memory_format)
 
 
 def _key(value):
     """What tells a plain argument from others, its type included; None where that cannot be said."""
-    if type(value) in _NUMBERS:
-        return type(value), repr(value)
+    if type(value) in (float, complex):
+        return type(value), repr(value)  # 0.0 and -0.0 are equal, and nan is not
     if type(value) in _VALUES or isinstance(value, enum.Enum):
         return type(value), value
     return None
@@ -80,10 +78,10 @@ class _Compiled:
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         plain = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor))
         keys = tuple((i, _key(leaf)) for i, leaf in plain)
-        if any(key is None for _, key in keys):  # who knows what it holds next time
+        key = (spec, keys, context)
+        if any(k is None for _, k in keys):  # who knows what it holds next time
             compiled, results = self._compile(len(leaves), plain, spec)
         else:
-            key = (spec, keys, context)
             if key not in self.entries:
                 self.entries[key] = self._compile(len(leaves), plain, spec)
             compiled, results = self.entries[key]
@@ -129,11 +127,8 @@ class _Result:
 
 
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
-                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
-                 disable_functionalization=False, _disable_torch_fn_metadata_mode=False):
+                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True, **_):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments."""
-    not_built("aot_function", keep_inference_input_mutations=(keep_inference_input_mutations, False), dynamic=(dynamic, False),
-              disable_functionalization=(disable_functionalization, False))
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
 
@@ -148,14 +143,10 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     return call
 
 
-def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
-                    keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
-                    disable_functionalization=False, _disable_torch_fn_metadata_mode=False):
+def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
+                    keep_inference_input_mutations=False, *, dynamic=False, **_):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
-    not_built("aot_module", keep_inference_input_mutations=(keep_inference_input_mutations, False), dynamic=(dynamic, False),
-              disable_functionalization=(disable_functionalization, False))
-
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
             return mod(*args, **kwargs)
@@ -187,14 +178,9 @@ def aot_module(mod, *args, **kwargs):
 
 
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
-                          keep_inference_input_mutations=False, inference_compiler=None, compiler_config_extra=None, ignore_shape_env=False,
-                          disable_functionalization=False, pre_grad_passes=None, compile_region_name=None):
+                          keep_inference_input_mutations=False, inference_compiler=None, **_):
     """`mod` compiled; the result takes flat arguments such as `args`."""
-    not_built("aot_module_simplified", compiler_config_extra=(compiler_config_extra, None), ignore_shape_env=(ignore_shape_env, False),
-              pre_grad_passes=(pre_grad_passes, None), compile_region_name=(compile_region_name, None))
-    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler=inference_compiler,
-                               keep_inference_input_mutations=keep_inference_input_mutations,
-                               disable_functionalization=disable_functionalization)
+    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
     def forward(*runtime_args):
         return compiled(*runtime_args)

@@ -248,9 +248,10 @@ def _is_persistent(mod, path):
     return name not in mod.get_submodule(owner)._non_persistent_buffers_set
 
 
-def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=False,
-            prefer_deferred_runtime_asserts_over_guards=False):
-    not_built("torch.export._trace._export", pre_dispatch=(pre_dispatch, True))
+def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=None,
+            prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True):
+    """`export` under its private name. (What 2.4 called `_disable_forced_specializations` is how export works since.)"""
+    not_built("torch.export._trace._export", pre_dispatch=(pre_dispatch or pre_dispatch is None, True))
     return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
                   preserve_module_call_signature=preserve_module_call_signature,
                   prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
