@@ -24,10 +24,10 @@ makes). Asking for one of them raises an AttributeError, or an ImportError, that
 
 def holder(name):
     """What holds a module's names here, or None."""
-    if name == "torch.Tensor":
-        import umbra
-        return umbra.Tensor
+    module, _, last = ("umbra" + name.removeprefix("torch")).rpartition(".")
     try:
+        if last[:1].isupper():
+            return getattr(importlib.import_module(module), last)
         return importlib.import_module("umbra" + name.removeprefix("torch"))
     except ModuleNotFoundError:
         return None

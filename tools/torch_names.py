@@ -3,7 +3,7 @@
 
     PYTHON_WITH_TORCH tools/torch_names.py > python/umbra/_torch_names.txt
 
-A line is a module (or torch.Tensor) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
+A line is a module (or one of some classes) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
 stands alone.
 """
 import importlib
@@ -24,6 +24,9 @@ NOT_LISTED = ("torch.ao", "torch.contrib", "torch.csrc", "torch.distributed", "t
               "torch.nativert", "torch.numa", "torch.headeronly", "torch.cuda.", "torch.xpu.", "torch.masked.", "torch.export.experimental")
 LISTED = ("torch.fx.experimental.proxy_tensor", "torch.fx.experimental.symbolic_shapes", "torch.fx.passes.shape_prop", "torch.testing",
           "torch.cuda.amp")
+# Classes whose attributes are listed.
+CLASSES = ("torch.Tensor", "torch.export.exported_program.ExportedProgram", "torch.fx.graph.Graph", "torch.fx.graph_module.GraphModule",
+           "torch.fx.node.Node", "torch.nn.modules.module.Module", "torch.optim.optimizer.Optimizer")
 
 
 def is_public_path(name):
@@ -85,7 +88,9 @@ def main():
             except Exception as error:
                 print(f"{name}: {error}", file=sys.stderr)
         print(line)
-    print(" ".join(["torch.Tensor", *(n for n in dir(torch.Tensor) if not n.startswith("_"))]))
+    for path in CLASSES:
+        module, _, name = path.rpartition(".")
+        print(" ".join([path, *(n for n in dir(getattr(importlib.import_module(module), name)) if not n.startswith("_"))]))
 
 
 if __name__ == "__main__":

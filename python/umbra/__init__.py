@@ -34,7 +34,7 @@ from umbra import _modules  # noqa: E402
 _modules.install_finder()
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
 
-_modules.mark_missing_methods(Tensor)
+_modules.mark_missing_methods(_sys.modules[__name__])
 from umbra._ops import Tag, ops  # noqa: E402, F401
 from umbra._functions import *  # noqa: E402, F401, F403
 from umbra._legacy import *  # noqa: E402, F401, F403

@@ -29,6 +29,17 @@ def torch_names():
     return names
 
 
+@functools.cache
+def _classes():
+    """The classes among them, by the module they are in."""
+    classes = {}
+    for path in torch_names():
+        owner, _, last = path.rpartition(".")
+        if last[0].isupper():
+            classes.setdefault(owner, []).append(path)
+    return classes
+
+
 def torch_name(module):
     """`torch.nn` for `umbra.nn`."""
     return "torch" + module.removeprefix("umbra")
@@ -76,19 +87,29 @@ def operators_named(module, prefix):
 
 
 class _MissingMethod:
-    """Stands on the Tensor class for a method that torch has and Umbra has not."""
+    """Stands on a class for a method that torch has and Umbra has not."""
 
-    def __init__(self, name):
-        self.name = name
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
 
     def __get__(self, instance, owner=None):
-        raise NotInUmbraYet(f"torch.Tensor.{self.name} is not in Umbra yet", name=self.name, obj=instance)
+        raise NotInUmbraYet(f"{self.owner}.{self.name} is not in Umbra yet", name=self.name, obj=instance)
 
 
-def mark_missing_methods(cls):
-    for name in torch_names()["torch.Tensor"]:
-        if not hasattr(cls, name):
-            setattr(cls, name, _MissingMethod(name))
+def raise_missing_method(cls, name):
+    """For a class's own `__getattr__`: the error, if the name is that of a missing method."""
+    for base in cls.__mro__:
+        if isinstance(base.__dict__.get(name), _MissingMethod):
+            base.__dict__[name].__get__(None)
+
+
+def mark_missing_methods(module):
+    """Marks the missing methods of those of a module's classes that torch's list has."""
+    for path in _classes().get(torch_name(module.__name__), ()):
+        cls = getattr(module, path.rpartition(".")[2])
+        for name in torch_names()[path]:
+            if not hasattr(cls, name):
+                setattr(cls, name, _MissingMethod(path, name))
 
 
 # ---- modules: those that are here, and those that are not ----
@@ -96,6 +117,7 @@ def mark_missing_methods(cls):
 class _Loader(importlib.machinery.SourceFileLoader):
     def exec_module(self, module):
         super().exec_module(module)
+        mark_missing_methods(module)
         if "__getattr__" not in module.__dict__:
             def getattr_missing(name):
                 raise_missing(module.__name__, name)

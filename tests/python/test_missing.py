@@ -56,3 +56,13 @@ def test_the_list_has_what_everyone_knows():
 def test_the_page_of_missing_names_is_up_to_date():
     done = subprocess.run([sys.executable, ROOT / "tools/missing_names.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_methods_of_other_classes_say_so_too():
+    module = umbra.nn.Linear(2, 2)
+    with pytest.raises(AttributeError, match="^torch.nn.modules.module.Module.set_submodule is not in Umbra yet$"):
+        module.set_submodule
+    with pytest.raises(AttributeError, match="Optimizer.register_step_pre_hook is not in Umbra yet"):
+        umbra.optim.SGD(module.parameters()).register_step_pre_hook
+    module.set_submodule = 3  # the name is free for users
+    assert module.set_submodule == 3 and not hasattr(module, "to_empty")

@@ -5,6 +5,7 @@ from typing import NamedTuple
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._modules import raise_missing_method
 from umbra._options import not_built
 from umbra.nn.parameter import Buffer, Parameter
 from umbra.utils.hooks import BackwardHook, RemovableHandle
@@ -105,6 +106,7 @@ class Module:
         for kind in ("_parameters", "_buffers", "_modules"):
             if kind in values and name in values[kind]:
                 return values[kind][name]
+        raise_missing_method(type(self), name)
         raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
 
     def _forget(self, name, *kinds):
