@@ -26,6 +26,9 @@ def holder(name):
     """What holds a module's names here, or None."""
     module, _, last = ("umbra" + name.removeprefix("torch")).rpartition(".")
     try:
+        if name == "torch.ops.aten":
+            import umbra
+            return umbra.ops.aten
         if last[:1].isupper():
             return getattr(importlib.import_module(module), last)
         return importlib.import_module("umbra" + name.removeprefix("torch"))

@@ -3,7 +3,7 @@
 
     PYTHON_WITH_TORCH tools/torch_names.py > python/umbra/_torch_names.txt
 
-A line is a module (or one of some classes) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
+A line is a module (or one of some classes, or the operators) and its names: `torch.fft fft fft2 ...`. A module of a part of torch whose contents are not listed
 stands alone.
 """
 import importlib
@@ -88,6 +88,8 @@ def main():
             except Exception as error:
                 print(f"{name}: {error}", file=sys.stderr)
         print(line)
+    operators = {schema.name.partition("::")[2] for schema in torch._C._jit_get_all_schemas() if schema.name.startswith("aten::")}
+    print(" ".join(["torch.ops.aten", *sorted(name for name in operators if not name.startswith("__"))]))
     for path in CLASSES:
         module, _, name = path.rpartition(".")
         print(" ".join([path, *(n for n in dir(getattr(importlib.import_module(module), name)) if not n.startswith("_"))]))

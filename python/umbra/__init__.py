@@ -58,4 +58,7 @@ def __getattr__(name):
             function = _C._find_function("aten::" + name, 1)
             setattr(_sys.modules[__name__], name, function)
             return function
+        # Functions of the package call operators that torch has under other names (torch.nn.functional.l1_loss).
+        if name not in _modules.torch_names()["torch"] and name in _modules.torch_names()["torch.ops.aten"]:
+            raise _modules.NotInUmbraYet(f"torch.ops.aten.{name} is not in Umbra yet", name=name)
     _modules.raise_missing(__name__, name)

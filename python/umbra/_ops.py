@@ -4,6 +4,7 @@ import types
 
 from umbra import _C
 from umbra._C import OpOverload
+from umbra._modules import NotInUmbraYet, torch_names
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Tag", "ops"]
 
@@ -87,6 +88,8 @@ class _OpNamespace(types.ModuleType):
             raise AttributeError(f"Invalid attribute '{op_name}' for '_OpNamespace' '{self.name}'")
         qualified = f"{self.name}::{op_name}"
         if not _C._overload_names(qualified):
+            if self.name == "aten" and op_name in torch_names()["torch.ops.aten"]:
+                raise NotInUmbraYet(f"torch.ops.aten.{op_name} is not in Umbra yet", name=op_name, obj=self)
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
         packet = OpOverloadPacket(qualified)
         setattr(self, op_name, packet)

@@ -11,6 +11,7 @@ from typing import NamedTuple
 from umbra import _C
 from umbra._C import (
     DataDependentOutputException, DynamicOutputShapeException, FakeTensor, Tensor, UnsupportedOperatorException)
+from umbra._options import not_built
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter", "FakeTensorMode",
            "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
@@ -46,16 +47,20 @@ class FakeTensorConverter:
     """What a mode has converted; the mode itself keeps it."""
 
     def __init__(self, *, copy_data=False, export=False):
+        not_built("FakeTensorConverter", copy_data=(copy_data, False))
         self.export = export
         self._from_meta = {}  # (id of a meta tensor, device): the tensor, weakly, and its fake
 
     def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
+        if shape_env is not None and shape_env is not fake_mode.shape_env:
+            raise NotImplementedError("FakeTensorConverter.from_real_tensor: a shape_env other than the mode's is not in Umbra yet")
         if make_constant:
             return fake_mode._handle.with_constant(t)
         return fake_mode.from_tensor(t, source=source, symbolic_context=symbolic_context)
 
     def from_meta_and_device(self, fake_mode, t, device, pytype=None, dispatch_keys=None):
         import umbra
+        not_built("FakeTensorConverter.from_meta_and_device", pytype=(pytype, None), dispatch_keys=(dispatch_keys, None))
         key = id(t), str(device)
         known, fake = self._from_meta.get(key, (lambda: None, None))
         if known() is not t:
@@ -109,7 +114,7 @@ class FakeTensorMode:
     def __exit__(self, *exception):
         self._handle.leave()
 
-    def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True, memoized_only=False):
+    def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
         """A fake tensor like a real one; with a shape environment its sizes are symbols, as the context says."""
         from umbra.nn.parameter import Parameter
         from umbra.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass

@@ -4,6 +4,7 @@ from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_arg
 from umbra.fx.proxy import Proxy
+from umbra.utils import _pytree as pytree
 
 
 class Interpreter:
@@ -27,8 +28,11 @@ class Interpreter:
         return done
 
     def run(self, *args, initial_env=None, enable_io_processing=True):
+        """The graph's result for these arguments. A graph that was captured with nested arguments takes and gives nests, unless
+        `enable_io_processing` is off."""
+        in_spec, out_spec = getattr(self.module, "_specs", (None, None)) if enable_io_processing and self.graph is self.module.graph else (None, None)
         self.env = dict(initial_env or {})
-        self.args_iter = iter(args)
+        self.args_iter = iter(args if in_spec is None else pytree.tree_leaves(args))
         for node in self.graph.nodes:
             if node in self.env:
                 continue
@@ -36,7 +40,8 @@ class Interpreter:
             for used in self._done_after.get(node, ()):
                 self.env.pop(used, None)
             if node.op == "output":
-                return self.env[node]
+                result = self.env[node]
+                return result if out_spec is None else pytree.tree_unflatten(list(result), out_spec)
 
     def boxed_run(self, args_list):
         args = list(args_list)

@@ -71,12 +71,20 @@ def _pattern(spec):
     return build(spec)
 
 
+def _fake_mode(args, symbolic, allow_non_fake_inputs):
+    """The mode of the stand-ins; None where an argument is fake already and brings its own."""
+    if any(isinstance(leaf, _C.FakeTensor) for leaf in pytree.tree_leaves(args)):
+        return None
+    return _C._FakeMode(_C._ShapeEnv(True, True) if symbolic else None, allow_non_fake_inputs, symbolic, symbolic)
+
+
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
             _allow_fake_constant=False, _error_on_data_dependent_ops=True, record_stack_traces=False, proxy_module_inputs=False,
             _disable_torch_fn_metadata_mode=False, dynamic_shapes=None):
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
+    With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`.
     """
     not_built("make_fx", record_module_stack=(record_module_stack, False), _allow_fake_constant=(_allow_fake_constant, False),
               _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
@@ -86,7 +94,8 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
 
     @functools.wraps(f) if hasattr(f, "__name__") else lambda g: g
     def wrapped(*args):
-        options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": None,
+        fake_mode = None if tracing_mode == "real" else _fake_mode(args, tracing_mode == "symbolic", _allow_non_fake_inputs)
+        options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": fake_mode,
                    "locations": record_stack_traces}
         return _capture(f, args, options)
     return wrapped

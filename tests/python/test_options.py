@@ -1,0 +1,277 @@
+"""Options: what is accepted has its effect, what is not built is refused by name, what torch does not have is a TypeError."""
+import ast
+import io
+import pathlib
+
+import pytest
+
+import umbra as torch
+from umbra import nn
+from umbra.export import Dim, export
+from umbra.func import functional_call
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+PACKAGE = pathlib.Path(torch.__file__).parent
+
+
+# ---- no parameter is dropped ----
+
+# Parameters that have nothing to change here, by function or everywhere, and why.
+NOTHING_TO_CHANGE = {
+    "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
+    "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
+    "compiler.py disable": "there is no analysis of code to switch off",
+    "_functions.py is_autocast_enabled": "there is no autocast",
+    "_functorch/aot_autograd.py aot_function": "num_params_buffers and enable_log change no result; the rest is ahead-of-time autograd's",
+    "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",
+    "_functorch/compilers.py nop": "a compiler", "_functorch/compilers.py print_compile": "a compiler",
+    "_library/autograd.py Generated.forward": "the call has them", "_modules.py _Finder.find_spec": "of importers",
+    "_library/opcheck.py test_schema": "no tolerances", "_library/opcheck.py test_autograd_registration": "no tolerances",
+    "_library/opcheck.py test_faketensor": "no tolerances",
+    "_tensor.py _array_wrap": "of NumPy", "_tensor.py _dlpack": "of DLPack: the version",
+    "autograd/graph.py save_on_cpu.__init__": "there is no accelerator's memory to pin",
+    "compat.py _AliasLoader.create_module": "of importers", "compat.py _AliasFinder.find_spec": "of importers",
+    "cuda.py is_bf16_supported": "there is no CUDA", "cuda.py manual_seed": "there is no CUDA",
+    "export/_trace.py export": "strict: there is one way to capture", "export/_trace.py _export": "what 2.4 called it",
+    "fx/_symbolic_trace.py Tracer.is_leaf_module": "for subclasses", "fx/_symbolic_trace.py Tracer.getattr": "for subclasses",
+    "fx/experimental/proxy_tensor.py make_fx": "_disable_torch_fn_metadata_mode: there is no such metadata",
+    "fx/graph.py find_nodes": "the order is the graph's always",
+    "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",
+    "fx/interpreter.py Interpreter.output": "for subclasses", "fx/interpreter.py Interpreter.map_nodes_to_values": "for subclasses",
+    "fx/interpreter.py Transformer.placeholder": "for subclasses", "fx/interpreter.py _TransformerTracer.is_leaf_module": "for subclasses",
+    "nn/attention.py sdpa_kernel": "one kernel a device", "nn/modules/linear.py Identity.__init__": "as torch's",
+    "nn/modules/transformer.py TransformerEncoder.__init__": "there is no fast path that they are about",
+    "random.py fork_rng": "how errors are worded", "utils/_pytree.py LeafSpec.__repr__": "a leaf is one line",
+    "_subclasses/fake_tensor.py FakeTensorConverter.from_real_tensor": "trace: there is no log of it",
+    "_subclasses/fake_tensor.py FakeTensorMode.from_tensor": "trace: there is no log of it",
+}
+# Folders that other tests look after.
+ELSEWHERE = ("func/", "fx/experimental/symbolic_shapes.py")
+
+
+def _functions(node, prefix=""):
+    for child in ast.iter_child_nodes(node):
+        if isinstance(child, ast.FunctionDef):
+            yield prefix + child.name, child
+        inner = f"{child.name}." if isinstance(child, ast.ClassDef) else "" if isinstance(child, ast.FunctionDef) else prefix
+        yield from _functions(child, inner)
+
+
+def _only_raises(function):
+    body = [s for s in function.body if not (isinstance(s, ast.Expr) and isinstance(s.value, ast.Constant))]
+    return not body or isinstance(body[-1], ast.Raise) and all(isinstance(s, (ast.Raise, ast.If)) for s in body)
+
+
+def test_every_parameter_is_used_or_refused():
+    dropped = []
+    for path in sorted(PACKAGE.rglob("*.py")):
+        file = path.relative_to(PACKAGE).as_posix()
+        if file.startswith(ELSEWHERE):
+            continue
+        for name, function in _functions(ast.parse(path.read_text())):
+            if _only_raises(function) or f"{file} {name}" in NOTHING_TO_CHANGE:
+                continue
+            arguments = function.args
+            given = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
+            given += [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
+            used = {n.id for statement in function.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
+            unused = [a for a in given if a not in used and a not in ("self", "cls") and a not in NOTHING_TO_CHANGE and not a.startswith("__")]
+            dropped += [f"{file} {name}: {a}" for a in unused]
+    assert not dropped, "\n".join(dropped)
+
+
+# ---- refused by name ----
+
+class Plus(nn.Module):
+    def forward(self, x, other=1):
+        return x + other
+
+
+def not_built_calls():
+    x = torch.ones(2, 2)
+    parameter = nn.Parameter(torch.ones(1))
+    program = export(Plus(), (x,))
+    return {
+        "record_module_stack": lambda: make_fx(torch.sin, record_module_stack=True),
+        "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
+        "preserve_module_call_signature": lambda: export(Plus(), (x,), preserve_module_call_signature=("a",)),
+        "prefer_deferred_runtime_asserts_over_guards": lambda: export(Plus(), (x,), prefer_deferred_runtime_asserts_over_guards=True),
+        "extra_files": lambda: torch.export.save(program, io.BytesIO(), extra_files={"a": "b"}),
+        "check_guards": lambda: program.module(check_guards=False),
+        "pickle_protocol": lambda: torch.save(x, io.BytesIO(), pickle_protocol=4),
+        "num_workers": lambda: torch.utils.data.DataLoader([1], num_workers=2),
+        "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
+        "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
+        "max_norm": lambda: nn.functional.embedding(torch.tensor([0]), x, max_norm=1.0),
+        "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
+        "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
+        "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),
+        "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
+        "level": lambda: _dual_of_another_level(),
+    }
+
+
+def _dual_of_another_level():
+    with torch.autograd.forward_ad.dual_level():
+        torch.autograd.forward_ad.make_dual(torch.ones(1), torch.ones(1), level=5)
+
+
+@pytest.mark.parametrize("option", not_built_calls())
+def test_an_option_that_is_not_built_is_named(option):
+    with pytest.raises(NotImplementedError, match=option):
+        not_built_calls()[option]()
+
+
+@pytest.mark.parametrize("call", [
+    lambda: nn.Conv2d(1, 1, 1, output_padding=1), lambda: nn.ReLU(foo=1), lambda: torch.optim.AdamW([torch.ones(1)], decoupled_weight_decay=True),
+    lambda: export(Plus(), (torch.ones(1),), foo=1), lambda: make_fx(torch.sin, foo=1), lambda: torch.random.fork_rng(foo=1),
+    lambda: torch._dynamo.mark_dynamic(torch.ones(1), 0, foo=1), lambda: torch.compiler.disable(foo=1), lambda: nn.functional.relu(torch.ones(1), foo=1),
+    lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, foo=1), lambda: nn.modules.module.register_module_forward_hook(print, foo=1)])
+def test_what_torch_does_not_have_is_a_type_error(call):
+    with pytest.raises(TypeError):
+        call()
+
+
+# ---- accepted, with their effect ----
+
+def test_old_names_of_reductions():
+    a, b = torch.zeros(2), torch.full((2,), 3.0)
+    with pytest.warns(UserWarning, match="reduction='sum'"):
+        assert nn.functional.mse_loss(a, b, size_average=False).item() == 18
+    with pytest.warns(UserWarning, match="reduction='none'"):
+        assert nn.MSELoss(reduce=False)(a, b).tolist() == [9, 9]
+
+
+def test_weighted_losses():
+    a, b, w = torch.zeros(2), torch.tensor([1.0, 3.0]), torch.tensor([3.0, 1.0])
+    assert nn.functional.mse_loss(a, b, weight=w).item() == 3  # (3 * 1 + 1 * 9) / 4
+
+
+def test_loader_options_without_workers_are_checked_as_in_torch():
+    loader = torch.utils.data.DataLoader
+    for options in ({"prefetch_factor": 2}, {"persistent_workers": True}, {"multiprocessing_context": "spawn"}, {"timeout": -1}):
+        with pytest.raises(ValueError):
+            loader([1], **options)
+
+
+def test_a_hook_that_is_always_called_sees_a_failed_forward():
+    class Fails(nn.Module):
+        def forward(self, x):
+            raise KeyError("no")
+    seen, module = [], Fails()
+    module.register_forward_hook(lambda m, args, output: seen.append(("sometimes", output)))
+    module.register_forward_hook(lambda m, args, output: seen.append(("always", output)), always_call=True)
+    with pytest.raises(KeyError):
+        module(1)
+    assert seen == [("always", None)]
+
+
+def test_an_interpreter_lets_values_go():
+    class Watch(torch.fx.Interpreter):
+        most = 0
+
+        def run_node(self, n):
+            self.most = max(self.most, len(self.env))
+            return super().run_node(n)
+    graph = torch.fx.symbolic_trace(lambda x: x.sin().cos().sin().cos())
+    few, all_kept = Watch(graph), Watch(graph, garbage_collect_values=False)
+    few.run(torch.ones(1)), all_kept.run(torch.ones(1))
+    assert (few.most, all_kept.most) == (1, 5)
+
+
+def test_marked_sizes_are_dynamic_in_export():
+    x = torch.ones(4, 3)
+    torch._dynamo.mark_dynamic(x, 0)
+    module = export(Plus(), (x,)).module()
+    assert module(torch.ones(7, 3)).shape == (7, 3)
+    with pytest.raises(AssertionError):
+        module(torch.ones(4, 5))
+    torch._dynamo.mark_static(x)
+    with pytest.raises(AssertionError):
+        export(Plus(), (x,)).module()(torch.ones(7, 3))
+
+
+class Config:
+    pass
+
+
+@pytest.mark.parametrize("value", [Config(), [Config()], {1}, torch.float32, print, 1j])
+def test_an_input_that_export_does_not_know_is_refused(value):
+    with pytest.raises(ValueError, match="Unsupported input type"):
+        export(Plus(), (torch.ones(1), value))
+
+
+# ---- functional_call ----
+
+def test_functional_call_checks_names_when_strict():
+    module, w = nn.Linear(2, 2), torch.ones(2, 2)
+    with pytest.raises(RuntimeError, match=r"Missing key\(s\): 'bias'"):
+        functional_call(module, {"weight": w}, (w,), strict=True)
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'foo'"):
+        functional_call(module, {"weight": w, "bias": w[0], "foo": w}, (w,), strict=True)
+    with pytest.raises(TypeError, match="not an instance"):
+        functional_call(module, {"weight": 3}, (w,))
+    functional_call(module, {"foo": w}, (w,))
+    assert not hasattr(module, "foo")
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.a, self.b = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+        self.b.weight = self.a.weight
+
+    def forward(self, x):
+        return self.b(self.a(x))
+
+
+def test_functional_call_replaces_tied_weights_together():
+    module, w = Tied(), torch.ones(2, 2)
+    assert functional_call(module, {"a.weight": w}, (w,)).tolist() == [[4, 4], [4, 4]]
+    assert functional_call(module, {"a.weight": w, "b.weight": w}, (w,), strict=True).tolist() == [[4, 4], [4, 4]]
+    with pytest.raises(ValueError, match="which are tied"):
+        functional_call(module, {"a.weight": w, "b.weight": w * 2}, (w,))
+    with pytest.raises(RuntimeError, match="Missing"):
+        functional_call(module, {"a.weight": w}, (w,), strict=True, tie_weights=False)
+    assert module.a.weight is module.b.weight
+
+
+# ---- the cache of compiled functions ----
+
+class Same:
+    """Objects that look alike and are not."""
+
+    def __init__(self, n):
+        self.n = n
+
+    def __repr__(self):
+        return "Same()"
+
+
+def test_arguments_with_the_same_text_are_not_the_same():
+    from umbra._functorch.aot_autograd import _key, _same
+    a, b = Same(1), Same(2)
+    assert _key(a) is None and not _same(a, b) and _same(a, a)
+    values = [1, True, 1.0, "1", b"1", 0.0, -0.0, float("nan"), None, torch.float32, torch.float64, torch.device("cpu"), torch.device("meta"), 1j]
+    keys = [_key(value) for value in values]
+    assert len(set(keys)) == len(values) and None not in keys
+
+
+def test_dims_are_refused_where_nothing_can_be_dynamic():
+    for value in (2.5, "a", None):
+        with pytest.raises(Exception, match="non-tensor type"):
+            export(Plus(), (torch.ones(3), value), dynamic_shapes={"x": None, "other": {0: Dim("d")}})
+
+
+def test_stand_ins_do_not_mix_with_other_tensors_unless_that_is_allowed():
+    weight = torch.ones(3)
+    for mode in ("fake", "symbolic"):
+        with pytest.raises(AssertionError, match="allow_non_fake_inputs"):
+            make_fx(lambda x: x * weight, tracing_mode=mode)(torch.ones(3))
+        assert make_fx(lambda x: x * weight, tracing_mode=mode, _allow_non_fake_inputs=True)(torch.ones(3))(torch.ones(3)).tolist() == [1, 1, 1]
+
+
+def test_an_interpreter_takes_and_gives_nests_where_the_capture_did():
+    graph = make_fx(lambda d: {"sum": d["a"] + d["b"][0]})({"a": torch.ones(1), "b": [torch.ones(1)]})
+    assert torch.fx.Interpreter(graph).run({"a": torch.ones(1), "b": [torch.ones(1)]})["sum"].item() == 2
+    assert torch.fx.Interpreter(graph).run(torch.ones(1), torch.ones(1), enable_io_processing=False)[0].item() == 2
