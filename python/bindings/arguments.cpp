@@ -71,6 +71,20 @@ int Matcher::find(PyObject* keyword, Reading reading) const {
   return index;
 }
 
+namespace {
+/// Operators take a number for a truth value and a truth value for a number, as PyTorch's do.
+bool read_loosely(PyObject* object, const SchemaType& type, Value& out) {
+  if (type.list) return false;
+  if (type.base == SchemaType::Base::Bool && (PyLong_Check(object) || PyFloat_Check(object) || object == Py_None)) {
+    out = Value(PyObject_IsTrue(object) == 1);
+    return true;
+  }
+  bool is_int = type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt;
+  if (is_int && PyBool_Check(object)) out = Value(static_cast<int64_t>(object == Py_True));
+  return is_int && PyBool_Check(object);
+}
+}  // namespace
+
 bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const {
   SymShape* list = scratch.next_list();
   SymInt value;
@@ -88,11 +102,11 @@ bool Matcher::read_positional(const CallArguments& call, Reading reading, Value*
   given = call.positional;
   bool spelt_out = reading != Reading::Operator && takes_spelt_out_ints(reading) && given > first_list &&
                    !PyTuple_Check(call.values[first_list]) && !PyList_Check(call.values[first_list]);
-  if (!spelt_out && given > positional_)
-    return why.set(Mismatch::Reason::TooMany, given, nullptr);
+  if (!spelt_out && given > positional_) return why.set(Mismatch::Reason::TooMany, given, nullptr);
   size_t plain = spelt_out ? first_list : given;
   for (size_t i = 0; i < plain; ++i)
-    if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
+    if (!read_value(call.values[i], parameters_[i].type, frame[i], scratch, numbers_as_tensors_) &&
+        !(reading == Reading::Operator && read_loosely(call.values[i], parameters_[i].type, frame[i])))
       return why.set(Mismatch::Reason::WrongType, i, call.values[i]);
   if (!spelt_out) return true;
   given = first_list + 1;
@@ -130,7 +144,8 @@ bool Matcher::read_keywords(const CallArguments& call, Reading reading, Value* f
     }
     size_t i = static_cast<size_t>(index);
     if (filled >> i & 1) return why.set(Mismatch::Reason::Duplicate, i, call.keyword(k));
-    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_))
+    if (!read_value(value, parameters_[i].type, frame[i], scratch, numbers_as_tensors_) &&
+        !(reading == Reading::Operator && read_loosely(value, parameters_[i].type, frame[i])))
       return why.set(Mismatch::Reason::WrongType, i, value);
     filled |= uint64_t{1} << i;
   }

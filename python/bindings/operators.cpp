@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "signatures.h"
+#include "torch_function.h"
 
 namespace umbra::python {
 
@@ -26,7 +27,11 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
     Scratch scratch;
     Frame frame(op);
     Mismatch why;
-    if (!Matcher::of(op).read(call, Reading::Operator, frame.data(), scratch, why)) fail_schema(op, call, why);
+    if (!Matcher::of(op).read(call, Reading::Operator, frame.data(), scratch, why)) {
+      PyObject* result = nullptr;  // a Proxy, say
+      if (call_torch_function(self, call, &result)) return result;
+      fail_schema(op, call, why);
+    }
     call_operator(op, frame.data());
     return wrap_results(op, frame.data());
   });

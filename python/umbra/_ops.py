@@ -3,7 +3,7 @@ import enum
 import types
 
 from umbra import _C
-from umbra._C import OpOverload
+from umbra._C import OpOverload, Tensor
 from umbra._modules import NotInUmbraYet, torch_names
 
 __all__ = ["OpOverload", "OpOverloadPacket", "Tag", "ops"]
@@ -30,7 +30,14 @@ class OpOverloadPacket:
         self._call = _C._find_function(qualified_name, READ_AS_OPERATOR)
 
     def __call__(self, /, *args, **kwargs):
-        return self._call(*args, **kwargs)
+        try:
+            return self._call(*args, **kwargs)
+        except RuntimeError:
+            # What is no tensor but wants the call (a Proxy) fits no schema.
+            for value in (*args, *kwargs.values()):
+                if not isinstance(value, Tensor) and hasattr(type(value), "__torch_function__"):
+                    return type(value).__torch_function__(self, (type(value),), args, kwargs)
+            raise
 
     def __getattr__(self, key):
         if key.startswith("__"):

@@ -56,7 +56,8 @@ class Recording {
   Recording(const Operator& op, Value* frame) : op_(op), plan_(plan_for(op)), frame_(frame) {}
 
   void run(DispatchKeySet keys) {
-    records_inside_ = op_.library_kernels() && !plan_.is_differentiable() && (keys - kBackendKeys).empty();
+    bool no_formula = !plan_.is_differentiable() && !plan_.definition->not_differentiable;
+    if (op_.library_kernels() && no_formula && (keys - kBackendKeys).empty()) return run_inside(keys);
     if (op_.has_out()) refuse_out();
     if (!any_differentiable()) return redispatch(keys);
     if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
@@ -69,8 +70,17 @@ class Recording {
   }
 
  private:
+  /// A library's kernel without a formula, run with data: the operators that it calls are recorded, as PyTorch does. A
+  /// result that has no history from them cannot be differentiated.
+  void run_inside(DispatchKeySet keys) {
+    make_node();
+    op_.redispatch(keys, frame_);
+    if (op_.is_mutable()) return;
+    keeps_history_ = true;
+    set_output_history();
+  }
+
   void redispatch(DispatchKeySet keys) {
-    if (records_inside_) return op_.redispatch(keys, frame_);
     ExcludeKeys guard(DispatchKey::Autograd);
     op_.redispatch(keys, frame_);
   }
@@ -166,7 +176,7 @@ class Recording {
       node_->add_input({});
       return;
     }
-    if (records_inside_ && requires_grad(output.impl())) return;
+    if (keeps_history_ && requires_grad(output.impl())) return;
     check<NotImplementedError>(!plan_.real_only || !is_complex(output.dtype()), op_.schema().name,
                                " does not support automatic differentiation for outputs with complex dtype.");
     // What the operator made by views of its own is a new tensor all the same.
@@ -179,8 +189,7 @@ class Recording {
   Value* frame_;
   IntrusivePtr<Node> node_;
   IntrusivePtr<OperatorNode> operator_node_;
-  // A library's kernel without a formula, run with data: the operators that it calls are recorded, as PyTorch does.
-  bool records_inside_ = false;
+  bool keeps_history_ = false;
 };
 
 }  // namespace

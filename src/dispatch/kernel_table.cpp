@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "dispatch/layers.h"
+#include "dispatch/library_writes.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra {
@@ -46,6 +47,7 @@ void library_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
       return run_library_kernel(*kernel, op, frame);
     }
   }
+  if (key == DispatchKey::Functionalize && functionalize_writes(op, keys, frame)) return;
   if (!take_apart(op, table, backend, frame)) layer_function(key)(op, keys, frame);
 }
 

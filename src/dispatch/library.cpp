@@ -5,6 +5,7 @@
 #include "dispatch/definition_check.h"
 #include "dispatch/kernel_table.h"
 #include "dispatch/layers.h"
+#include "dispatch/library_writes.h"
 
 namespace umbra {
 
@@ -98,60 +99,6 @@ bool has_library_kernel(const Operator& op, KernelKey key) {
   return op.library_kernels() && op.library_kernels()->find(key);
 }
 
-// ---- what a writing operator computes as values ----
-
-namespace {
-
-/// Whether the values of what it writes can stand in a result each: single tensors, none of them returned.
-bool has_functional_form(const Schema& schema) {
-  if (!schema.is_mutable()) return false;
-  for (const SchemaArgument& a : schema.arguments)
-    if (a.alias.write && (!a.type.is_tensor() || a.type.optional)) return false;
-  for (const SchemaReturn& r : schema.returns)
-    if (!r.alias.set.empty()) return false;
-  return true;
-}
-
-/// The same arguments, none of them written; its results, then the new contents of each written tensor.
-Schema functional_schema(const Schema& schema) {
-  Schema out = schema;
-  out.space = "auto_functionalized";
-  out.name = schema.space + "_" + schema.name;
-  for (SchemaArgument& a : out.arguments) {
-    if (a.alias.write) out.returns.push_back({"", a.type, {}});
-    a.alias = {};
-  }
-  return out;
-}
-
-/// Calls the operator on copies.
-void run_on_copies(const void* context, Value* frame) {
-  static const Operator& clone = get_operator("aten::clone");
-  const auto& op = *static_cast<const Operator*>(context);
-  Frame inner(op, frame);
-  std::vector<Value> copies, results;
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (!op.schema().arguments[i].alias.write) continue;
-    Value copy[2] = {Value::borrow(frame[i]), Value()};
-    clone.call(copy);
-    copies.push_back(copy[0]);
-    inner[i] = std::move(copy[0]);
-  }
-  op.call(inner.data());
-  for (size_t i = 0; i < op.return_count(); ++i) results.push_back(std::move(inner[i]));
-  for (Value& copy : copies) results.push_back(std::move(copy));
-  for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
-}
-
-Operator& define_functional_form(Operator& op) {
-  Operator& functional = register_operator(functional_schema(op.schema()));
-  functional.mutable_definition().all_backends = {run_on_copies, &op};
-  op.set_functional_name(functional.name());
-  return functional;
-}
-
-}  // namespace
-
 // ---- libraries ----
 
 struct Library::Registered {
@@ -200,6 +147,7 @@ void Library::reset() {
   for (const auto& [table, key, kernel] : registered_->kernels) table->remove(key, kernel.get());
   for (Operator* op : registered_->operators) {
     KernelTable::of(op->name()).attach(nullptr);
+    remove_functional_forms(*op);
     remove_operator(*op);
   }
   *registered_ = {};
@@ -221,7 +169,7 @@ Operator& Library::define(const std::string& text, TagSet tags) {
   op.mutable_definition().tags.add(tags);
   registered_->operators.push_back(&op);
   KernelTable::of(op.name()).attach(&op);
-  if (has_functional_form(op.schema())) registered_->operators.push_back(&define_functional_form(op));
+  define_functional_form(op);
   return op;
 }
 

@@ -122,6 +122,8 @@ class Parser {
     out.name = word();
     out.keyword_only = keyword_only;
     if (accept('=')) out.default_value = default_value(out.type);
+    if (out.type.base == Base::Tensor && out.default_value && !out.default_value->is_none() && !out.type.list)
+      error("a tensor has no default but None");
     return out;
   }
 

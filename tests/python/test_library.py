@@ -322,3 +322,60 @@ def test_opcheck_compares_the_fake_run(lib):
     library.register_fake("testlib::k", lambda x: x.new_empty(7), lib=lib)
     with pytest.raises(Exception, match="Shapes"):
         library.opcheck(torch.ops.testlib.k, (torch.ones(1),), test_utils="test_faketensor")
+
+
+# ---- writes to lists and optional tensors ----
+
+def test_writes_to_lists_and_optional_tensors_are_functional_when_compiled():
+    from umbra._functorch.aot_autograd import aot_function
+
+    @library.custom_op("testops::write", mutates_args={"xs", "y"})
+    def write(xs: List[Tensor], y: Optional[Tensor], n: int) -> Tensor:
+        for x in xs:
+            x.add_(n)
+        if y is not None:
+            y.mul_(n)
+        return xs[0] * 1
+    write.register_fake(lambda xs, y, n: torch.empty_like(xs[0]))
+
+    def f(x, y):
+        a, b, c = x.clone(), x * 2, y.clone()
+        r = write([a, b], c, 3)
+        write([c], None, 1)
+        return a, b, c, r
+    graphs = []
+    compiled = aot_function(f, lambda graph, _: (graphs.append(graph), graph)[1])
+    x, y = torch.ones(2), torch.full((2,), 5.0)
+    assert [t.tolist() for t in compiled(x, y)] == [t.tolist() for t in f(x, y)] == [[4, 4], [5, 5], [16, 16], [4, 4]]
+    assert "testops.write.default" not in [str(n.target) for n in graphs[0].graph.nodes]
+
+
+
+def test_an_in_place_kernel_without_a_formula_records_what_it_calls(lib):
+    lib.define("double_(Tensor(a!) x) -> Tensor(a!)")
+    lib.impl("double_", lambda x: x.mul_(2), "CPU")
+    x = torch.ones(1, requires_grad=True)
+    y = x * 3
+    assert torch.ops.testlib.double_(y) is y
+    y.sum().backward()
+    assert x.grad.item() == 6
+
+
+def test_operators_of_users_are_recorded_by_symbolic_trace(lib):
+    lib.define("k(Tensor x, int n=2) -> Tensor")
+    lib.impl("k", lambda x, n=2: x * n, "CPU")
+    graph = torch.fx.symbolic_trace(lambda x: torch.ops.testlib.k(x) + torch.ops.testlib.k.default(x, 3))
+    assert [str(n.target) for n in graph.graph.nodes][1:3] == ["testlib.k", "testlib.k.default"]
+    assert graph(torch.ones(1)).item() == 5
+
+
+def test_operators_take_numbers_for_truth_and_truth_for_numbers():
+    x = torch.ones(2, 2)
+    assert torch.ops.aten.sum.dim_IntList(x, [0], 1).shape == (1, 2)
+    assert torch.ops.aten.select.int(x, True, 0).shape == (2,)
+
+
+def test_a_tensor_has_no_default_but_none(lib):
+    with pytest.raises(RuntimeError):
+        lib.define("k(Tensor x=1) -> Tensor")
+    lib.define("k(Tensor? x=None) -> Tensor")

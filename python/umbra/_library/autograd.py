@@ -80,8 +80,6 @@ class _Call:
                                "register_autograd to add one.")
         gradients = formula.backward(ctx, *_unflatten(grads, self.result_lengths))
         gradients = tuple(gradients) if isinstance(gradients, tuple) else (gradients,)
-        if len(gradients) == 1 and len(self.lengths) != 1 and isinstance(gradients[0], list):
-            gradients = tuple(gradients[0])
         if len(gradients) != len(self.lengths):
             raise RuntimeError(f"function {formula.name}Backward returned an incorrect number of gradients (expected "
                                f"{len(self.lengths)}, got {len(gradients)})")
