@@ -148,6 +148,8 @@ void Library::reset() {
   for (Operator* op : registered_->operators) {
     KernelTable::of(op->name()).attach(nullptr);
     remove_functional_forms(*op);
+    for (const Operator* other : all_operators())  // variants that follow from it
+      if (other->functional() == op) remove_operator(*other);
     remove_operator(*op);
   }
   *registered_ = {};

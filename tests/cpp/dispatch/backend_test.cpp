@@ -44,7 +44,8 @@ Tensor on_device(float value) {
 
 const Operator& twice() {
   static const Operator& op = [] -> const Operator& {
-    OperatorBuilder builder(Library("backendtest").define("twice(Tensor x) -> Tensor"));
+    static Library library("backendtest");
+    OperatorBuilder builder(library.define("twice(Tensor x) -> Tensor"));
     auto scaled = [](float factor) {
       return [factor](const Tensor& out, const Tensor& x) {
         for (int64_t i = 0; i < x.numel(); ++i) out.data<float>()[i] = factor * x.data<float>()[i];
@@ -94,7 +95,7 @@ TEST(Backend, AKernelForOneBackendIsNoneForAnother) {
   Library library("backendtest");
   library.define("here_only(Tensor x) -> Tensor");
   library.implement(
-      "here_only", [](const Tensor& x) { return x.clone(); }, Backend::CUDA);
+      "here_only", [](const Tensor& x) { return x.clone(); }, KernelKey::CUDA);
   EXPECT_THROW(get_operator("backendtest::here_only")({Value(ones({2}))}), NotImplementedError);
 }
 

@@ -25,8 +25,9 @@ TEST(Definitions, OnlyFamiliesAndVariantsAreWrittenOverFrames) {
 }
 
 Operator& fresh_operator(const char* schema) {
-  static int number = 0;
-  return Library("definitiontest" + std::to_string(number++)).define(schema);
+  static std::vector<Library> kept;
+  kept.emplace_back("definitiontest" + std::to_string(kept.size()));
+  return kept.back().define(schema);
 }
 
 /// A new operator's definition is built by `give`; the message that it is refused with.
@@ -170,7 +171,8 @@ TEST(Definitions, ALibrarysFunctionsAreCheckedToo) {
 TEST(Definitions, VariantsAreDeclaredByTheirFullNames) {
   EXPECT_EQ(get_operator("aten::add_.Tensor").functional(), &get_operator("aten::add.Tensor"));
   EXPECT_EQ(get_operator("aten::pow_.Scalar").functional(), &get_operator("aten::pow.Tensor_Scalar"));
-  OperatorBuilder builder(Library("definitiontest_variant").define("scale(Tensor x) -> Tensor"));
+  Library library("definitiontest_variant");
+  OperatorBuilder builder(library.define("scale(Tensor x) -> Tensor"));
   EXPECT_THROW(builder.inplace("scaled_"), Error);
   EXPECT_THROW(builder.out("scale_.out"), Error);
   EXPECT_THROW(builder.on_inplace([](OperatorBuilder&) {}), Error);
@@ -189,7 +191,7 @@ std::string twelve_times(const char* text) {
 
 TEST(Definitions, AnOperatorMayHaveManyOutputs) {
   static const Operator& op = [] -> const Operator& {
-    Library library("definitiontest_many");
+    static Library library("definitiontest_many");
     std::string schema = "many(Tensor x) -> (" + twelve_times("Tensor") + ")";
     OperatorBuilder builder(library.define(schema));
     builder.meta([](const Tensor& x) { return std::vector<TensorSpec>(12, spec_of(x)); })
