@@ -237,3 +237,11 @@ def test_exported_literals_are_constants(tmp_path):
     umbra.export.save(program, tmp_path / "program.pt2")
     loaded = umbra.export.load(tmp_path / "program.pt2").module()
     assert umbra.equal(loaded(umbra.ones(2)), umbra.tensor([2.0, 3.0]))
+
+
+def test_every_parameter_is_given_an_example():
+    x = umbra.ones(1)
+    for function, args in ((lambda x, y: x, (x,)), (lambda x: x, (x, x)), (lambda x, y=None: x, (x,)), (lambda x, *, y=None: x, (x,))):
+        with pytest.raises(RuntimeError, match="Tracing expected"):
+            make_fx(function)(*args)
+    make_fx(lambda *xs: xs[0] + 1)(x, x)

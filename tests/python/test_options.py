@@ -201,6 +201,15 @@ def test_an_input_that_export_does_not_know_is_refused(value):
         export(Plus(), (torch.ones(1), value))
 
 
+def test_an_output_size_that_a_transposed_convolution_cannot_give_is_refused():
+    module = nn.ConvTranspose2d(1, 2, 2, stride=2)
+    assert module(torch.ones(1, 1, 2, 2), output_size=[5, 4]).shape == (1, 2, 5, 4)
+    with pytest.raises(ValueError, match="valid sizes range from"):
+        module(torch.ones(1, 1, 2, 2), output_size=[9, 9])
+    with pytest.raises(ValueError, match="must have 2 or 4 elements"):
+        module(torch.ones(1, 1, 2, 2), output_size=[9])
+
+
 # ---- functional_call ----
 
 def test_functional_call_checks_names_when_strict():

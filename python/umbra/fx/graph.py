@@ -109,10 +109,18 @@ def graph_copy(self, g, val_map, return_output_node=False):
 
 
 def find_nodes(self, *, op, target=None, sort=True):
+    """The nodes of one kind, and of one target; functions are asked for by target."""
+    assert op != "call_function" or target is not None, "target must not be None for call_function op"
     return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
 
 
 def lint(self):
+    """Raises where the graph does not hold together."""
+    for node in self.nodes:
+        for used in node.all_input_nodes:
+            if used.graph is not self:
+                raise RuntimeError(f"Argument '{used}' of Node '{node}' does not belong to this Graph, but was used as an argument! If you are "
+                                   "copying nodes from another graph, make sure to use ``arg_transform`` on node_copy() to remap values")
     self._lint()
     owner = getattr(self, "owning_module", None)
     if owner is None:

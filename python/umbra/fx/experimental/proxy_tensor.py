@@ -25,11 +25,22 @@ def _argument_names(function, count):
     return names[:count] if len(names) >= count else [f"arg{i}" for i in range(count)]
 
 
+def _check_count(function, args):
+    """Every parameter is given an example, those with defaults too: a graph has no defaults."""
+    code = getattr(inspect.unwrap(function), "__code__", None)
+    if code is None or code.co_flags & inspect.CO_VARARGS:
+        return
+    expected = code.co_argcount + code.co_kwonlyargcount - inspect.ismethod(function)
+    if expected != len(args):
+        raise RuntimeError(f"Tracing expected {expected} arguments but got {len(args)} concrete arguments")
+
+
 def _is_flat(args):
     return all(pytree.tree_structure(arg).is_leaf() for arg in args)
 
 
 def _capture(function, args, options):
+    _check_count(function, args)
     leaves, in_spec = pytree.tree_flatten(tuple(args))
     names = []
     for name, arg in zip(_argument_names(function, len(args)), args):

@@ -109,11 +109,18 @@ class _ConvTransposeNd(_ConvNd):
     def _output_padding(self, input, output_size):
         if output_size is None:
             return self.output_padding
-        out = []
-        for i, wanted in enumerate(output_size[-self._dimensions:]):
-            least = (input.size(i - self._dimensions) - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
-            out.append(wanted - least)
-        return out
+        n = self._dimensions
+        if len(output_size) not in (n, input.dim()):
+            raise ValueError(f"ConvTranspose{n}D: for {input.dim()}D input, output_size must have {n} or {input.dim()} elements (got "
+                             f"{len(output_size)})")
+        wanted = list(output_size[-n:])
+        least = [(input.size(i - n) - 1) * self.stride[i] - 2 * self.padding[i] + self.dilation[i] * (self.kernel_size[i] - 1) + 1
+                 for i in range(n)]
+        most = [size + stride - 1 for size, stride in zip(least, self.stride)]
+        if any(not low <= size <= high for low, size, high in zip(least, wanted, most)):
+            raise ValueError(f"requested an output size of {wanted}, but valid sizes range from {least} to {most} (for an input of "
+                             f"{input.size()[-n:]})")
+        return [size - low for size, low in zip(wanted, least)]
 
     def forward(self, input, output_size=None):
         operator = (F.conv_transpose1d, F.conv_transpose2d, F.conv_transpose3d)[self._dimensions - 1]
