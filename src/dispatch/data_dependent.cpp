@@ -20,6 +20,11 @@ SymInt unknown_size(const char* op, SymInt most) {
   return answers().size(op, most);
 }
 
+SymInt unknown_count(const char* op, const Tensor& self) {
+  check_fake_run(op);
+  return answers().count(op, self);
+}
+
 Scalar unknown_element(const char* op, const Tensor& self) {
   check_fake_run(op);
   return answers().element(op, self);

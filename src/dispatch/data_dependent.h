@@ -15,12 +15,16 @@ namespace umbra {
 /// The length of an output, which is `most` or less: an unbacked symbol, or DynamicOutputShapeException with the
 /// operator's name where the mode has none to give.
 SymInt unknown_size(const char* op, SymInt most);
-/// The one element of a tensor: its value where the mode knows it, an unbacked symbol, or DataDependentOutputException.
+/// How many elements of a tensor are not zero: the same symbol each time, as long as the tensor is not written.
+SymInt unknown_count(const char* op, const Tensor& self);
+/// The one element of a tensor: its value where the mode knows it, an unbacked symbol (the same each time, as long as
+/// the tensor is not written), or DataDependentOutputException.
 Scalar unknown_element(const char* op, const Tensor& self);
 
 /// For the layer that answers.
 struct DataDependentAnswers {
   SymInt (*size)(const char* op, SymInt most);
+  SymInt (*count)(const char* op, const Tensor& self);
   Scalar (*element)(const char* op, const Tensor& self);
 };
 void set_data_dependent_answers(DataDependentAnswers answers);

@@ -179,7 +179,8 @@ SymInt answer_size(const char* op, SymInt most) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
   if (!env || !mode.options().allow_dynamic_output_shapes) fail_dynamic_shape(op);
-  return env->create_unbacked({0, most.is_symbolic() ? sym::kInfinity : most.value()}, true);
+  bool bounded = !most.is_symbolic() && most.value() != INT64_MAX;
+  return env->create_unbacked({0, bounded ? Integer{most.value()} : sym::kInfinity}, true);
 }
 
 Scalar answer_element(const char* op, const Tensor& self) {
@@ -188,13 +189,26 @@ Scalar answer_element(const char* op, const Tensor& self) {
   // A number that was read while a program is recorded would be taken for a part of the program.
   if (const Scalar* number = known_number(self); number && !active_mode(DispatchKey::Proxy)) return *number;
   if (!env || !mode.options().allow_scalar_outputs) fail_data_dependent(op);
-  if (is_floating(self.dtype())) return env->create_unbacked_float();
-  if (self.dtype() == DType::Bool) return env->create_unbacked_bool();
-  if (is_integral(self.dtype(), false)) return env->create_unbacked();
-  fail_data_dependent(op);
+  DataFakeState* state = make_data_state(mode, self);
+  if (state && state->element) return *state->element;
+  Scalar element;
+  if (is_floating(self.dtype())) element = env->create_unbacked_float();
+  else if (self.dtype() == DType::Bool) element = env->create_unbacked_bool();
+  else if (is_integral(self.dtype(), false)) element = env->create_unbacked();
+  else fail_data_dependent(op);
+  if (state) state->element = element;
+  return element;
 }
 
-const bool kAnswers = (set_data_dependent_answers({answer_size, answer_element}), true);
+SymInt answer_count(const char* op, const Tensor& self) {
+  DataFakeState* state = make_data_state(answering_mode(), self);
+  if (state && state->count) return *state->count;
+  SymInt count = answer_size(op, self.sym_numel());
+  if (state) state->count = count;
+  return count;
+}
+
+const bool kAnswers = (set_data_dependent_answers({answer_size, answer_count, answer_element}), true);
 
 Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
 

@@ -139,7 +139,7 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
   }
   if (!shape_env())
     if (std::optional<Scalar> number = readable_number(real))
-      fake.impl()->set_layer_state(make_counted<NumberFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
+      fake.impl()->set_layer_state(make_counted<DataFakeState>(IntrusivePtr<FakeModeImpl>(this), fake, *number));
   sweep(tensors_, tensor_limit_);
   tensors_.insert_or_assign(
       real.impl(), Converted<TensorImpl>{WeakPtr<TensorImpl>(real.pointer()), WeakPtr<TensorImpl>(fake.pointer())});

@@ -190,7 +190,7 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
       return out;
     })
     .fake([](const Tensor& self) {
-      SymInt count = unknown_size("aten::nonzero", self.sym_numel());
+      SymInt count = unknown_count("aten::nonzero", self);
       return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
     })
     .not_differentiable()
