@@ -179,11 +179,17 @@ void Tensor::fail_item_size(size_t wanted) const {
 
 namespace {
 
+/// a == b; false where only the run can tell: the layout is then taken to be the general one.
+bool surely_equal(SymInt a, SymInt b) {
+  if (a.same(b)) return true;
+  return (a.is_symbolic() || b.is_symbolic()) && sym_eq(a, b).guard_or(false);
+}
+
 bool follows_order(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
   SymInt expected = 1;
   for (int d : order) {
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
+    if (surely_equal(sizes[d], 1)) continue;
+    if (!surely_equal(strides[d], expected)) return false;
     expected *= sizes[d];
   }
   return true;
@@ -194,14 +200,14 @@ constexpr int kChannelsLast3d[] = {1, 4, 3, 2, 0};
 
 // Channels-last by the strides alone: ambiguous shapes (one channel, 1x1) count as contiguous.
 bool strides_like_channels_last(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
-  if (strides[1] == 0) return false;
+  if (surely_equal(strides[1], 0)) return false;
   SymInt least = 0;
   for (int d : order) {
-    if (sizes[d] == 0) return false;
-    if (strides[d] < least) return false;
-    if (d == 0 && least == strides[1]) return false;  // N111: contiguous rather than channels-last
+    if (surely_equal(sizes[d], 0)) return false;
+    if (sym_lt(strides[d], least).guard_or(true)) return false;
+    if (d == 0 && surely_equal(least, strides[1])) return false;  // N111: contiguous rather than channels-last
     least = strides[d];
-    if (sizes[d] > 1) least *= sizes[d];
+    if (sym_gt(sizes[d], 1).guard_or(true)) least *= sizes[d];
   }
   return true;
 }
@@ -219,8 +225,8 @@ bool Tensor::follows_format(MemoryFormat format) const {
       expected *= sizes[d];
       continue;
     }
-    if (sizes[d] == 1) continue;
-    if (strides[d] != expected) return false;
+    if (surely_equal(sizes[d], 1)) continue;
+    if (!surely_equal(strides[d], expected)) return false;
     expected *= sizes[d];
   }
   return true;
@@ -231,11 +237,12 @@ bool Tensor::is_non_overlapping_and_dense() const {
   SymIntArrayRef sizes = sym_sizes(), strides = sym_strides();
   SmallVector<int, 6> order;
   for (int d = 0; d < dim(); ++d)
-    if (sizes[d] != 1) order.push_back(d);
-  std::stable_sort(order.begin(), order.end(), [&](int a, int b) { return strides[a] < strides[b]; });
+    if (!surely_equal(sizes[d], 1)) order.push_back(d);
+  std::stable_sort(order.begin(), order.end(),
+                   [&](int a, int b) { return sym_lt(strides[a], strides[b]).guard_or(false); });
   SymInt expected = 1;
   for (int d : order) {
-    if (strides[d] != expected) return false;
+    if (!surely_equal(strides[d], expected)) return false;
     expected *= sizes[d];
   }
   return true;

@@ -2,8 +2,17 @@
 
 #include "ops/common/unbacked.h"
 #include "umbra/generated/functions.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::ops {
+
+bool is_one(SymInt size) {
+  if (!size.is_symbolic()) return size.value() == 1;
+  if (sym_eq(size, 1).guard_or(false)) return true;
+  if (size.has_hint()) static_cast<const sym::Expression*>(size.node())->env().rely_on(SymOp::Eq, size, 1);
+  else check(sym_ne(size, 1).expect_true(), "a size that was taken not to be 1 is 1");
+  return false;
+}
 
 SymShape broadcast_shapes(SymIntArrayRef a, SymIntArrayRef b) {
   size_t rank = std::max(a.size(), b.size());
@@ -64,6 +73,14 @@ SymShape infer_size(SymIntArrayRef shape, SymInt numel) {
   return out;
 }
 
+namespace {
+bool is_same(SymIntArrayRef a, SymIntArrayRef b) {
+  for (size_t i = 0; i < a.size(); ++i)
+    if (!a[i].same(b[i])) return false;
+  return true;
+}
+}  // namespace
+
 std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef strides, SymIntArrayRef shape) {
   SymInt numel = product(sizes);
   if (!numel.is_symbolic() && numel.value() == 0) {
@@ -72,6 +89,8 @@ std::optional<SymShape> view_strides(SymIntArrayRef sizes, SymIntArrayRef stride
   }
   SymShape out(shape.size(), 1);
   if (sizes.empty()) return out;
+  // What is laid out one after the other stays so, whatever its sizes turn out to be.
+  if (numel.is_symbolic() && is_same(contiguous_strides(sizes), strides)) return contiguous_strides(shape);
   // Walks both shapes from the right. A run of input dimensions that lie in memory as one must be covered exactly by
   // output dimensions.
   int64_t to = static_cast<int64_t>(shape.size()) - 1;

@@ -27,6 +27,9 @@ inline bool expect_at_most(SymInt a, SymInt b) {
 inline bool expect_less(SymInt a, SymInt b) {
   return both_plain(a, b) ? a.value() < b.value() : sym_lt(a, b).expect_true();
 }
+/// Whether a size is one, for what changes the number of dimensions: the program is another for other answers. Where it
+/// is only taken not to be one, inputs are checked for that, or, where only the run can tell, the size is.
+bool is_one(SymInt size);
 /// Whether a < b is something that only the run can tell.
 inline bool is_open(SymInt a, SymInt b) {
   if (a.has_hint() && b.has_hint()) return false;

@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -217,7 +218,7 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
     if (!s.is_symbolic() && !e.is_symbolic())
       check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
     bool up = by > 0;
-    check(up ? e >= s : e <= s, "upper bound and lower bound inconsistent with step sign");
+    check(up ? expect_at_most(s, e) : expect_at_most(e, s), "upper bound and lower bound inconsistent with step sign");
     if (by.same(1)) return e - s;
     return up ? (e - s + by - 1) / by : (s - e - by - 1) / -by;
   }

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <map>
 
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -77,7 +78,7 @@ Operand without_repeats(Operand o) {
       }
       int64_t first = static_cast<int64_t>(i), second = static_cast<int64_t>(j);
       SymInt a = o.tensor.sym_size(first), b = o.tensor.sym_size(second);
-      check(a == b, "einsum(): subscript ", static_cast<char>(o.labels[i]),
+      check(expect_equal(a, b), "einsum(): subscript ", static_cast<char>(o.labels[i]),
             " is repeated for operand but the sizes don't match, ", a, " != ", b);
       // diagonal() puts the joint dimension last; it goes back to the first place.
       o.tensor = o.tensor.diagonal(0, first, second);
@@ -128,9 +129,10 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
   SymShape batch_sizes, left_sizes, right_sizes;
   auto place = [&](int label) {
     SymInt of_a = size_of(a, label), of_b = size_of(b, label);
-    bool in_a = has(a.labels, label) && of_a != 1, in_b = has(b.labels, label) && of_b != 1;
+    bool in_a = has(a.labels, label) && !equal_or(of_a, 1, false);
+    bool in_b = has(b.labels, label) && !equal_or(of_b, 1, false);
     bool both = in_a == in_b;  // a dimension of size 1 broadcasts: it belongs to the side that has more
-    check(!(in_a && in_b) || of_a == of_b,
+    check(!(in_a && in_b) || expect_equal(of_a, of_b),
           "einsum(): operands do not broadcast with remapped shapes: a dimension has sizes ", of_a, " and ", of_b);
     if (!needed(label)) return summed.push_back(label);
     (both ? batch : in_a ? left : right).push_back(label);
@@ -140,6 +142,11 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
   for (int label : b.labels)
     if (!has(a.labels, label)) place(label);
 
+  // A size that only the run tells is taken not to be one: that of the other side is then the same, or one.
+  auto joint = [&](int label) {
+    SymInt of_a = size_of(a, label);
+    return equal_or(of_a, 1, false) ? size_of(b, label) : of_a;
+  };
   auto matrix = [&](const Operand& o, const Labels& rows, const Labels& columns) {
     Labels order = batch;
     order.insert(order.end(), rows.begin(), rows.end());
@@ -149,11 +156,11 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
       if (!has(all, label)) all.push_back(label);  // size 1, named by the other side
     Tensor t = arranged(o, all);
     SymInt n = product(batch_sizes), r = 1, c = 1;
-    for (int label : rows) r *= sym_max(size_of(a, label), size_of(b, label));
-    for (int label : columns) c *= sym_max(size_of(a, label), size_of(b, label));
+    for (int label : rows) r *= joint(label);
+    for (int label : columns) c *= joint(label);
     SymShape wide(t.sym_sizes());
     for (size_t i = 0; i < all.size(); ++i)
-      if (has(order, all[i])) wide[i] = sym_max(size_of(a, all[i]), size_of(b, all[i]));
+      if (has(order, all[i])) wide[i] = joint(all[i]);
     return t.expand(wide).reshape({n, r, c});
   };
   Tensor product_matrix = matrix(a, left, summed).bmm(matrix(b, summed, right));

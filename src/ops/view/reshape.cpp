@@ -1,5 +1,6 @@
 // Views that give the same elements another shape: view, reshape, flatten, squeeze, unsqueeze, expand.
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -86,8 +87,9 @@ UMBRA_OPERATOR("unflatten.int(Tensor(a) self, int dim, SymInt[] sizes) -> Tensor
 Tensor drop_dims(const Tensor& self, uint64_t mask) {
   SymShape sizes, strides;
   for (int64_t d = 0; d < self.dim(); ++d) {
-    if ((mask >> d & 1) && self.sym_sizes()[d] == 1) continue;
-    sizes.push_back(self.sym_sizes()[d]);
+    SymInt size = self.sym_sizes()[d];
+    if ((mask >> d & 1) && is_one(size)) continue;
+    sizes.push_back(size);
     strides.push_back(self.sym_strides()[d]);
   }
   return alias_tensor(self, sizes, strides, self.sym_storage_offset());

@@ -79,6 +79,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
 bool is_open_bound(SymInt bound, SymInt size) {
   if (bound.has_hint() && size.has_hint()) return false;
   if (bound.same(0) || bound.same(size) || (!bound.is_symbolic() && bound.value() >= (int64_t{1} << 62))) return false;
+  if (sym_lt(bound, 0).known_true()) return is_open(bound + size, 0);  // counted from an end that is not known
   return is_open(bound, 0) || is_open(size, bound);
 }
 
