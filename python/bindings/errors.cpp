@@ -26,7 +26,8 @@ void raise_error(const Error& e) {
       raise_as<TypeError>(e, PyExc_TypeError) || raise_as<KeyError>(e, PyExc_KeyError) ||
       raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<AssertionError>(e, PyExc_AssertionError) ||
       raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
-      raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OutOfMemoryError>(e, g_out_of_memory) ||
+      raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OverflowError>(e, PyExc_OverflowError) ||
+      raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) || raise_as<OutOfMemoryError>(e, g_out_of_memory) ||
       raise_as<DataDependentOutputException>(e, g_data_dependent) ||
       raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) ||
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||

@@ -12,6 +12,7 @@
 #include "umbra/export/unlift.h"
 #include "umbra/io/program.h"
 #include "umbra/io/safetensors.h"
+#include "values.h"
 
 namespace umbra::python {
 
@@ -57,10 +58,11 @@ nb::object describe_tree(const TreeSpec& spec) {
 Dim read_dim(nb::handle description) {
   auto [hint, name, least, most, scale, offset] =
       nb::cast<std::tuple<std::string, std::string, int64_t, std::optional<int64_t>, int64_t, int64_t>>(description);
-  if (hint == "auto") return Dim::automatic();
-  if (hint == "dynamic") return Dim::dynamic();
+  Dim::Bounds bounds{least, most.value_or(std::numeric_limits<int64_t>::max())};
+  if (hint == "auto") return Dim::automatic(bounds);
+  if (hint == "dynamic") return Dim::dynamic(bounds);
   if (hint == "static") return Dim::fixed();
-  return scale * Dim(name, {least, most.value_or(sym::kInfinity)}) + offset;
+  return scale * Dim(name, bounds) + offset;
 }
 
 DynamicShapes read_dynamic_shapes(nb::handle shapes) {
@@ -118,8 +120,8 @@ nb::list output_specs(const ProgramObject& p) {
 nb::list range_constraints(const ProgramObject& p) {
   nb::list out;
   for (const RangeConstraint& r : p.program->ranges)
-    out.append(nb::make_tuple(r.expression, r.range.lower,
-                              r.range.upper >= sym::kInfinity ? nb::none() : nb::cast(r.range.upper)));
+    out.append(nb::make_tuple(r.expression, integer_object(r.range.lower),
+                              r.range.upper == sym::kInfinity ? nb::none() : integer_object(r.range.upper)));
   return out;
 }
 

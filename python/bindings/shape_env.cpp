@@ -1,8 +1,10 @@
 // ShapeEnv: the symbols of a captured program, and what is known about them.
+#include <nanobind/stl/map.h>
 #include <nanobind/stl/pair.h>
 
 #include "fake.h"
 #include "tensor_type.h"
+#include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 #include "values.h"
 
@@ -87,11 +89,13 @@ void bind_shape_env(nb::module_& m) {
                entry["name"] = s.name;
                entry["backed"] = s.backed;
                entry["dim"] = s.dim;
-               entry["hint"] = s.backed && s.type == sym::Type::Int ? nb::cast(s.expression->hint_int()) : nb::none();
+               entry["hint"] =
+                   s.backed && s.type == sym::Type::Int ? integer_object(s.expression->hint().integer) : nb::none();
                entry["replacement"] =
                    s.replacement ? nb::cast(sym::to_text(e.env->simplify(s.expression))) : nb::none();
                entry["sources"] = s.sources;
-               entry["range"] = nb::make_tuple(s.range.lower, s.range.upper);
+               entry["initial"] = nb::make_tuple(integer_object(s.initial.lower), integer_object(s.initial.upper));
+               entry["range"] = nb::make_tuple(integer_object(s.range.lower), integer_object(s.range.upper));
                out.append(entry);
              }
              return out;
@@ -99,17 +103,62 @@ void bind_shape_env(nb::module_& m) {
       .def("bound",
            [](const ShapeEnvObject& e, nb::handle value) {
              sym::Range range = e.env->bound_range(expect_int(value));
-             return nb::make_tuple(range.lower, range.upper);
+             return nb::make_tuple(integer_object(range.lower), integer_object(range.upper));
            })
       .def("simplify",
            [](const ShapeEnvObject& e, nb::handle value) { return wrap_int(e.env->simplify(expect_int(value))); })
       .def("constrain_range",
-           [](const ShapeEnvObject& e, nb::handle value, int64_t least, int64_t most) {
+           [](const ShapeEnvObject& e, nb::handle value, int64_t least, std::optional<int64_t> most) {
              SymInt symbol = expect_int(value);
-             if (symbol.is_symbolic()) e.env->constrain_range(e.env->expression(symbol), {least, most});
+             sym::Range range{least};
+             if (most) range.upper = *most;
+             if (symbol.is_symbolic()) e.env->constrain_range(e.env->expression(symbol), range);
+           })
+      .def("accepts",
+           [](const ShapeEnvObject& e, nb::sequence expected, const std::vector<int64_t>& actual, bool numbers) {
+             std::vector<std::pair<SymInt, int64_t>> sizes;
+             for (size_t i = 0; i < actual.size(); ++i) {
+               nb::object size = expected[i];
+               sizes.emplace_back(expect_int(size), actual[i]);
+             }
+             return e.env->accepts(sizes, numbers);
+           })
+      .def("guard_code",
+           [](const ShapeEnvObject& e, const std::map<std::string, std::string>& names) {
+             std::vector<std::string> out;
+             auto name = [&](const sym::Expression* symbol) {
+               const std::string& own = e.env->symbol(symbol).name;
+               auto found = names.find(own);
+               check<ValueError>(found != names.end(), "the symbol ", own, " is no input's size");
+               return found->second;
+             };
+             for (const sym::Guard& g : e.env->guards()) out.push_back(sym::to_python(g.condition, name));
+             return out;
+           })
+      .def("suppress_guards",
+           [](const ShapeEnvObject& e, bool suppressed) { return e.env->suppress_guards(suppressed); })
+      .def("assumptions",
+           [](const ShapeEnvObject& e) {
+             std::vector<std::string> out;
+             for (const sym::Guard& g : e.env->assumptions()) out.push_back(sym::to_text(g.condition));
+             return out;
            })
       .def("freeze", [](const ShapeEnvObject& e) { e.env->freeze(); })
       .def("version", [](const ShapeEnvObject& e) { return e.env->version(); });
+  m.def("_evaluate_guard_code", [](const std::string& code, const std::map<std::string, int64_t>& values) {
+    auto env = make_counted<ShapeEnv>();
+    sym::Bindings bindings;
+    sym::ParseOptions options;
+    options.source = [&](std::string_view path) {
+      auto value = values.find(std::string(path));
+      check<ValueError>(value != values.end(), "the guards name no input of this call: ", std::string(path));
+      const sym::Expression* symbol = env->declare_symbol(path, false);
+      bindings.set(symbol, value->second);
+      return symbol;
+    };
+    std::optional<sym::Number> holds = env->evaluate(sym::parse(*env, code, options), bindings);
+    return holds && holds->integer != 0;
+  });
   m.def("_sym_mark_size_like", [](nb::handle value) {
     SymInt symbol = expect_int(value);
     if (symbol.is_symbolic()) static_cast<const sym::Expression*>(symbol.node())->env().mark_size_like(symbol);

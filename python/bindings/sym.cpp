@@ -17,11 +17,13 @@ PyTypeObject* g_sym_bool_type;
 
 namespace {
 
+sym::ShapeEnv& env_of(const SymNode* node) { return static_cast<const sym::Expression*>(node)->env(); }
+
 PyObject* make(PyTypeObject* type, const SymNode* node) {
   auto* self = PyObject_New(PySym, type);
   if (!self) throw nb::python_error();
   self->node = node;
-  self->owner = &static_cast<const sym::Expression*>(node)->env();
+  self->owner = &env_of(node);
   self->owner->retain();
   return reinterpret_cast<PyObject*>(self);
 }
@@ -53,10 +55,39 @@ struct Operand {
   bool is_float = false;
   SymInt integer = 0;
   SymFloat real;
+  std::optional<Integer> large;  // an integer that a SymInt does not hold, until it has become an expression
+
+  const SymNode* node() const {
+    if (is_float) return real.node();
+    return integer.is_symbolic() ? integer.node() : nullptr;
+  }
   SymFloat as_float() const { return is_float ? real : sym_float(integer); }
 };
 
 SymInt bool_as_int(const SymBool& value) { return value.guard_bool() ? 1 : 0; }
+
+/// A Python int; one of more than 64 bits becomes an expression once it is known of which environment.
+void read_long(PyObject* object, Operand& out) {
+  int overflow = 0;
+  long long value = PyLong_AsLongLongAndOverflow(object, &overflow);
+  if (!overflow && SymInt::can_hold(value)) {
+    out.integer = SymInt(static_cast<int64_t>(value));
+    return;
+  }
+  nb::object text = nb::steal(checked(PyObject_Str(object)));
+  out.large = read_integer(nb::cast<std::string>(text));
+  check<OverflowError>(out.large.has_value(),
+                       "an integer of more than 128 bits cannot be combined with a symbolic one");
+}
+
+/// Makes expressions of large integers, in the environment of the other operand.
+void settle(Operand& x, Operand& y) {
+  for (auto [one, other] : {std::pair(&x, &y), std::pair(&y, &x)}) {
+    if (!one->large) continue;
+    check<OverflowError>(other->node(), "an integer of more than 64 bits cannot be combined with a plain number here");
+    one->integer = sym::ShapeEnv::sym_int(env_of(other->node()).table().integer(*one->large));
+  }
+}
 
 bool read_operand(PyObject* object, Operand& out) {
   if (is_sym_int(object)) out.integer = sym_int_of(object);
@@ -64,6 +95,7 @@ bool read_operand(PyObject* object, Operand& out) {
   else if (is_sym_bool(object)) out.integer = bool_as_int(SymBool(node_of(object)));
   else if (PyFloat_Check(object)) out.is_float = true, out.real = SymFloat(PyFloat_AS_DOUBLE(object));
   else if (is_tensor(object)) return false;
+  else if (PyLong_CheckExact(object)) read_long(object, out);
   else return read_int(object, out.integer);
   return true;
 }
@@ -72,6 +104,7 @@ template <class F> PyObject* with_operands(PyObject* a, PyObject* b, F&& body) {
   return guarded([&]() -> PyObject* {
     Operand x, y;
     if (!read_operand(a, x) || !read_operand(b, y)) Py_RETURN_NOTIMPLEMENTED;
+    settle(x, y);
     return body(x, y);
   });
 }
@@ -130,35 +163,20 @@ PyObject* power(PyObject* a, PyObject* b, PyObject*) {
 PyObject* shift_left(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
     if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
-    check<ValueError>(sym_ge(y.integer, 0).guard_bool(), "negative shift count");
-    return wrap(x.integer * sym_pow(2, y.integer));
+    return wrap(sym_shift_left(x.integer, y.integer));
   });
 }
 PyObject* shift_right(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
     if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
-    check<ValueError>(sym_ge(y.integer, 0).guard_bool(), "negative shift count");
-    return wrap(x.integer / sym_pow(2, y.integer));
+    return wrap(sym_shift_right(x.integer, y.integer));
   });
 }
 
-enum class Bits { And, Or, Xor };
-
-/// With a mask of the lowest bits it is arithmetic, whatever the sign; with anything else the values have to be known.
-template <Bits kOp> SymInt bitwise_integers(SymInt x, SymInt y) {
-  if (!x.is_symbolic()) std::swap(x, y);
-  bool low_bits = !y.is_symbolic() && y.value() > 0 && (y.value() & (y.value() + 1)) == 0;
-  if (!low_bits) {
-    int64_t a = x.guard_int(), b = y.guard_int();
-    return kOp == Bits::And ? a & b : kOp == Bits::Or ? a | b : a ^ b;
-  }
-  SymInt low = x % (y + 1);
-  return kOp == Bits::And ? low : kOp == Bits::Or ? x - low + y : x + y - low - low;
-}
-template <Bits kOp> PyObject* bitwise(PyObject* a, PyObject* b) {
+template <SymOp kOp> PyObject* bitwise(PyObject* a, PyObject* b) {
   return with_operands(a, b, [](const Operand& x, const Operand& y) -> PyObject* {
     if (x.is_float || y.is_float) Py_RETURN_NOTIMPLEMENTED;
-    return wrap(bitwise_integers<kOp>(x.integer, y.integer));
+    return wrap(sym_bitwise(kOp, x.integer, y.integer));
   });
 }
 
@@ -186,17 +204,18 @@ SymOp relation(int op) {
   return kOps[op];
 }
 
+/// A comparison that the program may go by: an answer that is known at once is relied on.
+SymBool compare_integers(SymOp op, SymInt x, SymInt y) {
+  const SymNode* node = x.is_symbolic() ? x.node() : y.is_symbolic() ? y.node() : nullptr;
+  SymBool answer = sym_compare(op, x, y);
+  if (node && !answer.is_symbolic()) env_of(node).rely_on(op, x, y);
+  return answer;
+}
+
 PyObject* compare(PyObject* a, PyObject* b, int op) {
   return with_operands(a, b, [op](const Operand& x, const Operand& y) {
     if (x.is_float || y.is_float) return wrap(sym_float_compare(relation(op), x.as_float(), y.as_float()));
-    switch (op) {
-      case Py_LT: return wrap(sym_lt(x.integer, y.integer));
-      case Py_LE: return wrap(sym_le(x.integer, y.integer));
-      case Py_EQ: return wrap(sym_eq(x.integer, y.integer));
-      case Py_NE: return wrap(sym_ne(x.integer, y.integer));
-      case Py_GT: return wrap(sym_gt(x.integer, y.integer));
-      default: return wrap(sym_ge(x.integer, y.integer));
-    }
+    return wrap(compare_integers(relation(op), x.integer, y.integer));
   });
 }
 
@@ -204,20 +223,23 @@ int truth(PyObject* self) {
   return guarded_int([&]() -> int {
     if (is_sym_bool(self)) return node_of(self)->guard_bool();
     if (is_sym_float(self)) return sym_float_compare(SymOp::Ne, SymFloat(node_of(self)), SymFloat(0.0)).guard_bool();
-    return sym_ne(sym_int_of(self), 0).guard_bool();
+    return compare_integers(SymOp::Ne, sym_int_of(self), 0).guard_bool();
   });
 }
 
 PyObject* as_int(PyObject* self) {
   return guarded([&] {
-    if (is_sym_float(self)) return PyLong_FromLongLong(sym_round(SymOp::Trunc, SymFloat(node_of(self))).guard_int());
-    return PyLong_FromLongLong(node_of(self)->guard_int());
+    SymInt value = is_sym_float(self) ? sym_round(SymOp::Trunc, SymFloat(node_of(self))) : sym_int_of(self);
+    if (!value.is_symbolic()) return PyLong_FromLongLong(value.value());
+    auto* expression = static_cast<const sym::Expression*>(value.node());
+    return integer_object(expression->env().guard_integer(expression)).release().ptr();
   });
 }
 PyObject* as_float(PyObject* self) {
   return guarded([&] {
-    double v = is_sym_float(self) ? node_of(self)->guard_float() : static_cast<double>(node_of(self)->guard_int());
-    return PyFloat_FromDouble(v);
+    if (is_sym_float(self)) return PyFloat_FromDouble(node_of(self)->guard_float());
+    auto* expression = static_cast<const sym::Expression*>(node_of(self));
+    return PyFloat_FromDouble(static_cast<double>(expression->env().guard_integer(expression)));
   });
 }
 template <SymOp kOp> PyObject* round_float(PyObject* self, PyObject*) {
@@ -230,7 +252,7 @@ PyObject* choose(const SymBool& condition, const Operand& yes, const Operand& no
     const Operand& chosen = condition.value() ? yes : no;
     return chosen.is_float ? wrap(chosen.real) : wrap(chosen.integer);
   }
-  sym::ShapeEnv& env = static_cast<const sym::Expression*>(condition.node())->env();
+  sym::ShapeEnv& env = env_of(condition.node());
   auto expression = [&](const Operand& o) { return o.is_float ? env.expression(o.real) : env.expression(o.integer); };
   const sym::Expression* chosen = env.table().where(env.expression(condition), expression(yes), expression(no));
   return yes.is_float || no.is_float ? wrap(sym::ShapeEnv::sym_float(chosen)) : wrap(sym::ShapeEnv::sym_int(chosen));
@@ -326,9 +348,9 @@ void bind_numbers(nb::module_& m) {
                          slot(Py_nb_power, power),
                          slot(Py_nb_lshift, shift_left),
                          slot(Py_nb_rshift, shift_right),
-                         slot(Py_nb_and, bitwise<Bits::And>),
-                         slot(Py_nb_or, bitwise<Bits::Or>),
-                         slot(Py_nb_xor, bitwise<Bits::Xor>),
+                         slot(Py_nb_and, bitwise<SymOp::BitAnd>),
+                         slot(Py_nb_or, bitwise<SymOp::BitOr>),
+                         slot(Py_nb_xor, bitwise<SymOp::BitXor>),
                          slot(Py_nb_negative, negative),
                          slot(Py_nb_positive, positive),
                          slot(Py_nb_absolute, absolute),
@@ -363,7 +385,16 @@ void bind_bool(nb::module_& m) {
 
 }  // namespace
 
-PyObject* wrap_symbol(SymInt value) { return make(g_sym_int_type, value.node()); }
+nb::object integer_object(Integer value) {
+  if (fits_int64(value)) return nb::steal(PyLong_FromLongLong(static_cast<int64_t>(value)));
+  return nb::steal(checked(PyLong_FromString(integer_text(value).c_str(), nullptr, 10)));
+}
+
+PyObject* wrap_symbol(SymInt value) {
+  auto* expression = static_cast<const sym::Expression*>(value.node());
+  if (expression->is(sym::Kind::Integer)) return integer_object(expression->integer()).release().ptr();
+  return make(g_sym_int_type, expression);
+}
 PyObject* wrap(const SymFloat& value) {
   return value.is_symbolic() ? make(g_sym_float_type, value.node()) : PyFloat_FromDouble(value.value());
 }
@@ -387,13 +418,34 @@ void bind_sym(nb::module_& m) {
   bind_numbers(m);
   bind_bool(m);
   auto both = [](nb::handle a, nb::handle b, SymOp op, auto integers) {
+    if (PyLong_CheckExact(a.ptr()) && PyLong_CheckExact(b.ptr())) {  // plain ones of any length
+      int less = PyObject_RichCompareBool(a.ptr(), b.ptr(), Py_LT);
+      checked(less);
+      return nb::borrow((less == 1) == (op == SymOp::Max) ? b : a);
+    }
     Operand x, y;
     if (!read_operand(a.ptr(), x) || !read_operand(b.ptr(), y)) fail<TypeError>("expected numbers");
+    settle(x, y);
     if (x.is_float || y.is_float) return nb::steal(wrap(sym_float_binary(op, x.as_float(), y.as_float())));
     return nb::steal(wrap(integers(x.integer, y.integer)));
   };
   m.def("sym_max", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Max, sym_max); });
   m.def("sym_min", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Min, sym_min); });
+  m.def("_sym_sum", [](nb::sequence values) {
+    std::vector<SymInt> terms;
+    const SymNode* symbolic = nullptr;
+    for (nb::handle value : values) {
+      SymInt term;
+      check<TypeError>(read_int(value.ptr(), term), "sym_sum(): expected integers");
+      terms.push_back(term);
+      if (term.is_symbolic()) symbolic = term.node();
+    }
+    check<TypeError>(symbolic, "sym_sum(): none of the integers is symbolic");
+    sym::ShapeEnv& env = env_of(symbolic);
+    std::vector<const sym::Expression*> expressions;
+    for (SymInt term : terms) expressions.push_back(env.simplify(env.expression(term)));
+    return nb::steal(wrap(sym::ShapeEnv::sym_int(env.table().add(expressions))));
+  });
   m.def("sym_sqrt", [](nb::handle a) {
     Operand x;
     check<TypeError>(read_operand(a.ptr(), x), "expected a number");
@@ -425,6 +477,11 @@ void bind_sym(nb::module_& m) {
     auto x = read_bool(a.ptr());
     return x ? x->guard_or(fallback) : plain_truth(a);
   });
+  m.def("_sym_guard_size_oblivious", [](nb::handle a) {
+    auto x = read_bool(a.ptr());
+    if (!x || !x->is_symbolic()) return plain_truth(a);
+    return env_of(x->node()).guard_size_oblivious(static_cast<const sym::Expression*>(x->node()));
+  });
   m.def("_sym_expect_true", [](nb::handle a, const std::string& message) {
     auto x = read_bool(a.ptr());
     return x ? x->expect_true(message.c_str()) : plain_truth(a);
@@ -434,11 +491,17 @@ void bind_sym(nb::module_& m) {
     const SymNode* node = expect_node(a);
     if (is_sym_float(a.ptr())) return nb::float_(node->hint_float());
     if (is_sym_bool(a.ptr())) return nb::bool_(node->hint_int() != 0);
-    return nb::int_(node->hint_int());
+    check<Error>(node->has_hint(), "the symbolic value ", node->to_string(), " has no hint");
+    return integer_object(static_cast<const sym::Expression*>(node)->hint().integer);
   });
-  m.def("_sym_shape_env", [](nb::handle a) {
+  m.def("_sym_shape_env",
+        [](nb::handle a) { return ShapeEnvObject{IntrusivePtr<sym::ShapeEnv>(&env_of(expect_node(a)))}; });
+  m.def("_sym_free_symbols", [](nb::handle a) {
     auto* expression = static_cast<const sym::Expression*>(expect_node(a));
-    return ShapeEnvObject{IntrusivePtr<sym::ShapeEnv>(&expression->env())};
+    std::vector<std::string> names;
+    for (const sym::Expression* symbol : sym::free_symbols(expression->env().simplify(expression)))
+      names.push_back(expression->env().symbol(symbol).name);
+    return names;
   });
   m.def("_sym_expression", [](nb::handle a) { return expect_node(a)->to_string(); });
 }

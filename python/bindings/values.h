@@ -4,6 +4,7 @@
 #include "python.h"
 #include "umbra/core/device.h"
 #include "umbra/core/dtype.h"
+#include "umbra/core/integer.h"
 #include "umbra/core/intrusive.h"
 #include "umbra/core/scalar.h"
 #include "umbra/core/sym_int.h"
@@ -55,6 +56,8 @@ inline PyObject* wrap(SymInt value) {
   return value.is_symbolic() ? wrap_symbol(value) : PyLong_FromLongLong(value.value());
 }
 PyObject* wrap(const Scalar& value);
+/// A Python int of any length.
+nb::object integer_object(Integer value);
 /// An integer of any kind (int, SymInt, numpy's, a tensor with one integer); false where it is none. No float, no bool
 /// tensor.
 bool read_int(PyObject* object, SymInt& out);

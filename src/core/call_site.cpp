@@ -84,6 +84,11 @@ std::vector<SourceFrame> CallSite::frames() const {
   return frames;
 }
 
+bool is_user_code(const void* address) {
+  const TextRange& library = library_text();
+  return library.low != library.high && address && !library.contains(address) && !g_front_end.contains(address);
+}
+
 CallBoundary::CallBoundary() : before_(t_stack.boundary) {
   t_stack.boundary = static_cast<const StackFrame*>(__builtin_frame_address(0))->caller;
 }

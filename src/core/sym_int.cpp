@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "umbra/core/error.h"
+#include "umbra/core/integer.h"
 
 namespace umbra {
 namespace {
@@ -11,7 +12,7 @@ namespace {
 const SymNode* any_node(SymInt a, SymInt b) { return a.is_symbolic() ? a.node() : b.node(); }
 const SymNode* any_node(const SymFloat& a, const SymFloat& b) { return a.is_symbolic() ? a.node() : b.node(); }
 
-[[noreturn]] void fail_zero() { fail<Error>("ZeroDivisionError: integer division or modulo by zero"); }
+[[noreturn]] void fail_zero() { fail<ZeroDivisionError>("integer division or modulo by zero"); }
 
 int64_t floor_divide(int64_t a, int64_t b) {
   if (b == 0) fail_zero();
@@ -19,40 +20,35 @@ int64_t floor_divide(int64_t a, int64_t b) {
   return a % b != 0 && (a < 0) != (b < 0) ? quotient - 1 : quotient;
 }
 
-int64_t integer_power(int64_t base, int64_t exponent) {
+SymInt integer_power(SymInt base, int64_t exponent) {
   check<ValueError>(exponent >= 0, "Integers to negative integer powers are not allowed.");
-  uint64_t result = 1, factor = static_cast<uint64_t>(base);
-  for (; exponent > 0; exponent >>= 1, factor *= factor)
-    if (exponent & 1) result *= factor;
-  return static_cast<int64_t>(result);
-}
-
-SymBool compare(SymOp op, SymInt a, SymInt b) {
-  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
-  int64_t x = a.value(), y = b.value();
-  switch (op) {
-    case SymOp::Eq: return x == y;
-    case SymOp::Ne: return x != y;
-    case SymOp::Lt: return x < y;
-    case SymOp::Le: return x <= y;
-    case SymOp::Gt: return x > y;
-    default: return x >= y;
-  }
+  if (exponent == 0 || base.same(1)) return 1;
+  if (base.same(0)) return 0;
+  if (base.same(-1)) return exponent % 2 == 0 ? 1 : -1;
+  SymInt result = 1;
+  for (int64_t i = 0; i < exponent; ++i) result = result * base;  // an overflow ends it soon enough
+  return result;
 }
 
 }  // namespace
 
 SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) {
   if (plain(a, b))
-    fail("integer overflow: ", a,
-         op == SymOp::Add   ? " + "
-         : op == SymOp::Sub ? " - "
-                            : " * ",
-         b, " does not fit 64 bits");
+    fail<OverflowError>("integer overflow: ", a,
+                        op == SymOp::Add   ? " + "
+                        : op == SymOp::Sub ? " - "
+                                           : " * ",
+                        b, " does not fit 64 bits");
   return any_node(a, b)->int_binary(op, a, b);
 }
 void SymInt::refuse(int64_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
-bool SymInt::decide(SymOp op, SymInt a, SymInt b) { return any_node(a, b)->compare(op, a, b).guard_bool(); }
+void SymInt::refuse(size_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
+bool SymInt::decide(SymOp op, SymInt a, SymInt b) {
+  return any_node(a, b)->decide(op, a, b, __builtin_return_address(0));
+}
+void SymNode::refuse_stale() {
+  fail("a symbolic number was used after its ShapeEnv had gone: keep the ShapeEnv, a fake tensor or a graph of its");
+}
 
 SymInt operator/(SymInt a, SymInt b) {
   return SymInt::plain(a, b) ? SymInt(floor_divide(a.data_, b.data_)) : SymInt::slow(SymOp::FloorDiv, a, b);
@@ -65,12 +61,25 @@ SymInt operator%(SymInt a, SymInt b) {
   return rest != 0 && (rest < 0) != (b.data_ < 0) ? rest + b.data_ : rest;
 }
 
-SymBool sym_eq(SymInt a, SymInt b) { return a.same(b) ? SymBool(true) : compare(SymOp::Eq, a, b); }
-SymBool sym_ne(SymInt a, SymInt b) { return a.same(b) ? SymBool(false) : compare(SymOp::Ne, a, b); }
-SymBool sym_lt(SymInt a, SymInt b) { return compare(SymOp::Lt, a, b); }
-SymBool sym_le(SymInt a, SymInt b) { return compare(SymOp::Le, a, b); }
-SymBool sym_gt(SymInt a, SymInt b) { return compare(SymOp::Gt, a, b); }
-SymBool sym_ge(SymInt a, SymInt b) { return compare(SymOp::Ge, a, b); }
+SymBool sym_compare(SymOp op, SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->compare(op, a, b);
+  int64_t x = a.value(), y = b.value();
+  switch (op) {
+    case SymOp::Eq: return x == y;
+    case SymOp::Ne: return x != y;
+    case SymOp::Lt: return x < y;
+    case SymOp::Le: return x <= y;
+    case SymOp::Gt: return x > y;
+    default: return x >= y;
+  }
+}
+
+SymBool sym_eq(SymInt a, SymInt b) { return a.same(b) ? SymBool(true) : sym_compare(SymOp::Eq, a, b); }
+SymBool sym_ne(SymInt a, SymInt b) { return a.same(b) ? SymBool(false) : sym_compare(SymOp::Ne, a, b); }
+SymBool sym_lt(SymInt a, SymInt b) { return sym_compare(SymOp::Lt, a, b); }
+SymBool sym_le(SymInt a, SymInt b) { return sym_compare(SymOp::Le, a, b); }
+SymBool sym_gt(SymInt a, SymInt b) { return sym_compare(SymOp::Gt, a, b); }
+SymBool sym_ge(SymInt a, SymInt b) { return sym_compare(SymOp::Ge, a, b); }
 
 SymBool sym_and(SymBool a, SymBool b) {
   if (!a.is_symbolic()) return a.value() ? b : a;
@@ -98,7 +107,24 @@ SymInt sym_max(SymInt a, SymInt b) {
 
 SymInt sym_pow(SymInt a, SymInt b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->int_binary(SymOp::Pow, a, b);
-  return integer_power(a.value(), b.value());
+  return integer_power(a, b.value());
+}
+
+SymInt sym_bitwise(SymOp op, SymInt a, SymInt b) {
+  if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->int_binary(op, a, b);
+  int64_t x = a.value(), y = b.value();
+  return op == SymOp::BitAnd ? x & y : op == SymOp::BitOr ? x | y : x ^ y;
+}
+
+SymInt sym_shift_left(SymInt a, SymInt b) {
+  check<ValueError>(b >= 0, "negative shift count");
+  return a.same(0) ? SymInt(0) : a * sym_pow(2, b);
+}
+
+SymInt sym_shift_right(SymInt a, SymInt b) {
+  check<ValueError>(b >= 0, "negative shift count");
+  if (a.is_symbolic() || b.is_symbolic()) return a / sym_pow(2, b);
+  return a.value() >> std::min<int64_t>(b.value(), 63);
 }
 
 SymFloat sym_float(SymInt a) {
@@ -107,8 +133,8 @@ SymFloat sym_float(SymInt a) {
 
 SymFloat sym_true_divide(SymInt a, SymInt b) {
   if (a.is_symbolic() || b.is_symbolic()) return any_node(a, b)->true_divide(a, b);
-  check<Error>(b.value() != 0, "ZeroDivisionError: division by zero");
-  return static_cast<double>(a.value()) / static_cast<double>(b.value());
+  check<ZeroDivisionError>(b.value() != 0, "division by zero");
+  return true_quotient(a.value(), b.value());
 }
 
 SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
@@ -118,12 +144,10 @@ SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b) {
     case SymOp::Add: return x + y;
     case SymOp::Sub: return x - y;
     case SymOp::Mul: return x * y;
-    case SymOp::TrueDiv: check<Error>(y != 0, "ZeroDivisionError: float division by zero"); return x / y;
-    case SymOp::FloorDiv:
-      check<Error>(y != 0, "ZeroDivisionError: float floor division by zero");
-      return std::floor(x / y);
+    case SymOp::TrueDiv: check<ZeroDivisionError>(y != 0, "float division by zero"); return x / y;
+    case SymOp::FloorDiv: check<ZeroDivisionError>(y != 0, "float floor division by zero"); return std::floor(x / y);
     case SymOp::Mod: {
-      check<Error>(y != 0, "ZeroDivisionError: float modulo");
+      check<ZeroDivisionError>(y != 0, "float modulo");
       double rest = std::fmod(x, y);
       return rest != 0 && (rest < 0) != (y < 0) ? rest + y : rest;
     }

@@ -3,6 +3,7 @@
 #include <cmath>
 
 #include "umbra/core/error.h"
+#include "umbra/core/integer.h"
 
 namespace umbra::fx {
 
@@ -18,27 +19,60 @@ void check_count(Inputs inputs, size_t count) {
   for (const Value& v : inputs) check<TypeError>(v.is_scalar(), "expected a number, got ", tag_name(v.tag()));
 }
 
+/// Plain integers are computed exactly and must fit 64 bits in the end: some that do are none that a SymInt holds.
+Value plain_integers(SymOp op, Integer a, Integer b) {
+  bool divides = op == SymOp::FloorDiv || op == SymOp::Mod;
+  check<ZeroDivisionError>(!divides || b != 0, "integer division or modulo by zero");
+  switch (op) {
+    case SymOp::Add: return to_int64(a + b);
+    case SymOp::Sub: return to_int64(a - b);
+    case SymOp::Mul: return to_int64(a * b);
+    case SymOp::FloorDiv: return to_int64(floor_quotient(a, b));
+    case SymOp::Mod: return to_int64(floor_remainder(a, b));
+    case SymOp::Min: return to_int64(std::min(a, b));
+    case SymOp::Max: return to_int64(std::max(a, b));
+    case SymOp::BitAnd: return to_int64(a & b);
+    case SymOp::BitOr: return to_int64(a | b);
+    case SymOp::BitXor: return to_int64(a ^ b);
+    case SymOp::Eq: return a == b;
+    case SymOp::Ne: return a != b;
+    case SymOp::Lt: return a < b;
+    case SymOp::Le: return a <= b;
+    case SymOp::Gt: return a > b;
+    default: return a >= b;
+  }
+}
+
+bool is_plain_integer(const Value& v) { return v.is_int() || v.is_bool(); }
+
 /// A function of two numbers: on floats where one is a float, else on integers.
-template <class Integers> Function::Evaluate arithmetic(SymOp op, Integers integers) {
-  return [op, integers](Inputs in) -> Value {
+template <class Symbols> Function::Evaluate arithmetic(SymOp op, Symbols symbols) {
+  return [op, symbols](Inputs in) -> Value {
     check_count(in, 2);
     if (is_floating(in[0]) || is_floating(in[1]))
       return sym_float_binary(op, in[0].to_sym_float(), in[1].to_sym_float());
-    return integers(in[0].to_sym_int(), in[1].to_sym_int());
+    if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_integers(op, in[0].to_int(), in[1].to_int());
+    return symbols(in[0].to_sym_int(), in[1].to_sym_int());
   };
 }
 
-template <class Integers> Function::Evaluate comparison(SymOp op, Integers integers) {
-  return [op, integers](Inputs in) -> Value {
+Function::Evaluate comparison(SymOp op) {
+  return [op](Inputs in) -> Value {
     check_count(in, 2);
     if (is_floating(in[0]) || is_floating(in[1]))
       return sym_float_compare(op, in[0].to_sym_float(), in[1].to_sym_float());
-    return integers(in[0].to_sym_int(), in[1].to_sym_int());
+    if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_integers(op, in[0].to_int(), in[1].to_int());
+    return sym_compare(op, in[0].to_sym_int(), in[1].to_sym_int());
   };
 }
 
-void check_divisor(SymInt b) {
-  check<ValueError>(b.is_symbolic() || b.value() != 0, "integer division or modulo by zero");
+/// Shifts, by any number of bits.
+Function::Evaluate shift(SymInt (*symbols)(SymInt, SymInt)) {
+  return [symbols](Inputs in) -> Value {
+    check_count(in, 2);
+    check<TypeError>(!is_floating(in[0]) && !is_floating(in[1]), "a float cannot be shifted");
+    return symbols(in[0].to_sym_int(), in[1].to_sym_int());
+  };
 }
 
 Value true_divide(Inputs in) {
@@ -46,7 +80,7 @@ Value true_divide(Inputs in) {
   if (is_floating(in[0]) || is_floating(in[1]))
     return sym_float_binary(SymOp::TrueDiv, in[0].to_sym_float(), in[1].to_sym_float());
   SymInt divisor = in[1].to_sym_int();
-  check<ValueError>(divisor.is_symbolic() || divisor.value() != 0, "division by zero");
+  check<ZeroDivisionError>(divisor.is_symbolic() || divisor.value() != 0, "division by zero");
   return sym_true_divide(in[0].to_sym_int(), divisor);
 }
 
@@ -60,20 +94,20 @@ Value power(Inputs in) {
 
 Value negative(Inputs in) {
   check_count(in, 1);
+  if (is_plain_integer(in[0])) return plain_integers(SymOp::Sub, 0, in[0].to_int());
   return Value(-in[0].to_scalar());
 }
 
 /// Truth of booleans, bits of integers.
-template <class Bits, class Truth> Function::Evaluate bitwise(Bits bits, Truth truth) {
-  return [bits, truth](Inputs in) -> Value {
+template <class Truth> Function::Evaluate bitwise(SymOp op, Truth truth) {
+  return [op, truth](Inputs in) -> Value {
     check_count(in, 2);
     if (is_boolean(in[0]) && is_boolean(in[1])) return truth(in[0].to_sym_bool(), in[1].to_sym_bool());
-    return bits(in[0].to_int(), in[1].to_int());
+    check<TypeError>(!is_floating(in[0]) && !is_floating(in[1]), "a float has no bits");
+    if (is_plain_integer(in[0]) && is_plain_integer(in[1])) return plain_integers(op, in[0].to_int(), in[1].to_int());
+    return sym_bitwise(op, in[0].to_sym_int(), in[1].to_sym_int());
   };
 }
-
-int64_t bits_and(int64_t a, int64_t b) { return a & b; }
-int64_t bits_or(int64_t a, int64_t b) { return a | b; }
 
 Value logical_not(Inputs in) {
   check_count(in, 1);
@@ -91,7 +125,7 @@ Function::Evaluate rounding(SymOp op) {
 Value round_half_even(Inputs in) {
   check_count(in, 1);
   if (!is_floating(in[0])) return in[0].to_sym_int();
-  return static_cast<int64_t>(std::nearbyint(in[0].to_double()));
+  return sym_round(SymOp::Floor, std::nearbyint(in[0].to_double()));
 }
 
 Value square_root(Inputs in) {
@@ -136,38 +170,29 @@ Value get_item(Inputs in) {
 
 /// Python's operators, which code writes as such.
 std::vector<Function> python_operators() {
-  auto floor_divide = [](SymInt a, SymInt b) {
-    check_divisor(b);
-    return a / b;
-  };
-  auto remainder = [](SymInt a, SymInt b) {
-    check_divisor(b);
-    return a % b;
-  };
-  auto shift_left = [](SymInt a, SymInt b) { return a * sym_pow(2, b); };
-  auto shift_right = [](SymInt a, SymInt b) { return a / sym_pow(2, b); };
-  auto bits_xor = [](int64_t a, int64_t b) { return a ^ b; };
+  auto quotient = [](SymInt a, SymInt b) { return a / b; };
+  auto remainder = [](SymInt a, SymInt b) { return a % b; };
   auto truth_xor = [](SymBool a, SymBool b) { return sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b)); };
   return {
       {"operator.getitem", "{}[{}]", get_item},
       {"operator.add", "{} + {}", arithmetic(SymOp::Add, [](SymInt a, SymInt b) { return a + b; })},
       {"operator.sub", "{} - {}", arithmetic(SymOp::Sub, [](SymInt a, SymInt b) { return a - b; })},
       {"operator.mul", "{} * {}", arithmetic(SymOp::Mul, [](SymInt a, SymInt b) { return a * b; })},
-      {"operator.floordiv", "{} // {}", arithmetic(SymOp::FloorDiv, floor_divide)},
+      {"operator.floordiv", "{} // {}", arithmetic(SymOp::FloorDiv, quotient)},
       {"operator.truediv", "{} / {}", true_divide},
       {"operator.mod", "{} % {}", arithmetic(SymOp::Mod, remainder)},
       {"operator.pow", "{} ** {}", power},
-      {"operator.lshift", "{} << {}", arithmetic(SymOp::Mul, shift_left)},
-      {"operator.rshift", "{} >> {}", arithmetic(SymOp::FloorDiv, shift_right)},
-      {"operator.and_", "{} & {}", bitwise(bits_and, sym_and)},
-      {"operator.or_", "{} | {}", bitwise(bits_or, sym_or)},
-      {"operator.xor", "{} ^ {}", bitwise(bits_xor, truth_xor)},
-      {"operator.eq", "{} == {}", comparison(SymOp::Eq, sym_eq)},
-      {"operator.ne", "{} != {}", comparison(SymOp::Ne, sym_ne)},
-      {"operator.lt", "{} < {}", comparison(SymOp::Lt, sym_lt)},
-      {"operator.gt", "{} > {}", comparison(SymOp::Gt, sym_gt)},
-      {"operator.le", "{} <= {}", comparison(SymOp::Le, sym_le)},
-      {"operator.ge", "{} >= {}", comparison(SymOp::Ge, sym_ge)},
+      {"operator.lshift", "{} << {}", shift(sym_shift_left)},
+      {"operator.rshift", "{} >> {}", shift(sym_shift_right)},
+      {"operator.and_", "{} & {}", bitwise(SymOp::BitAnd, sym_and)},
+      {"operator.or_", "{} | {}", bitwise(SymOp::BitOr, sym_or)},
+      {"operator.xor", "{} ^ {}", bitwise(SymOp::BitXor, truth_xor)},
+      {"operator.eq", "{} == {}", comparison(SymOp::Eq)},
+      {"operator.ne", "{} != {}", comparison(SymOp::Ne)},
+      {"operator.lt", "{} < {}", comparison(SymOp::Lt)},
+      {"operator.gt", "{} > {}", comparison(SymOp::Gt)},
+      {"operator.le", "{} <= {}", comparison(SymOp::Le)},
+      {"operator.ge", "{} >= {}", comparison(SymOp::Ge)},
       {"operator.neg", "-{}", negative},
       {"operator.pos", "+{}",
        [](Inputs in) {
@@ -188,8 +213,8 @@ std::vector<Function> named_functions() {
   };
   return {
       {"torch.sym_not", "", logical_not},
-      {"torch.sym_and", "", bitwise(bits_and, sym_and)},
-      {"torch.sym_or", "", bitwise(bits_or, sym_or)},
+      {"torch.sym_and", "", bitwise(SymOp::BitAnd, sym_and)},
+      {"torch.sym_or", "", bitwise(SymOp::BitOr, sym_or)},
       {"torch.sym_max", "", arithmetic(SymOp::Max, sym_max)},
       {"torch.sym_min", "", arithmetic(SymOp::Min, sym_min)},
       {"torch.sym_float", "", to_float},

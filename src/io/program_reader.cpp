@@ -321,7 +321,9 @@ struct ReadOutput {
 
 void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, ExportedProgram& out) {
   for (const auto& [text, range] : program.range_constraints) {
-    sym::Range r{range.min_val.value_or(sym::kMinusInfinity), range.max_val.value_or(sym::kInfinity)};
+    sym::Range r;
+    if (range.min_val) r.lower = *range.min_val;
+    if (range.max_val) r.upper = *range.max_val;
     out.ranges.push_back({text, r});
     bool name = !text.empty() && (text[0] == 's' || text[0] == 'u');
     for (size_t i = 1; i < text.size(); ++i) name &= std::isdigit(static_cast<unsigned char>(text[i])) != 0;

@@ -40,8 +40,9 @@ class Writer {
     p.guards_code = program_.guards;
     for (const RangeConstraint& r : program_.ranges) {
       pt2::RangeConstraint range;
-      if (r.range.lower != sym::kMinusInfinity) range.min_val = r.range.lower;
-      if (r.range.upper != sym::kInfinity) range.max_val = r.range.upper;
+      // A bound that 64 bits do not hold is none that a size could pass.
+      if (fits_int64(r.range.lower)) range.min_val = static_cast<int64_t>(r.range.lower);
+      if (fits_int64(r.range.upper)) range.max_val = static_cast<int64_t>(r.range.upper);
       p.range_constraints.emplace_back(r.expression, range);
     }
     p.graph_module.graph = graph(*program_.graph_module, true);

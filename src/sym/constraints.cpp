@@ -5,6 +5,7 @@
 #include <numeric>
 #include <set>
 
+#include "sym/checked.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/affine.h"
 #include "umbra/sym/print.h"
@@ -17,33 +18,23 @@ bool identifier(const std::string& text) {
          std::all_of(text.begin(), text.end(), [](unsigned char c) { return std::isalnum(c) || c == '_'; });
 }
 
-/// Rebuilds an expression in another env, symbol by symbol.
-const Expression* translate(const Expression* a, ExpressionTable& table,
-                            const std::function<const Expression*(const Expression*)>& symbol) {
-  if (a->is(Kind::Symbol)) return symbol(a);
-  if (a->is(Kind::Integer)) return table.integer(a->integer());
-  if (a->is(Kind::Float)) return table.real(a->real());
-  if (a->is(Kind::Boolean)) return table.boolean(a->truth());
-  std::vector<const Expression*> args;
-  for (const Expression* arg : a->args()) args.push_back(translate(arg, table, symbol));
-  return table.make(a->kind(), args);
-}
-
 /// root = modulus * new_root + remainder
 struct Congruence {
   int64_t modulus = 1, remainder = 0;
 };
 
 /// The values with coefficient*x + constant divisible by the modulus, by trial: moduli of shapes are small.
-std::optional<Congruence> solve(const Affine& affine, int64_t modulus) {
-  constexpr int64_t kLargest = 1 << 16;
-  modulus = std::abs(modulus);
-  int64_t common = std::gcd(affine.coefficient, modulus);
+std::optional<Congruence> solve(const Affine& affine, Integer modulus) {
+  constexpr Integer kLargest = 1 << 16;
+  if (modulus < 0) modulus = -modulus;
+  Integer common = greatest_common_divisor(affine.coefficient, modulus);
   if (common == 0 || affine.constant % common != 0 || modulus / common > kLargest) return std::nullopt;
   modulus /= common;
-  for (int64_t x = 0; x < modulus; ++x)
-    if (sym::modulo(affine.coefficient / common * x + affine.constant / common, modulus) == 0)
-      return Congruence{modulus, x};
+  Integer coefficient = floor_remainder(affine.coefficient / common, modulus);
+  Integer constant = floor_remainder(affine.constant / common, modulus);
+  for (Integer x = 0; x < modulus; ++x)
+    if (floor_remainder(coefficient * x + constant, modulus) == 0)
+      return Congruence{static_cast<int64_t>(modulus), static_cast<int64_t>(x)};
   return std::nullopt;
 }
 
@@ -151,7 +142,8 @@ class Checker {
     violations_.push_back("  - " + std::move(line));
   }
 
-  void report_constant(const std::string& name, int64_t value) {
+  void report_constant(const std::string& name, Integer number) {
+    std::string value = integer_text(number);
     violate(name, concat("You marked ", name, " as dynamic but your code specialized it to be a constant (", value,
                          "). If you're using mark_dynamic, either remove it or use maybe_mark_dynamic. If you're using "
                          "Dim.DYNAMIC, replace it with either Dim.STATIC or Dim.AUTO."));
@@ -164,12 +156,13 @@ class Checker {
   }
 
   /// The dims of a specialised group carry their derived ones with them: `dy - 6`.
-  void report_specialized(const Symbol& one, int64_t value) {
+  void report_specialized(const Symbol& one, Integer number) {
     bool derived = !one.dim.empty() && !identifier(one.dim);
     bool has_derived = std::any_of(env_.symbols().begin(), env_.symbols().end(), [&](const Symbol& other) {
       return !other.dim.empty() && !identifier(other.dim) && other.dim.find(one.dim) != std::string::npos;
     });
-    if (!derived && !has_derived && !forced_.count(one.expression)) return report_constant(name(one), value);
+    if (!derived && !has_derived && !forced_.count(one.expression)) return report_constant(name(one), number);
+    std::string value = integer_text(number);
     specializations_.push_back(concat("  - ", name(one), " = ", source(one), " must be specialized to ", value,
                                       " because the guards generated for it are too complex."));
     if (derived) return;
@@ -207,16 +200,16 @@ class Checker {
     Range promised = one.promised.value_or(Range{0});
     std::string text = one.dim + " = " + source(one) + " in the specified range";
     bool lower = promised.lower > 2, upper = promised.upper != kInfinity;
-    if (lower) text += concat(" ", promised.lower, " <= ", one.dim);
-    if (upper) text += concat(lower ? "" : " " + one.dim, " <= ", promised.upper);
+    if (lower) text += concat(" ", integer_text(promised.lower), " <= ", one.dim);
+    if (upper) text += concat(lower ? "" : " " + one.dim, " <= ", integer_text(promised.upper));
     return text;
   }
 
   void report_range(const Symbol& one) {
     Range promised = one.promised.value_or(Range{0}), known = one.range;
-    if (known.lower <= std::max<int64_t>(promised.lower, 2) && known.upper >= promised.upper) return;
-    std::string guard = concat(known.lower, " <= ", source(one));
-    if (known.upper != kInfinity) guard += concat(" and ", source(one), " <= ", known.upper);
+    if (known.lower <= std::max<Integer>(promised.lower, 2) && known.upper >= promised.upper) return;
+    std::string guard = concat(integer_text(known.lower), " <= ", source(one));
+    if (known.upper != kInfinity) guard += concat(" and ", source(one), " <= ", integer_text(known.upper));
     violate(one.dim, concat("Not all values of ", specified_range(one), " satisfy the generated guard ", guard));
     narrowed_.insert(one.expression);
   }
@@ -225,7 +218,7 @@ class Checker {
   /// Whether a condition holds for all values in the ranges that are reported anyway.
   bool follows_from_ranges(const Expression* condition) {
     auto scratch = make_counted<ShapeEnv>();
-    const Expression* same = translate(condition, scratch->table(), [&](const Expression* one) {
+    const Expression* same = scratch->translate(condition, [&](const Expression* one) {
       return scratch->declare_symbol(symbol(one).name, false, {}, symbol(one).range);
     });
     return scratch->known(same) == 1;
@@ -235,9 +228,11 @@ class Checker {
     for (const Guard& guard : env_.guards()) {
       const Expression* condition = final_form(guard.condition);
       auto symbols = free_symbols(condition);
-      if (!condition->is_relation() || condition->is(Kind::Ne) || symbols.size() != 1 || !all_named(symbols)) continue;
+      if (!condition->is_relation() || symbols.size() != 1 || !all_named(symbols)) continue;
       if (!condition->is(Kind::Eq) && follows_from_ranges(condition)) continue;
       const Symbol& root = symbol(symbols[0]);
+      // Of a root that no input has by itself, a value less is left to the check of inputs, as PyTorch does it.
+      if (condition->is(Kind::Ne) && source(root).starts_with('(')) continue;
       std::string text = to_python(condition, [this](const Expression* a) { return source(symbol(a)); });
       violate(root.dim,
               concat("Not all values of ", specified_range(root), " satisfy the generated guard ", text, "."));
@@ -264,7 +259,7 @@ class Checker {
   std::string in_dims(const Expression* form) {
     auto scratch = make_counted<ShapeEnv>();
     ExpressionTable& table = scratch->table();
-    return to_text(translate(form, table, [&](const Expression* root) -> const Expression* {
+    return to_text(scratch->translate(form, [&](const Expression* root) -> const Expression* {
       const std::string& dim = symbol(root).dim;
       auto known = congruences_.find(root);
       if (known == congruences_.end()) return scratch->declare_symbol(dim, false);
@@ -277,8 +272,8 @@ class Checker {
 
   static std::string dim_text(const std::string& name, Range range) {
     std::string text = name + " = Dim('" + name + "'";
-    if (range.lower > 2) text += concat(", min=", range.lower);
-    if (range.upper != kInfinity) text += concat(", max=", range.upper);
+    if (range.lower > 2) text += concat(", min=", integer_text(range.lower));
+    if (range.upper != kInfinity) text += concat(", max=", integer_text(range.upper));
     return text + ")";
   }
 
@@ -288,8 +283,8 @@ class Checker {
       auto [modulus, remainder] = congruence;
       if (remainder > modulus / 2) remainder -= modulus;
       Range shifted = one.range + Range::point(-remainder), range;
-      if (shifted.lower != kMinusInfinity) range.lower = -floor_divide(-shifted.lower, modulus);
-      if (shifted.upper != kInfinity) range.upper = floor_divide(shifted.upper, modulus);
+      if (shifted.lower != kMinusInfinity) range.lower = -floor_quotient(-shifted.lower, modulus);
+      if (shifted.upper != kInfinity) range.upper = floor_quotient(shifted.upper, modulus);
       fixes_.insert(dim_text("_" + one.dim, range));
       fixes_.insert(one.dim + " = " + in_dims(root));
     }
@@ -350,15 +345,17 @@ void check_constraints(ShapeEnv& env, const ConstraintOptions& options) {
 
 Range exported_range(const Symbol& symbol) {
   Range range = symbol.range;
+  // An integer among the inputs is declared as PyTorch does it; negative ones are taken all the same.
+  if (symbol.backed && range.lower == kMinusInfinity) range.lower = 0;
   if (!symbol.promised) return range;
-  if (range.lower == symbol.initial.lower) range.lower = symbol.promised->lower;
+  if (range.lower == symbol.initial.lower && !symbol.dim.empty()) range.lower = symbol.promised->lower;
   range.upper = std::min(range.upper, symbol.promised->upper);
   return range;
 }
 
 Range exported_range(ShapeEnv& env, const Expression* a) {
   auto scratch = make_counted<ShapeEnv>();
-  const Expression* same = translate(env.simplify(a), scratch->table(), [&](const Expression* one) {
+  const Expression* same = scratch->translate(env.simplify(a), [&](const Expression* one) {
     const Symbol& symbol = env.symbol(one);
     return scratch->declare_symbol(symbol.name, false, {}, exported_range(symbol));
   });

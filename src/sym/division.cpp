@@ -1,18 +1,18 @@
 // Floor division, remainder, true division and the way between integers and floats.
 #include <cmath>
-#include <numeric>
 
 #include "sym/checked.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 namespace {
 
 /// An expression as a product: a coefficient and powers. Sums among the bases have content 1 and a positive first term.
 struct Product {
-  int64_t coefficient = 1;
+  Integer coefficient = 1;
   SmallVector<Factor, 8> factors;
 
   Factor* find(const Expression* base) {
@@ -20,7 +20,7 @@ struct Product {
       if (factor.base == base) return &factor;
     return nullptr;
   }
-  void multiply(const Expression* base, int64_t exponent) {
+  void multiply(const Expression* base, Integer exponent) {
     if (Factor* known = find(base)) known->exponent += exponent;
     else factors.push_back({base, exponent});
   }
@@ -35,7 +35,7 @@ Product common_content(const Expression* sum) {
   bool first = true;
   for (const Expression* term : sum->args()) {
     Product product = factorise(term);
-    content.coefficient = std::gcd(content.coefficient, product.coefficient);
+    content.coefficient = greatest_common_divisor(content.coefficient, product.coefficient);
     if (first) {
       content.factors = product.factors;
       first = false;
@@ -65,6 +65,7 @@ Product divide_exactly(Product a, const Product& b) {
 }
 
 Product factorise_sum(const Expression* sum) {
+  if (sum->depth() > kDeep) return {1, {{sum, 1}}};  // sums within products within sums: looked into only so far
   ExpressionTable& table = sum->env().table();
   Product content = common_content(sum);
   const Expression* first = sum->arg(0)->is(Kind::Integer) ? sum->arg(1) : sum->arg(0);
@@ -116,19 +117,19 @@ bool divides(Product b, Product a) {
 
 Product common_factor(Product a, Product b) {
   Product common;
-  common.coefficient = std::gcd(a.coefficient, b.coefficient);
+  common.coefficient = greatest_common_divisor(a.coefficient, b.coefficient);
   for (const Factor& factor : a.factors)
     if (const Factor* match = b.find(factor.base))
       common.factors.push_back({factor.base, std::min(factor.exponent, match->exponent)});
   return common;
 }
 
-[[noreturn]] void fail_zero() { fail<Error>("ZeroDivisionError: integer division or modulo by zero"); }
+[[noreturn]] void fail_zero() { fail<ZeroDivisionError>("integer division or modulo by zero"); }
 
 }  // namespace
 
 /// `(4*s0 + s1) // 4` is `s0 + s1 // 4`. Null where no term is divisible.
-const Expression* ExpressionTable::quotient_by_integer(const Expression* a, int64_t divisor) {
+const Expression* ExpressionTable::quotient_by_integer(const Expression* a, Integer divisor) {
   SmallVector<const Expression*, 8> whole, rest;
   for (const Expression* term : terms_of(a)) {
     Term split = split_coefficient(term);
@@ -144,39 +145,53 @@ const Expression* ExpressionTable::quotient_by_integer(const Expression* a, int6
   return add(whole);
 }
 
+/// Whether a division may fail when the program runs: it is then kept, whatever its value would be otherwise.
+bool ExpressionTable::may_be_zero(const Expression* divisor) {
+  return !divisors_are_nonzero_ && !divisor->is(Kind::Integer) && env_.range(divisor).contains(0);
+}
+
 const Expression* ExpressionTable::floor_divide(const Expression* a, const Expression* b) {
   if (b->is_integer(0)) fail_zero();
-  if (a->is_integer(0) || b->is_integer(1)) return a;
+  if (b->is_integer(1)) return a;
   if (b->is_integer(-1)) return negate(a);
-  if (a == b) return integer(1);
-  if (a->is(Kind::Integer) && b->is(Kind::Integer)) return integer(sym::floor_divide(a->integer(), b->integer()));
-  // Rounding down twice is rounding down once, if the outer divisor is positive.
-  if (a->is(Kind::FloorDiv) && env_.range(b).lower >= 1) return floor_divide(a->arg(0), multiply(a->arg(1), b));
+  bool kept = may_be_zero(b);
+  if (a->is_integer(0) && !kept) return a;
+  if (a == b && !kept) return integer(1);
+  if (a->is(Kind::Integer) && b->is(Kind::Integer)) return integer(floor_quotient(a->integer(), b->integer()));
+  // Rounding down twice is rounding down once, if the outer divisor is positive and the product of both fits.
+  if (a->is(Kind::FloorDiv) && env_.range(b).lower >= 1) {
+    Integer outer = b->is(Kind::Integer) ? b->integer() : 1, product;
+    if (!__builtin_mul_overflow(split_coefficient(a->arg(1)).coefficient, outer, &product))
+      return floor_divide(a->arg(0), multiply(a->arg(1), b));
+  }
   if (b->is(Kind::Integer))
     if (const Expression* quotient = quotient_by_integer(a, b->integer())) return quotient;
   Product dividend = factorise(a), divisor = factorise(b);
   Product common = common_factor(dividend, divisor);
+  if (kept) common.factors.clear();
   if (common.coefficient != 1 || !common.factors.empty()) {
     const Expression* x = rebuild(*this, divide_exactly(dividend, common));
     const Expression* y = rebuild(*this, divide_exactly(divisor, common));
     return floor_divide(a->is(Kind::Add) ? expand(x) : x, b->is(Kind::Add) ? expand(y) : y);
   }
   Range quotient = sym::floor_divide(env_.range(a), env_.range(b));
-  if (quotient.is_point()) return integer(quotient.lower);
+  if (quotient.is_point() && !kept) return integer(quotient.lower);
   const Expression* args[] = {a, b};
   return intern(Kind::FloorDiv, Type::Int, Terms(args, 2));
 }
 
 const Expression* ExpressionTable::modulo(const Expression* a, const Expression* b) {
   if (b->is_integer(0)) fail_zero();
-  if (a->is_integer(0) || b->is_integer(1) || b->is_integer(-1) || a == b) return integer(0);
-  if (a->is(Kind::Integer) && b->is(Kind::Integer)) return integer(sym::modulo(a->integer(), b->integer()));
+  if (b->is_integer(1) || b->is_integer(-1)) return integer(0);
+  bool kept = may_be_zero(b);
+  if ((a->is_integer(0) || a == b) && !kept) return integer(0);
+  if (a->is(Kind::Integer) && b->is(Kind::Integer)) return integer(floor_remainder(a->integer(), b->integer()));
   Product divisor = factorise(b);
-  if (divides(divisor, factorise(a))) return integer(0);
+  if (divides(divisor, factorise(a)) && !kept) return integer(0);
   SmallVector<const Expression*, 8> rest;
   bool dropped = false;
   for (const Expression* term : terms_of(a)) {
-    if (divides(divisor, factorise(term))) {
+    if (divides(divisor, factorise(term)) && !kept) {
       dropped = true;
     } else if (term->is(Kind::Integer) && b->is(Kind::Integer) && term->integer() / b->integer() != 0) {
       dropped = true;
@@ -189,14 +204,21 @@ const Expression* ExpressionTable::modulo(const Expression* a, const Expression*
   Range dividend = env_.range(a), modulus = env_.range(b);
   if (dividend.lower >= 0 && modulus.lower > 0 && dividend.upper < modulus.lower) return a;
   Range remainder = sym::modulo(dividend, modulus);
-  if (remainder.is_point()) return integer(remainder.lower);
+  if (remainder.is_point() && !kept) return integer(remainder.lower);
   const Expression* args[] = {a, b};
   return intern(Kind::Mod, Type::Int, Terms(args, 2));
 }
 
+const Expression* ExpressionTable::bitwise(Kind kind, const Expression* a, const Expression* b) {
+  const Expression* args[] = {a, b};
+  const Expression* result = intern(kind, Type::Int, Terms(args, 2));
+  return a->is(Kind::Integer) && b->is(Kind::Integer) ? integer(result->hint().integer) : result;
+}
+
 const Expression* ExpressionTable::true_divide(const Expression* a, const Expression* b) {
-  check<Error>(!b->is_integer(0) && !(b->is(Kind::Float) && b->real() == 0), "ZeroDivisionError: division by zero");
+  check<ZeroDivisionError>(!b->is_integer(0) && !(b->is(Kind::Float) && b->real() == 0), "division by zero");
   bool integers = a->type() == Type::Int && b->type() == Type::Int;
+  if (integers && a->is_number() && b->is_number()) return real(true_quotient(a->integer(), b->integer()));
   if (a->is_number() && b->is_number()) return real(to_float(a)->real() / to_float(b)->real());
   if (!integers) {
     a = to_float(a);
@@ -224,7 +246,7 @@ const Expression* ExpressionTable::round(Kind kind, const Expression* a) {
   const Expression* rounded = intern(kind, Type::Int, Terms(&a, 1));
   if (!a->is(Kind::Float)) return rounded;
   check<ValueError>(rounded->has_hint(), "cannot convert ", a->real(), " to an integer");
-  return integer(rounded->hint_int());
+  return integer(rounded->hint().integer);
 }
 
 }  // namespace umbra::sym

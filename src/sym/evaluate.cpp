@@ -1,30 +1,17 @@
 // Values of expressions from the values of their arguments: one rule a kind, for hints and for evaluation alike.
 #include <cmath>
 
+#include "sym/checked.h"
 #include "umbra/sym/expression.h"
 
 namespace umbra::sym {
 namespace {
 
-// Hints wrap around like the machine's integers; only the normal form insists on 64 bits.
-int64_t wrapping_add(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) + static_cast<uint64_t>(b));
-}
-int64_t wrapping_multiply(int64_t a, int64_t b) {
-  return static_cast<int64_t>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));
-}
-int64_t wrapping_power(int64_t base, int64_t exponent) {
-  int64_t result = 1;
-  for (; exponent > 0; exponent >>= 1, base = wrapping_multiply(base, base))
-    if (exponent & 1) result = wrapping_multiply(result, base);
-  return result;
-}
-
 template <class Value> bool holds(Kind kind, Value a, Value b) {
   return kind == Kind::Eq ? a == b : kind == Kind::Ne ? a != b : kind == Kind::Lt ? a < b : a <= b;
 }
 
-bool evaluate_condition(Kind kind, ArrayRef<Number> values, int64_t& result) {
+bool evaluate_condition(Kind kind, ArrayRef<Number> values, Integer& result) {
   auto truth = [](const Number& value) { return value.integer != 0; };
   switch (kind) {
     case Kind::And: result = std::all_of(values.begin(), values.end(), truth); return true;
@@ -38,36 +25,51 @@ bool evaluate_condition(Kind kind, ArrayRef<Number> values, int64_t& result) {
   return true;
 }
 
-bool round_to_integer(Kind kind, double value, int64_t& result) {
+bool round_to_integer(Kind kind, double value, Integer& result) {
   value = kind == Kind::FloorToInt ? std::floor(value) : kind == Kind::CeilToInt ? std::ceil(value) : std::trunc(value);
-  if (!(value > -9.2e18 && value < 9.2e18)) return false;
-  result = static_cast<int64_t>(value);
+  if (!(value > -1.7e38 && value < 1.7e38)) return false;
+  result = static_cast<Integer>(value);
   return true;
 }
 
-template <class Combine> int64_t fold(ArrayRef<Number> values, Combine combine) {
-  int64_t result = values[0].integer;
-  for (const Number& value : values.drop_front()) result = combine(result, value.integer);
-  return result;
+/// Combines all values, as far as `combine` says that the result fits.
+template <class Combine> bool fold(ArrayRef<Number> values, Integer& result, Combine combine) {
+  result = values[0].integer;
+  for (const Number& value : values.drop_front())
+    if (!combine(result, value.integer, result)) return false;
+  return true;
 }
 
-bool evaluate_integer(Kind kind, ArrayRef<Number> values, int64_t& result) {
+bool evaluate_two(Kind kind, Integer a, Integer b, Integer& result) {
   switch (kind) {
-    case Kind::Add: result = fold(values, wrapping_add); return true;
-    case Kind::Mul: result = fold(values, wrapping_multiply); return true;
-    case Kind::Min: result = fold(values, [](int64_t a, int64_t b) { return std::min(a, b); }); return true;
-    case Kind::Max: result = fold(values, [](int64_t a, int64_t b) { return std::max(a, b); }); return true;
+    case Kind::Pow:
+    case Kind::PowByNatural: return b >= 0 && integer_power(a, b, result);
+    case Kind::BitAnd: result = a & b; return true;
+    case Kind::BitOr: result = a | b; return true;
+    case Kind::BitXor: result = a ^ b; return true;
+    default:
+      if (b == 0 || (a == kSmallestInteger && b == -1)) return false;
+      result = kind == Kind::FloorDiv ? floor_quotient(a, b) : floor_remainder(a, b);
+      return true;
+  }
+}
+
+bool evaluate_integer(Kind kind, ArrayRef<Number> values, Integer& result) {
+  switch (kind) {
+    case Kind::Add:
+      return fold(values, result, [](Integer a, Integer b, Integer& r) { return !__builtin_add_overflow(a, b, &r); });
+    case Kind::Mul:
+      return fold(values, result, [](Integer a, Integer b, Integer& r) { return !__builtin_mul_overflow(a, b, &r); });
+    case Kind::Min:
+      return fold(values, result, [](Integer a, Integer b, Integer& r) { return r = std::min(a, b), true; });
+    case Kind::Max:
+      return fold(values, result, [](Integer a, Integer b, Integer& r) { return r = std::max(a, b), true; });
     case Kind::Where: result = values[0].integer ? values[1].integer : values[2].integer; return true;
     case Kind::FloorToInt:
     case Kind::CeilToInt:
     case Kind::TruncToInt: return round_to_integer(kind, values[0].as_double(), result);
-    default: break;
+    default: return evaluate_two(kind, values[0].integer, values[1].integer, result);
   }
-  int64_t a = values[0].integer, b = values[1].integer;
-  bool power = kind == Kind::Pow || kind == Kind::PowByNatural;
-  if (power ? b < 0 : b == 0) return false;
-  result = power ? wrapping_power(a, b) : kind == Kind::FloorDiv ? floor_divide(a, b) : modulo(a, b);
-  return true;
 }
 
 template <class Combine> double fold_real(ArrayRef<Number> values, Combine combine) {
@@ -86,7 +88,11 @@ bool evaluate_real(Kind kind, ArrayRef<Number> values, double& result) {
     case Kind::ToFloat: result = values[0].as_double(); return true;
     case Kind::Sqrt: result = std::sqrt(values[0].as_double()); return true;
     case Kind::FloatPow: result = std::pow(values[0].as_double(), values[1].as_double()); return true;
-    default:  // IntTrueDiv, FloatTrueDiv
+    case Kind::IntTrueDiv:
+      if (values[1].integer == 0) return false;
+      result = true_quotient(values[0].integer, values[1].integer);
+      return true;
+    default:  // FloatTrueDiv
       if (values[1].as_double() == 0) return false;
       result = values[0].as_double() / values[1].as_double();
       return true;

@@ -9,6 +9,7 @@ namespace umbra::sym {
 
 SymInt Expression::int_binary(SymOp op, SymInt a, SymInt b) const { return env_->int_binary(op, a, b); }
 SymBool Expression::compare(SymOp op, SymInt a, SymInt b) const { return env_->compare(op, a, b); }
+bool Expression::decide(SymOp op, SymInt a, SymInt b, const void* asker) const { return env_->decide(op, a, b, asker); }
 
 SymFloat Expression::float_binary(SymOp op, SymFloat a, SymFloat b) const {
   ExpressionTable& table = env_->table();
@@ -30,12 +31,13 @@ SymFloat Expression::float_binary(SymOp op, SymFloat a, SymFloat b) const {
 SymBool Expression::float_compare(SymOp op, SymFloat a, SymFloat b) const {
   const Expression* x = env_->simplify(env_->expression(a));
   const Expression* y = env_->simplify(env_->expression(b));
-  if (op == SymOp::Gt || op == SymOp::Ge) std::swap(x, y);
+  bool flipped = op == SymOp::Gt || op == SymOp::Ge;
+  if (flipped) std::swap(x, y);
   Kind kind = op == SymOp::Eq                      ? Kind::Eq
               : op == SymOp::Ne                    ? Kind::Ne
               : op == SymOp::Lt || op == SymOp::Gt ? Kind::Lt
                                                    : Kind::Le;
-  return ShapeEnv::sym_bool(env_->table().relation(kind, x, y));
+  return ShapeEnv::sym_bool(env_->table().relation(kind, x, y, flipped));
 }
 
 SymBool Expression::bool_binary(SymOp op, SymBool a, SymBool b) const {
@@ -84,14 +86,21 @@ int Expression::statically_known() const {
 }
 bool Expression::expect_true(const char* message) const { return env_->expect_true(this, message); }
 
+Number Expression::hint() const {
+  Number number{type_};
+  if (type_ == Type::Float) number.real = hint_real_;
+  else number.integer = hint_integer_;
+  return number;
+}
+
 int64_t Expression::hint_int() const {
   check<Error>(has_hint_, "the symbolic value ", to_string(), " has no hint: it is known only at run time");
-  return type_ == Type::Float ? static_cast<int64_t>(hint_real_) : hint_integer_;
+  return type_ == Type::Float ? static_cast<int64_t>(hint_real_) : to_int64(hint_integer_);
 }
 
 double Expression::hint_float() const {
   check<Error>(has_hint_, "the symbolic value ", to_string(), " has no hint: it is known only at run time");
-  return type_ == Type::Float ? hint_real_ : static_cast<double>(hint_integer_);
+  return hint().as_double();
 }
 
 std::string Expression::to_string() const { return to_text(env_->simplify(this)); }

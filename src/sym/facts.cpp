@@ -1,70 +1,125 @@
 // What is known: ranges of expressions and the truth of conditions.
 #include <cmath>
-#include <numeric>
+#include <unordered_map>
 
+#include "sym/checked.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 namespace {
 
 int both(int a, int b) { return a == 0 || b == 0 ? 0 : a == 1 && b == 1 ? 1 : -1; }
 
+/// All ones below the highest bit of a bound, which no bits of smaller numbers go beyond.
+Integer all_ones(Integer most) {
+  Integer ones = 1;
+  while (ones < most && ones < kInfinity / 2) ones = 2 * ones + 1;
+  return ones < most ? kInfinity : ones;
+}
+
+Range bitwise(Kind kind, Range a, Range b) {
+  if (kind == Kind::BitAnd && (a.lower >= 0 || b.lower >= 0)) {
+    if (a.lower >= 0 && b.lower >= 0) return {0, std::min(a.upper, b.upper)};
+    return {0, a.lower >= 0 ? a.upper : b.upper};
+  }
+  if (kind == Kind::BitAnd || a.lower < 0 || b.lower < 0) return {};
+  return {kind == Kind::BitOr ? std::max(a.lower, b.lower) : 0, all_ones(std::max(a.upper, b.upper))};
+}
+
+/// A relation of two sides that lie so far apart.
+int known_by_range(Kind kind, Range apart) {
+  if (kind == Kind::Lt) return apart.upper < 0 ? 1 : apart.lower >= 0 ? 0 : -1;
+  if (kind == Kind::Le) return apart.upper <= 0 ? 1 : apart.lower > 0 ? 0 : -1;
+  int equal = !apart.contains(0) ? 0 : apart.is_point() ? 1 : -1;
+  return equal < 0 ? -1 : (kind == Kind::Eq ? equal : !equal);
+}
+
 }  // namespace
 
 // ---- ranges
-Range ShapeEnv::range(const Expression* a) {
-  if (a->is(Kind::Integer)) return Range::point(a->integer());
-  if (a->is(Kind::Symbol)) return symbols_[a->symbol_index()].range;
-  if (a->range_version_ != version_) {
-    Range result = compute_range(a, false);
-    a->range_ = result;
-    a->range_version_ = version_;
-  }
-  return a->range_;
+Range ShapeEnv::range_of_symbol(const Symbol& symbol, Sizes sizes) const {
+  Range range = symbol.range;
+  if (sizes == Sizes::AboveOne && symbol.size_like && range.upper >= 2) return range.intersect({2});
+  // The example's size was two or more, which says nothing of other inputs: a Dim may promise to take less.
+  bool assumed = symbol.backed && symbol.positive && range.lower == 2 && symbol.initial.lower == 2;
+  if (sizes == Sizes::NotAssumed && assumed)
+    range.lower = symbol.promised ? std::max<Integer>(symbol.promised->lower, 0) : 0;
+  return range;
 }
 
-Range ShapeEnv::compute_range(const Expression* a, bool sizes_above_one) {
-  auto of = [&](const Expression* part) { return sizes_above_one ? compute_range(part, true) : range(part); };
+Range ShapeEnv::range_of_node(const Expression* a, const std::function<Range(const Expression*)>& of) {
   auto fold = [&](auto combine) {
     Range result = of(a->arg(0));
     for (const Expression* part : a->args().drop_front()) result = combine(result, of(part));
     return result;
   };
-  Range result;
   switch (a->kind()) {
-    case Kind::Integer: return Range::point(a->integer());
-    case Kind::Symbol: {
-      const Symbol& symbol = symbols_[a->symbol_index()];
-      bool assumed = sizes_above_one && symbol.size_like && symbol.range.upper >= 2;
-      return assumed ? symbol.range.intersect({2}) : symbol.range;
-    }
-    case Kind::Add: result = fold([](Range x, Range y) { return x + y; }); break;
-    case Kind::Mul: result = fold([](Range x, Range y) { return x * y; }); break;
-    case Kind::Min: result = fold([](Range x, Range y) { return minimum(x, y); }); break;
-    case Kind::Max: result = fold([](Range x, Range y) { return maximum(x, y); }); break;
+    case Kind::Add: return fold([](Range x, Range y) { return x + y; });
+    case Kind::Mul: return fold([](Range x, Range y) { return x * y; });
+    case Kind::Min: return fold([](Range x, Range y) { return minimum(x, y); });
+    case Kind::Max: return fold([](Range x, Range y) { return maximum(x, y); });
     case Kind::Pow:
-    case Kind::PowByNatural: result = power(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::FloorDiv: result = floor_divide(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::Mod: result = modulo(of(a->arg(0)), of(a->arg(1))); break;
-    case Kind::Where: result = of(a->arg(1)).unite(of(a->arg(2))); break;
+    case Kind::PowByNatural: return power(of(a->arg(0)), of(a->arg(1)));
+    case Kind::FloorDiv: return floor_divide(of(a->arg(0)), of(a->arg(1)));
+    case Kind::Mod: return modulo(of(a->arg(0)), of(a->arg(1)));
+    case Kind::BitAnd:
+    case Kind::BitOr:
+    case Kind::BitXor: return bitwise(a->kind(), of(a->arg(0)), of(a->arg(1)));
+    case Kind::Where: return of(a->arg(1)).unite(of(a->arg(2)));
     case Kind::FloorToInt:
     case Kind::CeilToInt:
-    case Kind::TruncToInt: result = to_integers(float_range(a->arg(0))); break;
-    default: break;
+    case Kind::TruncToInt: return to_integers(float_range(a->arg(0)));
+    default: return {};
   }
-  if (bounds_.empty()) return result;
-  // What has been learnt about the expression as a whole, up to scale and constant.
-  Linear linear = decompose(a);
-  auto bound = bounds_.find(linear.form);
-  if (bound == bounds_.end()) return result;
-  Range narrowed = result.intersect(bound->second * Range::point(linear.scale) + Range::point(linear.constant));
-  return narrowed.empty() ? result : narrowed;
 }
 
-FloatRange ShapeEnv::float_range(const Expression* a) {
+Range ShapeEnv::range(const Expression* a) {
+  if (a->is(Kind::Integer)) return Range::point(a->integer());
+  if (a->is(Kind::Symbol)) return symbols_[a->symbol_index()].range;
+  auto needs = [this](const Expression* part) {
+    return part->type() == Type::Int && part->depth() > 0 && part->range_version_ != version_;
+  };
+  auto visit = [this](const Expression* part) {
+    Range result = range_of_node(part, [this](const Expression* arg) { return range(arg); });
+    if (!bounds_.empty()) {
+      // What has been learnt about the expression as a whole, up to scale and constant.
+      Linear linear = decompose(part);
+      if (auto bound = bounds_.find(linear.form); bound != bounds_.end()) {
+        Range learnt = bound->second * Range::point(linear.scale) + Range::point(linear.constant);
+        if (Range narrowed = result.intersect(learnt); !narrowed.empty()) result = narrowed;
+      }
+    }
+    part->range_ = result;
+    part->range_version_ = version_;
+  };
+  if (a->depth() > kDeep) bottom_up(a, needs, visit);
+  if (needs(a)) visit(a);
+  return a->range_;
+}
+
+/// The range under another reading of what sizes are; not kept, and not looked for far inside.
+Range ShapeEnv::range(const Expression* a, Sizes sizes) {
+  if (sizes == Sizes::AsKnown || a->is(Kind::Integer)) return range(a);
+  if (a->is(Kind::Symbol)) return range_of_symbol(symbols_[a->symbol_index()], sizes);
+  std::unordered_map<const Expression*, Range> ranges;
+  auto of = [&](const Expression* part) {
+    if (part->is(Kind::Integer)) return Range::point(part->integer());
+    return part->is(Kind::Symbol) ? range_of_symbol(symbols_[part->symbol_index()], sizes) : ranges.at(part);
+  };
+  bottom_up(
+      a, [&](const Expression* part) { return part->type() == Type::Int && part->depth() > 0 && !ranges.count(part); },
+      [&](const Expression* part) {
+        Range result = range_of_node(part, of);
+        if (sizes == Sizes::AboveOne)
+          if (Range both = result.intersect(range(part)); !both.empty()) result = both;
+        ranges.emplace(part, result);
+      });
+  return of(a);
+}
+
+FloatRange ShapeEnv::float_range_of_node(const Expression* a) {
   switch (a->kind()) {
-    case Kind::Float: return FloatRange::point(a->real());
-    case Kind::Integer: return FloatRange::point(static_cast<double>(a->integer()));
     case Kind::ToFloat: return to_float(range(a->arg(0)));
     case Kind::IntTrueDiv: return divide(to_float(range(a->arg(0))), to_float(range(a->arg(1))));
     case Kind::FloatTrueDiv: return divide(float_range(a->arg(0)), float_range(a->arg(1)));
@@ -88,6 +143,21 @@ FloatRange ShapeEnv::float_range(const Expression* a) {
   }
 }
 
+FloatRange ShapeEnv::float_range(const Expression* a) {
+  if (a->is(Kind::Float)) return FloatRange::point(a->real());
+  if (a->is(Kind::Integer)) return FloatRange::point(static_cast<double>(a->integer()));
+  auto needs = [this](const Expression* part) {
+    return part->type() == Type::Float && part->depth() > 0 && part->range_version_ != version_;
+  };
+  auto visit = [this](const Expression* part) {
+    part->float_range_ = float_range_of_node(part);
+    part->range_version_ = version_;
+  };
+  if (a->depth() > kDeep) bottom_up(a, needs, visit);
+  if (needs(a)) visit(a);
+  return a->depth() > 0 && a->type() == Type::Float ? a->float_range_ : FloatRange{};
+}
+
 Range ShapeEnv::bound_range(SymInt value) {
   return value.is_symbolic() ? range(simplify(expression(value))) : Range::point(value.value());
 }
@@ -95,7 +165,12 @@ Range ShapeEnv::bound_range(SymInt value) {
 // ---- the form in which questions are decided
 const Expression* ShapeEnv::canonical(const Expression* a) {
   if (a->canonical_version_ == version_) return a->canonical_;
-  const Expression* result = rewrite_divisions(table_.expand(simplify(a)));
+  const Expression* result = simplify(a);
+  DivisorScope nonzero(table_, true);  // a question is about values: where there is one, no divisor is zero
+  if (result->divided_)
+    result = rebuild(
+        result, table_, [](const Expression* atom) { return atom; }, true);
+  result = rewrite_divisions(table_.expand(result));
   a->canonical_ = result;
   a->canonical_version_ = version_;
   return result;
@@ -140,15 +215,15 @@ ShapeEnv::Linear ShapeEnv::decompose(const Expression* a) {
   }
   ExpressionTable& table = a->env().table();
   Terms terms = terms_of(a);
-  int64_t sign = 0;
+  Integer sign = 0;
   for (const Expression* term : terms) {
     if (term->is(Kind::Integer)) {
       linear.constant = term->integer();
       continue;
     }
-    int64_t coefficient = split_coefficient(term).coefficient;
+    Integer coefficient = split_coefficient(term).coefficient;
     if (sign == 0) sign = coefficient < 0 ? -1 : 1;
-    linear.scale = std::gcd(linear.scale, coefficient);
+    linear.scale = greatest_common_divisor(linear.scale, coefficient);
   }
   linear.scale *= sign;
   if (linear.scale == 1 && linear.constant == 0) {
@@ -168,12 +243,17 @@ ShapeEnv::Linear ShapeEnv::decompose(const Expression* a) {
 // ---- truth
 int ShapeEnv::known(const Expression* condition) {
   if (condition->is(Kind::Boolean)) return condition->truth();
-  if (condition->answer_ >= 0) return condition->answer_;
-  if (condition->answer_version_ == version_) return -1;
-  int answer = compute_known(condition);
-  condition->answer_ = static_cast<int8_t>(answer);
-  condition->answer_version_ = version_;
-  return answer;
+  auto needs = [this](const Expression* part) {
+    bool compound = part->is(Kind::And) || part->is(Kind::Or) || part->is(Kind::Not) || part->is_relation();
+    return compound && part->answer_ < 0 && part->answer_version_ != version_;
+  };
+  auto visit = [this](const Expression* part) {
+    part->answer_ = static_cast<int8_t>(compute_known(part));
+    part->answer_version_ = version_;
+  };
+  if (condition->depth() > kDeep && !condition->is_relation()) bottom_up(condition, needs, visit);
+  if (needs(condition)) visit(condition);
+  return condition->answer_;
 }
 
 int ShapeEnv::compute_known(const Expression* condition) {
@@ -183,7 +263,7 @@ int ShapeEnv::compute_known(const Expression* condition) {
     case Kind::Lt:
     case Kind::Le:
       return condition->arg(0)->type() == Type::Float ? known_float_relation(condition)
-                                                      : known_relation(condition, false);
+                                                      : known_relation(condition, Sizes::AsKnown);
     case Kind::And: {
       int answer = 1;
       for (const Expression* part : condition->args()) answer = both(answer, known(part));
@@ -207,11 +287,11 @@ int ShapeEnv::compute_known(const Expression* condition) {
 
 /// A sum divided by the factors that all its terms have and that are above zero: of the same sign, and with a tighter
 /// range (s1 - s0*s1 is 1 - s0 in this sense).
-const Expression* ShapeEnv::without_common_factors(const Expression* form, bool sizes_above_one) {
+const Expression* ShapeEnv::without_common_factors(const Expression* form, Sizes sizes) {
   Terms terms = terms_of(form);
   if (terms.size() < 2) return form;
   auto factors = [](const Expression* const& rest) { return rest->is(Kind::Mul) ? rest->args() : Terms(&rest, 1); };
-  auto exponent_in = [&](const Expression* base, const Expression* term) -> int64_t {
+  auto exponent_in = [&](const Expression* base, const Expression* term) -> Integer {
     Term split = split_coefficient(term);
     for (const Expression* factor : factors(split.rest))
       if (Factor f = split_power(factor); f.base == base) return f.exponent;
@@ -222,54 +302,49 @@ const Expression* ShapeEnv::without_common_factors(const Expression* form, bool 
   for (const Expression* factor : factors(first.rest)) {
     Factor common = split_power(factor);
     for (const Expression* term : terms) common.exponent = std::min(common.exponent, exponent_in(common.base, term));
-    Range base = sizes_above_one ? compute_range(common.base, true) : range(common.base);
+    Range base = range(common.base, sizes);
     if (common.exponent <= 0 || common.base->is(Kind::Integer) || base.lower <= 0) continue;
     for (const Expression*& term : divided)
-      for (int64_t i = 0; i < common.exponent; ++i) term = table_.floor_divide(term, common.base);
+      for (Integer i = 0; i < common.exponent; ++i) term = table_.floor_divide(term, common.base);
   }
   return table_.add(divided);
 }
 
-int ShapeEnv::known_relation(const Expression* condition, bool sizes_above_one) {
+int ShapeEnv::known_relation(const Expression* condition, Sizes sizes) {
   const Expression* a = condition->arg(0);
   const Expression* b = condition->arg(1);
   Kind kind = condition->kind();
-  // The largest int64 is an open end (`x[a:]`): nothing reaches it.
-  if (kind == Kind::Lt || kind == Kind::Le) {
-    if (b->is_integer(kInfinity)) return 1;
-    if (a->is_integer(kInfinity)) return 0;
+  // Multiplying out may loosen a range, so the sides as they stand are another bound.
+  Range apart = range(a, sizes) + -range(b, sizes);
+  Linear difference;
+  try {
+    difference = decompose(canonical(table_.subtract(a, b)));
+  } catch (const OverflowError&) {
+    return known_by_range(kind, apart);  // the terms of both sides together do not fit
   }
-  Linear difference = decompose(canonical(table_.subtract(a, b)));
-  Range apart = Range::point(difference.constant);
-  if (difference.form) {
-    Range form = sizes_above_one ? compute_range(difference.form, true) : range(difference.form);
-    apart = form * Range::point(difference.scale) + Range::point(difference.constant);
-  }
-  // Multiplying out may loosen a range; the sides as they stand are another bound.
-  Range sides = sizes_above_one ? compute_range(a, true) + -compute_range(b, true) : range(a) + -range(b);
-  if (Range tighter = apart.intersect(sides); !tighter.empty()) apart = tighter;
+  Range together = Range::point(difference.constant);
+  if (difference.form)
+    together = range(difference.form, sizes) * Range::point(difference.scale) + Range::point(difference.constant);
+  if (Range tighter = apart.intersect(together); !tighter.empty()) apart = tighter;
   // Against zero only the sign counts.
   if (difference.form && difference.constant == 0 && apart.contains(0)) {
-    const Expression* sign = without_common_factors(difference.form, sizes_above_one);
-    Range signs = sizes_above_one ? compute_range(sign, true) : range(sign);
-    if (sign != difference.form) apart = signs * Range::point(difference.scale);
+    const Expression* sign = without_common_factors(difference.form, sizes);
+    if (sign != difference.form) apart = range(sign, sizes) * Range::point(difference.scale);
   }
-  if (kind == Kind::Lt) return apart.upper < 0 ? 1 : apart.lower >= 0 ? 0 : -1;
-  if (kind == Kind::Le) return apart.upper <= 0 ? 1 : apart.lower > 0 ? 0 : -1;
-  int equal = -1;
-  if (!apart.contains(0)) {
-    equal = 0;
-  } else if (apart.is_point()) {
-    equal = 1;
-  } else if (difference.form) {
-    if (difference.constant % difference.scale != 0) {
-      equal = 0;
-    } else if (auto values = excluded_.find(difference.form); values != excluded_.end()) {
-      int64_t value = -(difference.constant / difference.scale);
-      if (std::find(values->second.begin(), values->second.end(), value) != values->second.end()) equal = 0;
-    }
+  if (int answer = known_by_range(kind, apart); answer >= 0 || kind == Kind::Lt || kind == Kind::Le || !difference.form)
+    return answer;
+  bool unequal = difference.constant % difference.scale != 0;
+  if (auto values = excluded_.find(difference.form); !unequal && values != excluded_.end()) {
+    Integer value = -(difference.constant / difference.scale);
+    unequal = std::find(values->second.begin(), values->second.end(), value) != values->second.end();
   }
-  return equal < 0 ? -1 : (kind == Kind::Eq ? equal : !equal);
+  return unequal ? kind == Kind::Ne : -1;
+}
+
+/// Whether a relation is known without taking the sizes of inputs to be two or more.
+bool ShapeEnv::follows_without_assumptions(const Expression* condition) {
+  if (!condition->is_relation() || condition->arg(0)->type() != Type::Int) return true;
+  return known_relation(condition, Sizes::NotAssumed) >= 0;
 }
 
 int ShapeEnv::known_float_relation(const Expression* condition) {

@@ -1,4 +1,7 @@
 // Questions: memoised operations, guards, run-time assertions, and the check of inputs against guards.
+#include <algorithm>
+
+#include "umbra/core/call_site.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
@@ -28,10 +31,11 @@ ShapeEnv::MemoEntry* ShapeEnv::find_memo(SymOp op, SymInt a, SymInt b) {
   return nullptr;
 }
 
-void ShapeEnv::remember(SymOp op, SymInt a, SymInt b, int64_t result) {
+ShapeEnv::MemoEntry& ShapeEnv::remember(SymOp op, SymInt a, SymInt b, int64_t result) {
   size_t at = memo_index(op, a, b);
   if (memo_[at].version == version_) memo_[at ^ 1] = memo_[at];
-  memo_[at] = {a.raw(), b.raw(), result, op, version_};
+  memo_[at] = {a.raw(), b.raw(), result, op, false, version_};
+  return memo_[at];
 }
 
 void ShapeEnv::check_same_env(SymInt a, SymInt b) const {
@@ -56,6 +60,9 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
     case SymOp::Pow: result = table_.power(x, y); break;
     case SymOp::Min: result = table_.extremum(Kind::Min, Terms(both, 2)); break;
     case SymOp::Max: result = table_.extremum(Kind::Max, Terms(both, 2)); break;
+    case SymOp::BitAnd: result = table_.bitwise(Kind::BitAnd, x, y); break;
+    case SymOp::BitOr: result = table_.bitwise(Kind::BitOr, x, y); break;
+    case SymOp::BitXor: result = table_.bitwise(Kind::BitXor, x, y); break;
     default: fail<Error>("not an operation on two integers");
   }
   SymInt answer = sym_int(simplify(result));
@@ -63,28 +70,66 @@ SymInt ShapeEnv::int_binary(SymOp op, SymInt a, SymInt b) {
   return answer;
 }
 
-SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) {
-  if (op == SymOp::Gt || op == SymOp::Ge) {
-    std::swap(a, b);
-    op = op == SymOp::Gt ? SymOp::Lt : SymOp::Le;
+namespace {
+/// A bool is kept like an int: 0, 1, or a node.
+SymBool decode(int64_t raw) {
+  return raw == 0 || raw == 1 ? SymBool(raw == 1) : SymBool(reinterpret_cast<const Expression*>(raw));
+}
+}  // namespace
+
+const Expression* ShapeEnv::relation(SymOp op, SymInt a, SymInt b) {
+  const Expression* x = simplify(expression(a));
+  const Expression* y = simplify(expression(b));
+  switch (op) {
+    case SymOp::Eq: return table_.relation(Kind::Eq, x, y);
+    case SymOp::Ne: return table_.relation(Kind::Ne, x, y);
+    case SymOp::Lt: return table_.relation(Kind::Lt, x, y);
+    case SymOp::Le: return table_.relation(Kind::Le, x, y);
+    case SymOp::Gt: return table_.relation(Kind::Lt, y, x, true);
+    default: return table_.relation(Kind::Le, y, x, true);
   }
-  // A bool is kept like an int: 0, 1, or a node.
-  auto decode = [](int64_t raw) {
-    return raw == 0 || raw == 1 ? SymBool(raw == 1) : SymBool(reinterpret_cast<const Expression*>(raw));
-  };
-  if (const MemoEntry* entry = find_memo(op, a, b)) return decode(entry->result);
+}
+
+ShapeEnv::MemoEntry& ShapeEnv::compare_entry(SymOp op, SymInt a, SymInt b) {
+  if (MemoEntry* entry = find_memo(op, a, b)) return *entry;
   check_same_env(a, b);
-  Kind kind = op == SymOp::Eq ? Kind::Eq : op == SymOp::Ne ? Kind::Ne : op == SymOp::Lt ? Kind::Lt : Kind::Le;
-  const Expression* condition = table_.relation(kind, simplify(expression(a)), simplify(expression(b)));
+  const Expression* condition = relation(op, a, b);
   int answer = known(condition);
-  int64_t result = answer >= 0 ? answer : static_cast<int64_t>(reinterpret_cast<intptr_t>(condition));
-  remember(op, a, b, result);
-  return decode(result);
+  MemoEntry& entry =
+      remember(op, a, b, answer >= 0 ? answer : static_cast<int64_t>(reinterpret_cast<intptr_t>(condition)));
+  entry.unexamined = answer >= 0 && condition->is_relation() && !condition->unbacked();
+  return entry;
+}
+
+SymBool ShapeEnv::compare(SymOp op, SymInt a, SymInt b) { return decode(compare_entry(op, a, b).result); }
+
+bool ShapeEnv::decide(SymOp op, SymInt a, SymInt b, const void* asker) {
+  MemoEntry& entry = compare_entry(op, a, b);
+  if (entry.unexamined && is_user_code(asker)) examine(entry);
+  return decode(entry.result).guard_bool();
+}
+
+void ShapeEnv::rely_on(SymOp op, SymInt a, SymInt b) {
+  MemoEntry& entry = compare_entry(op, a, b);
+  if (entry.unexamined) examine(entry);
+}
+
+/// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption.
+void ShapeEnv::examine(MemoEntry& entry) {
+  if (quiet()) return;
+  entry.unexamined = false;
+  const Expression* condition = relation(entry.op, SymInt::from_raw(entry.a), SymInt::from_raw(entry.b));
+  if (follows_without_assumptions(condition)) return;
+  if (entry.result == 0) condition = table_.logical_not(condition);
+  for (const std::vector<Guard>* conditions : {&guards_, &assumptions_})
+    for (const Guard& guard : *conditions)
+      if (guard.condition == condition) return;
+  assumptions_.push_back({condition, current_location()});
 }
 
 // ---- answers
 void ShapeEnv::record(const Expression* condition) {
-  if (!frozen_) guards_.push_back({condition, current_location()});
+  guards_.push_back({condition, current_location()});
   learn(condition);
 }
 
@@ -92,9 +137,9 @@ bool ShapeEnv::guard_bool(const Expression* condition) {
   if (int answer = known(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
   if (int answer = known(simpler); answer >= 0) return answer == 1;
-  if (!simpler->has_hint()) fail_data_dependent(simpler);
-  bool holds = simpler->hint_int() != 0;
-  if (frozen_) return holds;
+  if (!simpler->has_hint()) fail_unknown(simpler);
+  bool holds = simpler->hint_integer_ != 0;
+  if (quiet()) return holds;
   record(holds ? simpler : table_.logical_not(simpler));
   condition->answer_ = holds;
   return holds;
@@ -104,28 +149,38 @@ bool ShapeEnv::guard_or(const Expression* condition, bool fallback) {
   if (int answer = known(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
   if (int answer = known(simpler); answer >= 0) return answer == 1;
-  if (simpler->has_hint()) return guard_bool(simpler);
-  if (simpler->is_relation() && simpler->arg(0)->type() == Type::Int)
-    if (int answer = known_relation(simpler, true); answer >= 0) return answer == 1;
-  return fallback;
+  return simpler->has_hint() ? guard_bool(simpler) : fallback;
+}
+
+bool ShapeEnv::guard_size_oblivious(const Expression* condition) {
+  const Expression* simpler = simplify(condition);
+  bool relation = simpler->is_relation() && simpler->arg(0)->type() == Type::Int && simpler->unbacked();
+  if (int answer = relation ? known_relation(simpler, Sizes::AboveOne) : -1; answer >= 0) return answer == 1;
+  return guard_bool(simpler);
 }
 
 int64_t ShapeEnv::guard_int(const Expression* a) {
   const Expression* simpler = simplify(a);
+  if (simpler->has_hint()) to_int64(simpler->hint_integer_);  // refused before a guard is left
+  return to_int64(guard_integer(simpler));
+}
+
+Integer ShapeEnv::guard_integer(const Expression* a) {
+  const Expression* simpler = simplify(a);
   if (simpler->is(Kind::Integer)) return simpler->integer();
   if (Range known = range(simpler); known.is_point()) return known.lower;
-  if (!simpler->has_hint()) fail_data_dependent(simpler);
-  int64_t value = simpler->hint_int();
-  if (!frozen_) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));
+  if (!simpler->has_hint()) fail_unknown(simpler);
+  Integer value = simpler->hint_integer_;
+  if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));
   return value;
 }
 
 double ShapeEnv::guard_float(const Expression* a) {
   const Expression* simpler = simplify(a);
   if (simpler->is(Kind::Float)) return simpler->real();
-  if (!simpler->has_hint()) fail_data_dependent(simpler);
+  if (!simpler->has_hint()) fail_unknown(simpler);
   double value = simpler->hint_float();
-  if (!frozen_) record(table_.relation(Kind::Eq, simpler, table_.real(value)));
+  if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.real(value)));
   return value;
 }
 
@@ -134,11 +189,20 @@ bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
   const Expression* simpler = simplify(condition);
   if (int answer = known(simpler); answer >= 0) return answer == 1;
   if (simpler->has_hint()) return guard_bool(simpler);
-  if (frozen_) return true;
+  if (quiet()) return true;
   runtime_asserts_.push_back({simpler, message ? message : "", current_location()});
   learn(simpler);
   condition->answer_ = 1;
   return true;
+}
+
+/// A question that the hints do not answer: some symbol has none, or the example's own value cannot be computed.
+void ShapeEnv::fail_unknown(const Expression* a) {
+  std::vector<const Expression*> symbols = free_symbols(a);
+  auto hinted = [](const Expression* symbol) { return symbol->has_hint(); };
+  if (!std::all_of(symbols.begin(), symbols.end(), hinted)) fail_data_dependent(a);
+  fail<OverflowError>("overflow: the value of ", to_text(a),
+                      " for the example inputs cannot be computed: it divides by zero or does not fit 128 bits");
 }
 
 void ShapeEnv::fail_data_dependent(const Expression* a) {
@@ -176,9 +240,9 @@ std::string source_text(const Symbol& symbol) {
 
 std::string range_text(const std::string& source, const Range& range) {
   std::string text;
-  if (range.lower != kMinusInfinity) text = std::to_string(range.lower) + " <= " + source;
+  if (range.lower != kMinusInfinity) text = integer_text(range.lower) + " <= " + source;
   if (range.upper == kInfinity) return text;
-  return (text.empty() ? "" : text + " and ") + source + " <= " + std::to_string(range.upper);
+  return (text.empty() ? "" : text + " and ") + source + " <= " + integer_text(range.upper);
 }
 
 }  // namespace
@@ -192,6 +256,13 @@ std::vector<std::string> ShapeEnv::guard_texts() const {
   return texts;
 }
 
+std::vector<std::string> ShapeEnv::assumption_texts() const {
+  std::vector<std::string> texts;
+  auto name = [this](const Expression* symbol) { return source_text(symbols_[symbol->symbol_index()]); };
+  for (const Guard& guard : assumptions_) texts.push_back(to_python(guard.condition, name));
+  return texts;
+}
+
 /// Roots of derived Dims have no input of their own; their values follow from the inputs derived from them.
 void ShapeEnv::bind_roots(Bindings& bindings) const {
   for (const Symbol& symbol : symbols_) {
@@ -199,8 +270,30 @@ void ShapeEnv::bind_roots(Bindings& bindings) const {
     if (!value) continue;
     Linear linear = decompose(symbol.declared);
     if (!linear.form || !linear.form->is(Kind::Symbol) || bindings.find(linear.form)) continue;
-    bindings.set(linear.form, floor_divide(value->integer - linear.constant, linear.scale));
+    bindings.set(linear.form, to_int64(floor_quotient(value->integer - linear.constant, linear.scale)));
   }
+}
+
+bool ShapeEnv::accepts(ArrayRef<std::pair<SymInt, int64_t>> sizes, bool numbers) const {
+  Bindings bindings;
+  for (const auto& [expected, actual] : sizes) {
+    if (!expected.is_symbolic()) continue;
+    const Expression* symbol = own(expected.node());
+    if (!symbol->is(Kind::Symbol) || bindings.find(symbol)) continue;
+    if (!symbols_[symbol->symbol_index()].initial.contains(actual)) return false;
+    bindings.set(symbol, actual);
+  }
+  for (const auto& [expected, actual] : sizes) {
+    if (!expected.is_symbolic() && !numbers) continue;
+    std::optional<int64_t> value = evaluate(expected, bindings);
+    if (!value || *value != actual) return false;
+  }
+  for (const std::vector<Guard>* conditions : {&guards_, &assumptions_})
+    for (const Guard& guard : *conditions) {
+      std::optional<Number> holds = evaluate(guard.condition, bindings);
+      if (!holds || holds->integer == 0) return false;
+    }
+  return true;
 }
 
 std::optional<std::string> ShapeEnv::failing_guard(
@@ -224,10 +317,11 @@ std::optional<std::string> ShapeEnv::failing_guard(
     if (!declared || declared->integer != value->integer)
       return source_text(symbol) + " == " + to_python(symbol.declared, name);
   }
-  for (const Guard& guard : guards_) {
-    std::optional<Number> holds = evaluate(guard.condition, bindings);
-    if (!holds || holds->integer == 0) return to_python(guard.condition, name);
-  }
+  for (const std::vector<Guard>* conditions : {&guards_, &assumptions_})
+    for (const Guard& guard : *conditions) {
+      std::optional<Number> holds = evaluate(guard.condition, bindings);
+      if (!holds || holds->integer == 0) return to_python(guard.condition, name);
+    }
   return std::nullopt;
 }
 

@@ -1,7 +1,10 @@
 // Looking into expressions: the order they sort in, their parts, what sympy assumes of them.
+#include <unordered_set>
+
 #include "umbra/sym/affine.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 
@@ -41,38 +44,57 @@ int compare_numbers(const Expression* a, const Expression* b) {
   return x < y ? -1 : x > y ? 1 : sign(static_cast<int>(a->kind()) - static_cast<int>(b->kind()));
 }
 
-int compare_args(const Expression* a, const Expression* b) {
+/// What is left to compare of two expressions: all of them, or, once their bases are found alike, the rest.
+struct Pending {
+  const Expression *a, *b;
+  bool bases_alike;
+};
+
+int compare_rest(const Expression* a, const Expression* b) {
+  Term left = split_coefficient(a), right = split_coefficient(b);
+  Integer x = split_power(left.rest).exponent, y = split_power(right.rest).exponent;
+  if (x != y) return x < y ? -1 : 1;
+  if (left.coefficient != right.coefficient) return left.coefficient < right.coefficient ? -1 : 1;
+  return sign(static_cast<int64_t>(a->symbol_index()) - b->symbol_index());
+}
+
+/// The order of two different functions, as far as it does not depend on their arguments.
+int compare_heads(const Expression* a, const Expression* b) {
+  int rank = class_rank(a), other = class_rank(b);
+  if (rank != other) return rank < other ? -1 : 1;
+  if (a->is(Kind::Symbol)) return a->env().symbol(a).name.compare(b->env().symbol(b).name) < 0 ? -1 : 1;
+  if (int order = function_name(a).compare(function_name(b))) return order < 0 ? -1 : 1;
   if (a->args().size() != b->args().size()) return a->args().size() < b->args().size() ? -1 : 1;
-  // A relation sorts as it prints, numbers on the right.
-  bool a_flipped = prints_flipped(a), b_flipped = prints_flipped(b);
-  for (size_t i = 0; i < a->args().size(); ++i)
-    if (int order = compare(a->arg(a_flipped ? 1 - i : i), b->arg(b_flipped ? 1 - i : i))) return order;
   return 0;
 }
 
 }  // namespace
 
 int compare(const Expression* a, const Expression* b) {
-  if (a == b) return 0;
-  if (a->is_number() || b->is_number()) {
-    if (a->is_number() && b->is_number()) return compare_numbers(a, b);
-    return a->is_number() ? -1 : 1;
-  }
-  Term left = split_coefficient(a), right = split_coefficient(b);
-  Factor x = split_power(left.rest), y = split_power(right.rest);
-  if (x.base != y.base) {
-    int rank = class_rank(x.base), other = class_rank(y.base);
-    if (rank != other) return rank < other ? -1 : 1;
-    if (x.base->is(Kind::Symbol)) {
-      ShapeEnv& env = a->env();
-      return env.symbol(x.base).name.compare(env.symbol(y.base).name) < 0 ? -1 : 1;
+  SmallVector<Pending, 16> pending = {Pending{a, b, false}};
+  while (!pending.empty()) {
+    auto [x, y, bases_alike] = pending.back();
+    pending.pop_back();
+    if (x == y) continue;
+    if (x->is_number() || y->is_number()) {
+      if (x->is_number() && y->is_number()) return compare_numbers(x, y);
+      return x->is_number() ? -1 : 1;
     }
-    if (int order = function_name(x.base).compare(function_name(y.base))) return order < 0 ? -1 : 1;
-    if (int order = compare_args(x.base, y.base)) return order;
+    if (bases_alike) {
+      if (int order = compare_rest(x, y)) return order;
+      continue;
+    }
+    const Expression* p = split_power(split_coefficient(x).rest).base;
+    const Expression* q = split_power(split_coefficient(y).rest).base;
+    pending.push_back({x, y, true});
+    if (p == q) continue;
+    if (int order = compare_heads(p, q)) return order;
+    // A relation sorts as it prints, numbers on the right.
+    bool p_flipped = prints_flipped(p), q_flipped = prints_flipped(q);
+    for (size_t i = p->args().size(); i-- > 0;)
+      pending.push_back({p->arg(p_flipped ? 1 - i : i), q->arg(q_flipped ? 1 - i : i), false});
   }
-  if (x.exponent != y.exponent) return x.exponent < y.exponent ? -1 : 1;
-  if (left.coefficient != right.coefficient) return left.coefficient < right.coefficient ? -1 : 1;
-  return sign(static_cast<int64_t>(a->symbol_index()) - b->symbol_index());
+  return 0;
 }
 
 // ---- looking into expressions
@@ -94,23 +116,23 @@ Factor split_power(const Expression* a) {
   return {a, 1};
 }
 
-namespace {
-void collect_symbols(const Expression* a, std::vector<const Expression*>& out) {
-  if (a->is(Kind::Symbol)) {
-    if (std::find(out.begin(), out.end(), a) == out.end()) out.push_back(a);
-    return;
-  }
-  for (const Expression* arg : a->args()) collect_symbols(arg, out);
-}
-}  // namespace
-
 std::vector<const Expression*> free_symbols(const Expression* a) {
   std::vector<const Expression*> out;
-  collect_symbols(a, out);
+  std::unordered_set<const Expression*> seen;
+  SmallVector<const Expression*, 16> pending = {a};
+  while (!pending.empty()) {
+    const Expression* one = pending.back();
+    pending.pop_back();
+    bool symbol = one->is(Kind::Symbol);
+    if ((!symbol && one->args().empty()) || !seen.insert(one).second) continue;
+    if (symbol) out.push_back(one);
+    for (size_t i = one->args().size(); i-- > 0;) pending.push_back(one->arg(i));
+  }
   return out;
 }
 
 bool assumed_nonnegative(const Expression* a) {
+  if (a->depth() > kDeep) return false;  // not looked into so far; it only decides how a remainder prints
   switch (a->kind()) {
     case Kind::Integer: return a->integer() >= 0;
     case Kind::Symbol: return a->env().symbol(a).positive;
@@ -124,13 +146,13 @@ bool assumed_nonnegative(const Expression* a) {
       if (std::all_of(a->args().begin(), a->args().end(), assumed_nonnegative)) return true;
       // s0 - 1: a sum of positive terms outweighs the constant.
       return a->is(Kind::Add) && [&] {
-        int64_t least = 0;
+        Integer least = 0;
         for (const Expression* term : a->args()) {
           if (term->is(Kind::Integer)) {
             least += term->integer();
           } else {
             if (!assumed_positive(term)) return false;
-            least += std::max<int64_t>(1, split_coefficient(term).coefficient);
+            least += std::max<Integer>(1, split_coefficient(term).coefficient);
           }
         }
         return least >= 0;
@@ -141,6 +163,7 @@ bool assumed_nonnegative(const Expression* a) {
 }
 
 bool assumed_positive(const Expression* a) {
+  if (a->depth() > kDeep) return false;
   switch (a->kind()) {
     case Kind::Integer: return a->integer() > 0;
     case Kind::Symbol: return a->env().symbol(a).positive;

@@ -1,31 +1,41 @@
 // Learning: how a new fact narrows what is known.
 #include <algorithm>
+#include <unordered_map>
 
+#include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra::sym {
 namespace {
 
 /// The x with coefficient * x in range.
-Range divide_range(Range range, int64_t coefficient) {
-  auto down = [&](int64_t end) {
-    return end == kInfinity || end == kMinusInfinity ? end : floor_divide(end, coefficient);
-  };
-  auto up = [&](int64_t end) {
-    if (end == kInfinity || end == kMinusInfinity) return end;
-    return floor_divide(end, coefficient) + (modulo(end, coefficient) != 0);
-  };
-  if (coefficient > 0) return {up(range.lower), down(range.upper)};
-  Range flipped = -range;
-  coefficient = -coefficient;
-  return {up(flipped.lower), down(flipped.upper)};
+Range divide_range(Range range, Integer coefficient) {
+  if (coefficient < 0) {
+    range = -range;
+    coefficient = -coefficient;
+  }
+  if (range.lower != kMinusInfinity)
+    range.lower = floor_quotient(range.lower, coefficient) + (floor_remainder(range.lower, coefficient) != 0);
+  if (range.upper != kInfinity) range.upper = floor_quotient(range.upper, coefficient);
+  return range;
 }
 
 bool occurs(const Expression* symbol, const Expression* in) {
-  if (symbol == in) return true;
-  for (const Expression* arg : in->args())
-    if (occurs(symbol, arg)) return true;
-  return false;
+  std::vector<const Expression*> symbols = free_symbols(in);
+  return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+}
+
+/// In how many terms of a sum each symbol occurs.
+std::unordered_map<const Expression*, int> count_occurrences(const Expression* sum) {
+  std::unordered_map<const Expression*, int> counts;
+  for (const Expression* term : sum->args())
+    for (const Expression* symbol : free_symbols(term)) ++counts[symbol];
+  return counts;
+}
+
+[[noreturn]] void fail_contradiction(const Expression* form, Range known, Range told) {
+  fail("contradictory facts about symbolic sizes: ", form->to_string(), " is known to lie in ", known,
+       " and would have to lie in ", told);
 }
 
 }  // namespace
@@ -44,43 +54,65 @@ void ShapeEnv::constrain_range(const Expression* symbol, Range range) {
 }
 
 void ShapeEnv::learn(const Expression* condition) {
-  if (condition->is(Kind::Boolean)) return;
-  if (condition->is(Kind::And)) {
-    for (const Expression* part : condition->args()) learn(part);
-  } else if (condition->is(Kind::Not) && condition->arg(0)->is(Kind::Or)) {
-    for (const Expression* part : condition->arg(0)->args()) learn(table_.logical_not(part));
-  } else if (condition->is_relation() && condition->arg(0)->type() == Type::Int) {
-    Linear difference = decompose(canonical(table_.subtract(condition->arg(0), condition->arg(1))));
-    if (difference.form) {
-      switch (condition->kind()) {
-        case Kind::Eq: learn_equal(difference); break;
-        case Kind::Ne: learn_unequal(difference); break;
-        case Kind::Lt: narrow_linear(difference, {kMinusInfinity, -1}); break;
-        default: narrow_linear(difference, {kMinusInfinity, 0}); break;
-      }
+  SmallVector<const Expression*, 8> pending = {condition};
+  while (!pending.empty()) {
+    const Expression* fact = pending.back();
+    pending.pop_back();
+    if (fact->is(Kind::Boolean)) continue;
+    learn_one(fact);
+    bool none = fact->is(Kind::Not) && fact->arg(0)->is(Kind::Or);
+    if (fact->is(Kind::And))
+      for (const Expression* part : fact->args()) pending.push_back(part);
+    if (none)
+      for (const Expression* part : fact->arg(0)->args()) pending.push_back(table_.logical_not(part));
+  }
+}
+
+/// A fact that is not made of others; of one that is, only that it holds.
+void ShapeEnv::learn_one(const Expression* condition) {
+  if (condition->is_relation() && condition->arg(0)->type() == Type::Int) {
+    try {
+      learn_relation(condition);
+    } catch (const OverflowError&) {
+      // Its terms do not fit together: the fact is kept as it stands, without what would follow from it.
     }
   }
+  const Expression* opposite = table_.logical_not(condition);
   condition->answer_ = 1;
-  table_.logical_not(condition)->answer_ = 0;
+  opposite->answer_ = 0;
+  if (condition->is(Kind::Lt) || condition->is(Kind::Le)) {  // written the other way round
+    table_.relation(condition->kind(), condition->arg(0), condition->arg(1), !condition->flipped())->answer_ = 1;
+    table_.relation(opposite->kind(), opposite->arg(0), opposite->arg(1), !opposite->flipped())->answer_ = 0;
+  }
   ++version_;
   propagate();
 }
 
+void ShapeEnv::learn_relation(const Expression* condition) {
+  Linear difference = decompose(canonical(table_.subtract(condition->arg(0), condition->arg(1))));
+  if (!difference.form) return;
+  switch (condition->kind()) {
+    case Kind::Eq: learn_equal(difference); break;
+    case Kind::Ne: learn_unequal(difference); break;
+    case Kind::Lt: narrow_linear(difference, {kMinusInfinity, -1}); break;
+    default: narrow_linear(difference, {kMinusInfinity, 0}); break;
+  }
+}
+
 void ShapeEnv::learn_equal(const Linear& linear) {
-  if (linear.constant % linear.scale != 0) return;
-  int64_t value = -(linear.constant / linear.scale);
+  if (linear.constant % linear.scale != 0) fail_contradiction(linear.form, range(linear.form), {0, -1});
+  Integer value = -(linear.constant / linear.scale);
   // What the user declares is in order; it is not to narrow the ranges that go with it.
   if (!declaring_) narrow(linear.form, Range::point(value));
   if (!linear.form->is(Kind::Add)) return;
   // Solve for a symbol that stands alone: an unbacked one if there is one, else the youngest.
   const Expression* chosen = nullptr;
-  int64_t sign = 0;
+  Integer sign = 0;
+  auto occurrences = count_occurrences(linear.form);
   for (const Expression* term : linear.form->args()) {
     Term split = split_coefficient(term);
     if (!split.rest->is(Kind::Symbol) || (split.coefficient != 1 && split.coefficient != -1)) continue;
-    bool alone = std::none_of(linear.form->args().begin(), linear.form->args().end(),
-                              [&](const Expression* other) { return other != term && occurs(split.rest, other); });
-    if (!alone) continue;
+    if (occurrences[split.rest] != 1) continue;
     bool better = !chosen || (split.rest->unbacked() && !chosen->unbacked()) ||
                   (split.rest->unbacked() == chosen->unbacked() && split.rest->symbol_index() > chosen->symbol_index());
     if (!better) continue;
@@ -94,14 +126,14 @@ void ShapeEnv::learn_equal(const Linear& linear) {
 
 void ShapeEnv::learn_unequal(const Linear& linear) {
   if (linear.constant % linear.scale != 0) return;
-  int64_t value = -(linear.constant / linear.scale);
-  std::vector<int64_t>& values = excluded_[linear.form];
+  Integer value = -(linear.constant / linear.scale);
+  std::vector<Integer>& values = excluded_[linear.form];
   values.push_back(value);
   // A value at an end of the range moves the end.
   for (bool moved = true; moved;) {
     moved = false;
     Range known = range(linear.form);
-    for (int64_t one : values) {
+    for (Integer one : values) {
       if (known.is_point()) break;
       if (one == known.lower && one != kMinusInfinity) moved |= narrow(linear.form, {one + 1, kInfinity});
       if (one == known.upper && one != kInfinity) moved |= narrow(linear.form, {kMinusInfinity, one - 1});
@@ -119,13 +151,15 @@ void ShapeEnv::replace(const Expression* symbol, const Expression* by) {
   if (declaring_) target.declared = by;
   ++version_;
   if (by->is(Kind::Integer)) {
+    if (!known.contains(by->integer())) fail_contradiction(symbol, known, Range::point(by->integer()));
     target.range = Range::point(by->integer());
     return;
   }
   if (declaring_) return;
   narrow_linear(decompose(canonical(by)), known);
   Range both = target.range.intersect(range(by));
-  if (!both.empty()) target.range = both;
+  if (both.empty()) fail_contradiction(symbol, target.range, range(by));
+  target.range = both;
 }
 
 void ShapeEnv::narrow_linear(const Linear& linear, Range range) {
@@ -134,40 +168,55 @@ void ShapeEnv::narrow_linear(const Linear& linear, Range range) {
 }
 
 bool ShapeEnv::narrow(const Expression* form, Range to) {
+  constexpr int kFurthest = 16;
   Range known = range(form);
   Range narrowed = known.intersect(to);
-  // An empty range is a contradiction, which only a wrong assumption can bring about: the old range is kept.
-  if (narrowed.empty() || narrowed == known) return false;
-  if (form->is(Kind::Symbol)) {
-    Symbol& symbol = symbols_[form->symbol_index()];
-    symbol.range = narrowed;
-    ++version_;
-    if (!symbol.replacement) {
-      if (narrowed.is_point()) replace(form, table_.integer(narrowed.lower));
-    } else {
-      narrow_linear(decompose(canonical(symbol.replacement)), narrowed);
-    }
-    return true;
-  }
+  if (narrowed.empty()) fail_contradiction(form, known, to);
+  if (narrowed == known || narrowing_ > kFurthest) return false;
+  if (form->is(Kind::Symbol)) return narrow_symbol(form, narrowed);
   bounds_[form] = narrowed;
   ++version_;
   narrow_parts(form, narrowed);
   return true;
 }
 
+bool ShapeEnv::narrow_symbol(const Expression* expression, Range narrowed) {
+  Symbol& symbol = symbols_[expression->symbol_index()];
+  symbol.range = narrowed;
+  ++version_;
+  if (!symbol.replacement) {
+    if (narrowed.is_point()) replace(expression, table_.integer(narrowed.lower));
+  } else {
+    narrow_linear(decompose(canonical(symbol.replacement)), narrowed);
+  }
+  return true;
+}
+
+/// Each term of a sum lies in what the others leave of the whole.
+void ShapeEnv::narrow_terms(const Expression* sum, Range whole) {
+  Terms terms = sum->args();
+  std::vector<Range> after(terms.size() + 1, Range::point(0));  // sums of the terms from one on
+  for (size_t i = terms.size(); i-- > 0;) after[i] = after[i + 1] + range(terms[i]);
+  Range before = Range::point(0);
+  for (size_t i = 0; i < terms.size(); ++i) {
+    Range own = range(terms[i]);
+    if (!terms[i]->is(Kind::Integer)) {
+      Term split = split_coefficient(terms[i]);
+      narrow(split.rest, divide_range(whole + -(before + after[i + 1]), split.coefficient));
+    }
+    before = before + own;
+  }
+}
+
 /// What a range of the whole says about its parts.
 void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
+  struct Level {
+    explicit Level(int& count) : count(++count) {}
+    ~Level() { --count; }
+    int& count;
+  } level(narrowing_);
   switch (form->kind()) {
-    case Kind::Add:
-      for (const Expression* term : form->args()) {
-        if (term->is(Kind::Integer)) continue;
-        Range others = Range::point(0);
-        for (const Expression* other : form->args())
-          if (other != term) others = others + range(other);
-        Term split = split_coefficient(term);
-        narrow(split.rest, divide_range(whole + -others, split.coefficient));
-      }
-      return;
+    case Kind::Add: return narrow_terms(form, whole);
     case Kind::Mul: {
       // Of positive factors, each is at most the bound over the least of the others.
       if (whole.upper == kInfinity) return;
@@ -176,7 +225,7 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
         for (const Expression* other : form->args())
           if (other != factor) others = others * range(other);
         if (range(factor).lower < 0 || others.lower < 1) continue;
-        narrow(factor, {kMinusInfinity, floor_divide(whole.upper, others.lower)});
+        narrow(factor, {kMinusInfinity, floor_quotient(whole.upper, others.lower)});
       }
       return;
     }

@@ -1,4 +1,6 @@
 // Minimum and maximum, relations, and, or, not.
+#include <unordered_set>
+
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
@@ -12,11 +14,12 @@ constexpr size_t kMostCompared = 32;  // beyond this, extrema are not thinned ou
 
 bool before(const Expression* a, const Expression* b) { return compare(a, b) < 0; }
 
+/// The values, those inside values of the same kind with them, each once. Such values are flat themselves.
 void flatten(Kind kind, Terms values, ExpressionList& out) {
-  for (const Expression* value : values) {
-    if (value->is(kind)) flatten(kind, value->args(), out);
-    else if (std::find(out.begin(), out.end(), value) == out.end()) out.push_back(value);
-  }
+  std::unordered_set<const Expression*> seen;
+  for (const Expression* const& value : values)
+    for (const Expression* one : value->is(kind) ? value->args() : Terms(&value, 1))
+      if (seen.insert(one).second) out.push_back(one);
 }
 
 Kind negated(Kind kind) { return kind == Kind::Eq ? Kind::Ne : Kind::Eq; }
@@ -58,7 +61,7 @@ const Expression* ExpressionTable::where(const Expression* condition, const Expr
   return intern(Kind::Where, args[1]->type(), Terms(args, 3));
 }
 
-const Expression* ExpressionTable::relation(Kind kind, const Expression* a, const Expression* b) {
+const Expression* ExpressionTable::relation(Kind kind, const Expression* a, const Expression* b, bool flipped) {
   bool floating = a->type() == Type::Float || b->type() == Type::Float;
   if (floating) {
     a = to_float(a);
@@ -78,8 +81,10 @@ const Expression* ExpressionTable::relation(Kind kind, const Expression* a, cons
   if ((kind == Kind::Eq || kind == Kind::Ne) && (a->is_number() || (!b->is_number() && compare(a, b) > 0)))
     std::swap(a, b);
   const Expression* args[] = {a, b};
-  const Expression* result = intern(kind, Type::Bool, Terms(args, 2));
-  if (a->is_number() && b->is_number()) return boolean(result->hint_int() != 0);
+  bool ordered = kind == Kind::Lt || kind == Kind::Le;  // a number stands on the right in any case
+  const Expression* result =
+      intern(kind, Type::Bool, Terms(args, 2), flipped && ordered && !a->is_number() && !b->is_number());
+  if (a->is_number() && b->is_number()) return boolean(result->hint().integer != 0);
   return result;
 }
 
@@ -97,8 +102,13 @@ const Expression* ExpressionTable::logical(Kind kind, Terms values) {
   }
   if (all.empty()) return boolean(!absorbing);
   if (all.size() == 1) return all[0];
+  auto upright = [this](const Expression* value) {
+    return value->flipped() ? relation(value->kind(), value->arg(0), value->arg(1)) : value;
+  };
+  std::unordered_set<const Expression*> present;
+  for (const Expression* value : all) present.insert(upright(value));
   for (const Expression* value : all)
-    if (std::find(all.begin(), all.end(), logical_not(value)) != all.end()) return boolean(absorbing);
+    if (present.count(upright(logical_not(value)))) return boolean(absorbing);
   std::sort(all.begin(), all.end(), before);
   return intern(kind, Type::Bool, all);
 }
@@ -109,12 +119,16 @@ const Expression* ExpressionTable::logical_not(const Expression* a) {
     case Kind::Not: return a->arg(0);
     case Kind::Eq:
     case Kind::Ne: return relation(negated(a->kind()), a->arg(0), a->arg(1));
-    case Kind::Lt: return relation(Kind::Le, a->arg(1), a->arg(0));
-    case Kind::Le: return relation(Kind::Lt, a->arg(1), a->arg(0));
+    case Kind::Lt: return relation(Kind::Le, a->arg(1), a->arg(0), !a->flipped());
+    case Kind::Le: return relation(Kind::Lt, a->arg(1), a->arg(0), !a->flipped());
     default:
       check<TypeError>(a->type() == Type::Bool, "not: not a bool");
       return intern(Kind::Not, Type::Bool, Terms(&a, 1));
   }
+}
+
+const Expression* ExpressionTable::remake(const Expression* a, Terms args) {
+  return a->flipped() ? relation(a->kind(), args[0], args[1], true) : make(a->kind(), args);
 }
 
 const Expression* ExpressionTable::make(Kind kind, Terms args) {
@@ -126,6 +140,9 @@ const Expression* ExpressionTable::make(Kind kind, Terms args) {
     case Kind::FloatPow: return power(args[0], args[1]);
     case Kind::FloorDiv: return floor_divide(args[0], args[1]);
     case Kind::Mod: return modulo(args[0], args[1]);
+    case Kind::BitAnd:
+    case Kind::BitOr:
+    case Kind::BitXor: return bitwise(kind, args[0], args[1]);
     case Kind::Min:
     case Kind::Max: return extremum(kind, args);
     case Kind::IntTrueDiv:

@@ -1,10 +1,12 @@
 // Sums, products and powers: the polynomial part of the normal form.
 #include <cmath>
+#include <unordered_map>
 
 #include "sym/checked.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 namespace {
@@ -19,21 +21,48 @@ bool floating(Terms values) {
   return false;
 }
 
-void collect_term(TermList& terms, int64_t& constant, const Expression* a) {
-  if (a->is(Kind::Integer)) {
-    constant = checked_add(constant, a->integer());
-    return;
-  }
-  Term term = split_coefficient(a);
-  for (Term& known : terms)
-    if (known.rest == term.rest) {
-      known.coefficient = checked_add(known.coefficient, term.coefficient);
+/// The terms of a sum so far. Beyond a few they are found by their hash: sums of many sizes are made, too.
+class TermCollector {
+ public:
+  void add(const Expression* a) {
+    if (a->is(Kind::Integer)) {
+      constant_ = checked_add(constant_, a->integer());
       return;
     }
-  terms.push_back(term);
-}
+    Term term = split_coefficient(a);
+    if (Term* known = find(term.rest)) known->coefficient = checked_add(known->coefficient, term.coefficient);
+    else insert(term);
+  }
+  const TermList& terms() const { return terms_; }
+  Integer constant() const { return constant_; }
 
-void collect_factor(FactorList& factors, int64_t& coefficient, const Expression* a) {
+ private:
+  static constexpr size_t kFew = 16;
+
+  Term* find(const Expression* rest) {
+    if (terms_.size() > kFew) {
+      auto place = places_.find(rest);
+      return place == places_.end() ? nullptr : &terms_[place->second];
+    }
+    for (Term& known : terms_)
+      if (known.rest == rest) return &known;
+    return nullptr;
+  }
+  void insert(const Term& term) {
+    terms_.push_back(term);
+    if (terms_.size() == kFew + 1) {
+      for (size_t i = 0; i < terms_.size(); ++i) places_.emplace(terms_[i].rest, i);
+    } else if (terms_.size() > kFew) {
+      places_.emplace(term.rest, terms_.size() - 1);
+    }
+  }
+
+  TermList terms_;
+  Integer constant_ = 0;
+  std::unordered_map<const Expression*, size_t> places_;
+};
+
+void collect_factor(FactorList& factors, Integer& coefficient, const Expression* a) {
   if (a->is(Kind::Integer)) {
     coefficient = checked_multiply(coefficient, a->integer());
     return;
@@ -49,55 +78,64 @@ void collect_factor(FactorList& factors, int64_t& coefficient, const Expression*
 
 Terms factors_of(const Expression* const& a) { return a->is(Kind::Mul) ? a->args() : Terms(&a, 1); }
 
-/// Exponents of a term over a list of bases.
-void exponents_of(const Expression* term, const ExpressionList& bases, int64_t* out) {
-  std::fill_n(out, bases.size(), 0);
-  if (term->is_number()) return;
-  for (const Expression* factor : factors_of(term)) {
-    if (factor->is_number()) continue;
-    Factor power = split_power(factor);
-    out[std::find(bases.begin(), bases.end(), power.base) - bases.begin()] = power.exponent;
+/// A term by its factors, bases in order.
+struct Monomial {
+  const Expression* term;
+  std::vector<Factor> factors;
+};
+
+Monomial monomial_of(const Expression* term) {
+  Monomial result{term, {}};
+  if (term->is_number()) return result;
+  for (const Expression* factor : factors_of(term))
+    if (!factor->is_number()) result.factors.push_back(split_power(factor));
+  // Factors of a product are in order, but for sums and powers among them.
+  std::sort(result.factors.begin(), result.factors.end(),
+            [](const Factor& a, const Factor& b) { return compare(a.base, b.base) < 0; });
+  return result;
+}
+
+/// Whether a term stands before another: where their bases or exponents first differ, the one with more of the earlier
+/// base; one without any, a number, last.
+bool stands_before(const Monomial& a, const Monomial& b) {
+  for (size_t i = 0;; ++i) {
+    if (i == a.factors.size()) return false;
+    if (i == b.factors.size()) return true;
+    const Factor &x = a.factors[i], &y = b.factors[i];
+    if (x.base != y.base) return compare(x.base, y.base) < 0;
+    if (x.exponent != y.exponent) return x.exponent > y.exponent;
   }
+}
+
+/// `3 - 2*s0`: of two terms, a positive number stands before a negative, simple one.
+bool number_first(const Expression* number, const Expression* other) {
+  return number->is(Kind::Integer) && number->integer() > 0 && other->is(Kind::Mul) && other->args().size() == 2 &&
+         other->arg(0)->is(Kind::Integer) && other->arg(0)->integer() < 0;
 }
 
 /// Orders the terms of a sum as sympy prints them: by exponents of the sorted bases, the highest first, constants last.
 void order_terms(ExpressionList& terms) {
-  // `3 - 2*s0`: a positive number before the only other, negative, simple term.
-  if (terms.size() == 2) {
+  if (terms.size() == 2 && (terms[0]->is_number() || terms[1]->is_number())) {
     if (terms[1]->is_number()) std::swap(terms[0], terms[1]);
-    if (terms[0]->is(Kind::Integer) && terms[0]->integer() > 0 && terms[1]->is(Kind::Mul) &&
-        terms[1]->args().size() == 2 && terms[1]->arg(0)->is(Kind::Integer) && terms[1]->arg(0)->integer() < 0)
-      return;
-    if (terms[0]->is_number()) {
-      std::swap(terms[0], terms[1]);
-      return;
-    }
+    if (!number_first(terms[0], terms[1])) std::swap(terms[0], terms[1]);
+    return;
   }
-  ExpressionList bases;
-  for (const Expression* term : terms) {
-    if (term->is_number()) continue;
-    for (const Expression* factor : factors_of(term)) {
-      if (factor->is_number()) continue;
-      const Expression* base = split_power(factor).base;
-      if (std::find(bases.begin(), bases.end(), base) == bases.end()) bases.push_back(base);
-    }
+  std::vector<Monomial> monomials;
+  for (const Expression* term : terms) monomials.push_back(monomial_of(term));
+  std::stable_sort(monomials.begin(), monomials.end(), stands_before);
+  for (size_t i = 0; i < terms.size(); ++i) terms[i] = monomials[i].term;
+}
+
+/// Puts a term that is none of a long sum's into its place: sums that grow term by term are not sorted each time.
+void insert_term(ExpressionList& terms, const Expression* term) {
+  Monomial added = monomial_of(term);
+  size_t low = 0, high = terms.size();
+  while (low < high) {
+    size_t middle = (low + high) / 2;
+    if (stands_before(added, monomial_of(terms[middle]))) high = middle;
+    else low = middle + 1;
   }
-  std::sort(bases.begin(), bases.end(), [](const Expression* a, const Expression* b) { return compare(a, b) < 0; });
-  size_t width = bases.size();
-  std::vector<int64_t> exponents(terms.size() * width);
-  SmallVector<uint32_t, 8> order;
-  for (size_t i = 0; i < terms.size(); ++i) {
-    exponents_of(terms[i], bases, exponents.data() + i * width);
-    order.push_back(static_cast<uint32_t>(i));
-  }
-  std::stable_sort(order.begin(), order.end(), [&](uint32_t a, uint32_t b) {
-    const int64_t* x = exponents.data() + a * width;
-    const int64_t* y = exponents.data() + b * width;
-    return std::lexicographical_compare(y, y + width, x, x + width);
-  });
-  ExpressionList sorted;
-  for (uint32_t i : order) sorted.push_back(terms[i]);
-  terms = sorted;
+  terms.insert(low, term);
 }
 
 }  // namespace
@@ -117,7 +155,7 @@ const Expression* ExpressionTable::rest_of(const Expression* product) {
   return product->without_coefficient_;
 }
 
-const Expression* ExpressionTable::scaled(int64_t coefficient, const Expression* rest) {
+const Expression* ExpressionTable::scaled(Integer coefficient, const Expression* rest) {
   if (coefficient == 1) return rest;
   ExpressionList factors;
   factors.push_back(integer(coefficient));
@@ -132,19 +170,34 @@ const Expression* ExpressionTable::add(const Expression* a, const Expression* b)
   return add(Terms(terms, 2));
 }
 
+/// A long sum and one more term, where that is no other's multiple. Null where it is.
+const Expression* ExpressionTable::lengthened(const Expression* sum, const Expression* term) {
+  constexpr size_t kLong = 16;
+  if (!sum->is(Kind::Add) || sum->args().size() < kLong || term->is(Kind::Add) || term->is_number()) return nullptr;
+  const Expression* rest = split_coefficient(term).rest;
+  for (const Expression* known : sum->args())
+    if (known == rest || (known->is(Kind::Mul) && split_coefficient(known).rest == rest)) return nullptr;
+  ExpressionList terms(sum->args().begin(), sum->args().end());
+  insert_term(terms, term);
+  return intern(Kind::Add, Type::Int, terms);
+}
+
 const Expression* ExpressionTable::add(Terms values) {
   if (floating(values)) return float_sum(values);
-  TermList terms;
-  int64_t constant = 0;
+  if (values.size() == 2) {
+    if (const Expression* sum = lengthened(values[0], values[1])) return sum;
+    if (const Expression* sum = lengthened(values[1], values[0])) return sum;
+  }
+  TermCollector terms;
   for (const Expression* const& value : values)
-    for (const Expression* term : terms_of(value)) collect_term(terms, constant, term);
+    for (const Expression* term : terms_of(value)) terms.add(term);
   ExpressionList result;
-  for (const Term& term : terms) {
+  for (const Term& term : terms.terms()) {
     if (term.coefficient == 0) continue;
     result.push_back(scaled(term.coefficient, term.rest));
   }
-  if (result.empty()) return integer(constant);
-  if (constant != 0) result.push_back(integer(constant));
+  if (result.empty()) return integer(terms.constant());
+  if (terms.constant() != 0) result.push_back(integer(terms.constant()));
   if (result.size() == 1) return result[0];
   order_terms(result);
   return intern(Kind::Add, Type::Int, result);
@@ -162,7 +215,7 @@ const Expression* ExpressionTable::multiply(const Expression* a, const Expressio
 const Expression* ExpressionTable::multiply(Terms values) {
   if (floating(values)) return float_product(values);
   FactorList factors;
-  int64_t coefficient = 1;
+  Integer coefficient = 1;
   for (const Expression* const& value : values)
     for (const Expression* factor : factors_of(value)) collect_factor(factors, coefficient, factor);
   if (coefficient == 0 || factors.empty()) return integer(coefficient);
@@ -171,7 +224,7 @@ const Expression* ExpressionTable::multiply(Terms values) {
     ExpressionList terms;
     for (const Expression* term : factors[0].base->args()) {
       Term split = split_coefficient(term);
-      int64_t product = checked_multiply(coefficient, split.coefficient);
+      Integer product = checked_multiply(coefficient, split.coefficient);
       terms.push_back(term->is(Kind::Integer) ? integer(product) : scaled(product, split.rest));
     }
     order_terms(terms);
@@ -197,8 +250,8 @@ const Expression* ExpressionTable::power(const Expression* base, const Expressio
     const Expression* args[] = {base, exponent};
     return intern(Kind::PowByNatural, Type::Int, Terms(args, 2));
   }
-  int64_t n = exponent->integer();
-  check<ValueError>(n >= 0, "a symbolic integer cannot be raised to the negative power ", n);
+  Integer n = exponent->integer();
+  check<ValueError>(n >= 0, "a symbolic integer cannot be raised to the negative power ", integer_text(n));
   if (n == 0) return integer(1);
   if (n == 1) return base;
   if (base->is(Kind::Integer)) return integer(checked_power(base->integer(), n));
@@ -259,10 +312,10 @@ const Expression* ExpressionTable::expand_product(Terms factors, const Expressio
   for (const Expression* factor : factors) {
     Factor power = split_power(factor);
     const Expression* base = expand(power.base);
-    int64_t repeats = base->is(Kind::Add) ? power.exponent : 1;
+    Integer repeats = base->is(Kind::Add) ? power.exponent : 1;
     if (repeats > 8) return original;
     if (repeats == 1 && power.exponent != 1) base = this->power(base, integer(power.exponent));
-    for (int64_t i = 0; i < repeats; ++i) {
+    for (Integer i = 0; i < repeats; ++i) {
       Terms left = terms_of(product), right = terms_of(base);
       if (left.size() * right.size() > kMostTerms) return original;
       ExpressionList terms;
@@ -274,19 +327,23 @@ const Expression* ExpressionTable::expand_product(Terms factors, const Expressio
   return product;
 }
 
-const Expression* ExpressionTable::expand(const Expression* a) {
-  if (a->type() != Type::Int) return a;
-  if (a->expanded_) return a->expanded_;
-  const Expression* result = a;
+const Expression* ExpressionTable::expand_node(const Expression* a) {
   if (a->is(Kind::Add)) {
     ExpressionList terms;
     for (const Expression* term : a->args()) terms.push_back(expand(term));
-    result = add(terms);
-  } else if (a->is(Kind::Mul) || (a->is(Kind::Pow) && a->arg(0)->is(Kind::Add))) {
-    result = expand_product(factors_of(a), a);
+    return add(terms);
   }
-  a->expanded_ = result;
-  return result;
+  return expand_product(factors_of(a), a);
+}
+
+const Expression* ExpressionTable::expand(const Expression* a) {
+  auto needs = [](const Expression* part) {
+    bool grows = part->is(Kind::Add) || part->is(Kind::Mul) || (part->is(Kind::Pow) && part->arg(0)->is(Kind::Add));
+    return grows && part->type() == Type::Int && !part->expanded_;
+  };
+  if (a->depth() > kDeep) bottom_up(a, needs, [this](const Expression* part) { part->expanded_ = expand_node(part); });
+  if (needs(a)) a->expanded_ = expand_node(a);
+  return a->expanded_ ? a->expanded_ : a;
 }
 
 }  // namespace umbra::sym

@@ -44,6 +44,9 @@ constexpr Function kFunctions[] = {
     {"CleanDiv", Kind::FloorDiv, 2},
     {"Mod", Kind::Mod, 2},
     {"PythonMod", Kind::Mod, 2},
+    {"BitwiseFn_bitwise_and", Kind::BitAnd, 2},
+    {"BitwiseFn_bitwise_or", Kind::BitOr, 2},
+    {"BitwiseFn_bitwise_xor", Kind::BitXor, 2},
     {"IntTrueDiv", Kind::IntTrueDiv, 2},
     {"FloatTrueDiv", Kind::FloatTrueDiv, 2},
     {"ToFloat", Kind::ToFloat, 1},
@@ -163,8 +166,10 @@ class Parser {
       if (logical || (kind == Kind::Where && i == 0)) bool_typed(args[i]);
       else number_typed(args[i]);
     }
-    if ((kind == Kind::FloorDiv || kind == Kind::Mod) && (args[0]->type() != Type::Int || args[1]->type() != Type::Int))
-      stop("floor division and modulo are for integers");
+    bool integers = kind == Kind::FloorDiv || kind == Kind::Mod || kind == Kind::BitAnd || kind == Kind::BitOr ||
+                    kind == Kind::BitXor;
+    if (integers && (args[0]->type() != Type::Int || args[1]->type() != Type::Int))
+      stop("floor division, modulo and operators on bits are for integers");
     try {
       return count(table_.make(kind, args));
     } catch (const ValueError&) {
@@ -226,16 +231,27 @@ class Parser {
     return parts.size() == 1 ? parts[0] : make(Kind::And, parts);
   }
 
+  /// `|` and `&` of conditions or, of integers, of their bits.
+  const Expression* bitwise(Kind of_conditions, Kind of_integers, const Expression* left, const Expression* right) {
+    return make(left->type() == Type::Bool ? of_conditions : of_integers, {left, right});
+  }
+
   const Expression* bit_or() {
-    std::vector<const Expression*> parts = {bit_and()};
-    while (take("|")) parts.push_back(bit_and());
-    return parts.size() == 1 ? parts[0] : make(Kind::Or, parts);
+    const Expression* left = bit_xor();
+    while (take("|")) left = bitwise(Kind::Or, Kind::BitOr, left, bit_xor());
+    return left;
+  }
+
+  const Expression* bit_xor() {
+    const Expression* left = bit_and();
+    while (take("^")) left = bitwise(Kind::Ne, Kind::BitXor, left, bit_and());
+    return left;
   }
 
   const Expression* bit_and() {
-    std::vector<const Expression*> parts = {sum()};
-    while (take("&")) parts.push_back(sum());
-    return parts.size() == 1 ? parts[0] : make(Kind::And, parts);
+    const Expression* left = sum();
+    while (take("&")) left = bitwise(Kind::And, Kind::BitAnd, left, sum());
+    return left;
   }
 
   const Expression* sum() {
@@ -302,10 +318,9 @@ class Parser {
     bool floating = at_ < text_.size() && (text_[at_] == '.' || text_[at_] == 'e' || text_[at_] == 'E');
     std::string_view rest = text_.substr(start);
     if (!floating) {
-      int64_t value = 0;
-      auto [end, error] = std::from_chars(rest.data(), rest.data() + (at_ - start), value);
-      if (error != std::errc()) stop("the number does not fit 64 bits");
-      return count(table_.integer(value));
+      std::optional<Integer> value = read_integer(rest.substr(0, at_ - start));
+      if (!value) stop("the number does not fit 128 bits");
+      return count(table_.integer(*value));
     }
     double value = 0;
     auto [end, error] = std::from_chars(rest.data(), rest.data() + rest.size(), value);

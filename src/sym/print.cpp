@@ -4,7 +4,9 @@
 #include <cmath>
 #include <cstdio>
 #include <cstdlib>
+#include <optional>
 
+#include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra::sym {
@@ -30,6 +32,9 @@ int precedence(const Expression* a) {
     case Kind::PowByNatural: return kMul;
     case Kind::FloorDiv:
     case Kind::Mod:
+    case Kind::BitAnd:
+    case Kind::BitOr:
+    case Kind::BitXor:
     case Kind::IntTrueDiv:
     case Kind::FloatTrueDiv:
     case Kind::Where:
@@ -67,7 +72,22 @@ class Printer {
   virtual ~Printer() = default;
   virtual std::string print(const Expression* a) const = 0;
 
+  /// The whole text; nothing where it would be too long or too deep to be of use to anyone.
+  std::optional<std::string> whole(const Expression* a) const {
+    constexpr uint32_t kDeepest = 1000;
+    if (a->depth() > kDeepest) return std::nullopt;
+    left_ = kMostNodes;
+    std::string text = print(a);
+    return left_ == 0 ? std::nullopt : std::optional(std::move(text));
+  }
+
  protected:
+  /// Counts a node. Expressions share their parts, so that a small one can have a text without end.
+  bool exhausted() const {
+    if (left_ > 0) --left_;
+    return left_ == 0;
+  }
+
   std::string parenthesised(const Expression* a, int level) const {
     std::string text = print(a);
     return precedence(a) <= level ? "(" + text + ")" : text;
@@ -88,14 +108,19 @@ class Printer {
     text += relation_sign(a);
     return text + parenthesised(right(a), precedence(a));
   }
+
+ private:
+  static constexpr size_t kMostNodes = 100'000;
+  mutable size_t left_ = kMostNodes;
 };
 
 /// sympy's str.
 class TextPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
+    if (exhausted()) return "...";
     switch (a->kind()) {
-      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Integer: return integer_text(a->integer());
       case Kind::Float: return float_text(a->real());
       case Kind::Boolean: return a->truth() ? "True" : "False";
       case Kind::Symbol: return a->env().symbol(a).name;
@@ -156,8 +181,9 @@ class TextPrinter final : public Printer {
 class SreprPrinter final : public Printer {
  public:
   std::string print(const Expression* a) const override {
+    if (exhausted()) return "...";
     switch (a->kind()) {
-      case Kind::Integer: return "Integer(" + std::to_string(a->integer()) + ")";
+      case Kind::Integer: return "Integer(" + integer_text(a->integer()) + ")";
       case Kind::Float: return "Float('" + float_text(a->real(), 17) + "', precision=53)";
       case Kind::Boolean: return a->truth() ? "true" : "false";
       case Kind::Symbol: return symbol(a);
@@ -181,11 +207,10 @@ class SreprPrinter final : public Printer {
   std::string product(const Expression* a) const {
     const Expression* coefficient = a->arg(0);
     if (!coefficient->is(Kind::Integer) || coefficient->integer() >= -1) return call("Mul", a->args());
-    std::string out = "Mul(Integer(-1), Integer(" + print_magnitude(coefficient->integer()) + ")";
+    std::string out = "Mul(Integer(-1), Integer(" + integer_text(-coefficient->integer()) + ")";
     for (const Expression* factor : a->args().drop_front()) out += ", " + print(factor);
     return out + ")";
   }
-  static std::string print_magnitude(int64_t value) { return std::to_string(0 - static_cast<uint64_t>(value)); }
 };
 
 /// Python code.
@@ -193,8 +218,9 @@ class PythonPrinter final : public Printer {
  public:
   explicit PythonPrinter(const std::function<std::string(const Expression*)>& name) : name_(name) {}
   std::string print(const Expression* a) const override {
+    if (exhausted()) return "...";
     switch (a->kind()) {
-      case Kind::Integer: return std::to_string(a->integer());
+      case Kind::Integer: return integer_text(a->integer());
       case Kind::Float: return shortest(a->real());
       case Kind::Boolean: return a->truth() ? "True" : "False";
       case Kind::Symbol: return name_(a);
@@ -202,11 +228,14 @@ class PythonPrinter final : public Printer {
       case Kind::Mul: return join(a->args(), "*", precedence(a));
       case Kind::Pow:
         if (a->arg(1)->integer() > 8) return join(a->args(), " ** ", kPow);
-        return join(std::vector<const Expression*>(a->arg(1)->integer(), a->arg(0)), "*", kMul);
+        return join(std::vector<const Expression*>(static_cast<size_t>(a->arg(1)->integer()), a->arg(0)), "*", kMul);
       case Kind::PowByNatural:
       case Kind::FloatPow: return join(a->args(), " ** ", kPow);
       case Kind::FloorDiv: return join(a->args(), " // ", kAlmostAtom);
       case Kind::Mod: return join(a->args(), " % ", kAlmostAtom);
+      case Kind::BitAnd: return join(a->args(), " & ", kAlmostAtom);
+      case Kind::BitOr: return join(a->args(), " | ", kAlmostAtom);
+      case Kind::BitXor: return join(a->args(), " ^ ", kAlmostAtom);
       case Kind::IntTrueDiv:
       case Kind::FloatTrueDiv: return join(a->args(), " / ", kAlmostAtom);
       case Kind::Min: return call("torch.sym_min", a->args());
@@ -246,7 +275,9 @@ class PythonPrinter final : public Printer {
 
 }  // namespace
 
-bool prints_flipped(const Expression* a) { return (a->is(Kind::Lt) || a->is(Kind::Le)) && a->arg(0)->is_number(); }
+bool prints_flipped(const Expression* a) {
+  return (a->is(Kind::Lt) || a->is(Kind::Le)) && (a->arg(0)->is_number() || a->flipped());
+}
 
 std::string_view function_name(const Expression* a) {
   // In the order of Kind.
@@ -260,6 +291,9 @@ std::string_view function_name(const Expression* a) {
                                                 "PowByNatural",
                                                 "FloorDiv",
                                                 "PythonMod",
+                                                "BitwiseFn_bitwise_and",
+                                                "BitwiseFn_bitwise_or",
+                                                "BitwiseFn_bitwise_xor",
                                                 "Min",
                                                 "Max",
                                                 "IntTrueDiv",
@@ -313,10 +347,20 @@ std::string float_text(double value, int digits) {
   return sign + all.substr(0, whole) + "." + (fraction.empty() ? "0" : fraction);
 }
 
-std::string to_text(const Expression* a) { return TextPrinter().print(a); }
-std::string to_srepr(const Expression* a) { return SreprPrinter().print(a); }
+std::string to_text(const Expression* a) {
+  return TextPrinter().whole(a).value_or(concat("<an expression of ", a->depth(), " levels>"));
+}
+
+namespace {
+std::string complete(std::optional<std::string> text) {
+  check<ValueError>(text.has_value(), "a symbolic expression is too large to be written");
+  return std::move(*text);
+}
+}  // namespace
+
+std::string to_srepr(const Expression* a) { return complete(SreprPrinter().whole(a)); }
 std::string to_python(const Expression* a, const std::function<std::string(const Expression*)>& name) {
-  return PythonPrinter(name).print(a);
+  return complete(PythonPrinter(name).whole(a));
 }
 
 }  // namespace umbra::sym

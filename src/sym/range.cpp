@@ -4,68 +4,65 @@
 #include <cmath>
 #include <initializer_list>
 
+#include "sym/checked.h"
+
 namespace umbra::sym {
 namespace {
 
-bool infinite(int64_t value) { return value == kInfinity || value == kMinusInfinity; }
+bool infinite(Integer value) { return value == kInfinity || value == kMinusInfinity; }
 
-int64_t saturate(__int128 value) {
-  if (value >= kInfinity) return kInfinity;
-  if (value <= kMinusInfinity) return kMinusInfinity;
-  return static_cast<int64_t>(value);
-}
+// An end that does not fit moves outwards: a lower end is never plus infinity, an upper end never minus infinity, for
+// then nothing would be left between the two.
+Integer as_lower(Integer value) { return value == kInfinity ? kInfinity - 1 : value; }
+Integer as_upper(Integer value) { return value == kMinusInfinity ? kMinusInfinity + 1 : value; }
 
-int64_t negate(int64_t value) {
+Integer negate(Integer value) {
   if (value == kInfinity) return kMinusInfinity;
   if (value == kMinusInfinity) return kInfinity;
   return -value;
 }
 
+Integer plus(Integer a, Integer b) {
+  if (infinite(a)) return a;
+  if (infinite(b)) return b;
+  Integer sum;
+  if (__builtin_add_overflow(a, b, &sum)) return a > 0 ? kInfinity : kMinusInfinity;
+  return sum;
+}
+
 /// Products of ends: zero times infinity is zero, since the end itself is never reached.
-int64_t times(int64_t a, int64_t b) {
+Integer times(Integer a, Integer b) {
   if (a == 0 || b == 0) return 0;
-  if (infinite(a) || infinite(b)) return (a > 0) == (b > 0) ? kInfinity : kMinusInfinity;
-  return saturate(static_cast<__int128>(a) * b);
+  Integer product, beyond = (a > 0) == (b > 0) ? kInfinity : kMinusInfinity;
+  if (infinite(a) || infinite(b) || __builtin_mul_overflow(a, b, &product)) return beyond;
+  return product;
 }
 
-int64_t quotient(int64_t a, int64_t b) {
-  if (infinite(b))
-    return a == 0 ? 0 : infinite(a) ? ((a > 0) == (b > 0) ? kInfinity : kMinusInfinity) : ((a > 0) == (b > 0) ? 0 : -1);
-  if (infinite(a)) return (a > 0) == (b > 0) ? kInfinity : kMinusInfinity;
-  return floor_divide(a, b);
+Integer quotient(Integer a, Integer b) {
+  bool same_sign = (a > 0) == (b > 0);
+  if (infinite(b)) return a == 0 ? 0 : infinite(a) ? (same_sign ? kInfinity : kMinusInfinity) : same_sign ? 0 : -1;
+  if (infinite(a)) return same_sign ? kInfinity : kMinusInfinity;
+  return floor_quotient(a, b);
 }
 
-Range hull(std::initializer_list<int64_t> values) { return {std::min(values), std::max(values)}; }
+Range hull(std::initializer_list<Integer> values) { return {as_lower(std::min(values)), as_upper(std::max(values))}; }
 FloatRange hull(std::initializer_list<double> values) {
   for (double value : values)
     if (std::isnan(value)) return {};
   return {std::min(values), std::max(values)};
 }
 
-int64_t power(int64_t base, int64_t exponent) {
+Integer power(Integer base, Integer exponent) {
+  Integer result;
   if (exponent == 0) return 1;
+  if (!infinite(base) && !infinite(exponent) && integer_power(base, exponent, result)) return result;
   if (base == 0 || base == 1) return base;
-  if (base == -1) return exponent % 2 == 0 ? 1 : -1;
-  if (infinite(exponent)) return kInfinity;
-  int64_t result = 1;
-  for (int64_t i = 0; i < exponent; ++i) {
-    result = times(result, base);
-    if (base > 0 && infinite(result)) break;
-    if (i > 128) return kInfinity;
-  }
-  return result;
+  return base < 0 && exponent % 2 != 0 ? kMinusInfinity : kInfinity;
 }
 
 }  // namespace
 
-Range operator+(Range a, Range b) {
-  // An infinite end stays infinite, whatever finite number is added.
-  int64_t lower =
-      infinite(a.lower) || infinite(b.lower) ? kMinusInfinity : saturate(static_cast<__int128>(a.lower) + b.lower);
-  int64_t upper =
-      infinite(a.upper) || infinite(b.upper) ? kInfinity : saturate(static_cast<__int128>(a.upper) + b.upper);
-  return {lower, upper};
-}
+Range operator+(Range a, Range b) { return {as_lower(plus(a.lower, b.lower)), as_upper(plus(a.upper, b.upper))}; }
 
 Range operator-(Range a) { return {negate(a.upper), negate(a.lower)}; }
 
@@ -86,7 +83,7 @@ Range floor_divide(Range a, Range b) {
 }
 
 Range modulo(Range a, Range b) {
-  if (a.is_point() && b.is_point() && b.lower != 0) return Range::point(modulo(a.lower, b.lower));
+  if (a.is_point() && b.is_point() && b.lower != 0) return Range::point(floor_remainder(a.lower, b.lower));
   Range result = {0, 0};
   if (b.upper > 0) result.upper = b.upper == kInfinity ? kInfinity : b.upper - 1;
   if (b.lower < 0) result.lower = b.lower == kMinusInfinity ? kMinusInfinity : b.lower + 1;
@@ -100,28 +97,23 @@ Range modulo(Range a, Range b) {
 Range power(Range base, Range exponent) {
   if (exponent.lower < 0) return {};
   if (base.lower >= 0) {
-    if (base.lower == 0 && exponent.lower == 0) return {0, std::max<int64_t>(1, power(base.upper, exponent.upper))};
-    return {power(base.lower, exponent.lower), power(base.upper, exponent.upper)};
+    if (base.lower == 0 && exponent.lower == 0) return {0, std::max<Integer>(1, power(base.upper, exponent.upper))};
+    return hull({power(base.lower, exponent.lower), power(base.upper, exponent.upper)});
   }
-  if (exponent.is_point() && exponent.lower % 2 == 1)
-    return {power(base.lower, exponent.lower), power(base.upper, exponent.lower)};
-  if (exponent.is_point()) {
-    int64_t largest = std::max(power(base.lower, exponent.lower), power(base.upper, exponent.lower));
-    int64_t smallest =
-        base.upper >= 0 ? 0 : std::min(power(base.lower, exponent.lower), power(base.upper, exponent.lower));
-    return {exponent.lower == 0 ? 1 : smallest, largest};
-  }
-  return {};
+  if (!exponent.is_point()) return {};
+  if (exponent.lower == 0) return Range::point(1);
+  Range ends = hull({power(base.lower, exponent.lower), power(base.upper, exponent.lower)});
+  return exponent.lower % 2 == 0 && base.upper >= 0 ? Range{0, ends.upper} : ends;
 }
 
 Range minimum(Range a, Range b) { return {std::min(a.lower, b.lower), std::min(a.upper, b.upper)}; }
 Range maximum(Range a, Range b) { return {std::max(a.lower, b.lower), std::max(a.upper, b.upper)}; }
 
 std::string to_string(const Range& range) {
-  auto end = [](int64_t value) -> std::string {
+  auto end = [](Integer value) -> std::string {
     if (value == kInfinity) return "int_oo";
     if (value == kMinusInfinity) return "-int_oo";
-    return std::to_string(value);
+    return integer_text(value);
   };
   return "[" + end(range.lower) + ", " + end(range.upper) + "]";
 }
@@ -148,10 +140,10 @@ FloatRange to_float(Range range) {
 }
 
 Range to_integers(FloatRange range) {
-  constexpr double kLimit = 9.0e18;
+  constexpr double kLimit = 1.0e38;
   Range result;
-  if (range.lower > -kLimit && range.lower < kLimit) result.lower = static_cast<int64_t>(std::floor(range.lower));
-  if (range.upper > -kLimit && range.upper < kLimit) result.upper = static_cast<int64_t>(std::ceil(range.upper));
+  if (range.lower > -kLimit && range.lower < kLimit) result.lower = static_cast<Integer>(std::floor(range.lower));
+  if (range.upper > -kLimit && range.upper < kLimit) result.upper = static_cast<Integer>(std::ceil(range.upper));
   return result;
 }
 

@@ -4,6 +4,7 @@
 #include "sym/source_hash.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/print.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 
@@ -55,7 +56,7 @@ SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const Sy
   if (options.range)
     check<ConstraintViolationError>(options.range->contains(hint), hint, " not in range ", to_string(*options.range));
   if (options.policy == Policy::Static) return hint;
-  if (options_.specialize_zero_one && (hint == 0 || hint == 1)) {
+  if (options_.specialize_zero_one && !options.keep_zero_one && (hint == 0 || hint == 1)) {
     if (!options.dim.empty() || options.marked_dynamic) specialized_dims_.push_back({options.dim, source, hint});
     return hint;
   }
@@ -149,9 +150,9 @@ const Expression* ShapeEnv::expression(const SymBool& value) {
 
 SymInt ShapeEnv::sym_int(const Expression* a) {
   if (!a->is(Kind::Integer)) return SymInt(a);
-  // Numbers below this would be taken for pointers.
-  check(a->integer() >= -(int64_t{1} << 62), "overflow: the size ", a->integer(), " is out of range");
-  return a->integer();
+  // A number that a SymInt cannot hold stays an expression.
+  if (!fits_int64(a->integer()) || !SymInt::can_hold(static_cast<int64_t>(a->integer()))) return SymInt(a);
+  return static_cast<int64_t>(a->integer());
 }
 SymFloat ShapeEnv::sym_float(const Expression* a) { return a->is(Kind::Float) ? SymFloat(a->real()) : SymFloat(a); }
 SymBool ShapeEnv::sym_bool(const Expression* a) { return a->is(Kind::Boolean) ? SymBool(a->truth()) : SymBool(a); }
@@ -164,53 +165,76 @@ bool depends_on_ranges(Kind kind) {
 }
 }  // namespace
 
-const Expression* ShapeEnv::simplify(const Expression* a) {
+/// What the expression is now known to be, if that has been found out since the last fact; null if not.
+const Expression* ShapeEnv::simplified(const Expression* a) const {
   if (version_ == 1 || a->is_number() || a->is(Kind::Boolean)) return a;
-  if (a->is(Kind::Symbol)) {
-    const Expression* by = symbols_[a->symbol_index()].replacement;
-    return by ? simplify(by) : a;
-  }
-  if (a->simplified_version_ == version_) return a->simplified_;
+  if (a->is(Kind::Symbol) && !symbols_[a->symbol_index()].replacement) return a;
+  return a->simplified_version_ == version_ ? a->simplified_ : nullptr;
+}
+
+/// One expression, when its parts, or what stands for a symbol, have been simplified.
+const Expression* ShapeEnv::simplify_node(const Expression* a) {
+  if (a->is(Kind::Symbol)) return simplified(symbols_[a->symbol_index()].replacement);
   SmallVector<const Expression*, 8> args;
   bool changed = depends_on_ranges(a->kind());
   for (const Expression* arg : a->args()) {
-    args.push_back(simplify(arg));
+    args.push_back(simplified(arg));
     changed |= args.back() != arg;
   }
-  const Expression* result = changed ? table_.make(a->kind(), args) : a;
+  const Expression* result = changed ? table_.remake(a, args) : a;
   if (!bounds_.empty())
     if (auto bound = bounds_.find(result); bound != bounds_.end() && bound->second.is_point())
       result = table_.integer(bound->second.lower);
-  a->simplified_ = result;
-  a->simplified_version_ = version_;
   return result;
+}
+
+const Expression* ShapeEnv::simplify(const Expression* a) {
+  if (const Expression* known = simplified(a)) return known;
+  DivisorScope as_is(table_, false);  // what is kept for longer than a question keeps its divisions
+  // Symbols are replaced by expressions of other symbols, and so on: all that is pending stands on one list.
+  SmallVector<const Expression*, 16> pending = {a};
+  while (!pending.empty()) {
+    const Expression* top = pending.back();
+    size_t before = pending.size();
+    if (simplified(top)) {
+      pending.pop_back();
+      continue;
+    }
+    if (top->is(Kind::Symbol)) {
+      if (const Expression* by = symbols_[top->symbol_index()].replacement; !simplified(by)) pending.push_back(by);
+    }
+    for (const Expression* arg : top->args())
+      if (!simplified(arg)) pending.push_back(arg);
+    if (pending.size() != before) continue;
+    pending.pop_back();
+    top->simplified_ = simplify_node(top);
+    top->simplified_version_ = version_;
+  }
+  return simplified(a);
 }
 
 SymInt ShapeEnv::simplify(SymInt value) { return value.is_symbolic() ? sym_int(simplify(expression(value))) : value; }
 
 const Expression* ShapeEnv::substitute(const Expression* a,
                                        const std::function<const Expression*(const Expression*)>& symbol) {
-  if (a->is(Kind::Symbol)) return symbol(a);
-  if (a->args().empty()) return a;
-  SmallVector<const Expression*, 8> args;
-  bool changed = false;
-  for (const Expression* arg : a->args()) {
-    args.push_back(substitute(arg, symbol));
-    changed |= args.back() != arg;
-  }
-  return changed ? table_.make(a->kind(), args) : a;
+  return rebuild(a, table_, [&](const Expression* atom) { return atom->is(Kind::Symbol) ? symbol(atom) : atom; });
 }
 
-std::optional<Number> ShapeEnv::evaluate(const Expression* a, const Bindings& bindings) const {
-  if (a->is(Kind::Symbol)) {
-    if (const Number* bound = bindings.find(a)) return *bound;
-    // A symbol that is known to be another's function is bound through it.
-    const Expression* by = symbols_[a->symbol_index()].replacement;
-    return by ? evaluate(by, bindings) : std::nullopt;
-  }
+const Expression* ShapeEnv::translate(const Expression* a,
+                                      const std::function<const Expression*(const Expression*)>& symbol) {
+  return rebuild(a, table_, [&](const Expression* atom) -> const Expression* {
+    if (atom->is(Kind::Symbol)) return symbol(atom);
+    if (atom->is(Kind::Integer)) return table_.integer(atom->integer());
+    return atom->is(Kind::Float) ? table_.real(atom->real()) : table_.boolean(atom->truth());
+  });
+}
+
+namespace {
+/// The value of a node from those of its arguments, which `of` gives.
+template <class Of> std::optional<Number> value_of_node(const Expression* a, Of of) {
   SmallVector<Number, 8> values;
   for (const Expression* arg : a->args()) {
-    std::optional<Number> value = evaluate(arg, bindings);
+    std::optional<Number> value = of(arg);
     if (!value) return std::nullopt;
     values.push_back(*value);
   }
@@ -218,11 +242,32 @@ std::optional<Number> ShapeEnv::evaluate(const Expression* a, const Bindings& bi
   if (!evaluate_node(*a, values, result)) return std::nullopt;
   return result;
 }
+}  // namespace
+
+std::optional<Number> ShapeEnv::evaluate(const Expression* a, const Bindings& bindings) const {
+  constexpr uint32_t kShallow = 4;  // what is this small is quicker computed twice than looked up
+  if (a->is(Kind::Symbol)) {
+    if (const Number* bound = bindings.find(a)) return *bound;
+    // A symbol that is known to be another's function is bound through it.
+    const Expression* by = symbols_[a->symbol_index()].replacement;
+    return by ? evaluate(by, bindings) : std::nullopt;
+  }
+  if (a->depth() <= kShallow) return value_of_node(a, [&](const Expression* arg) { return evaluate(arg, bindings); });
+  std::unordered_map<const Expression*, std::optional<Number>> values;
+  auto of = [&](const Expression* part) {
+    return part->depth() <= kShallow ? evaluate(part, bindings) : values.at(part);
+  };
+  bottom_up(
+      a, [&](const Expression* part) { return part->depth() > kShallow && !values.count(part); },
+      [&](const Expression* part) { values.emplace(part, value_of_node(part, of)); });
+  return values.at(a);
+}
 
 std::optional<int64_t> ShapeEnv::evaluate(SymInt value, const Bindings& bindings) const {
   if (!value.is_symbolic()) return value.value();
   std::optional<Number> number = evaluate(static_cast<const Expression*>(value.node()), bindings);
-  return number ? std::optional(number->integer) : std::nullopt;
+  if (!number || !fits_int64(number->integer)) return std::nullopt;
+  return static_cast<int64_t>(number->integer);
 }
 
 }  // namespace umbra::sym

@@ -3,6 +3,7 @@
 #include <cstring>
 #include <new>
 
+#include "sym/store.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
@@ -10,43 +11,40 @@
 namespace umbra::sym {
 namespace {
 
-constexpr size_t kBlockSize = size_t{64} << 10;
+constexpr size_t kListBlockSize = size_t{16} << 10;
 
 uint64_t mix(uint64_t hash, uint64_t value) {
   hash = (hash ^ value) * 0x9e3779b97f4a7c15u;
   return hash ^ (hash >> 29);
 }
 
-uint64_t hash_of(Kind kind, Terms args, int64_t payload) {
+uint64_t hash_of(Kind kind, Terms args, Integer payload) {
   uint64_t hash = mix(static_cast<uint64_t>(kind) + 1, static_cast<uint64_t>(payload));
+  if (!fits_int64(payload)) hash = mix(hash, static_cast<uint64_t>(payload >> 64));
   for (const Expression* arg : args) hash = mix(hash, reinterpret_cast<uintptr_t>(arg) >> 4);
   return hash;
 }
 
-Number hint_of(const Expression* a) {
-  Number number{a->type()};
-  if (a->type() == Type::Float) number.real = a->hint_float();
-  else number.integer = a->hint_int();
-  return number;
-}
-
 }  // namespace
 
-ExpressionTable::ExpressionTable(ShapeEnv& env) : env_(env), slots_(256) {}
+ExpressionTable::ExpressionTable(ShapeEnv& env) : env_(env), generation_(next_generation()), slots_(256) {}
 
 ExpressionTable::~ExpressionTable() {
-  for (std::byte* block : blocks_) delete[] block;
+  for (Expression* block : nodes_) {
+    size_t count = block == nodes_.back() ? used_ : kExpressionsInBlock;
+    for (size_t i = 0; i < count; ++i) block[i].generation_ = 0;
+    give_back_expression_block(reinterpret_cast<std::byte*>(block));
+  }
 }
 
 Expression* ExpressionTable::allocate(Kind kind, Type type) {
-  static_assert(alignof(Expression) <= 8);
-  if (static_cast<size_t>(end_ - free_) < sizeof(Expression)) {
-    blocks_.push_back(new std::byte[kBlockSize]);
-    free_ = blocks_.back();
-    end_ = free_ + kBlockSize;
+  static_assert(alignof(Expression) <= 16);
+  if (nodes_.empty() || used_ == kExpressionsInBlock) {
+    nodes_.push_back(reinterpret_cast<Expression*>(take_expression_block(sizeof(Expression))));
+    used_ = 0;
   }
-  auto* node = new (free_) Expression();
-  free_ += sizeof(Expression);
+  auto* node = new (nodes_.back() + used_++) Expression();
+  node->generation_ = generation_;
   node->kind_ = kind;
   node->type_ = type;
   node->env_ = &env_;
@@ -54,14 +52,32 @@ Expression* ExpressionTable::allocate(Kind kind, Type type) {
   return node;
 }
 
-/// What a node has from its arguments: whether it is unbacked, and its hint.
+Terms ExpressionTable::keep(Terms args) {
+  size_t bytes = args.size() * sizeof(const Expression*);
+  if (static_cast<size_t>(end_ - free_) < bytes) {
+    size_t block = std::max(kListBlockSize, bytes);
+    lists_.push_back(std::unique_ptr<std::byte[]>(new std::byte[block]));
+    free_ = lists_.back().get();
+    end_ = free_ + block;
+  }
+  std::memcpy(free_, args.data(), bytes);
+  auto* list = reinterpret_cast<const Expression* const*>(free_);
+  free_ += bytes;
+  return {list, args.size()};
+}
+
+/// What a node has from its arguments: how deep it is, whether it is unbacked, and its hint.
 void ExpressionTable::inherit(Expression& node) {
   SmallVector<Number, 6> values;
   bool hinted = true;
+  bool divides = node.is(Kind::FloorDiv) || node.is(Kind::Mod);
+  node.divided_ = divides && !node.arg(1)->is(Kind::Integer);
   for (const Expression* arg : node.args()) {
+    node.divided_ |= arg->divided_;
+    node.depth_ = std::max(node.depth_, arg->depth_ + 1);
     node.unbacked_ |= arg->unbacked_;
     hinted = hinted && arg->has_hint_;
-    if (hinted) values.push_back(hint_of(arg));
+    if (hinted) values.push_back(arg->hint());
   }
   if (!hinted) return;
   Number hint;
@@ -70,7 +86,7 @@ void ExpressionTable::inherit(Expression& node) {
   else node.hint_integer_ = hint.integer;
 }
 
-const Expression* ExpressionTable::intern(Kind kind, Type type, Terms args, int64_t payload) {
+const Expression* ExpressionTable::intern(Kind kind, Type type, Terms args, Integer payload) {
   uint64_t hash = hash_of(kind, args, payload);
   size_t mask = slots_.size() - 1;
   size_t at = hash & mask;
@@ -85,16 +101,7 @@ const Expression* ExpressionTable::intern(Kind kind, Type type, Terms args, int6
   node->integer_ = payload;
   node->count_ = static_cast<uint32_t>(args.size());
   if (!args.empty()) {
-    size_t bytes = args.size() * sizeof(const Expression*);
-    if (static_cast<size_t>(end_ - free_) < bytes) {
-      size_t block = std::max(kBlockSize, bytes);
-      blocks_.push_back(new std::byte[block]);
-      free_ = blocks_.back();
-      end_ = free_ + block;
-    }
-    std::memcpy(free_, args.data(), bytes);
-    node->args_ = reinterpret_cast<const Expression* const*>(free_);
-    free_ += bytes;
+    node->args_ = keep(args).data();
     inherit(*node);
   } else if (kind != Kind::Symbol) {
     node->has_hint_ = true;
@@ -117,7 +124,7 @@ void ExpressionTable::grow() {
   }
 }
 
-const Expression* ExpressionTable::integer(int64_t value) { return intern(Kind::Integer, Type::Int, {}, value); }
+const Expression* ExpressionTable::integer(Integer value) { return intern(Kind::Integer, Type::Int, {}, value); }
 const Expression* ExpressionTable::real(double value) {
   return intern(Kind::Float, Type::Float, {}, std::bit_cast<int64_t>(value));
 }

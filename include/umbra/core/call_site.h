@@ -47,6 +47,10 @@ class CallSite {
   std::array<const void*, kDeepest> addresses_{};  // innermost first, null after the last
 };
 
+/// Whether a return address lies in the user's code in C++: neither in the library nor in its Python module. False
+/// where the library is part of the program's own file.
+bool is_user_code(const void* address);
+
 /// While it lives, call sites end here: callers of the function that holds it are not the captured program's business.
 class CallBoundary {
  public:

@@ -58,6 +58,8 @@ UMBRA_DEFINE_ERROR(AssertionError, Error);
 UMBRA_DEFINE_ERROR(FileNotFoundError, Error);
 UMBRA_DEFINE_ERROR(NotImplementedError, Error);
 UMBRA_DEFINE_ERROR(OutOfMemoryError, Error);
+UMBRA_DEFINE_ERROR(OverflowError, Error);
+UMBRA_DEFINE_ERROR(ZeroDivisionError, Error);
 /// A fake run met an operator whose result is a number read from data (item).
 UMBRA_DEFINE_ERROR(DataDependentOutputException, ProgramError);
 /// A fake run met an operator whose output shape depends on data (nonzero).

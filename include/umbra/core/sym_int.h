@@ -2,7 +2,7 @@
 //
 // A SymInt is eight bytes and trivially copyable: an int64, or a pointer to an interned expression. Expressions belong
 // to their ShapeEnv, which every fake tensor, graph and program made with it keeps alive; a SymInt does not keep it
-// alive.
+// alive, but it knows when it has outlived it: that is an error.
 #pragma once
 
 #include <cstdint>
@@ -41,15 +41,26 @@ enum class SymOp : uint8_t {
   Ceil,
   Trunc,
   Sqrt,
+  BitAnd,
+  BitOr,
+  BitXor,
 };
 
 /// An expression as the layers below sym/ see it. sym/ has the only implementation.
 class SymNode {
  public:
+  /// Environments have one of so many numbers, in turn.
+  static constexpr uint32_t kGenerations = (1u << 14) - 1;
+
   virtual ~SymNode() = default;
+  /// The number of the environment it belongs to; 0 where that is gone. Whoever keeps a node notes it, and asks.
+  uint16_t generation() const { return generation_; }
+  [[noreturn]] static void refuse_stale();
   /// Combines two integers of which at least one is symbolic.
   virtual SymInt int_binary(SymOp op, SymInt a, SymInt b) const = 0;
   virtual SymBool compare(SymOp op, SymInt a, SymInt b) const = 0;
+  /// compare, answered with a guard if need be. `asker` is the code that goes by the answer.
+  virtual bool decide(SymOp op, SymInt a, SymInt b, const void* asker) const = 0;
   virtual SymFloat float_binary(SymOp op, SymFloat a, SymFloat b) const = 0;
   virtual SymBool float_compare(SymOp op, SymFloat a, SymFloat b) const = 0;
   virtual SymBool bool_binary(SymOp op, SymBool a, SymBool b) const = 0;
@@ -72,25 +83,43 @@ class SymNode {
   virtual int64_t hint_int() const = 0;
   virtual double hint_float() const = 0;
   virtual std::string to_string() const = 0;
+
+ protected:
+  uint16_t generation_ = 0;
 };
 
 class SymInt {
  public:
   SymInt() = default;
-  /// Numbers below -2^62 cannot be told from pointers and become -2^62.
-  constexpr SymInt(int64_t value) : data_(value < kLeast ? kLeast : value) {}
+  /// Numbers below -2^62 could not be told from pointers; they are refused.
+  constexpr SymInt(int64_t value) : data_(value) {
+    if (value < kLeast) [[unlikely]]
+      refuse(value);
+  }
   constexpr SymInt(int value) : data_(value) {}
-  constexpr SymInt(size_t value) : data_(value > INT64_MAX ? INT64_MAX : static_cast<int64_t>(value)) {}
+  constexpr SymInt(size_t value) : data_(static_cast<int64_t>(value)) {
+    if (value > INT64_MAX) [[unlikely]]
+      refuse(value);
+  }
   constexpr SymInt(long long value) : SymInt(static_cast<int64_t>(value)) {}
   static SymInt from_raw(int64_t bits) {
     SymInt result;
     result.data_ = bits;
     return result;
   }
-  explicit SymInt(const SymNode* node) : data_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(node) | kTag)) {}
+  explicit SymInt(const SymNode* node)
+      : data_(static_cast<int64_t>(reinterpret_cast<uintptr_t>(node) | kTag |
+                                   (uintptr_t{node->generation()} << kAddressBits))) {}
 
   bool is_symbolic() const { return data_ < kLeast; }
-  const SymNode* node() const { return reinterpret_cast<const SymNode*>(static_cast<uintptr_t>(data_) & ~kTag); }
+  /// The expression; only where is_symbolic() is true. An error where its ShapeEnv is gone.
+  const SymNode* node() const {
+    auto bits = static_cast<uintptr_t>(data_);
+    auto* node = reinterpret_cast<const SymNode*>(bits & ((uintptr_t{1} << kAddressBits) - 1));
+    if (node->generation() != (bits >> kAddressBits & SymNode::kGenerations)) [[unlikely]]
+      SymNode::refuse_stale();
+    return node;
+  }
   /// The plain number; only where is_symbolic() is false.
   int64_t value() const { return data_; }
   /// The number, if need be by a guard that specialises the program to it.
@@ -138,9 +167,12 @@ class SymInt {
 
   static constexpr bool can_hold(int64_t value) { return value >= kLeast; }
   [[noreturn]] static void refuse(int64_t value);
+  [[noreturn]] static void refuse(size_t value);
 
  private:
+  // A pointer: bit 63 without bit 62, the generation, the address.
   static constexpr uintptr_t kTag = uintptr_t{1} << 63;
+  static constexpr int kAddressBits = 48;
   static constexpr int64_t kLeast = -(int64_t{1} << 62);  // numbers below this are pointers
   static bool plain(SymInt a, SymInt b) { return a.data_ >= kLeast && b.data_ >= kLeast; }
   static SymInt slow(SymOp op, SymInt a, SymInt b);
@@ -152,38 +184,52 @@ static_assert(sizeof(SymInt) == 8);
 class SymFloat {
  public:
   SymFloat(double value = 0) : value_(value) {}
-  explicit SymFloat(const SymNode* node) : node_(node) {}
+  explicit SymFloat(const SymNode* node) : node_(node), generation_(node->generation()) {}
   bool is_symbolic() const { return node_ != nullptr; }
-  const SymNode* node() const { return node_; }
+  /// The expression, null for a plain number. An error where its ShapeEnv is gone.
+  const SymNode* node() const {
+    if (node_ && (generation_ == 0 || node_->generation() != generation_)) [[unlikely]]
+      SymNode::refuse_stale();
+    return node_;
+  }
   double value() const { return value_; }
-  double guard_float() const { return node_ ? node_->guard_float() : value_; }
+  double guard_float() const { return node_ ? node()->guard_float() : value_; }
 
  private:
   double value_ = 0;
   const SymNode* node_ = nullptr;
+  uint16_t generation_ = 0;
 };
 
 class SymBool {
  public:
   SymBool(bool value = false) : value_(value) {}
-  explicit SymBool(const SymNode* node) : node_(node) {}
+  explicit SymBool(const SymNode* node) : generation_(node->generation()), node_(node) {}
   bool is_symbolic() const { return node_ != nullptr; }
-  const SymNode* node() const { return node_; }
+  /// The expression, null for a plain bool. An error where its ShapeEnv is gone.
+  const SymNode* node() const {
+    if (node_ && (generation_ == 0 || node_->generation() != generation_)) [[unlikely]]
+      SymNode::refuse_stale();
+    return node_;
+  }
   bool value() const { return value_; }
-  bool guard_bool() const { return node_ ? node_->guard_bool() : value_; }
+  bool guard_bool() const { return node_ ? node()->guard_bool() : value_; }
   /// The truth, by a guard if need be; `fallback` where only the run can tell (torch's guard_or_false, guard_or_true).
-  bool guard_or(bool fallback) const { return node_ ? node_->guard_or(fallback) : value_; }
+  bool guard_or(bool fallback) const { return node_ ? node()->guard_or(fallback) : value_; }
   /// True only where that is known without a guard.
-  bool known_true() const { return node_ ? node_->statically_known() == 1 : value_; }
-  bool known_false() const { return node_ ? node_->statically_known() == 0 : !value_; }
+  bool known_true() const { return node_ ? node()->statically_known() == 1 : value_; }
+  bool known_false() const { return node_ ? node()->statically_known() == 0 : !value_; }
   /// Takes the condition for granted from here on; a run-time assertion where it is not known.
-  bool expect_true(const char* message = "") const { return node_ ? node_->expect_true(message) : value_; }
+  bool expect_true(const char* message = "") const { return node_ ? node()->expect_true(message) : value_; }
 
  private:
   bool value_ = false;
+  uint16_t generation_ = 0;
   const SymNode* node_ = nullptr;
 };
 
+/// SymOp::Eq, Ne, Lt, Le, Gt or Ge.
+SymBool sym_compare(SymOp op, SymInt a, SymInt b);
 SymBool sym_eq(SymInt a, SymInt b);
 SymBool sym_ne(SymInt a, SymInt b);
 SymBool sym_lt(SymInt a, SymInt b);
@@ -196,6 +242,11 @@ SymBool sym_not(SymBool a);
 SymInt sym_min(SymInt a, SymInt b);
 SymInt sym_max(SymInt a, SymInt b);
 SymInt sym_pow(SymInt a, SymInt b);
+/// SymOp::BitAnd, BitOr or BitXor of two integers.
+SymInt sym_bitwise(SymOp op, SymInt a, SymInt b);
+/// a * 2**b and a // 2**b. A negative b is an error.
+SymInt sym_shift_left(SymInt a, SymInt b);
+SymInt sym_shift_right(SymInt a, SymInt b);
 SymFloat sym_float(SymInt a);
 SymFloat sym_true_divide(SymInt a, SymInt b);
 SymFloat sym_float_binary(SymOp op, SymFloat a, SymFloat b);

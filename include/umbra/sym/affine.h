@@ -9,7 +9,7 @@ namespace umbra::sym {
 
 /// coefficient * symbol + constant
 struct Affine {
-  int64_t coefficient = 0, constant = 0;
+  Integer coefficient = 0, constant = 0;
 };
 
 /// `2*s0 + 1` in s0 is {2, 1}, a number {0, number}; nothing where anything else occurs in the expression.

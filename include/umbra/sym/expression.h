@@ -7,11 +7,13 @@
 #pragma once
 
 #include <cstdint>
+#include <memory>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "umbra/core/array_ref.h"
+#include "umbra/core/integer.h"
 #include "umbra/core/sym_int.h"
 #include "umbra/sym/range.h"
 
@@ -31,6 +33,9 @@ enum class Kind : uint8_t {
   PowByNatural,  // base, symbolic exponent
   FloorDiv,
   Mod,
+  BitAnd,  // of integers in two's complement, as long as need be
+  BitOr,
+  BitXor,
   Min,
   Max,
   IntTrueDiv,
@@ -53,6 +58,14 @@ enum class Kind : uint8_t {
 
 enum class Type : uint8_t { Int, Float, Bool };
 
+/// A value: of an integer or a bool, or of a float.
+struct Number {
+  Type type = Type::Int;
+  Integer integer = 0;  // also a bool
+  double real = 0;
+  double as_double() const { return type == Type::Float ? real : static_cast<double>(integer); }
+};
+
 class Expression;
 struct Term;
 using Terms = ArrayRef<const Expression*>;
@@ -66,20 +79,27 @@ class Expression final : public SymNode {
   const Expression* arg(size_t i) const { return args_[i]; }
 
   bool is(Kind kind) const { return kind_ == kind; }
-  bool is_integer(int64_t value) const { return kind_ == Kind::Integer && integer_ == value; }
+  bool is_integer(Integer value) const { return kind_ == Kind::Integer && integer_ == value; }
   bool is_number() const { return kind_ == Kind::Integer || kind_ == Kind::Float; }
   bool is_relation() const { return kind_ >= Kind::Eq && kind_ <= Kind::Le; }
-  int64_t integer() const { return integer_; }
+  Integer integer() const { return integer_; }
   double real() const { return real_; }
   bool truth() const { return integer_ != 0; }
+  /// Of Lt and Le: written with the sides exchanged.
+  bool flipped() const { return (kind_ == Kind::Lt || kind_ == Kind::Le) && integer_ != 0; }
   /// Position of a symbol in its ShapeEnv.
   uint32_t symbol_index() const { return static_cast<uint32_t>(integer_); }
   /// Whether an unbacked symbol occurs in it.
   bool unbacked() const { return unbacked_; }
+  /// How many expressions stand inside one another below this one; 0 for numbers and symbols.
+  uint32_t depth() const { return depth_; }
+  /// The value for the example inputs, where it has a hint: an integer that 64 bits need not hold.
+  Number hint() const;
 
   // What the layers below ask of an expression; see SymNode.
   SymInt int_binary(SymOp op, SymInt a, SymInt b) const override;
   SymBool compare(SymOp op, SymInt a, SymInt b) const override;
+  bool decide(SymOp op, SymInt a, SymInt b, const void* asker) const override;
   SymFloat float_binary(SymOp op, SymFloat a, SymFloat b) const override;
   SymBool float_compare(SymOp op, SymFloat a, SymFloat b) const override;
   SymBool bool_binary(SymOp op, SymBool a, SymBool b) const override;
@@ -108,22 +128,25 @@ class Expression final : public SymNode {
   Type type_;
   bool unbacked_ = false;
   bool has_hint_ = false;
+  bool divided_ = false;  // by something that is no number, in it or in a part of it
   uint32_t count_ = 0;
   uint32_t id_ = 0;
+  uint32_t depth_ = 0;
   uint64_t hash_ = 0;
   ShapeEnv* env_ = nullptr;
   const Expression* const* args_ = nullptr;
   union {
-    int64_t integer_ = 0;
+    Integer integer_ = 0;
     double real_;
   };
   union {
-    int64_t hint_integer_ = 0;
+    Integer hint_integer_ = 0;
     double hint_real_;
   };
 
   // Derived facts, kept where they are asked for. Those with a version hold for that state of the ShapeEnv's knowledge.
   mutable Range range_;
+  mutable FloatRange float_range_;  // of a float, by the same version
   mutable uint32_t range_version_ = 0;
   mutable uint32_t simplified_version_ = 0;
   mutable uint32_t canonical_version_ = 0;
@@ -142,7 +165,7 @@ class ExpressionTable {
   ExpressionTable(const ExpressionTable&) = delete;
   ~ExpressionTable();
 
-  const Expression* integer(int64_t value);
+  const Expression* integer(Integer value);
   const Expression* real(double value);
   const Expression* boolean(bool value);
   const Expression* symbol(uint32_t index);
@@ -156,6 +179,8 @@ class ExpressionTable {
   const Expression* power(const Expression* base, const Expression* exponent);
   const Expression* floor_divide(const Expression* a, const Expression* b);
   const Expression* modulo(const Expression* a, const Expression* b);
+  /// Kind::BitAnd, BitOr or BitXor.
+  const Expression* bitwise(Kind kind, const Expression* a, const Expression* b);
   /// Kind::Min or Kind::Max.
   const Expression* extremum(Kind kind, Terms values);
   const Expression* true_divide(const Expression* a, const Expression* b);
@@ -164,13 +189,15 @@ class ExpressionTable {
   /// Kind::FloorToInt, CeilToInt or TruncToInt.
   const Expression* round(Kind kind, const Expression* a);
   const Expression* where(const Expression* condition, const Expression* yes, const Expression* no);
-  /// Any of Eq, Ne, Lt, Le.
-  const Expression* relation(Kind kind, const Expression* a, const Expression* b);
+  /// Any of Eq, Ne, Lt, Le. A flipped one was written with its sides exchanged, `b > a`, and prints so.
+  const Expression* relation(Kind kind, const Expression* a, const Expression* b, bool flipped = false);
   /// Kind::And or Kind::Or.
   const Expression* logical(Kind kind, Terms values);
   const Expression* logical_not(const Expression* a);
   /// Applies the normal form to a kind and arguments of any sort: what substitution and the parser use.
   const Expression* make(Kind kind, Terms args);
+  /// The same of other arguments.
+  const Expression* remake(const Expression* a, Terms args);
 
   /// Products of sums multiplied out, as far as that stays small.
   const Expression* expand(const Expression* a);
@@ -179,19 +206,27 @@ class ExpressionTable {
  private:
   friend class ShapeEnv;
   Expression* allocate(Kind kind, Type type);
-  const Expression* intern(Kind kind, Type type, Terms args, int64_t payload = 0);
+  Terms keep(Terms args);
+  const Expression* intern(Kind kind, Type type, Terms args, Integer payload = 0);
   static void inherit(Expression& node);
   void grow();
   friend Term split_coefficient(const Expression* a);
-  const Expression* scaled(int64_t coefficient, const Expression* rest);
+  const Expression* scaled(Integer coefficient, const Expression* rest);
   const Expression* rest_of(const Expression* product);
+  const Expression* lengthened(const Expression* sum, const Expression* term);
+  const Expression* expand_node(const Expression* a);
   const Expression* expand_product(Terms factors, const Expression* original);
   const Expression* float_sum(Terms terms);
   const Expression* float_product(Terms factors);
-  const Expression* quotient_by_integer(const Expression* a, int64_t divisor);
+  bool may_be_zero(const Expression* divisor);
+  const Expression* quotient_by_integer(const Expression* a, Integer divisor);
 
   ShapeEnv& env_;
-  std::vector<std::byte*> blocks_;
+  uint16_t generation_;
+  bool divisors_are_nonzero_ = false;  // where a question is about values, which a division by zero has not
+  std::vector<Expression*> nodes_;     // blocks of the process's store of expressions
+  size_t used_ = 0;                    // of the last block
+  std::vector<std::unique_ptr<std::byte[]>> lists_;  // blocks of argument lists
   std::byte* free_ = nullptr;
   std::byte* end_ = nullptr;
   std::vector<const Expression*> slots_;  // open addressing, a power of two
@@ -204,7 +239,7 @@ int compare(const Expression* a, const Expression* b);
 
 /// A term as coefficient times rest: `-4*s0*s1` is -4 and `s0*s1`; an integer is itself and 1.
 struct Term {
-  int64_t coefficient;
+  Integer coefficient;
   const Expression* rest;
 };
 Term split_coefficient(const Expression* a);
@@ -213,7 +248,7 @@ Terms terms_of(const Expression* const& a);
 /// A factor as base and exponent: `s0**2` is s0 and 2.
 struct Factor {
   const Expression* base;
-  int64_t exponent;
+  Integer exponent;
 };
 Factor split_power(const Expression* a);
 
@@ -224,14 +259,8 @@ bool assumed_positive(const Expression* a);
 /// The symbols that occur in an expression, each once, in order of first occurrence.
 std::vector<const Expression*> free_symbols(const Expression* a);
 
-/// Numeric value of a number-free-of-unknowns node from the values of its arguments; shared by hints and evaluation.
-struct Number {
-  Type type = Type::Int;
-  int64_t integer = 0;  // also a bool
-  double real = 0;
-  double as_double() const { return type == Type::Float ? real : static_cast<double>(integer); }
-};
-/// False where there is none: division by zero.
+/// The value of a node from the values of its arguments; shared by hints and evaluation. False where there is none: a
+/// division by zero, or a number that does not fit.
 bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& result);
 
 }  // namespace umbra::sym

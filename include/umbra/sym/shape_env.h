@@ -17,6 +17,7 @@
 #include <string>
 #include <string_view>
 #include <unordered_map>
+#include <utility>
 #include <vector>
 
 #include "umbra/core/source.h"
@@ -43,6 +44,7 @@ struct SymbolOptions {
   std::optional<Range> range;   // what a Dim promises; without it sizes are [2, int_oo], integer inputs unbounded
   std::string dim;              // the Dim's text, `batch` or `2*batch + 1`; its promise is checked by check_constraints
   bool size = true;             // a tensor's size rather than an integer argument
+  bool keep_zero_one = false;   // an example of 0 or 1 becomes a symbol as others do
   bool marked_dynamic = false;  // Dim.DYNAMIC: no name, but a constant is an error all the same
 };
 
@@ -135,7 +137,9 @@ class ShapeEnv final : public RefCounted {
   const Expression* simplify(const Expression* a);
   SymInt simplify(SymInt value);
   const Expression* substitute(const Expression* a, const std::function<const Expression*(const Expression*)>& symbol);
-  /// The value under bindings; nothing where a symbol is unbound or a divisor is zero.
+  /// An expression of another environment in this one, its symbols by `symbol`.
+  const Expression* translate(const Expression* a, const std::function<const Expression*(const Expression*)>& symbol);
+  /// The value under bindings; nothing where a symbol is unbound, a divisor is zero or a number does not fit.
   std::optional<Number> evaluate(const Expression* a, const Bindings& bindings) const;
   std::optional<int64_t> evaluate(SymInt value, const Bindings& bindings) const;
 
@@ -156,62 +160,105 @@ class ShapeEnv final : public RefCounted {
   // ---- questions
   bool guard_bool(const Expression* condition);
   bool guard_or(const Expression* condition, bool fallback);
+  /// guard_bool where unbacked sizes are taken to be two or more (torch's guard_size_oblivious).
+  bool guard_size_oblivious(const Expression* condition);
   int64_t guard_int(const Expression* a);
+  /// guard_int of numbers that 64 bits need not hold.
+  Integer guard_integer(const Expression* a);
   double guard_float(const Expression* a);
   bool expect_true(const Expression* condition, const char* message);
   SymInt int_binary(SymOp op, SymInt a, SymInt b);
   SymBool compare(SymOp op, SymInt a, SymInt b);
+  bool decide(SymOp op, SymInt a, SymInt b, const void* asker);
+  /// The program goes by the answer to a comparison. Where that follows only because sizes are taken to be two or more,
+  /// it becomes an assumption, which inputs have to keep.
+  void rely_on(SymOp op, SymInt a, SymInt b);
 
   const std::vector<Guard>& guards() const { return guards_; }
+  /// What the program takes for granted although a Dim allows sizes for which it does not hold: `Ne(s0, 1)`.
+  const std::vector<Guard>& assumptions() const { return assumptions_; }
   const std::vector<RuntimeAssert>& runtime_asserts() const { return runtime_asserts_; }
   const std::vector<SpecializedDim>& specialized_dims() const { return specialized_dims_; }
   /// From here on questions are answered without guards being added: the program has been captured.
   void freeze() { frozen_ = true; }
   bool frozen() const { return frozen_; }
+  /// The same for a while: questions of code that is not the program's. Returns what was set before.
+  bool suppress_guards(bool suppressed) { return std::exchange(suppressed_, suppressed); }
 
   /// The guards as Python text over the inputs: `(L['ids'].size()[0] % 2) == 0`; sources of one symbol come first.
   std::vector<std::string> guard_texts() const;
+  std::vector<std::string> assumption_texts() const;
+  /// Whether other inputs could have been the example: `sizes` are what stood for its sizes and integers, each with
+  /// what is there now. Numbers are left alone unless `numbers` are to be equal, too.
+  bool accepts(ArrayRef<std::pair<SymInt, int64_t>> sizes, bool numbers) const;
   /// Checks inputs at run time. `value_of` gives the value at a source. Returns the first guard that fails.
   std::optional<std::string> failing_guard(const std::function<int64_t(const std::string& source)>& value_of) const;
 
  private:
   const Expression* own(const SymNode* node) const;
+  /// While it lives, divisors are taken not to be zero, or are not.
+  struct DivisorScope {
+    DivisorScope(ExpressionTable& table, bool nonzero)
+        : table(table), before(std::exchange(table.divisors_are_nonzero_, nonzero)) {}
+    ~DivisorScope() { table.divisors_are_nonzero_ = before; }
+    ExpressionTable& table;
+    bool before;
+  };
   struct Linear {
-    int64_t scale = 0, constant = 0;
+    Integer scale = 0, constant = 0;
     const Expression* form = nullptr;  // null where the expression is the constant
   };
   /// An operation seen before. Entries of an earlier version are stale.
   struct MemoEntry {
     int64_t a = 0, b = 0, result = 0;
     SymOp op{};
+    bool unexamined = false;  // an answer that may follow only for sizes of two and more
     uint32_t version = 0;
   };
+  /// What is taken to be known of sizes: what is known; that unbacked ones are above one, too; or nothing that is only
+  /// assumed because the example's sizes are two or more.
+  enum class Sizes : uint8_t { AsKnown, AboveOne, NotAssumed };
 
   const Expression* new_symbol(Symbol symbol, const Number* hint);
   std::string symbol_name(const std::string& source);
   MemoEntry* find_memo(SymOp op, SymInt a, SymInt b);
-  void remember(SymOp op, SymInt a, SymInt b, int64_t result);
+  MemoEntry& remember(SymOp op, SymInt a, SymInt b, int64_t result);
+  const Expression* relation(SymOp op, SymInt a, SymInt b);
+  MemoEntry& compare_entry(SymOp op, SymInt a, SymInt b);
+  void examine(MemoEntry& entry);
 
   const Expression* canonical(const Expression* a);
   const Expression* rewrite_divisions(const Expression* a);
   static Linear decompose(const Expression* a);
-  const Expression* without_common_factors(const Expression* form, bool sizes_above_one);
-  Range compute_range(const Expression* a, bool sizes_above_one);
+  const Expression* without_common_factors(const Expression* form, Sizes sizes);
+  Range range(const Expression* a, Sizes sizes);
+  Range range_of_node(const Expression* a, const std::function<Range(const Expression*)>& of);
+  Range range_of_symbol(const Symbol& symbol, Sizes sizes) const;
+  FloatRange float_range_of_node(const Expression* a);
   int compute_known(const Expression* condition);
-  int known_relation(const Expression* condition, bool sizes_above_one);
+  int known_relation(const Expression* condition, Sizes sizes);
+  bool follows_without_assumptions(const Expression* condition);
+  const Expression* simplified(const Expression* a) const;
+  const Expression* simplify_node(const Expression* a);
   int known_float_relation(const Expression* condition);
   void check_same_env(SymInt a, SymInt b) const;
 
   void learn(const Expression* condition);
+  void learn_one(const Expression* condition);
+  void learn_relation(const Expression* condition);
   void learn_equal(const Linear& linear);
   void learn_unequal(const Linear& linear);
   bool narrow(const Expression* form, Range range);
+  bool narrow_symbol(const Expression* symbol, Range range);
+  void narrow_terms(const Expression* sum, Range whole);
   void narrow_parts(const Expression* form, Range range);
   void narrow_linear(const Linear& linear, Range range);
   void propagate();
   void replace(const Expression* symbol, const Expression* by);
   void record(const Expression* condition);
   [[noreturn]] void fail_data_dependent(const Expression* a);
+  [[noreturn]] void fail_unknown(const Expression* a);
+  bool quiet() const { return frozen_ || suppressed_; }
   void bind_roots(Bindings& bindings) const;
 
   ShapeEnvOptions options_;
@@ -221,10 +268,13 @@ class ShapeEnv final : public RefCounted {
   uint32_t backed_count_ = 0, unbacked_count_ = 0, unbacked_float_count_ = 0;
   uint32_t version_ = 1;
   bool frozen_ = false;
+  bool suppressed_ = false;
   bool declaring_ = false;
-  std::unordered_map<const Expression*, Range> bounds_;                   // of linear forms that are not symbols
-  std::unordered_map<const Expression*, std::vector<int64_t>> excluded_;  // values a form is known not to have
+  int narrowing_ = 0;                                    // how far the consequences of a fact have been followed
+  std::unordered_map<const Expression*, Range> bounds_;  // of linear forms that are not symbols
+  std::unordered_map<const Expression*, std::vector<Integer>> excluded_;  // values a form is known not to have
   std::vector<Guard> guards_;
+  std::vector<Guard> assumptions_;
   std::vector<RuntimeAssert> runtime_asserts_;
   std::vector<SpecializedDim> specialized_dims_;
   std::vector<MemoEntry> memo_;

@@ -29,9 +29,17 @@ class Constraints : public ::testing::Test {
 TEST_F(Constraints, KeptPromisesAreNoViolation) {
   SymInt batch = dim("batch", 4, "x");
   EXPECT_TRUE(batch * 2 > 3);
-  EXPECT_FALSE(batch == 7);  // an inequality is checked at run time
   EXPECT_EQ(violation(), "");
   EXPECT_NO_THROW(check_constraints(*env));
+}
+
+TEST_F(Constraints, AnExcludedValueIsAViolation) {
+  SymInt batch = dim("batch", 4, "x");
+  EXPECT_FALSE(batch == 7);
+  EXPECT_EQ(violation(),
+            "Constraints violated (batch)! For more information, run with TORCH_LOGS=\"+dynamic\".\n"
+            "  - Not all values of batch = L['x'].size()[0] in the specified range satisfy the generated guard "
+            "L['x'].size()[0] != 7.\n");
 }
 
 TEST_F(Constraints, ASpecialisedDim) {

@@ -109,8 +109,10 @@ TEST_P(Proof, AnswersFollowFromWhatWasAssumed) {
     for (int i = 0; i < 8; ++i) expect_theorem(condition(2));
     for (const Pair& symbol : symbols) {
       Range range = env->range(symbol.expression);
-      EXPECT_FALSE(range.lower != kMinusInfinity && possible(symbol.formula < context.int_val(range.lower)));
-      EXPECT_FALSE(range.upper != kInfinity && possible(symbol.formula > context.int_val(range.upper)));
+      EXPECT_FALSE(range.lower != kMinusInfinity &&
+                   possible(symbol.formula < context.int_val(integer_text(range.lower).c_str())));
+      EXPECT_FALSE(range.upper != kInfinity &&
+                   possible(symbol.formula > context.int_val(integer_text(range.upper).c_str())));
     }
     if (HasFailure()) {
       ADD_FAILURE() << "after " << to_text(fact.expression);

@@ -92,11 +92,11 @@ TEST_F(Known, ParityDecidesEquality) {
   EXPECT_TRUE(env->guards().empty());
 }
 
-TEST_F(Known, TheLargestIntegerIsAnOpenEnd) {
+TEST_F(Known, TheLargestIntegerIsANumberLikeOthers) {
+  EXPECT_FALSE(sym_lt(u0 * s0, INT64_MAX).known_true());
+  EXPECT_FALSE(sym_lt(u0 * s0, INT64_MAX).known_false());
   EXPECT_TRUE(s0 < INT64_MAX);
-  EXPECT_TRUE(u0 < INT64_MAX);
-  EXPECT_TRUE(sym_min(s0, INT64_MAX).same(s0));
-  EXPECT_TRUE(env->guards().empty());
+  EXPECT_THAT(guards(), ElementsAre("s0 < 9223372036854775807"));
 }
 
 TEST_F(Known, AQuestionAskedStaticallyLeavesNoGuard) {
@@ -256,11 +256,14 @@ TEST_F(Unbacked, AnEqualityReplacesIt) {
   EXPECT_THAT(guards(), ElementsAre("2*s0 > 15"));
 }
 
-TEST_F(Unbacked, SizeLikeSymbolsAreTakenToBeAboveOneWhereAChoiceIsAllowed) {
+TEST_F(Unbacked, SizeLikeSymbolsAreTakenToBeAboveOneWhereThatIsAsked) {
   EXPECT_FALSE(sym_eq(u0, 1).guard_or(false));
   EXPECT_TRUE(sym_eq(u0, 1).guard_or(true));
+  EXPECT_THROW(env->guard_size_oblivious(env->expression(sym_eq(u0, 1))), GuardOnDataDependentSymNode);
   env->mark_size_like(u0);
-  EXPECT_FALSE(sym_eq(u0, 1).guard_or(true));
+  EXPECT_TRUE(sym_eq(u0, 1).guard_or(true));
+  EXPECT_FALSE(env->guard_size_oblivious(env->expression(sym_eq(u0, 1))));
+  EXPECT_TRUE(env->guard_size_oblivious(env->expression(sym_gt(u0 * 2, 3))));
   EXPECT_EQ(range(u0), (Range{0}));
   EXPECT_THROW((void)(u0 == 1), GuardOnDataDependentSymNode);
 }
