@@ -6,15 +6,31 @@
 
 #include "capture/symbol_calls.h"
 #include "umbra/sym/print.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra {
 
 namespace {
 
+const sym::Expression* expression_of(const Value& value) {
+  const SymNode* node = nullptr;
+  if (value.tag() == Value::Tag::SymInt) node = value.to_sym_int().node();
+  if (value.tag() == Value::Tag::SymFloat) node = value.to_sym_float().node();
+  if (value.tag() == Value::Tag::SymBool) node = value.to_sym_bool().node();
+  return static_cast<const sym::Expression*>(node);
+}
+
+/// The symbol that a value is; null where it is none.
 const sym::Expression* bare_symbol(const Value& value) {
-  if (!value.is_sym_int() || !value.to_sym_int().is_symbolic()) return nullptr;
-  auto* e = static_cast<const sym::Expression*>(value.to_sym_int().node());
-  return e->is(sym::Kind::Symbol) ? e : nullptr;
+  const sym::Expression* e = expression_of(value);
+  return e && e->is(sym::Kind::Symbol) ? e : nullptr;
+}
+
+/// A bool from data is a symbol of 0 or 1, compared with 1; this is the symbol. Null where the value is no such bool.
+const sym::Expression* symbol_of_bool(const Value& value) {
+  const sym::Expression* e = expression_of(value);
+  bool from_data = e && e->is(sym::Kind::Eq) && e->arg(0)->is(sym::Kind::Symbol) && e->arg(1)->is_integer(1);
+  return from_data && !e->arg(0)->has_hint() ? e->arg(0) : nullptr;
 }
 
 class Inserter {
@@ -32,6 +48,7 @@ class Inserter {
     if (!any) return;
     for (fx::Node* node : graph_.nodes()) {
       if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
+      if (const sym::Expression* e = symbol_of_bool(node->meta.val)) meet_bool(e, node);
       if (node->op() == fx::Op::Output || !node->meta.val.is_tensor()) continue;
       const Tensor& tensor = node->meta.val.tensor_ref();
       if (!tensor.defined() || !tensor.is_symbolic()) continue;
@@ -55,7 +72,7 @@ class Inserter {
     bool flipped = a->is(sym::Kind::Integer);
     if (flipped) std::swap(a, b);
     if (!a->is(sym::Kind::Symbol) || !b->is(sym::Kind::Integer) || a->has_hint()) return std::nullopt;
-    int64_t number = b->integer(), strict = condition->is(sym::Kind::Lt);
+    Integer number = b->integer(), strict = condition->is(sym::Kind::Lt);
     if (condition->is(sym::Kind::Eq)) return Bound{a, sym::Range::point(number), true};
     if (condition->is(sym::Kind::Ne)) return std::nullopt;
     return flipped ? Bound{a, {number + strict, sym::kInfinity}, false}
@@ -83,6 +100,22 @@ class Inserter {
     for (fx::Node* user : tensor->users())  // the recorder has asked for it: it is met there
       if (user->calls(sym_size_) && user->arg(1).value().to_int() == dim) return;
     bind(symbol, size_after(tensor, tensor, dim));
+  }
+
+  /// A bool that conditions are about becomes a number.
+  void meet_bool(const sym::Expression* symbol, fx::Node* truth) {
+    auto mentions = [&](const sym::Expression* condition) {
+      if (!condition) return false;
+      std::vector<const sym::Expression*> symbols = sym::free_symbols(condition);
+      return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
+    };
+    if (nodes_.count(symbol) || std::none_of(pending_.begin(), pending_.end(), mentions)) return;
+    auto scope = graph_.inserting_after(truth);
+    place_ = truth;
+    fx::Node* number = graph_.call(fx::function("torch.sym_ite"), {truth, 1, 0});
+    number->meta.val = symbol_value(symbol);
+    describe(number);
+    bind(symbol, number);
   }
 
   fx::Node* size_after(fx::Node* place, fx::Node* tensor, int64_t dim) {
@@ -140,6 +173,11 @@ class Inserter {
                  size_after(of_input ? inputs.back() : size->second.tensor, size->second.tensor, size->second.dim);
     }
     if (e->args().empty()) return symbol_value(e);
+    if (e->depth() > sym::kDeep)  // its parts first: it is not gone down into by recursion
+      for (const sym::Expression* arg : e->args())
+        sym::bottom_up(
+            arg, [&](const sym::Expression* part) { return part->depth() > 0 && !nodes_.count(part); },
+            [&](const sym::Expression* part) { compute(part); });
     SymbolCalls calls{[this](const sym::Expression* part) { return compute(part); },
                       [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
                         fx::Node* node = graph_.call(fx::function(function), std::move(arguments));

@@ -1,8 +1,11 @@
 // Symbolic numbers in graphs: an expression becomes calls of Python's operators on the sizes of inputs.
+#include <unordered_set>
+
 #include "capture/symbol_calls.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/sym/affine.h"
 #include "umbra/sym/print.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra {
 
@@ -17,6 +20,9 @@ const char* function_name(sym::Kind kind) {
     case sym::Kind::FloatPow: return "operator.pow";
     case sym::Kind::FloorDiv: return "operator.floordiv";
     case sym::Kind::Mod: return "operator.mod";
+    case sym::Kind::BitAnd: return "operator.and_";
+    case sym::Kind::BitOr: return "operator.or_";
+    case sym::Kind::BitXor: return "operator.xor";
     case sym::Kind::Min: return "torch.sym_min";
     case sym::Kind::Max: return "torch.sym_max";
     case sym::Kind::IntTrueDiv:
@@ -119,10 +125,10 @@ fx::Node* Tracer::derived_symbol(const sym::Expression* symbol) {
   if (affine.constant != 0) {
     const sym::Expression* scaled = table.multiply(table.integer(affine.coefficient), symbol);
     bool more = affine.constant > 0;
-    value =
-        symbol_call(more ? "operator.sub" : "operator.add", {value, more ? affine.constant : -affine.constant}, scaled);
+    int64_t offset = to_int64(more ? affine.constant : -affine.constant);
+    value = symbol_call(more ? "operator.sub" : "operator.add", {value, offset}, scaled);
   }
-  if (affine.coefficient != 1) value = symbol_call("operator.floordiv", {value, affine.coefficient}, symbol);
+  if (affine.coefficient != 1) value = symbol_call("operator.floordiv", {value, to_int64(affine.coefficient)}, symbol);
   return value.node();
 }
 
@@ -141,10 +147,20 @@ fx::Argument Tracer::expression_argument(const SymNode* node, int64_t key) {
     SymInt simple = e->env().simplify(sym::ShapeEnv::sym_int(e));
     if (simple.raw() != key) return symbol_argument(simple);
   }
-  if (e->is(sym::Kind::Integer)) return e->integer();
+  if (e->is(sym::Kind::Integer)) return to_int64(e->integer());
   if (e->is(sym::Kind::Float)) return e->real();
   if (e->is(sym::Kind::Boolean)) return e->truth();
   if (e->is(sym::Kind::Symbol)) return unknown_symbol(e);
+  if (e->depth() > sym::kDeep) {  // its parts first: it is not gone down into by recursion
+    std::unordered_set<const sym::Expression*> seen;
+    for (const sym::Expression* arg : e->args())
+      sym::bottom_up(
+          arg, [&](const sym::Expression* part) { return part->depth() > 0 && !is_negated(part) && !seen.count(part); },
+          [&](const sym::Expression* part) {
+            seen.insert(part);
+            argument(symbol_value(part));
+          });
+  }
   SymbolCalls calls{[this](const sym::Expression* part) { return argument(symbol_value(part)); },
                     [this](const char* function, fx::Arguments arguments, const sym::Expression* result) {
                       return symbol_call(function, std::move(arguments), result);
