@@ -53,6 +53,12 @@ FlatInputs flatten_inputs(const Tree& arguments, const Tree& keywords, const std
   return flat;
 }
 
+/// The input of a path, as guards name it: "parts['b'][0]" is L['parts']['b'][0].
+std::string source_of(const std::string& path) {
+  size_t end = path.find_first_of("[.");
+  return "L['" + path.substr(0, end) + "']" + (end == std::string::npos ? "" : path.substr(end));
+}
+
 sym::SymbolOptions symbol_options(const Dim* dim) {
   sym::SymbolOptions options;
   options.policy = sym::Policy::Static;
@@ -63,6 +69,7 @@ sym::SymbolOptions symbol_options(const Dim* dim) {
     options.range = dim->range();
   }
   options.marked_dynamic = dim->hint() == Dim::Hint::Dynamic;
+  if (dim->range() != sym::Range{0}) options.range = dim->range();
   return options;
 }
 
@@ -160,14 +167,25 @@ class Exporter {
       check<UserError>(found != flat.paths.end(), "dynamic_shapes names '", path,
                        "', which is no tensor among the inputs");
       const Value& v = flat.values[static_cast<size_t>(found - flat.paths.begin())];
-      if (!v.is_tensor()) continue;
+      if (!v.is_tensor()) {
+        check_dynamic_integer(path, v, dims);
+        continue;
+      }
       for (const auto& [position, dim] : dims) wrap_dim(position, v.tensor_ref().dim());
     }
   }
 
+  static void check_dynamic_integer(const std::string& path, const Value& v, const std::map<int64_t, Dim>& dims) {
+    check<UserError>(v.is_int(), "dynamic_shapes names '", path, "', which is neither a tensor nor an integer");
+    for (const auto& [position, dim] : dims)
+      check<ValueError>(dim.hint() != Dim::Hint::Named,
+                        "Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC "
+                        "instead.");
+  }
+
   // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
   SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
-    std::string text = "L['" + path + "'].size()[" + std::to_string(d) + "]";
+    std::string text = source_of(path) + ".size()[" + std::to_string(d) + "]";
     if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
@@ -215,14 +233,24 @@ class Exporter {
     for (size_t i = 0; i < flat.values.size(); ++i) {
       const Value& v = flat.values[i];
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
+      if (v.is_int()) stand_in = Value(integer_input(v.to_int(), flat.paths[i]));
       fx::Node* node = tracer_->add_input(flat.names[i], stand_in);
-      InputSpec spec{v.is_tensor() ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
+      bool varies = v.is_tensor() || stand_in.is_sym_int();
+      InputSpec spec{varies ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
       for (const InputSpec& other : program_.signature.inputs)
         if (other.name == spec.name) spec.name = node->name();
-      if (!v.is_tensor()) spec.value = v;
+      if (!varies) spec.value = v;
       program_.signature.inputs.push_back(std::move(spec));
       stand_ins_.push_back(std::move(stand_in));
     }
+  }
+
+  // An integer is part of the program unless a Dim says that it may vary.
+  SymInt integer_input(int64_t given, const std::string& path) {
+    sym::SymbolOptions options = symbol_options(find_dim(path, 0, 1));
+    options.size = false;
+    options.keep_zero_one = true;
+    return env_->create_symbol(given, source_of(path), options);
   }
 
   Tensor fake_input(const Tensor& given, const std::string& path) {
@@ -299,6 +327,8 @@ class Exporter {
                                                                  : sym::exported_range(symbol)});
     }
     program_.guards = env_->guard_texts();
+    std::vector<std::string> assumptions = env_->assumption_texts();
+    program_.guards.insert(program_.guards.end(), assumptions.begin(), assumptions.end());
     program_.guards.insert(program_.guards.begin(), derived_guards_.begin(), derived_guards_.end());
     env_->freeze();
   }

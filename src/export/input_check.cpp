@@ -33,10 +33,10 @@ class InputCheck::Sizes {
     for (const Pending& p : pending_) solve(p);
     for (const Pending& p : pending_) {
       std::optional<sym::Number> value = env_.evaluate(p.expected, bindings_);
-      if (!value) continue;
+      if (!value && !all_bound(p.expected)) continue;
       auto same = first_use_.find(p.expected);
       std::string expected = same != first_use_.end() ? same->second : p.expected->to_string();
-      check<AssertionError>(value->integer == p.actual, "Guard failed: ", p.text, " == ", expected);
+      check<AssertionError>(value && value->integer == p.actual, "Guard failed: ", p.text, " == ", expected);
     }
   }
 
@@ -50,9 +50,17 @@ class InputCheck::Sizes {
   static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
     sym::Range range = symbol.range;
     if (symbol.promised) range = range.intersect(*symbol.promised);
-    check<AssertionError>(actual <= range.upper, "Guard failed: ", text, " <= ", range.upper);
-    // A lower bound of 2 comes from the example not having been 0 or 1, not from the program.
-    check<AssertionError>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text, " >= ", range.lower);
+    check<AssertionError>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
+    // A lower bound of 2 comes from the example not having been 0 or 1, not from the program; what the program makes of
+    // that stands among its assumptions.
+    check<AssertionError>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text,
+                          " >= ", integer_text(range.lower));
+  }
+
+  bool all_bound(const sym::Expression* a) const {
+    for (const sym::Expression* symbol : sym::free_symbols(a))
+      if (!bindings_.find(symbol)) return false;
+    return true;
   }
 
   void solve(const Pending& p) {
@@ -66,9 +74,9 @@ class InputCheck::Sizes {
       return env_.evaluate(p.expected, trial);
     };
     std::optional<sym::Number> zero = at(0), one = at(1);
-    int64_t slope = zero && one ? one->integer - zero->integer : 0;
+    Integer slope = zero && one ? one->integer - zero->integer : 0;
     if (slope == 0) return;
-    int64_t root = (p.actual - zero->integer) / slope;
+    int64_t root = to_int64((p.actual - zero->integer) / slope);
     bindings_.set(unknown[0], root);
     check_range(p.text + " in terms of " + unknown[0]->to_string(), env_.symbol(unknown[0]), root);
   }
@@ -148,10 +156,11 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
     return symbol;
   };
   for (const std::string& guard : guards) {
+    conditions_.push_back({without_locals(guard), nullptr});
     try {
-      conditions_.push_back({without_locals(guard), sym::parse(*guards_env_, guard, options)});
+      conditions_.back().condition = sym::parse(*guards_env_, guard, options);
     } catch (const ValueError&) {
-      // A form that we do not read: sizes and ranges are checked all the same.
+      // A form that we do not read: the program can be looked at, but a call is refused.
     }
   }
 }
@@ -183,25 +192,51 @@ void InputCheck::check_input(const Input& input, const Value& actual, Sizes& siz
       if (!size.is_symbolic() && !plainly_same)
         sizes.number(text + ".size()[" + std::to_string(d) + "]", promised, size.value());
     }
-  } else if (expected.is_sym_int() && actual.is_int()) {
+  } else if (expected.is_sym_int()) {
+    if (actual.is_sym_int()) return;
+    check<TypeError>(actual.is_int() || actual.is_bool(), "input ", text, " should be an int, got ",
+                     tag_name(actual.tag()));
     sizes.number(text, expected.to_sym_int(), actual.to_int());
   }
 }
 
 void InputCheck::check_conditions(const std::vector<Value>& inputs) const {
   sym::Bindings bindings;
+  std::unordered_map<const sym::Expression*, SymInt> symbolic;
   for (const Source& source : sources_) {
     const Value& input = inputs[source.input];
-    if (source.dim < 0) {
-      if (input.is_int()) bindings.set(source.symbol, input.to_int());
-    } else if (input.is_tensor() && !input.tensor_ref().sym_sizes()[source.dim].is_symbolic()) {
-      bindings.set(source.symbol, input.tensor_ref().sym_sizes()[source.dim].value());
-    }
+    SymInt value;
+    if (source.dim < 0 && (input.is_int() || input.is_sym_int())) value = input.to_sym_int();
+    else if (source.dim >= 0 && input.is_tensor()) value = input.tensor_ref().sym_sizes()[source.dim];
+    else continue;
+    if (value.is_symbolic()) symbolic.emplace(source.symbol, value);
+    else bindings.set(source.symbol, value.value());
   }
   for (const Condition& c : conditions_) {
+    check<AssertionError>(c.condition, "Guard cannot be read, so the call is refused: ", c.text);
+    if (!symbolic.empty() && check_symbolically(c, bindings, symbolic)) continue;
+    // A condition without a value (it divides by zero, it does not fit) is not met.
     std::optional<sym::Number> holds = guards_env_->evaluate(c.condition, bindings);
-    check<AssertionError>(!holds || holds->integer != 0, "Guard failed: ", c.text);
+    check<AssertionError>(holds && holds->integer != 0, "Guard failed: ", c.text);
   }
+}
+
+/// A condition on inputs with symbolic sizes, asked in their environment. False where it is on other inputs only.
+bool InputCheck::check_symbolically(const Condition& c, const sym::Bindings& bindings,
+                                    const std::unordered_map<const sym::Expression*, SymInt>& symbolic) const {
+  sym::ShapeEnv* env = nullptr;
+  for (const sym::Expression* symbol : sym::free_symbols(c.condition))
+    if (auto found = symbolic.find(symbol); found != symbolic.end())
+      env = &static_cast<const sym::Expression*>(found->second.node())->env();
+  if (!env) return false;
+  const sym::Expression* condition = env->translate(c.condition, [&](const sym::Expression* symbol) {
+    if (auto found = symbolic.find(symbol); found != symbolic.end()) return env->expression(found->second);
+    const sym::Number* value = bindings.find(symbol);
+    check<AssertionError>(value, "Guard failed: ", c.text);
+    return env->table().integer(value->integer);
+  });
+  check<AssertionError>(sym::ShapeEnv::sym_bool(condition).expect_true(c.text.c_str()), "Guard failed: ", c.text);
+  return true;
 }
 
 }  // namespace umbra

@@ -1,6 +1,7 @@
 // Dynamic dimensions: which sizes of a program's inputs may vary, and in which range.
 #pragma once
 
+#include <limits>
 #include <map>
 #include <optional>
 #include <string>
@@ -15,19 +16,23 @@ class Dim {
  public:
   struct Bounds {
     int64_t min = 0;
-    int64_t max = sym::kInfinity;
+    int64_t max = std::numeric_limits<int64_t>::max();  // no bound
   };
   enum class Hint : uint8_t { Named, Auto, Dynamic, Static };
 
-  explicit Dim(std::string name, Bounds bounds = {0, sym::kInfinity});
+  explicit Dim(std::string name, Bounds bounds = {0, std::numeric_limits<int64_t>::max()});
   /// May become a number if the program asks for it (AUTO), must not (DYNAMIC), is one (STATIC).
-  static Dim automatic() { return Dim(Hint::Auto); }
-  static Dim dynamic() { return Dim(Hint::Dynamic); }
-  static Dim fixed() { return Dim(Hint::Static); }
+  static Dim automatic(Bounds bounds) { return Dim(Hint::Auto, bounds); }
+  static Dim automatic() { return Dim(Hint::Auto, {}); }
+  static Dim dynamic(Bounds bounds) { return Dim(Hint::Dynamic, bounds); }
+  static Dim dynamic() { return Dim(Hint::Dynamic, {}); }
+  static Dim fixed() { return Dim(Hint::Static, {}); }
 
   Hint hint() const { return hint_; }
   const std::string& name() const { return name_; }
-  sym::Range range() const { return {bounds_.min, bounds_.max}; }
+  sym::Range range() const {
+    return {bounds_.min, bounds_.max == std::numeric_limits<int64_t>::max() ? sym::kInfinity : bounds_.max};
+  }
   /// scale * root + offset; a plain Dim is 1 * itself + 0.
   int64_t scale() const { return scale_; }
   int64_t offset() const { return offset_; }
@@ -41,7 +46,7 @@ class Dim {
   friend Dim operator-(const Dim& dim, int64_t number) { return dim.shifted(-number); }
 
  private:
-  explicit Dim(Hint hint) : hint_(hint) {}
+  Dim(Hint hint, Bounds bounds) : hint_(hint), bounds_(bounds) {}
   Dim scaled(int64_t factor) const;
   Dim shifted(int64_t number) const;
   Hint hint_ = Hint::Named;

@@ -2,6 +2,7 @@
 #pragma once
 
 #include <string>
+#include <unordered_map>
 #include <vector>
 
 #include "umbra/export/exported_program.h"
@@ -24,7 +25,7 @@ class InputCheck {
   };
   struct Condition {
     std::string text;
-    const sym::Expression* condition;
+    const sym::Expression* condition;  // null where the text was not understood
   };
   /// A symbol of a condition: the size of an input, or with dimension -1 the input itself.
   struct Source {
@@ -35,6 +36,8 @@ class InputCheck {
   void read_guards(const std::vector<std::string>& guards);
   void check_input(const Input& input, const Value& actual, Sizes& sizes) const;
   void check_conditions(const std::vector<Value>& inputs) const;
+  bool check_symbolically(const Condition& c, const sym::Bindings& bindings,
+                          const std::unordered_map<const sym::Expression*, SymInt>& symbolic) const;
 
   std::vector<Input> inputs_;
   IntrusivePtr<sym::ShapeEnv> env_;         // of the program

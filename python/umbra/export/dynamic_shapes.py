@@ -22,16 +22,17 @@ class _DimHint:
         return _DimHint(self.type, min, max)
 
     def __repr__(self):
-        return f"DimHint({self.type.name})"
+        bounds = [f"{name}={value}" for name, value in (("min", self.min), ("max", self.max)) if value is not None]
+        return f"DimHint({', '.join([self.type.name, *bounds])})"
 
     def __eq__(self, other):
-        return isinstance(other, _DimHint) and self.type == other.type
+        return isinstance(other, _DimHint) and (self.type, self.min, self.max) == (other.type, other.min, other.max)
 
     def __hash__(self):
-        return hash(self.type)
+        return hash((self.type, self.min, self.max))
 
     def _describe(self):
-        return self.type.value, "", 0, None, 1, 0
+        return self.type.value, "", self.min or 0, self.max, 1, 0
 
 
 class _DimMeta(type):
@@ -173,7 +174,12 @@ def _shape_entries(shape, tensor, where):
     for position, dim in entries.items():
         if isinstance(dim, (Dim, _DimHint)):
             out[position] = dim._describe()
-        elif dim is not None and not isinstance(dim, int):
+        elif isinstance(dim, int):
+            if dim != tensor.shape[position]:
+                from umbra._C import ConstraintViolationError
+                raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {tensor.shape[position]}, for "
+                                               f"`dynamic_shapes{where}[{position}]`")
+        elif dim is not None:
             raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
                               f"(expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC,  but got {dim} instead)")
     return out
@@ -190,7 +196,14 @@ def _walk(shapes, value, name, where, out):
             out[name] = entries
         return
     if pytree.tree_structure(value).is_leaf():
-        if shapes is None or shapes == {} or isinstance(shapes, (_DimHint, Dim)):
+        if shapes is None or shapes == {}:
+            return
+        if type(value) is int and isinstance(shapes, (_DimHint, Dim)):
+            if isinstance(shapes, Dim):
+                raise ValueError("Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC instead.")
+            out[name] = {0: shapes._describe()}
+            return
+        if type(value) is bool and shapes == Dim.STATIC:
             return
         raise _user_error(f"Cannot associate shape {shapes} specified at `dynamic_shapes{where}` to non-tensor type {type(value)} at "
                           f"`inputs{where}` (expected None)")

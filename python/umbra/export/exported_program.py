@@ -14,7 +14,8 @@ class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
     __slots__ = ()
 
     def __repr__(self):
-        return f"VR[{self.lower}, {'int_oo' if self.upper is None else self.upper}]"
+        lower = "-int_oo" if self.lower <= -2**127 else self.lower
+        return f"VR[{lower}, {'int_oo' if self.upper is None else self.upper}]"
 
 
 class Symbol(str):
