@@ -9,7 +9,7 @@ from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast
 __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
-    "is_storage", "is_tensor", "manual_seed", "numel", "promote_types", "result_type", "seed",
+    "is_storage", "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
@@ -67,6 +67,19 @@ def einsum(equation, *operands):
     """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list."""
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
     return umbra.ops.aten.einsum.default(equation, list(tensors))
+
+
+_nonzero = Tensor.nonzero
+
+
+def nonzero(input, *, as_tuple=False):
+    """The places of elements that are not zero: rows of indices, or with as_tuple one tensor of indices for each dimension."""
+    if not as_tuple:
+        return _nonzero(input)
+    return _nonzero(input if input.dim() else input.unsqueeze(0)).unbind(1)
+
+
+Tensor.nonzero = nonzero
 
 
 def numel(input):
@@ -237,15 +250,23 @@ def sym_int(a):
 
 
 def sym_sum(args):
-    return builtins.sum(args)
+    """The sum of numbers that may be symbolic, made at once: of many symbols it is quicker than adding them one by one."""
+    values = list(args)
+    if any(isinstance(value, SymInt) for value in values) and all(isinstance(value, (int, SymInt)) for value in values):
+        return _C._sym_sum(values)
+    return builtins.sum(values)
 
 
 def guard_or_false(condition):
-    return _C._sym_guard_or(condition, False)
+    """The truth, by a guard if need be; False where only the run can tell."""
+    from umbra.fx.experimental import symbolic_shapes
+    return symbolic_shapes.guard_or_false(condition)
 
 
 def guard_or_true(condition):
-    return _C._sym_guard_or(condition, True)
+    """The truth, by a guard if need be; True where only the run can tell."""
+    from umbra.fx.experimental import symbolic_shapes
+    return symbolic_shapes.guard_or_true(condition)
 
 
 def _message_of(message, default):

@@ -188,7 +188,7 @@ class FakeContext:
         if mode is None or mode.shape_env is None:
             raise DynamicOutputShapeException("new_dynamic_size() needs a fake mode with a shape environment")
         size = mode.shape_env.create_unbacked_symint()
-        mode.shape_env._env.constrain_range(size, min, 2**62 if max is None else max)
+        mode.shape_env._env.constrain_range(size, min, max)
         _C._sym_mark_size_like(size)
         return size
 

@@ -1,5 +1,7 @@
 """Symbols of captured programs: the environment that knows about them, and policies for sizes."""
+import contextlib
 import enum
+import operator
 import weakref
 
 from umbra import _C
@@ -17,6 +19,15 @@ class DimDynamic(enum.Enum):
     OBLIVIOUS_SIZE = 5
 
 
+_POLICIES = {DimDynamic.DYNAMIC: "dynamic", DimDynamic.DUCK: "duck", DimDynamic.STATIC: "static"}
+
+
+def _policy(dynamic):
+    if dynamic not in _POLICIES:
+        raise NotImplementedError(f"{dynamic} is not in Umbra yet")
+    return _POLICIES[dynamic]
+
+
 class StatelessSymbolicContext:
     """The policies of a tensor's dimensions."""
 
@@ -25,8 +36,7 @@ class StatelessSymbolicContext:
         self.constraint_sizes = constraint_sizes or [None] * len(dynamic_sizes)
 
     def _dimensions(self):
-        names = {DimDynamic.DYNAMIC: "dynamic", DimDynamic.DUCK: "duck", DimDynamic.STATIC: "static"}
-        return [(names.get(policy, "dynamic"),) for policy in self.dynamic_sizes]
+        return [(_policy(dynamic),) for dynamic in self.dynamic_sizes]
 
 
 class StatefulSymbolicContext(StatelessSymbolicContext):
@@ -50,8 +60,14 @@ class ShapeEnv:
     """The symbols of one captured program and everything that is known about them."""
 
     def __init__(self, *, should_record_events=None, tracked_fakes=None, allow_scalar_outputs=True,
-                 allow_dynamic_output_shape_ops=True, assume_static_by_default=False, specialize_zero_one=True, duck_shape=True, **_):
-        self._env = _C._ShapeEnv(duck_shape, specialize_zero_one)
+                 allow_dynamic_output_shape_ops=True, assume_static_by_default=False, specialize_zero_one=True, duck_shape=None,
+                 prefer_deferred_runtime_asserts_over_guards=False, trace_asserts=False):
+        for name, value in (("should_record_events", should_record_events), ("assume_static_by_default", assume_static_by_default),
+                            ("prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards),
+                            ("trace_asserts", trace_asserts)):
+            if value:
+                raise NotImplementedError(f"ShapeEnv({name}={value}) is not in Umbra yet")
+        self._env = _C._ShapeEnv(True if duck_shape is None else duck_shape, specialize_zero_one)
         self.allow_scalar_outputs = allow_scalar_outputs
         self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
         _environments[self._env._cdata] = self
@@ -73,7 +89,7 @@ class ShapeEnv:
     @property
     def var_to_range(self):
         from umbra.export.exported_program import Symbol, ValueRanges
-        return {Symbol(s["name"]): ValueRanges(s["range"][0], s["range"][1] if s["range"][1] < 2**62 else None)
+        return {Symbol(s["name"]): ValueRanges(s["range"][0], s["range"][1] if s["range"][1] < 2**126 else None)
                 for s in self._env.symbols()}
 
     @property
@@ -86,8 +102,47 @@ class ShapeEnv:
         from umbra.export.exported_program import Symbol
         return {Symbol(s["name"]): s["replacement"] for s in self._env.symbols() if s["replacement"] is not None}
 
-    def produce_guards_expression(self, *args, **kwargs):
-        return " and ".join(self._env.guard_texts()) or None
+    # ---- guards over other inputs
+
+    def produce_guards_expression(self, placeholders, *, guards=None, ignore_static=True):
+        """The guards as Python code over inputs t0, t1, ... in the places of these fake tensors; None where there are none."""
+        if guards is not None:
+            raise NotImplementedError("produce_guards_expression(guards=...) is not in Umbra yet")
+        names, parts = {}, []
+        for text, size in _named_sizes(placeholders):
+            if not isinstance(size, SymInt):
+                parts += [] if ignore_static else [f"{text} == {size}"]
+            elif str(size) in names:
+                parts.append(f"{text} == {names[str(size)]}")
+            else:
+                names[str(size)] = text
+        for entry in self._env.symbols():
+            low, high = entry["initial"]
+            if entry["name"] in names:
+                parts += [f"{low} <= {names[entry['name']]}"] if low > -2**126 else []
+                parts += [f"{names[entry['name']]} <= {high}"] if high < 2**126 else []
+        return " and ".join(self._env.guard_code(names) + parts) or None
+
+    def evaluate_guards_expression(self, code, args):
+        """Whether the inputs keep guards that produce_guards_expression wrote."""
+        return code is None or _C._evaluate_guard_code(code, {text: int(size) for text, size in _named_sizes(args)})
+
+    def evaluate_guards_for_args(self, placeholders, args, *, ignore_static=True):
+        """Whether other inputs could have been given in the places of these fake tensors: they keep the guards."""
+        expected = [size for _, size in _named_sizes(placeholders)]
+        actual = [int(size) for _, size in _named_sizes(args)]
+        return len(expected) == len(actual) and self._env.accepts(expected, actual, not ignore_static)
+
+    @contextlib.contextmanager
+    def suppress_guards(self):
+        """Inside, questions are answered by the example and leave no guards."""
+        before = self._env.suppress_guards(True)
+        try:
+            yield
+        finally:
+            self._env.suppress_guards(before)
+
+    # ---- symbols
 
     def create_unbacked_symint(self):
         return self._env.create_unbacked_symint()
@@ -99,8 +154,7 @@ class ShapeEnv:
         return self._env.create_unbacked_symbool()
 
     def create_symbol(self, val, source="", dynamic_dim=DimDynamic.DUCK, **kwargs):
-        names = {DimDynamic.DYNAMIC: "dynamic", DimDynamic.STATIC: "static"}
-        return self._env.create_symbol(val, str(source), names.get(dynamic_dim, "duck"))
+        return self._env.create_symbol(val, str(source), _policy(dynamic_dim))
 
     def create_symintnode(self, sym, *, hint=None, source=None):
         return sym
@@ -112,8 +166,58 @@ class ShapeEnv:
         return "\n".join(f" - {guard.expr}" for guard in self.guards)
 
 
+def _named_sizes(inputs):
+    """(source, size) of each dimension of tensors, and of each integer, in order."""
+    for i, value in enumerate(inputs):
+        if isinstance(value, _C.Tensor):
+            yield from ((f"L['t{i}'].size()[{d}]", size) for d, size in enumerate(value.shape))
+        elif isinstance(value, (int, SymInt)):
+            yield f"L['t{i}']", value
+
+
+def _placeholder_values(gm):
+    return [node.meta["val"] for node in gm.graph.nodes if node.op == "placeholder" and node.meta.get("val") is not None]
+
+
+def _env_of(values):
+    for _, size in _named_sizes(values):
+        if isinstance(size, SymInt):
+            return ShapeEnv._of(_C._sym_shape_env(size))
+    return None
+
+
+def eval_guards(gm, *args, ignore_static=True):
+    """Whether a captured graph may be run with other inputs: they keep the guards of its capture."""
+    values = _placeholder_values(gm)
+    env = _env_of(values)
+    return env is None or env.evaluate_guards_for_args(values, args, ignore_static=ignore_static)
+
+
+def bind_symbols(gm, *args):
+    """The values that the symbols of a captured graph have for other inputs."""
+    from umbra.export.exported_program import Symbol
+    expected = [size for _, size in _named_sizes(_placeholder_values(gm))]
+    bindings = {}
+    for size, (_, actual) in zip(expected, _named_sizes(args)):
+        if isinstance(size, SymInt) and len(free_symbols(size)) == 1 and str(size) in free_symbols(size):
+            bindings[Symbol(str(size))] = int(actual)
+    return bindings
+
+
+# ---- questions
+
+
+def _bool_like(value):
+    if not isinstance(value, (bool, SymBool)):
+        raise AssertionError(f"Expected bool, got {type(value)}")
+    return value
+
+
 def has_hint(value):
     return not isinstance(value, (SymInt, SymFloat, SymBool)) or _C._sym_has_hint(value)
+
+
+has_guarding_hint = has_hint
 
 
 def hint_int(value, fallback=None):
@@ -126,28 +230,67 @@ def hint_int(value, fallback=None):
     return _C._sym_hint(value)
 
 
+optimization_hint = hint_int
+
+
+def guarding_hint_or_throw(value):
+    return _C._sym_hint(value) if is_symbolic(value) else value
+
+
 def statically_known_true(value):
-    return value if isinstance(value, bool) else _C._sym_statically_known_true(value)
+    """True where that is known without a guard."""
+    return value if isinstance(_bool_like(value), bool) else _C._sym_statically_known_true(value)
+
+
+def statically_known_false(value):
+    """True where the condition is known to be false without a guard."""
+    return not value if isinstance(_bool_like(value), bool) else _C._sym_statically_known_true(_C.sym_not(value))
 
 
 def guard_size_oblivious(value):
-    return value if isinstance(value, bool) else _C._sym_guard_or(value, False)
+    """The truth, where sizes that only data tells are taken to be two or more."""
+    return value if isinstance(_bool_like(value), bool) else _C._sym_guard_size_oblivious(value)
 
 
 def guard_or_false(value):
-    return value if isinstance(value, bool) else _C._sym_guard_or(value, False)
+    """The truth, by a guard if need be; False where only the run can tell."""
+    return value if isinstance(_bool_like(value), bool) else _C._sym_guard_or(value, False)
 
 
 def guard_or_true(value):
-    return value if isinstance(value, bool) else _C._sym_guard_or(value, True)
+    """The truth, by a guard if need be; True where only the run can tell."""
+    return value if isinstance(_bool_like(value), bool) else _C._sym_guard_or(value, True)
+
+
+def expect_true(value, skip=0):
+    """Takes a condition for granted from here on; a run-time assertion where it is not known."""
+    return value if isinstance(_bool_like(value), bool) else _C._sym_expect_true(value, "")
 
 
 def definitely_true(value):
     return statically_known_true(value)
 
 
+def has_static_value(value):
+    """Whether a number is plain, or symbolic with only one value left."""
+    if not is_symbolic(value):
+        return True
+    if not isinstance(value, SymInt):
+        return False
+    low, high = _C._sym_shape_env(value).bound(value)
+    return low == high
+
+
+def guard_bool(value):
+    return bool(_bool_like(value))
+
+
 def guard_int(value):
     return int(value)
+
+
+def guard_float(value):
+    return float(value)
 
 
 def guard_scalar(value):
@@ -164,33 +307,62 @@ def is_concrete_int(value):
     return isinstance(value, int)
 
 
+def is_concrete_float(value):
+    return isinstance(value, float)
+
+
 def is_concrete_bool(value):
     return isinstance(value, bool)
 
 
+def sym_and(value, *others):
+    """`and` of conditions that may be symbolic, without asking for their truth."""
+    for other in others:
+        value = operator.and_(value, other)
+    return value
+
+
+def sym_or(value, *others):
+    """`or` of conditions that may be symbolic, without asking for their truth."""
+    for other in others:
+        value = operator.or_(value, other)
+    return value
+
+
 def sym_eq(a, b):
     if isinstance(a, (tuple, list)) and isinstance(b, (tuple, list)):
-        result = len(a) == len(b)
-        for x, y in zip(a, b):
-            result = result & sym_eq(x, y) if isinstance(result, SymBool) else sym_eq(x, y) if result else False
-        return result
+        return len(a) == len(b) and sym_and(True, *map(sym_eq, a, b))
     return a == b
 
 
 def constrain_range(value, *, min, max=None):
     if isinstance(value, SymInt):
-        _C._sym_shape_env(value).constrain_range(value, min, 2**62 if max is None else max)
+        _C._sym_shape_env(value).constrain_range(value, min, max)
 
 
 constrain_range_int = constrain_range
 
 
 def free_symbols(value):
-    import re
-    values = value.shape if isinstance(value, _C.Tensor) else value if isinstance(value, (tuple, list)) else [value]
-    found = [re.findall(r"\b[suz][f]?\d+\b", str(v)) for v in values if is_symbolic(v)]
-    return {name for names in found for name in names}
+    """The names of the symbols in a number, a tensor's sizes, or a list of such."""
+    if isinstance(value, _C.Tensor):
+        value = value.shape
+    if isinstance(value, (tuple, list)):
+        return set().union(*map(free_symbols, value))
+    return set(_C._sym_free_symbols(value)) if is_symbolic(value) else set()
 
 
 def free_unbacked_symbols(value):
-    return {name for name in free_symbols(value) if name.startswith("u")}
+    return {name for name in free_symbols(value) if name.startswith(("u", "zuf"))}
+
+
+def has_free_symbols(value):
+    return bool(free_symbols(value))
+
+
+def has_free_unbacked_symbols(value):
+    return bool(free_unbacked_symbols(value))
+
+
+def has_symbolic_sizes_strides(elem):
+    return any(map(is_symbolic, (*elem.shape, *elem.stride(), elem.storage_offset())))

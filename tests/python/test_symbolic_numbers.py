@@ -1,0 +1,264 @@
+"""Symbolic numbers: exact whatever their size, and programs that refuse what they were not captured for."""
+import math
+
+import pytest
+
+import umbra as torch
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.export import Dim, export
+from umbra.fx.experimental import symbolic_shapes
+from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.fx.experimental.symbolic_shapes import ShapeEnv, guard_or_false, guard_or_true, guard_size_oblivious, statically_known_true
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, y=None):
+        return self.function(x) if y is None else self.function(x, y)
+
+
+def program(function, *example, dynamic):
+    return export(Function(function), example, dynamic_shapes=dynamic).module()
+
+
+def sizes(*hints):
+    env = ShapeEnv()
+    return env, FakeTensorMode(shape_env=env).from_tensor(torch.empty(hints, dtype=torch.int8, device="meta")).shape
+
+
+def captured(function, example):
+    graph = make_fx(lambda x, n: function(n), tracing_mode="symbolic")(torch.ones(1), example)
+    return lambda n: graph(torch.ones(1), n)
+
+
+# ---- numbers
+
+
+@pytest.mark.parametrize("function", [lambda n: n & 3, lambda n: n | 8, lambda n: n ^ 5, lambda n: 6 & n, lambda n: (n >> 1) & 1, lambda n: n & -4,
+                                      lambda n: n << 3, lambda n: n >> 61, lambda n: (n & 12) | (n ^ 3)])
+def test_operators_on_bits_are_captured(function):
+    run = captured(function, 7)
+    assert [run(n) for n in (7, 6, 12, 0, -5)] == [function(n) for n in (7, 6, 12, 0, -5)]
+
+
+def test_a_rerun_near_the_end_of_64_bits_is_right():
+    large = 2**62
+    run = captured(lambda n: [-n // 3, -n % 5, -n, n - 7, (n - 1) // 2], 7)
+    for n in (large - 1, large, large + 5, 2**63 - 1, -large):
+        assert run(n) == [-n // 3, -n % 5, -n, n - 7, (n - 1) // 2]
+
+
+def test_a_rerun_beyond_64_bits_is_refused():
+    run = captured(lambda n: n * n * n, 7)
+    assert run(2**20) == 2**60
+    with pytest.raises(OverflowError):
+        run(2**31)
+    for function in (lambda n: 12 // n, lambda n: n // n, lambda n: (n * 3) % n, lambda n: (n * n + n) // n, lambda n: 0 % n):
+        run = captured(function, 7)
+        assert run(5) == function(5)
+        with pytest.raises(ZeroDivisionError):
+            run(0)
+
+
+def test_products_of_sizes_are_exact():
+    _, (x,) = sizes(2**62)
+    assert int(x * 4) == 2**64
+    _, (x,) = sizes(2**62)
+    assert x * x > 2**100
+    assert (x * 8) // 2**60 == 32
+    _, (y,) = sizes(7)
+    assert int(2**63 - y) == 2**63 - 7
+    assert int(y - 2**64) == 7 - 2**64
+    _, (x,) = sizes(2**53 + 1)
+    assert float(x / 3) == (2**53 + 1) / 3
+
+
+def test_bounds_of_large_products_are_exact():
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    torch._check(u >= 2**32)
+    torch._check(v >= 2**32)
+    torch._check(v <= 2**40)
+    known = [statically_known_true(c) for c in (u * v >= 2**64, u * v > 2**62, u * v == 2**63 - 1, u * v > 2**65, (u * v) % 7 == 0)]
+    assert known == [True, True, False, False, False]
+    assert isinstance((u * v) // 3, torch.SymInt)
+
+
+def test_contradictory_checks_are_errors():
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    torch._check(u >= v + 5)
+    torch._check(v >= 0)
+    with pytest.raises(RuntimeError):
+        torch._check(u <= 3)
+
+
+def test_a_sum_of_many_symbols_is_made_at_once():
+    env = ShapeEnv()
+    symbols = [env.create_unbacked_symint() for _ in range(5000)]
+    total = torch.sym_sum([*symbols, 7, symbols[0]])
+    assert statically_known_true(total - torch.sym_sum(symbols[1:]) == 2 * symbols[0] + 7)
+    assert torch.sym_sum([1, 2, 3]) == 6 and torch.sym_sum([1, 2.5]) == 3.5
+
+
+def test_relations_print_as_they_are_written():
+    env = ShapeEnv()
+    u, v = env.create_unbacked_symint(), env.create_unbacked_symint()
+    assert [str(c) for c in (u < v, u > v, u <= v, u >= v, torch.sym_not(u < v), torch.sym_not(u >= v), 3 < u)] == [
+        "u0 < u1", "u0 > u1", "u0 <= u1", "u0 >= u1", "u0 >= u1", "u0 < u1", "u0 > 3"]
+    assert statically_known_true((u < v) | (v <= u))
+    torch._check(u < v)
+    assert statically_known_true(v > u) and not statically_known_true(v > u + 1)
+
+
+# ---- questions
+
+
+def test_sizes_from_data_are_open_unless_asked_obliviously():
+    env = ShapeEnv()
+    u = env.create_unbacked_symint()
+    torch._check_is_size(u)
+    assert [guard_or_false(u == 1), guard_or_true(u == 1), guard_or_false(u >= 2), guard_or_true(u >= 2)] == [False, True, False, True]
+    assert [guard_size_oblivious(u == 1), guard_size_oblivious(u >= 2), guard_size_oblivious(u * 2 > 3)] == [False, True, True]
+    with pytest.raises(symbolic_shapes.GuardOnDataDependentSymNode):
+        guard_size_oblivious(u == 5)
+    with pytest.raises(AssertionError, match="Expected bool"):
+        guard_or_false(3)
+
+
+def test_guards_can_be_asked_of_other_inputs():
+    env = ShapeEnv()
+    t = FakeTensorMode(shape_env=env).from_tensor(torch.ones(6, 4))
+    assert t.shape[0] % 3 == 0 and t.shape[0] > t.shape[1]
+    code = env.produce_guards_expression([t])
+    for shape, fits in (((6, 4), True), ((9, 5), True), ((8, 4), False), ((3, 4), False)):
+        assert env.evaluate_guards_for_args([t], [torch.ones(shape)]) == fits
+        assert env.evaluate_guards_expression(code, [torch.ones(shape)]) == fits
+
+
+def test_suppressed_guards_are_not_recorded():
+    env, (x,) = sizes(6)
+    with env.suppress_guards():
+        assert x > 4
+    assert not env.guards and x > 2 and len(env.guards) == 1
+
+
+def test_options_that_are_not_built_are_errors():
+    with pytest.raises(TypeError):
+        ShapeEnv(no_such_option=True)
+    with pytest.raises(NotImplementedError):
+        ShapeEnv(assume_static_by_default=True)
+
+
+# ---- programs
+
+
+def test_a_guard_that_divides_by_zero_refuses_the_call():
+    run = program(lambda x, y: x + 1 if x.shape[0] // (y.shape[0] - 2) == 2 else x, torch.ones(4), torch.ones(4),
+                  dynamic=({0: Dim.AUTO}, {0: Dim.AUTO}))
+    assert run(torch.ones(6), torch.ones(5)).shape == (6,)
+    with pytest.raises(AssertionError):
+        run(torch.ones(4), torch.ones(2))
+
+
+def test_a_program_refuses_sizes_for_which_a_branch_goes_the_other_way():
+    def double_single(x):
+        return x * 2 if x.shape[0] == 1 else x + 1
+
+    run = program(double_single, torch.ones(4), dynamic=({0: Dim("n")},))
+    assert run(torch.ones(2)).tolist() == [2, 2]
+    with pytest.raises(AssertionError, match="!= 1"):
+        run(torch.ones(1))
+    squeezed = program(lambda x: x.squeeze(0).reshape(x.shape[0], -1), torch.ones(4, 3), dynamic=({0: Dim("n")},))
+    assert squeezed(torch.ones(2, 3)).shape == (2, 3)
+    with pytest.raises(AssertionError, match="!= 1"):
+        squeezed(torch.ones(1, 3))
+    assert program(lambda x: x + 1, torch.ones(4), dynamic=({0: Dim("n")},))(torch.ones(1)).tolist() == [2]
+
+
+@pytest.mark.parametrize("condition, text", [(lambda n: n != 7, "!= 7"), (lambda n: n % 2 != 1, "% 2) != 1"), (lambda n: n * n != 49, "!= 49")])
+def test_an_excluded_value_breaks_the_promise_of_a_dim(condition, text):
+    def branch(x):
+        return x + 1 if condition(x.shape[0]) else x
+
+    with pytest.raises(Exception, match="Not all values of n") as error:
+        program(branch, torch.ones(4), dynamic=({0: Dim("n")},))
+    assert text in str(error.value)
+    run = program(branch, torch.ones(4), dynamic=({0: Dim.AUTO},))
+    assert run(torch.ones(6)).tolist() == [2] * 6
+    with pytest.raises(AssertionError, match="!="):
+        run(torch.ones(7))
+
+
+def test_an_integer_input_varies_where_a_dim_says_so():
+    run = program(lambda x, n: x * n + (n - 1), torch.ones(2), 5, dynamic=(None, Dim.DYNAMIC))
+    assert [run(torch.ones(2), n).tolist()[0] for n in (5, 7, 1, 0, -3)] == [9, 13, 1, -1, -7]
+    run = program(lambda x, n: x + n if n > 3 else x - n, torch.ones(2), 5, dynamic=(None, Dim.AUTO))
+    with pytest.raises(AssertionError):
+        run(torch.ones(2), 3)
+    fixed = program(lambda x, n: x * n, torch.ones(2), 5, dynamic=(None, Dim.STATIC))
+    with pytest.raises(AssertionError, match="== 5"):
+        fixed(torch.ones(2), 6)
+    with pytest.raises(ValueError, match="named Dims"):
+        program(lambda x, n: x * n, torch.ones(2), 5, dynamic=(None, Dim("n")))
+    with pytest.raises(Exception, match="non-tensor type"):
+        program(lambda x, n: x * n, torch.ones(2), 2.5, dynamic=(None, Dim.AUTO))
+
+
+def test_bounds_of_automatic_dimensions_are_kept():
+    run = program(lambda x: x * 2, torch.ones(4), dynamic=({0: Dim.AUTO(min=3, max=10)},))
+    assert run(torch.ones(10)).shape == (10,)
+    for size in (2, 11):
+        with pytest.raises(AssertionError, match="Guard failed"):
+            run(torch.ones(size))
+    with pytest.raises(Exception, match="Static shape constraint of 5"):
+        program(lambda x: x * 2, torch.ones(4), dynamic=({0: 5},))
+
+
+@pytest.mark.parametrize("check, good, bad", [
+    (lambda t: torch._check(t.item()), True, False),
+    (lambda t: torch._check(torch.sym_not(t.item())), False, True),
+    (lambda t: torch._check(t.item() > 1.5), 2.0, 1.0),
+    (lambda t: torch._check(t.item() * 2 <= 3.0), 1.5, 1.75),
+    (lambda t: torch._check((t.item() > 1) & (t.item() != 4)), 3, 4),
+])
+def test_checks_of_data_are_made_when_the_program_runs(check, good, bad):
+    def checked(x, t):
+        check(t)
+        return x * 2
+
+    run = program(checked, torch.ones(2), torch.tensor(good), dynamic=None)
+    assert run(torch.ones(2), torch.tensor(good)).tolist() == [2, 2]
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        run(torch.ones(2), torch.tensor(bad))
+
+
+def test_one_mask_gives_one_size_until_it_is_written():
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        x = torch.empty(5)
+        mask = x > 0
+        a, b = x[mask], x[mask]
+        assert statically_known_true(a.shape[0] == b.shape[0]) and (a + b).shape[0] == a.shape[0]
+        mask.logical_not_()
+        assert not statically_known_true(x[mask].shape[0] == a.shape[0])
+        total = x.sum()
+        assert statically_known_true(total.item() == total.item())
+
+
+def test_a_deep_number_can_be_computed():
+    _, (x,) = sizes(6)
+    value, plain = x, 6
+    for i in range(20000):
+        value, plain = (value * 3 + x) % (i + 7), (plain * 3 + 6) % (i + 7)
+    assert int(value) == plain
+    graph = captured(lambda n: math.prod([_nest(n)]), 5)
+    assert graph(9) == _nest(9)
+
+
+def _nest(n):
+    for i in range(300):
+        n = (n * 3 + 1) % (i + 11)
+    return n
