@@ -327,6 +327,11 @@ Tensor from_functional(const Tensor& wrapper) {
   return unwrap(wrapper);
 }
 
+void set_contents(const Tensor& wrapper, const Tensor& value) {
+  ExcludeKeys off(kKey);
+  write_value(wrapper, value);
+}
+
 bool was_written(const Tensor& wrapper) {
   return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0;
 }
