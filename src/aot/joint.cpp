@@ -32,7 +32,8 @@ class Joint {
       // What is written is copied to its place; other results are made of what the graph gives, and have to lie as they
       // did. What the backward writes comes later.
       for (size_t k = 0; k < forward.size(); ++k)
-        results.push_back(Value(k < layout_.written.size() ? from_functional(forward[k]) : laid_out(forward[k])));
+        results.push_back(
+            Value(k < layout_.written.size() ? from_functional(forward[k]) : from_functional_as_shown(forward[k])));
       if (layout_.is_differentiable()) gradients = run_backward(leaves, primals, forward, inputs);
     }
     for (const Tensor& t : gradients) results.push_back(t.defined() ? Value(from_functional(t)) : Value());
@@ -79,12 +80,6 @@ class Joint {
     for (size_t i = 0; i < primals.size(); ++i)
       if (functional_state(primals[i]).base->generation != before[i]) layout_.written_by_backward.push_back(i);
     return gradients;
-  }
-
-  static Tensor laid_out(const Tensor& wrapper) {
-    Tensor value = from_functional(wrapper);
-    if (value.sym_strides() == wrapper.sym_strides() || !wrapper.is_non_overlapping_and_dense()) return value;
-    return value.new_empty_strided(wrapper.sym_sizes(), wrapper.sym_strides()).copy(value);
   }
 
   const ValueFunction& function_;

@@ -205,7 +205,7 @@ void check_resize(const Operator& op, const Tensor& out, const TensorSpec& resul
 
 /// What the operator would refuse to write, it refuses here too; outputs of another size than their results get it.
 void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& written, SpecList& results) {
-  if (op.definition().mutate) {
+  if (op.definition().mutate.any()) {
     for (const Tensor& t : written) check_no_overlap(op, t);
   } else if (op.functional() && op.is_inplace()) {
     check_inplace_write(op, frame, results[0]);
@@ -214,20 +214,20 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
     prepare_outputs(op, frame, written, results);
   }
   for (const Tensor& t : written)
-    check<NotImplementedError>(!overlaps_itself(t) || (op.functional() && op.functional()->has_tag(Tag::WritesOneValue)),
-                               op.name(),
-                               " writes elements that share memory, which cannot be captured: clone() the "
-                               "tensor first");
+    check<NotImplementedError>(
+        !overlaps_itself(t) || (op.functional() && op.functional()->has_tag(Tag::WritesOneValue)), op.name(),
+        " writes elements that share memory, which cannot be captured: clone() the "
+        "tensor first");
 }
 
 /// Whether the new contents' look is known before they are computed: as with data, what is refused is refused then.
 bool describe_writes(const Operator& op, Value* frame, SpecList& results) {
-  if (op.functional() && !op.definition().mutate) {
+  if (op.functional() && !op.definition().mutate.any()) {
     const BoxedMeta& meta = op.functional()->definition().meta;
     if (meta) meta(results, frame);
     return static_cast<bool>(meta);
   }
-  if (op.definition().mutate && op.definition().meta) op.definition().meta(results, frame);
+  if (op.definition().mutate.any() && op.definition().meta) op.definition().meta(results, frame);
   return true;
 }
 
@@ -325,6 +325,13 @@ Tensor to_functional(const Tensor& value) {
 Tensor from_functional(const Tensor& wrapper) {
   ExcludeKeys off(kKey);
   return unwrap(wrapper);
+}
+
+Tensor from_functional_as_shown(const Tensor& wrapper) {
+  ExcludeKeys off(kKey);
+  Tensor value = unwrap(wrapper);
+  if (value.sym_strides() == wrapper.sym_strides() || !wrapper.is_non_overlapping_and_dense()) return value;
+  return value.new_empty_strided(wrapper.sym_sizes(), wrapper.sym_strides()).copy(value);
 }
 
 void set_contents(const Tensor& wrapper, const Tensor& value) {

@@ -118,7 +118,8 @@ class Program:
             t[0] = weight
 
         def set_mask():
-            t[t > 0] = factor
+            if t.dim():  # the mask of one number asks for that number
+                t[t > 0] = factor
         return rng.choice([
             (f"mul_({factor})", lambda: t.mul_(factor)),
             ("mul_(w)", lambda: t.mul_(weight)),

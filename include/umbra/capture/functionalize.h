@@ -53,6 +53,8 @@ bool is_functional(const Tensor& tensor);
 Tensor to_functional(const Tensor& value);
 /// The value behind a wrapper now, after all writes.
 Tensor from_functional(const Tensor& wrapper);
+/// The same with the strides that the wrapper has.
+Tensor from_functional_as_shown(const Tensor& wrapper);
 /// Gives a wrapper, and what it is a view of, other contents without counting that as a write.
 void set_contents(const Tensor& wrapper, const Tensor& value);
 /// Whether the wrapper's contents were written since it was made.

@@ -5,6 +5,7 @@ import itertools
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
@@ -153,8 +154,9 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partiti
                  keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
                  disable_functionalization=False):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
-    that the first arguments stay the same from call to call, is not needed: they are looked at each time."""
-    _refuse(dynamic=dynamic, keep_inference_input_mutations=keep_inference_input_mutations, disable_functionalization=disable_functionalization)
+    that the first arguments stay the same from call to call, is not needed: they are looked at each time. `keep_inference_input_mutations`: writes to
+    inputs stay outside the graphs."""
+    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
 
@@ -174,7 +176,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
                     keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
-    _refuse(dynamic=dynamic, keep_inference_input_mutations=keep_inference_input_mutations, disable_functionalization=disable_functionalization)
+    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
 
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
