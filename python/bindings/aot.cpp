@@ -44,6 +44,26 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   out["saved"] = graphs.partition.saved;
   out["saved_bytes"] = graphs.partition.saved_bytes;
   out["info"] = to_string(graphs.info);
+  nb::list primals, outputs;
+  for (const aot::PrimalInfo& p : graphs.info.primals) {
+    nb::dict primal;
+    primal["requires_grad"] = p.requires_grad;
+    primal["written"] = p.written;
+    primal["tracked"] = p.tracked;
+    primals.append(primal);
+  }
+  for (const aot::OutputInfo& o : graphs.info.outputs) {
+    nb::dict output;
+    output["is_tensor"] = o.kind != aot::OutputInfo::Kind::Plain;
+    output["aliases_input"] = o.kind == aot::OutputInfo::Kind::Input || o.kind == aot::OutputInfo::Kind::InputView;
+    output["requires_grad"] = o.requires_grad;
+    nb::list sizes;
+    for (SymInt s : o.spec.sizes) sizes.append(s.guard_int());
+    output["sizes"] = sizes;
+    outputs.append(output);
+  }
+  out["primals"] = primals;
+  out["outputs"] = outputs;
   return out;
 }
 

@@ -58,7 +58,8 @@ class Analysis {
 
   CallInfo run(const ValueFunction& function, const std::vector<Tensor>& inputs) {
     info_.inputs = inputs;
-    auto lift = make_counted<LiftMode>([this](const Tensor& real) { return add(real); });
+    auto lift =
+        make_counted<LiftMode>([this](const Tensor& real) { return add(real); }, LiftMode::Outside::NotFunctional);
     for (const Tensor& primal : primals_of(info_.layout, inputs)) lift->set(primal, add(primal));
     std::vector<Tensor> arguments;
     std::vector<Value> results;
@@ -97,6 +98,11 @@ class Analysis {
     primal.written = was_written(stand_ins_[i]);
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
+    const Tensor& t = stand_ins_[i];
+    primal.after = TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device());
+    check<NotImplementedError>(!primal.tracked || t.sym_sizes() == primal.tensor.sym_sizes(), "tensor ", i, " of size ",
+                               to_string(primal.tensor.sym_sizes()), " gets size ", to_string(t.sym_sizes()),
+                               " and has a gradient: that cannot be captured; make the result a new tensor");
   }
 
   IntrusivePtr<FakeModeImpl> mode_;

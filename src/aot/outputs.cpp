@@ -52,7 +52,17 @@ class Outputs {
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
     if (is_functional(t) && !find_source(t, out) && !find_output(i, out)) find_intermediate(i, out);
+    refuse_own_history(t, out);
     return out;
+  }
+
+  /// What was detached and then written with gradients has a history apart from that of the memory it shares.
+  static void refuse_own_history(const Tensor& t, const OutputInfo& out) {
+    for (const ViewStep& step : out.views)
+      check<NotImplementedError>(
+          !step.op->definition().not_differentiable || !t.requires_grad(),
+          "the function returns a tensor that shares memory with another by ", step.op->name(),
+          " and was then written with gradients: that cannot be captured; clone() it before it is written");
   }
 
   bool find_source(const Tensor& t, OutputInfo& out) const {

@@ -54,22 +54,45 @@ Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   return gradient.new_empty_strided(spec.sizes, spec.strides).copy_(gradient);
 }
 
-autograd::Gradients run_backward(const Executable& e, const autograd::FunctionContext& context,
-                                 const autograd::Gradients& incoming) {
-  check(!is_grad_enabled(), "torch.compile with aot_autograd does not currently support double backward");
+/// What the backward graph computes: gradients of the primals, and what it writes to some of them.
+autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>& saved,
+                                 const std::vector<Tensor>& later, const autograd::Gradients& incoming) {
   const JointGraph& joint = e.graphs.joint;
-  std::vector<Value> inputs;
-  for (const Tensor& t : context.saved_tensors()) inputs.push_back(Value(t));
+  std::vector<Value> inputs(saved.begin(), saved.end());
   for (size_t k = 0; k < joint.tangents; ++k)
     inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], joint.tangent_specs[k])));
-  return tensors_of(e.backward(inputs));
+  for (const Tensor& t : later) inputs.push_back(Value(untracked(t)));
+  std::vector<Tensor> results = tensors_of(e.backward(inputs));
+  for (size_t k = 0; k < later.size(); ++k)
+    write_contents(later[k], e.graphs.info.primals[joint.written_by_backward[k]].after, results[joint.primals + k]);
+  results.resize(joint.primals);
+  return results;
+}
+
+/// Gradients that are asked for with a history get one that refuses to be followed.
+autograd::Gradients with_refusing_history(const std::vector<Tensor>& sources, const autograd::Gradients& gradients) {
+  auto refuse = [](autograd::FunctionContext&, const autograd::Gradients&) -> autograd::Gradients {
+    fail("torch.compile with aot_autograd does not currently support double backward");
+  };
+  auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackwardBackward", refuse);
+  return autograd::apply_function(node, sources, [&](autograd::FunctionContext&) { return gradients; });
 }
 
 /// Forward outputs as differentiable tensors: the forward graph runs now, the backward graph when gradients arrive.
 std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& primals) {
   const JointGraph& joint = e->graphs.joint;
-  auto backward = [e](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
-    return run_backward(*e, context, incoming);
+  std::vector<Tensor> later;
+  for (size_t i : joint.written_by_backward) later.push_back(primals[i]);
+  auto backward = [e, later](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+    std::vector<Tensor> sources = context.saved_tensors();
+    autograd::Gradients gradients;
+    {
+      NoGrad no_grad;
+      gradients = run_backward(*e, sources, later, incoming);
+    }
+    if (!is_grad_enabled()) return gradients;
+    sources.insert(sources.end(), incoming.begin(), incoming.end());
+    return with_refusing_history(sources, gradients);
   };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
   return autograd::apply_function(node, primals, [&](autograd::FunctionContext& context) {
@@ -110,7 +133,7 @@ void carry_out_writes(const CompiledGraphs& graphs, const std::vector<Tensor>& p
     const PrimalInfo& info = graphs.info.primals[written[k]];
     const Tensor& target = primals[written[k]];
     SetGradEnabled mode(info.tracked);
-    (info.counted ? target : autograd::data_of(target)).copy_(forward[k]);
+    write_contents(info.counted ? target : autograd::data_of(target), info.after, forward[k]);
   }
 }
 

@@ -1,5 +1,6 @@
 #include "umbra/capture/functionalize.h"
 
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -9,18 +10,6 @@ namespace {
 constexpr DispatchKeySet kKey = DispatchKey::Functionalize;
 
 FunctionalState& state_of(const TensorImpl* impl) { return *static_cast<FunctionalState*>(impl->layer_state().get()); }
-
-// A wrapper shows the geometry of its value. Wrappers of one base share an empty storage: aliasing can be told as for
-// any tensor.
-Tensor make_wrapper(const Tensor& value, Storage storage, IntrusivePtr<FunctionalState> state) {
-  auto impl =
-      make_counted<TensorImpl>(std::move(storage), value.dtype(), value.device(), kKey | backend_key(value.device()));
-  impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
-  impl->set_conj(value.is_conj());
-  impl->set_neg(value.is_neg());
-  impl->set_layer_state(std::move(state));
-  return Tensor(std::move(impl));
-}
 
 Tensor apply_view(const ViewStep& step, const Tensor& to) {
   Frame frame(*step.op);
@@ -42,11 +31,50 @@ Tensor invert_view(const ViewStep& step, const Tensor& base, const Tensor& writt
   return frame[0].take_tensor();
 }
 
+// ---- values that lie in memory as the tensor that they stand for ----
+
+/// The same numbers or expressions; nothing is asked of symbols.
+bool identical(SymIntArrayRef a, SymIntArrayRef b) {
+  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](SymInt x, SymInt y) { return x.raw() == y.raw(); });
+}
+
+bool lies_as_shown(const FunctionalBase& base) {
+  const Tensor& value = base.value;
+  return identical(value.sym_sizes(), base.shown.sizes) && identical(value.sym_strides(), base.shown.strides) &&
+         value.sym_storage_offset().raw() == base.offset.raw() &&
+         value.storage()->bytes().raw() == base.origin.storage()->bytes().raw();
+}
+
+/// Puts the base's contents back to where the wrapper shows them to be: into the memory of the first value, of which
+/// they may be a part.
+void lay_as_shown(FunctionalBase& base) {
+  const TensorSpec& shown = base.shown;
+  SymInt length = base.origin.storage()->bytes() / base.origin.item_size();
+  Tensor memory = as_strided(base.origin, {length}, {SymInt(1)}, SymInt(0));
+  memory = as_strided_scatter(memory, base.value, shown.sizes, shown.strides, base.offset);
+  base.value = as_strided(memory, shown.sizes, shown.strides, base.offset);
+}
+
+/// The view of the base's contents that the steps make. The new contents after a write may lie in memory otherwise than
+/// what was written; some views can only be taken of what lies as it did, and some mean something else.
+Tensor replay(FunctionalBase& base, const std::vector<ViewStep>& views) {
+  bool any = false;
+  for (const ViewStep& step : views) any |= step.op->has_tag(Tag::AddressesMemory);
+  if (any && !lies_as_shown(base)) lay_as_shown(base);
+  try {
+    return replay_views(base.value, views);
+  } catch (const Error&) {
+    if (lies_as_shown(base)) throw;
+  }
+  lay_as_shown(base);
+  return replay_views(base.value, views);
+}
+
 const Tensor& current_value(FunctionalState& state) {
   if (state.generation != state.base->generation) {
-    Tensor value = state.base->value;
-    for (const ViewStep& step : state.views) value = apply_view(step, value);
-    state.value = std::move(value);
+    check<NotImplementedError>(state.views.empty() || state.resizes == state.base->resizes,
+                               "a view of a tensor that was resized afterwards is used: that cannot be captured");
+    state.value = replay(*state.base, state.views);
     state.generation = state.base->generation;
   }
   return state.value;
@@ -56,14 +84,13 @@ const Tensor& current_value(FunctionalState& state) {
 void write_value(const Tensor& wrapper, Tensor value) {
   FunctionalState& state = state_of(wrapper.impl());
   if (value.dtype() != wrapper.dtype()) value = _to_copy(value, {.dtype = wrapper.dtype()});
+  current_value(state);  // refuses what it cannot show
   std::vector<Tensor> bases{state.base->value};
   for (const ViewStep& step : state.views)
     if (bases.size() < state.views.size()) bases.push_back(apply_view(step, bases.back()));
-  Tensor written = value;
-  for (size_t i = state.views.size(); i-- > 0;) written = invert_view(state.views[i], bases[i], written);
-  state.base->value = std::move(written);
-  state.generation = ++state.base->generation;
-  state.value = std::move(value);
+  for (size_t i = state.views.size(); i-- > 0;) value = invert_view(state.views[i], bases[i], value);
+  state.base->value = std::move(value);
+  ++state.base->generation;
 }
 
 Tensor unwrap(const Tensor& t) {
@@ -93,7 +120,16 @@ Value wrap_value(const Value& v) {
 
 // ---- the three kinds of calls ----
 
-Tensor wrap_view(const Tensor& self, const Tensor& value, ViewStep step) {
+/// The wrappers of a view: metadata follows from the wrapper that it is taken of, since values may lie in memory
+/// otherwise. Gives one tensor or a list.
+Value view_of_wrapper(const Operator& op, const Value* frame) {
+  Frame outer(op, frame);
+  run_view(op.definition(), outer.data());
+  return std::move(outer[0]);
+}
+
+/// What one view of `self` is: its way from the base, and its contents.
+IntrusivePtr<FunctionalState> state_of_view(const Tensor& self, ViewStep step, const Tensor& value) {
   FunctionalState& from = state_of(self.impl());
   auto state = make_counted<FunctionalState>();
   state->base = from.base;
@@ -101,31 +137,113 @@ Tensor wrap_view(const Tensor& self, const Tensor& value, ViewStep step) {
   state->views.push_back(std::move(step));
   state->value = value;
   state->generation = from.base->generation;
-  Tensor out = make_wrapper(value, self.storage(), std::move(state));
-  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
-  if (value.is_view()) {
-    out.impl()->set_view_base(base, value.impl()->view_kind());
-    out.impl()->add_key(DispatchKey::Autograd);
+  state->resizes = from.base->resizes;
+  return state;
+}
+
+/// The contents of a view of `self`: taken of its contents, or where these do not allow it, of those of its base.
+Value view_of_value(const Operator& op, const Value* frame, const Tensor& self) {
+  FunctionalState& state = state_of(self.impl());
+  auto of_contents = [&] {
+    Frame inner(op);
+    for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
+    op.call(inner.data());
+    return std::move(inner[0]);
+  };
+  current_value(state);
+  if (lies_as_shown(*state.base)) return of_contents();
+  if (!op.has_tag(Tag::AddressesMemory)) {
+    try {
+      return of_contents();
+    } catch (const Error&) {  // the wrapper has such a view
+    }
   }
-  return out;
+  lay_as_shown(*state.base);
+  state.value = replay_views(state.base->value, state.views);
+  return of_contents();
 }
 
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
   if (!is_functional(self))
     return op.call(frame);  // of a tensor outside the program, and outside it as well: writing it is refused
+  check<NotImplementedError>(static_cast<bool>(op.definition().view), op.name(),
+                             ": its schema says that it gives a view, and its definition does not say which: it cannot "
+                             "be captured with writes taken out");
+  Value shown = view_of_wrapper(op, frame), values = view_of_value(op, frame, self);
   std::vector<Value> arguments(op.argument_count());
   for (size_t i = 1; i < op.argument_count(); ++i) arguments[i] = frame[i];
-  Frame inner(op);
-  for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
-  op.call(inner.data());
-  if (inner[0].is_tensor()) {
-    frame[0] = Value(wrap_view(self, inner[0].tensor_ref(), {&op, std::move(arguments), -1}));
-  } else {
-    std::vector<Tensor> parts;
-    int64_t which = 0;
-    for (const Tensor& part : inner[0].tensor_list()) parts.push_back(wrap_view(self, part, {&op, arguments, which++}));
-    frame[0] = Value(std::move(parts));
+  auto become_view = [&](const Tensor& wrapper, const Tensor& value, int64_t which) {
+    wrapper.impl()->set_layer_state(state_of_view(self, {&op, arguments, which}, value));
+  };
+  if (shown.is_tensor()) become_view(shown.tensor_ref(), values.tensor_ref(), -1);
+  else
+    for (size_t i = 0; i < shown.tensor_list().size(); ++i)
+      become_view(shown.tensor_list()[i], values.tensor_list()[i], static_cast<int64_t>(i));
+  frame[0] = std::move(shown);
+}
+
+std::vector<Tensor> written_by(const Operator& op, const Value* frame) {
+  std::vector<Tensor> written;
+  const auto& arguments = op.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (arguments[i].alias.write)
+      frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+  return written;
+}
+
+TensorSpec spec_of(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device()); }
+
+/// The new size of an output is that of a tensor of its own.
+void check_resize(const Operator& op, const Tensor& out, const TensorSpec& result) {
+  bool fits = out.sym_sizes() == SymIntArrayRef(result.sizes),
+       alone = state_of(out.impl()).views.empty() && out.sym_storage_offset() == SymInt(0);
+  check<NotImplementedError>(fits || alone, op.name(), ": an output of size ", to_string(out.sym_sizes()),
+                             " that is part of another tensor has to get size ", to_string(result.sizes),
+                             ", which cannot be captured: pass one of the right size");
+}
+
+/// What the operator would refuse to write, it refuses here too; outputs of another size than their results get it.
+void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& written, SpecList& results) {
+  if (op.definition().mutate.any()) {
+    for (const Tensor& t : written) check_no_overlap(op, t);
+  } else if (op.functional() && op.is_inplace()) {
+    check_inplace_write(op, frame, results[0]);
+  } else if (op.functional()) {
+    for (size_t i = 0; i < written.size(); ++i) check_resize(op, written[i], results[i]);
+    prepare_outputs(op, frame, written, results);
+  }
+  for (const Tensor& t : written)
+    check<NotImplementedError>(
+        !overlaps_itself(t) || (op.functional() && op.functional()->has_tag(Tag::WritesOneValue)), op.name(),
+        " writes elements that share memory, which cannot be captured: clone() the "
+        "tensor first");
+}
+
+/// Whether the new contents' look is known before they are computed: as with data, what is refused is refused then.
+bool describe_writes(const Operator& op, Value* frame, SpecList& results) {
+  if (op.functional() && !op.definition().mutate.any()) {
+    const BoxedMeta& meta = op.functional()->definition().meta;
+    if (meta) meta(results, frame);
+    return static_cast<bool>(meta);
+  }
+  if (op.definition().mutate.any() && op.definition().meta) op.definition().meta(results, frame);
+  return true;
+}
+
+void write_results(const Operator& op, const std::vector<Tensor>& written, Value* contents, bool counted) {
+  for (size_t i = 0; i < written.size(); ++i) {
+    FunctionalBase& base = *state_of(written[i].impl()).base;
+    Tensor value = contents[i].take_tensor();
+    if (!(written[i].sym_sizes() == value.sym_sizes()))
+      fail<AssertionError>(op.name(), ": new contents of size ", to_string(value.sym_sizes()), " for a tensor of size ",
+                           to_string(written[i].sym_sizes()));
+    if (state_of(written[i].impl()).views.empty() && !identical(base.shown.sizes, written[i].sym_sizes())) {
+      base.show(written[i], value);
+      ++base.resizes;
+    }
+    write_value(written[i], std::move(value));
+    if (counted) written[i].impl()->bump_version();
   }
 }
 
@@ -133,27 +251,27 @@ void call_mutable(const Operator& op, Value* frame) {
   const Operator* functional = op.functional_form();
   check<NotImplementedError>(functional, op.name(),
                              " writes its arguments and has no functional form: it cannot be captured");
-  std::vector<Tensor> written;
-  const auto& arguments = op.schema().arguments;
-  for (size_t i = 0; i < arguments.size(); ++i)
-    if (arguments[i].alias.write)
-      frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+  std::vector<Tensor> written = written_by(op, frame);
   for (const Tensor& t : written)
     check(is_functional(t), op.name(),
           ": a tensor that is not part of the captured program (a constant) is written; make it an input");
+  SpecList specs;
+  bool described = describe_writes(op, frame, specs);
+  if (described) check_writes(op, frame, written, specs);
   Frame inner(std::max(op.frame_size(), functional->frame_size()));
   for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   functional->call(inner.data());
   // First the results that are values of their own, then the new contents of what is written.
   size_t own = functional->return_count() - written.size();
+  if (!described) {
+    for (size_t i = 0; i < written.size(); ++i) specs.push_back(spec_of(inner[own + i].tensor_ref()));
+    check_writes(op, frame, written, specs);
+  }
   std::vector<Value> results;
   for (size_t i = 0; i < own; ++i) results.push_back(wrap_value(inner[i]));
-  for (size_t i = 0; i < written.size(); ++i) {
-    write_value(written[i], inner[own + i].take_tensor());
-    // As with data: batch_norm, which returns values of its own, changes its running statistics without counting.
-    if (own == 0) written[i].impl()->bump_version();
-    if (results.size() < op.return_count()) results.push_back(Value(written[i]));
-  }
+  // As with data: batch_norm, which returns values of its own, changes its running statistics without counting.
+  write_results(op, written, inner.data() + own, own == 0);
+  for (size_t i = 0; results.size() < op.return_count(); ++i) results.push_back(Value(written[i]));
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
 }
 
@@ -181,16 +299,44 @@ bool is_functional(const Tensor& tensor) {
   return tensor.defined() && tensor.impl()->keys().has(DispatchKey::Functionalize);
 }
 
+void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
+  origin = first_value;
+  shown = spec_of(wrapper);
+  offset = wrapper.sym_storage_offset();
+}
+
+// A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any
+// tensor.
 Tensor to_functional(const Tensor& value) {
+  auto impl = make_counted<TensorImpl>(StorageImpl::without_data(value.storage()->bytes(), value.device()),
+                                       value.dtype(), value.device(), kKey | backend_key(value.device()));
+  impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
+  impl->set_conj(value.is_conj());
+  impl->set_neg(value.is_neg());
+  Tensor wrapper(std::move(impl));
   auto state = make_counted<FunctionalState>();
   state->base = make_counted<FunctionalBase>(value);
+  state->base->show(wrapper, value);
   state->value = value;
-  return make_wrapper(value, StorageImpl::without_data(value.storage()->bytes(), value.device()), std::move(state));
+  wrapper.impl()->set_layer_state(std::move(state));
+  return wrapper;
 }
 
 Tensor from_functional(const Tensor& wrapper) {
   ExcludeKeys off(kKey);
   return unwrap(wrapper);
+}
+
+Tensor from_functional_as_shown(const Tensor& wrapper) {
+  ExcludeKeys off(kKey);
+  Tensor value = unwrap(wrapper);
+  if (value.sym_strides() == wrapper.sym_strides() || !wrapper.is_non_overlapping_and_dense()) return value;
+  return value.new_empty_strided(wrapper.sym_sizes(), wrapper.sym_strides()).copy(value);
+}
+
+void set_contents(const Tensor& wrapper, const Tensor& value) {
+  ExcludeKeys off(kKey);
+  write_value(wrapper, value);
 }
 
 bool was_written(const Tensor& wrapper) {
@@ -208,19 +354,59 @@ const FunctionalState& functional_state(const Tensor& wrapper) {
   return state_of(wrapper.impl());
 }
 
+namespace {
+
+/// One wrapper for each distinct tensor among a call's inputs.
+std::vector<Value> wrap_inputs(const std::vector<Value>& inputs) {
+  std::vector<Value> wrapped;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    size_t same = 0;
+    while (same < i && !(inputs[same].is_tensor() && inputs[i].is_tensor() &&
+                         inputs[same].tensor_ref().is_same(inputs[i].tensor_ref())))
+      ++same;
+    wrapped.push_back(same < i ? wrapped[same] : wrap_value(inputs[i]));
+  }
+  return wrapped;
+}
+
+/// A write to one of two inputs that share memory would not be seen by the other.
+void refuse_shared_write(const std::vector<Value>& inputs, const Tensor& written) {
+  for (const Value& v : inputs)
+    v.each_tensor([&](TensorImpl* t) {
+      check<NotImplementedError>(t == written.impl() || t->storage() != written.storage(),
+                                 "functionalize: the function writes an input that shares memory with another input; "
+                                 "pass a clone of one of them");
+    });
+}
+
+}  // namespace
+
+void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents) {
+  resize_output(to, shown);
+  Tensor target = to, source = contents;
+  for (int64_t d = 0; d < to.dim(); ++d) {
+    if (!(to.sym_strides()[d] == SymInt(0)) || to.sym_sizes()[d] == SymInt(0)) continue;
+    target = target.narrow(d, 0, 1);
+    source = source.narrow(d, 0, 1);
+  }
+  target.copy_(source);
+}
+
 ValueFunction functionalize(ValueFunction function) {
   return [function = std::move(function)](const std::vector<Value>& inputs) {
-    std::vector<Value> wrapped;
-    for (const Value& v : inputs) wrapped.push_back(wrap_value(v));
+    std::vector<Value> wrapped = wrap_inputs(inputs);
     std::vector<Value> results;
     {
       EnterMode scope(make_counted<FunctionalMode>());
       results = function(wrapped);
     }
     ExcludeKeys off(kKey);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].is_tensor() && was_written(wrapped[i].tensor_ref()))
-        inputs[i].tensor_ref().copy_(unwrap(wrapped[i].tensor_ref()));
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].is_tensor() || !was_written(wrapped[i].tensor_ref())) continue;
+      refuse_shared_write(inputs, inputs[i].tensor_ref());
+      const Tensor& wrapper = wrapped[i].tensor_ref();
+      write_contents(inputs[i].tensor_ref(), spec_of(wrapper), unwrap(wrapper));
+    }
     for (Value& v : results) v = unwrap_value(v);
     return results;
   };

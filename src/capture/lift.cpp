@@ -1,12 +1,21 @@
 #include "umbra/capture/lift.h"
 
+#include "umbra/capture/functionalize.h"
+
 namespace umbra {
+
+bool LiftMode::is_outside(const Tensor& tensor) const {
+  if (tensor.impl()->is_wrapped_number()) return false;
+  if (outside_ == Outside::HasData) return tensor.storage()->has_data();
+  // A user's tensor class is taken apart later; what is inside is met then.
+  return !is_functional(tensor) && !tensor.keys().has(DispatchKey::Subclass);
+}
 
 Tensor LiftMode::replace(const Tensor& tensor) {
   if (!tensor.defined()) return tensor;
   auto found = stand_ins_.find(tensor.impl());
   if (found != stand_ins_.end()) return found->second.stand_in;
-  if (!tensor.storage()->has_data() || tensor.impl()->is_wrapped_number()) return tensor;
+  if (!is_outside(tensor)) return tensor;
   Tensor stand_in = make_ ? make_(tensor) : Tensor();
   if (!stand_in.defined()) stand_in = tensor;
   set(tensor, stand_in);
@@ -18,7 +27,8 @@ namespace {
 void lift_layer(const Operator& op, DispatchKeySet, Value* frame) {
   auto* mode = static_cast<LiftMode*>(active_mode(DispatchKey::Lift));
   check<AssertionError>(mode, "a call reached the lifting layer outside its mode");
-  for (size_t i = 0; i < op.argument_count(); ++i) {
+  bool literal = op.has_tag(Tag::LiftsData);  // a tensor that the program itself makes from numbers
+  for (size_t i = 0; i < op.argument_count() && !literal; ++i) {
     if (frame[i].is_tensor()) {
       Tensor t = mode->replace(frame[i].tensor_ref());
       if (!t.is_same(frame[i].tensor_ref())) frame[i] = Value(std::move(t));

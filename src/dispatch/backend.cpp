@@ -3,6 +3,7 @@
 #include "dispatch/kernel_table.h"
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/dispatch/writes.h"
 
 namespace umbra {
 
@@ -109,13 +110,13 @@ struct Run {
     Tensor self = frame[0].tensor();
     if (!d.meta) {
       Tensor result = call_functional(base, frame)[0];
-      check_inplace(base, self, TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
+      check_inplace_write(op, frame,
+                          TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
       if (with_data()) copy_into(self, result, *backend);
     } else {
       SpecList specs;
       d.meta(specs, frame);
-      check_inplace(base, self, specs[0]);
-      check_inputs_apart(self, op, frame);
+      check_inplace_write(op, frame, specs[0]);
       if (with_data()) {
         if (specs[0].dtype == self.dtype() && d.elementwise &&
             (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
@@ -131,76 +132,6 @@ struct Run {
     frame[0] = Value(std::move(self));
   }
 
-  static void check_inplace(const Operator& base, const Tensor& self, const TensorSpec& spec) {
-    SymIntArrayRef want = spec.sizes, have = self.sym_sizes();
-    if (!(want == have))
-      fail("output with shape ", to_string(have), " doesn't match the broadcast shape ", to_string(want));
-    check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
-          " can't be cast to the desired output type ", kernel_name(self.dtype()));
-    check_no_overlap(base, self);
-  }
-
-  /// A tensor whose elements share memory (expand) cannot be written, save by what writes one value everywhere and the
-  /// like.
-  static void check_no_overlap(const Operator& op, const Tensor& self) {
-    if (self.is_symbolic() || self.numel() == 0) return;
-    for (int64_t d = 0; d < self.dim(); ++d)
-      if (self.sym_sizes()[d].value() > 1 && self.sym_strides()[d].value() == 0 && !op.has_tag(Tag::WritesOverlapping))
-        fail(
-            "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
-            "Please clone() the tensor before performing the operation.");
-  }
-
-  /// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a symbolic place.
-  static std::optional<std::pair<int64_t, int64_t>> byte_range(const Tensor& t) {
-    SymInt count = t.sym_numel(), offset = t.sym_storage_offset();
-    if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense())
-      return std::nullopt;
-    int64_t item = t.item_size(), start = offset.value() * item;
-    return std::pair(start, start + count.value() * item);
-  }
-
-  /// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each
-  /// element is read before it is written.
-  static void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame) {
-    for (size_t i = 0; i < op.argument_count(); ++i)
-      frame[i].each_tensor([&](TensorImpl* t) {
-        if (t == written.impl() || t->storage() != written.storage()) return;
-        Tensor input{IntrusivePtr<TensorImpl>(t)};
-        auto in = byte_range(input), out = byte_range(written);
-        if (!in || !out || in->first >= out->second || out->first >= in->second) return;
-        bool same = *in == *out && input.sym_strides() == written.sym_strides();
-        check(same,
-              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-              "memory location. "
-              "Please clone() the tensor before performing the operation.");
-      });
-  }
-
-  static void resize_output(const Tensor& out, const TensorSpec& spec) {
-    if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
-    TensorImpl* impl = out.impl();
-    // The memory first: where it cannot grow, the tensor stays as it was.
-    SymInt bytes = storage_bytes(spec.sizes, spec.strides, impl->sym_storage_offset(), item_size(impl->dtype()));
-    const Storage& storage = impl->storage();
-    if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes)
-      storage->resize(bytes.value());
-    else if (!storage->has_data()) storage->set_bytes(bytes);
-    impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
-  }
-
-  /// An output that is an input too cannot change its size: the kernel would read what is not there.
-  static void check_not_an_input(const Operator& functional, const Value* frame, const Tensor& out,
-                                 const TensorSpec& spec) {
-    if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
-    for (size_t i = 0; i < functional.argument_count(); ++i)
-      frame[i].each_tensor([&](TensorImpl* t) {
-        check(t != out.impl(),
-              "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single "
-              "memory location. Please clone() the tensor before performing the operation.");
-      });
-  }
-
   void out(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
@@ -213,26 +144,10 @@ struct Run {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
+    prepare_outputs(op, frame, outs, specs);
     bool direct = d.meta && d.elementwise;
-    // Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-    bool exact = d.elementwise && base.has_tag(Tag::ExactOut) && frame[0].tensor_ref().dtype() == specs[0].dtype,
-         casts = !d.meta || d.elementwise || base.has_tag(Tag::CastsToOut);
-    for (size_t i = 0; i < count; ++i) {
-      check(!exact || specs[i].dtype == outs[i].dtype(), "Found dtype ", kernel_name(outs[i].dtype()), " but expected ",
-            kernel_name(specs[i].dtype));
-      check(casts || specs[i].dtype == outs[i].dtype(), "Expected out tensor to have dtype ",
-            kernel_name(specs[i].dtype), ", but got ", kernel_name(outs[i].dtype()), " instead");
-      check(can_cast(specs[i].dtype, outs[i].dtype()), "result type ", kernel_name(specs[i].dtype),
-            " can't be cast to the desired output type ", kernel_name(outs[i].dtype()));
-      check(outs[i].device() == specs[i].device,
-            "Expected all tensors to be on the same device, but found at least two devices, ", specs[i].device, " and ",
-            outs[i].device(), "!");
-      check_not_an_input(base, frame, outs[i], specs[i]);
-      check_no_overlap(base, outs[i]);
-      resize_output(outs[i], specs[i]);
-      check_inputs_apart(outs[i], base, frame);
+    for (size_t i = 0; i < count; ++i)
       direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
-    }
     if (with_data() && direct) {
       fill(base, outs, frame);
     } else if (with_data()) {
@@ -272,28 +187,6 @@ struct Run {
     }
   }
 };
-
-// Views remember the tensor they were taken of, and pass through autograd from then on: an in-place change of one of
-// them may give all of them a history.
-ViewKind view_kind(const TensorImpl* of, bool several) {
-  if (of->view_base() && of->view_kind() != ViewKind::Plain) return of->view_kind();
-  if (is_inference_mode_enabled()) return ViewKind::Inference;
-  if (!is_grad_enabled()) return ViewKind::NoGrad;
-  return several ? ViewKind::MultiOutput : ViewKind::Plain;
-}
-
-void run_view(const Definition& d, Value* frame) {
-  Tensor self = frame[0].tensor();
-  d.view(frame);
-  if (self.impl()->is_inference() || d.not_differentiable) return;
-  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
-  ViewKind kind = view_kind(self.impl(), frame[0].is_tensor_list());
-  frame[0].each_tensor([&](TensorImpl* t) {
-    if (t == self.impl()) return;
-    t->set_view_base(base, kind);
-    t->add_key(DispatchKey::Autograd);
-  });
-}
 
 Tensor allocate_plain(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);

@@ -17,5 +17,10 @@ bool check_fake(const Operator& op, const Group& group, const Json& record);
 bool check_error(const Operator& op, const Group& group, const Json& record);
 /// Variants of the call with something wrong end in order; see robust.cpp.
 bool check_robust(const Operator& op, const Group& group, const Json& record);
+/// What writes does and refuses the same under functionalisation; see functional.cpp.
+bool check_functional(const Operator& op, const Group& group, const Json& record);
+
+/// Makes one thing wrong in a call's arguments; the same thing for the same seed.
+void make_wrong(const std::string& seed, Json& record, std::vector<Tensor>& tensors);
 
 }  // namespace umbra::golden

@@ -1,7 +1,7 @@
 // golden_report: how the built operators fare against the golden records, operator by operator and level by level.
 //
-//     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors] [--group NAME] [--verbose] [--floor
-//     FILE] build/golden_report --level robust       # the records' calls with something made wrong
+//     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors,functional] [--group NAME] [--verbose]
+//     [--floor FILE] build/golden_report --level robust       # the records' calls with something made wrong
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
 // the exit status is 1 where a level falls below the share that the file demands ("forward 98.0").
@@ -21,13 +21,13 @@ namespace umbra::golden {
 namespace {
 
 using Check = bool (*)(const Operator&, const Group&, const Json&);
-const std::vector<std::pair<std::string, Check>> kLevels = {{"forward", check_forward}, {"grad", check_gradient},
-                                                            {"jvp", check_tangent},     {"fake", check_fake},
-                                                            {"errors", check_error},    {"robust", check_robust}};
+const std::vector<std::pair<std::string, Check>> kLevels = {
+    {"forward", check_forward}, {"grad", check_gradient},         {"jvp", check_tangent},  {"fake", check_fake},
+    {"errors", check_error},    {"functional", check_functional}, {"robust", check_robust}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor;
-  std::set<std::string> levels{"forward", "grad", "jvp", "fake", "errors"};
+  std::set<std::string> levels{"forward", "grad", "jvp", "fake", "errors", "functional"};
   bool verbose = false;
 };
 
@@ -135,7 +135,8 @@ class Report {
       if (name.find(options_.op) == std::string::npos || !operator_of(name)) continue;
       ++operators_;
       if (entry.contains("group") && !entry["group"].is_null()) groups[entry["group"]].insert(name);
-      if (entry.value("errors", 0) > 0 && options_.levels.count("errors")) groups["errors"].insert(name);
+      bool reads_errors = options_.levels.count("errors") || options_.levels.count("functional");
+      if (entry.value("errors", 0) > 0 && reads_errors) groups["errors"].insert(name);
     }
     for (const auto& [name, operators] : groups)
       if (options_.group.empty() || options_.group == name) check_group(name, operators);
@@ -147,7 +148,8 @@ class Report {
     Group group = Group::load(options_.folder, name);
     std::map<std::string, std::vector<Job>> jobs;
     for (const auto& [level, check] : kLevels) {
-      if (!options_.levels.count(level) || (name == "errors") != (level == "errors")) continue;
+      bool fits = name == "errors" ? level == "errors" || level == "functional" : level != "errors";
+      if (!options_.levels.count(level) || !fits) continue;
       for (const Json& record : group.records())
         if (operators.count(record["op"])) jobs[record["op"]].push_back({&level, check, &record});
     }

@@ -87,12 +87,16 @@ template <class F> void expect_orderly(const char* what, const F& call) {
 
 }  // namespace
 
+void make_wrong(const std::string& seed, Json& record, std::vector<Tensor>& tensors) {
+  Mutator(seed).mutate(record, tensors);
+}
+
 bool check_robust(const Operator& op, const Group& group, const Json& record) {
   for (int i = 0; i < kCallsPerRecord; ++i) {
     std::string seed = concat(record["id"].get<std::string>(), i);
     Json changed = {{"args", record["args"]}, {"kwargs", record["kwargs"]}};
     std::vector<Tensor> tensors = build_tensors(group, record, true);
-    Mutator(seed).mutate(changed, tensors);
+    make_wrong(seed, changed, tensors);
     FakeMode fake;
     std::vector<Tensor> fakes;
     for (const Tensor& t : tensors) fakes.push_back(fake.from_tensor(t));

@@ -2,7 +2,7 @@
 import pytest
 
 import umbra as torch
-from umbra.functorch.compile import aot_function, default_partition, min_cut_rematerialization_partition, nop
+from umbra.functorch.compile import aot_function, aot_module, aot_module_simplified, default_partition, min_cut_rematerialization_partition, nop
 
 
 def leaf(*shape):
@@ -346,3 +346,138 @@ def test_the_backward_is_compiled_when_it_is_needed():
     assert not compiled
     y.sum().backward()
     assert len(compiled) == 1
+
+
+# ---- two writes to one view ----
+
+def part_of_a_slice(x):
+    y = x[1:]
+    y.mul_(2)
+    y[0] = 7.0
+    return x * 1
+
+
+def entry_of_a_diagonal(x):
+    d = x.diagonal()
+    d.mul_(3)
+    d[1] += 2
+    return x * 1
+
+
+def part_of_a_transpose(x):
+    v = x.t()
+    v.mul_(2.0)
+    v.masked_fill_(v > 3, -1.0)
+    v[0] = 5.0
+    return x * 1
+
+
+def base_after_view_without_grad(x):
+    v = x.view(-1)
+    with torch.no_grad():
+        v.add_(1)
+    x[0] = 3.0
+    return x * 1
+
+
+@pytest.mark.parametrize("function", [part_of_a_slice, entry_of_a_diagonal, part_of_a_transpose, base_after_view_without_grad])
+def test_gradients_of_views_written_twice(function):
+    compare(function, computed((leaf, 2, 3)))
+    compare(lambda x: function(x.clone()), given((leaf, 2, 3)))
+
+
+# ---- the backward ----
+
+class Counting(torch.autograd.Function):
+    @staticmethod
+    def forward(ctx, x, count):
+        ctx.count = count
+        return x * 2
+
+    @staticmethod
+    def backward(ctx, grad):
+        ctx.count.add_(1)
+        return grad * ctx.count[0], None
+
+
+@pytest.mark.parametrize("partition", [default_partition, min_cut_rematerialization_partition])
+def test_writes_of_the_backward_reach_their_tensor(partition):
+    seen = []
+    for function in (Counting.apply, aot_function(Counting.apply, nop, partition_fn=partition)):
+        x, count = leaf(2), torch.zeros(2)
+        y = function(x, count)
+        at_first = count.tolist()
+        y.sum().backward(retain_graph=True)
+        count.mul_(10)
+        y.sum().backward()  # what it holds by then
+        seen.append((at_first, count.tolist(), x.grad.tolist(), count._version))
+    assert seen[0] == seen[1] == ([0.0, 0.0], [11.0, 11.0], [12.0, 12.0], 3)
+
+
+def test_an_input_written_forward_and_backward():
+    def function(x, count):
+        count.add_(100)
+        return Counting.apply(x, count)
+    for call in (function, aot_function(function, nop)):
+        x, count = leaf(2), torch.zeros(2)
+        y = call(x, count)
+        assert count.tolist() == [100.0, 100.0]
+        y.sum().backward()
+        assert count.tolist() == [101.0, 101.0] and x.grad.tolist() == [101.0, 101.0]
+
+
+def test_a_gradient_of_a_gradient_is_refused_when_it_is_asked_for():
+    x = leaf(2)
+    (g,) = torch.autograd.grad(aot_function(lambda x: (x ** 3).sum(), nop)(x), x, create_graph=True)
+    assert torch.allclose(g.detach(), 3 * x.detach() ** 2) and g.requires_grad
+    with pytest.raises(RuntimeError, match="double backward"):
+        g.sum().backward()
+
+
+# ---- what is refused ----
+
+def test_a_result_with_a_history_apart_from_its_memory_is_refused():
+    def function(x, w):
+        y = x.detach()
+        y.mul_(w)
+        return y
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        aot_function(function, nop)(leaf(2) + 1, leaf())
+
+
+def test_arguments_and_results_of_unknown_types_are_refused():
+    class Scale:
+        def __init__(self, value):
+            self.value = value
+
+        def __repr__(self):
+            return "Scale"
+    with pytest.raises(AssertionError, match="KNOWN_TYPES"):
+        aot_function(lambda x, k: x * k.value, nop)(plain(2), Scale(2))
+    with pytest.raises(RuntimeError, match="not a known type"):
+        aot_function(lambda x: (x, Scale(2)), nop)(plain(2))
+
+
+def test_options_that_are_not_built_are_refused():
+    with pytest.raises(NotImplementedError, match="dynamic"):
+        aot_function(lambda x: x, nop, dynamic=True)
+    with pytest.raises(TypeError, match="unknown"):
+        aot_function(lambda x: x, nop, unknown=1)
+    with pytest.raises(TypeError, match="unknown"):
+        aot_module(torch.nn.Linear(1, 1), nop, unknown=1)
+    with pytest.raises(TypeError, match="unknown"):
+        aot_module_simplified(torch.nn.Linear(1, 1), (plain(1),), nop, unknown=1)
+
+
+def test_a_literal_is_no_input():
+    graphs = []
+
+    def function(x):
+        c = torch.tensor([1.0, 2.0])
+        c.add_(x)
+        return c, torch.tensor([3.0, 4.0])
+    compiled = aot_function(function, lambda module, _: graphs.append(module) or module)
+    a, b = compiled(plain(2))
+    a.zero_(), b.zero_()
+    assert [t.tolist() for t in compiled(plain(2))] == [t.tolist() for t in function(plain(2))]
+    assert len([n for n in graphs[0].graph.nodes if n.op == "placeholder"]) == 1

@@ -24,6 +24,7 @@ NOTHING_TO_CHANGE = {
     "_functions.py is_autocast_enabled": "there is no autocast",
     "_functorch/aot_autograd.py aot_function": "num_params_buffers and enable_log change no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",
+    "_functorch/aot_export.py aot_export_joint_simple": "num_params_buffers changes no result",
     "_functorch/compilers.py nop": "a compiler", "_functorch/compilers.py print_compile": "a compiler",
     "_library/autograd.py Generated.forward": "the call has them", "_modules.py _Finder.find_spec": "of importers",
     "_library/opcheck.py test_schema": "no tolerances", "_library/opcheck.py test_autograd_registration": "no tolerances",

@@ -8,6 +8,9 @@ namespace umbra::aot {
 /// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs that are tensors,
 /// the intermediates of which outputs are views, then a gradient (or None) for each primal.
 ///
+/// A primal that the backward writes (a hook or a custom function's backward may) is an input once more, after the
+/// tangents, for what it holds by then; its new contents come after the gradients.
+///
 /// Outputs that are views of something are computed in the graph as well, as PyTorch has it; the caller gets views of
 /// what they are views of.
 struct JointGraph {
@@ -16,8 +19,9 @@ struct JointGraph {
   std::vector<size_t> written;  // primals whose new contents are outputs
   std::vector<size_t> results;  // function outputs that are outputs
   size_t intermediates = 0;
-  std::vector<size_t> tangent_outputs;    // which forward output each tangent belongs to
-  std::vector<TensorSpec> tangent_specs;  // what each tangent looks like
+  std::vector<size_t> written_by_backward;  // primals
+  std::vector<size_t> tangent_outputs;      // which forward output each tangent belongs to
+  std::vector<TensorSpec> tangent_specs;    // what each tangent looks like
   size_t forward_outputs() const { return written.size() + results.size() + intermediates; }
   bool is_differentiable() const { return tangents > 0; }
 };

@@ -23,8 +23,15 @@ struct ViewStep {
 class FunctionalBase final : public RefCounted {
  public:
   explicit FunctionalBase(Tensor v) : value(std::move(v)) {}
+  /// Notes the wrapper's place in memory, which stays what it is however later values lie.
+  void show(const Tensor& wrapper, const Tensor& first_value);
+
   Tensor value;             // the base's contents now
   uint64_t generation = 0;  // counts writes
+  Tensor origin;            // the first value: the memory around it is what lies around the base
+  TensorSpec shown;         // the wrapper's look and place
+  SymInt offset = 0;
+  uint64_t resizes = 0;  // counts changes of the base's size: views from before do not fit any more
 };
 
 /// What a functional wrapper stands for: its layer state.
@@ -33,7 +40,7 @@ class FunctionalState final : public RefCounted {
   IntrusivePtr<FunctionalBase> base;
   std::vector<ViewStep> views;  // from the base to this tensor
   Tensor value;                 // this tensor's contents as of `generation`
-  uint64_t generation = 0;
+  uint64_t generation = 0, resizes = 0;
 };
 
 class FunctionalMode final : public Mode {
@@ -46,12 +53,20 @@ bool is_functional(const Tensor& tensor);
 Tensor to_functional(const Tensor& value);
 /// The value behind a wrapper now, after all writes.
 Tensor from_functional(const Tensor& wrapper);
+/// The same with the strides that the wrapper has.
+Tensor from_functional_as_shown(const Tensor& wrapper);
+/// Gives a wrapper, and what it is a view of, other contents without counting that as a write.
+void set_contents(const Tensor& wrapper, const Tensor& value);
 /// Whether the wrapper's contents were written since it was made.
 bool was_written(const Tensor& wrapper);
 const FunctionalState& functional_state(const Tensor& wrapper);
 
 /// The view of `base` that the steps make.
 Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps);
+
+/// Puts the new contents of a written tensor, whose wrapper looks like `shown`, into the tensor itself. It gets another
+/// size where it was resized; elements that share memory have one value.
+void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents);
 
 /// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
 ValueFunction functionalize(ValueFunction function);

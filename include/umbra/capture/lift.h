@@ -9,12 +9,16 @@
 namespace umbra {
 
 /// While it is active, each tensor that reaches an operator is replaced by its stand-in: one that was set, or one that
-/// is made for each real tensor with data. Plain numbers stay.
+/// is made for each tensor from outside the program. Plain numbers and literals of the program stay.
 class LiftMode final : public Mode {
  public:
   /// Makes the stand-in of a tensor that is met for the first time; an undefined one leaves it as it is.
   using MakeStandIn = std::function<Tensor(const Tensor& real)>;
-  explicit LiftMode(MakeStandIn make) : Mode(DispatchKey::Lift), make_(std::move(make)) {}
+  /// What tells that a tensor is from outside: that it has data, or, where functionalisation is on inside, that it is
+  /// no wrapper (a parameter of a model that was built under FakeMode has no data either).
+  enum class Outside : uint8_t { HasData, NotFunctional };
+  explicit LiftMode(MakeStandIn make, Outside outside = Outside::HasData)
+      : Mode(DispatchKey::Lift), make_(std::move(make)), outside_(outside) {}
 
   Tensor replace(const Tensor& tensor);
   void set(const Tensor& real, Tensor stand_in) { stand_ins_[real.impl()] = {real, std::move(stand_in)}; }
@@ -23,7 +27,9 @@ class LiftMode final : public Mode {
   struct Entry {
     Tensor real, stand_in;
   };
+  bool is_outside(const Tensor& tensor) const;
   MakeStandIn make_;
+  Outside outside_;
   std::unordered_map<const TensorImpl*, Entry> stand_ins_;
 };
 

@@ -31,6 +31,7 @@ enum class Tag : uint8_t {
   Reduction,
   ViewCopy,
   // Our own.
+  AddressesMemory,    // a view of what lies at certain places in memory, not only of the elements of its input
   CastsToOut,         // its out variant takes outputs of another type
   CheapToRepeat,      // computing it again costs less than keeping its result
   ConvertsType,       // gives its input in another type or on another device, maybe the input itself
@@ -39,6 +40,7 @@ enum class Tag : uint8_t {
   RealGradient,       // complex results have no gradient
   SizeOnDemand,       // a size of a tensor: a value, which gets a node where something needs it
   TakesNumbers,       // Python may give it numbers where the schema has tensors
+  WritesOneValue,     // writes one value everywhere
   WritesOverlapping,  // may write a tensor whose elements share memory
   Count,
 };

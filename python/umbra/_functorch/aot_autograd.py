@@ -5,6 +5,7 @@ import itertools
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
@@ -12,6 +13,28 @@ from umbra.nn.utils.stateless import _reparametrize_module
 from umbra.utils import _pytree as pytree
 
 AOT_COUNTER = itertools.count()
+
+# What an argument or a result may be, besides a tensor: graphs keep its value, and it tells by its type and text which of them to run.
+KNOWN_TYPES = (Tensor, int, str, float, bool, type(None))
+
+
+def _check_arguments(leaves):
+    if not all(isinstance(leaf, KNOWN_TYPES) for leaf in leaves):
+        raise AssertionError("all flat_args must be KNOWN_TYPES or opaque types")
+
+
+def _check_results(leaves):
+    for leaf in leaves:
+        if not isinstance(leaf, KNOWN_TYPES):
+            raise RuntimeError(f"Found {type(leaf)} in output, which is not a known type. If this type holds tensors, you need to register "
+                               "a pytree for it.")
+
+
+def _refuse(**options):
+    """Options that are not built: what they would change is not left out without a word."""
+    for name, value in options.items():
+        if value:
+            raise NotImplementedError(f"{name}={value!r} is not in Umbra's ahead-of-time autograd yet")
 
 
 def make_boxed_func(function):
@@ -110,6 +133,7 @@ class _Result:
 
     def __init__(self, value):
         leaves, self.spec = pytree.tree_flatten(value)
+        _check_results(leaves)
         self.is_tensor = [isinstance(leaf, Tensor) for leaf in leaves]
         self.plain = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
         self.tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
@@ -127,8 +151,12 @@ class _Result:
 
 
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
-                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True, **_):
-    """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments."""
+                 keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
+                 disable_functionalization=False):
+    """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
+    that the first arguments stay the same from call to call, is not needed: they are looked at each time. `keep_inference_input_mutations`: writes to
+    inputs stay outside the graphs."""
+    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
 
@@ -139,14 +167,17 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
     def call(*args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
+        _check_arguments(leaves)
         return compiled(leaves, spec, context())
     return call
 
 
 def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
-                    keep_inference_input_mutations=False, *, dynamic=False, **_):
+                    keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
+    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
+
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
             return mod(*args, **kwargs)
@@ -178,9 +209,12 @@ def aot_module(mod, *args, **kwargs):
 
 
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
-                          keep_inference_input_mutations=False, inference_compiler=None, **_):
+                          keep_inference_input_mutations=False, inference_compiler=None, ignore_shape_env=False,
+                          disable_functionalization=False, pre_grad_passes=None):
     """`mod` compiled; the result takes flat arguments such as `args`."""
-    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    _refuse(ignore_shape_env=ignore_shape_env, pre_grad_passes=pre_grad_passes)
+    compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
+                               disable_functionalization=disable_functionalization)
 
     def forward(*runtime_args):
         return compiled(*runtime_args)

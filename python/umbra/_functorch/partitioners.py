@@ -12,4 +12,7 @@ def min_cut_rematerialization_partition(joint_module, joint_inputs, compiler="in
 
 
 def partitioner_name(partition_fn):
-    return "min_cut" if partition_fn is min_cut_rematerialization_partition else "default"
+    names = {default_partition: "default", min_cut_rematerialization_partition: "min_cut"}
+    if partition_fn not in names:
+        raise NotImplementedError(f"partition_fn={partition_fn!r}: only default_partition and min_cut_rematerialization_partition are in Umbra yet")
+    return names[partition_fn]

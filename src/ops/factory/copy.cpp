@@ -89,7 +89,7 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward2"); })
-    .tags({Tag::Core, Tag::WritesOverlapping});
+    .tags({Tag::Core, Tag::WritesOverlapping, Tag::WritesOneValue});
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .inplace("fill_.Tensor")
@@ -104,8 +104,7 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .gradient("value", {"grad"}, [](const Tensor& grad) { return grad.sum(); })
     .linear()
     .node("FillBackward1")
-    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward3"); })
-    .tags({Tag::WritesOverlapping});
+    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward3"); });
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .inplace("zero_")
@@ -114,7 +113,7 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .linear()
-    .tags({Tag::Generated, Tag::WritesOverlapping});
+    .tags({Tag::Generated, Tag::WritesOverlapping, Tag::WritesOneValue});
 
 // ---- to: a copy only where something changes ----
 

@@ -114,9 +114,9 @@ UMBRA_OPERATOR("abs(Tensor self) -> Tensor")
     .out("abs.out")
     .use(pointwise<functors::Absolute, 1>(Promotion::ComplexToReal))
     .on_inplace([](OperatorBuilder& variant) {
-      variant.all_backends([](const Tensor& self) {
+      variant.meta([](const Tensor& self) {
         check(!self.is_complex(), "In-place abs is not supported for complex tensors.");
-        return abs_out(self, self);
+        return TensorSpec();
       });
     })
     .gradient("self", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.sgn()); })

@@ -19,7 +19,7 @@ UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
 
 // Shares memory but not history, so it is no tracked view.
 UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
-    .all_backends([](const Tensor& self) {
+    .view([](const Tensor& self) {
       Tensor out = same_geometry(self);
       out.impl()->remove_key(DispatchKey::Autograd);
       return out;

@@ -176,6 +176,14 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
 
 UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) -> Tensor(a)")
     .view(expand_to)
+    // Only what writes one value everywhere may write an expanded tensor: any copy of an element has the new contents.
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef, bool) {
+      Tensor out = written;
+      while (out.dim() > base.dim()) out = out.select(0, 0);
+      for (int64_t d = 0; d < base.dim(); ++d)
+        if (!(out.sym_size(d) == base.sym_size(d))) out = out.narrow(d, 0, 1);
+      return out;
+    })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
     .linear()

@@ -20,6 +20,13 @@ Tensor copy_with_gaps(const Tensor& self) {
       .copy_(self);
 }
 
+/// A copy at the same place in a copy of all the memory that `self` is part of.
+Tensor copy_of_memory(const Tensor& self) {
+  SymInt length = self.storage()->bytes() / self.item_size();
+  Tensor memory = as_strided(self, {length}, {SymInt(1)}, SymInt(0)).clone();
+  return as_strided(memory, self.sym_sizes(), self.sym_strides(), self.sym_storage_offset());
+}
+
 UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
       Tensor out = copy_with_gaps(self);
@@ -81,7 +88,7 @@ UMBRA_OPERATOR(
     "Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride,
                      std::optional<SymInt> offset) {
-      Tensor out = copy_with_gaps(self);
+      Tensor out = copy_of_memory(self);
       Tensor part = as_strided(out, size, stride, offset);
       check_part(part, src);
       part.copy_(src);

@@ -323,7 +323,7 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
                "storage_offset"},
               as_strided_backward)
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core, Tag::AddressesMemory});
 
 UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
     .view([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {

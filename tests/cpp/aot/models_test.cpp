@@ -80,5 +80,26 @@ TEST(AotModels, TransformerOfGpt2Size) {
       randint(64, {1, 8}));
 }
 
+TEST(AotModels, AModelWithoutDataHasParametersAndSavesWhatTheOtherSaves) {
+  auto saved = [] {
+    nn::Linear linear(4, 8);
+    auto compiled = aot::compile([&](const Tensor& x) { return linear(x).relu().square().mean(); },
+                                 {.partitioner = aot::default_partition});
+    aot::CompiledGraphs graphs = compiled.graphs({randn({2, 4})});
+    EXPECT_EQ(graphs.info.primals.size(), 3u);
+    EXPECT_EQ(graphs.info.differentiable_primals().size(), 2u);
+    Tensor loss = compiled(randn({2, 4}));
+    EXPECT_TRUE(loss.requires_grad());
+    loss.backward();
+    EXPECT_EQ(linear.named_parameters()[0].second.grad().sizes(), linear.named_parameters()[0].second.sizes());
+    return graphs.partition.saved_bytes;
+  };
+  int64_t with_data = saved();
+  FakeMode fake;
+  auto scope = fake.enter();
+  EXPECT_EQ(saved(), with_data);
+  EXPECT_GT(with_data, 0);
+}
+
 }  // namespace
 }  // namespace umbra

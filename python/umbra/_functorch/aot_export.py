@@ -1,0 +1,181 @@
+"""The graphs of ahead-of-time autograd by themselves: of a module with its state as inputs, or of a function of tensors."""
+import dataclasses
+
+from umbra import _C
+from umbra._C import Tensor
+from umbra.fx.graph_module import GraphModule
+from umbra.nn.utils.stateless import _reparametrize_module
+from umbra.utils import _pytree as pytree
+
+
+@dataclasses.dataclass
+class BackwardSignature:
+    """Which outputs of a joint graph are gradients, and of what."""
+    gradients_to_parameters: dict
+    gradients_to_user_inputs: dict
+    loss_output: str
+
+
+@dataclasses.dataclass
+class GraphSignature:
+    """What the inputs and outputs of an exported graph stand for, by the names of its nodes."""
+    parameters: list
+    buffers: list
+    user_inputs: list
+    user_outputs: list
+    inputs_to_parameters: dict
+    inputs_to_buffers: dict
+    buffers_to_mutate: dict
+    parameters_to_mutate: dict
+    user_inputs_to_mutate: dict
+    in_spec: object
+    out_spec: object
+    backward_signature: object = None
+    input_tokens: list = dataclasses.field(default_factory=list)
+    output_tokens: list = dataclasses.field(default_factory=list)
+
+
+def _graphs(function, inputs, decompositions, with_gradients):
+    """The graph of a function from a list of tensors to one, and what is known of its inputs and outputs."""
+    import umbra
+    with umbra.set_grad_enabled(with_gradients):
+        found = _C._aot_compile(function, "default", None, None, None, decompositions).graphs(inputs)
+    if len(found["primals"]) != len(inputs):
+        raise NotImplementedError("export of a function that closes over tensors, or gets one tensor twice: make each an input once")
+    if not all(output["is_tensor"] for output in found["outputs"]):
+        raise NotImplementedError("export of a function whose results are not all tensors")
+    return GraphModule._wrap(found["joint"]), found
+
+
+def _flat_results(result, message):
+    if not isinstance(result, (tuple, list)):
+        raise RuntimeError(message)
+    return pytree.tree_flatten(result)
+
+
+def _output_node(module):
+    return next(node for node in module.graph.nodes if node.op == "output")
+
+
+def _check_loss(outputs, loss):
+    shape = tuple(outputs[loss]["sizes"])
+    if shape != ():
+        raise RuntimeError(f"We require the output marked as the loss (at index {loss}) to be a scalar, but it has shape torch.Size({list(shape)})")
+    if not outputs[loss]["requires_grad"]:
+        raise RuntimeError(f"The output at index {loss} was marked as the loss, but it does not require gradients")
+    for i, output in enumerate(outputs):
+        if i != loss and output["requires_grad"]:
+            raise RuntimeError("Found an output of the forward that requires gradients, that was not the scalar loss.\nWe require all outputs to the "
+                               "forward that are not the scalar loss to not require gradient,\nbecause we will only compute a backward graph "
+                               "against the scalar loss.\nYou can fix this by calling .detach() on each of your forward outputs that is not the "
+                               f"loss.\nYou specified that output index {loss} is the loss, but we found that\nthe output at index {i} requires "
+                               "gradients.")
+
+
+def _start_from_one(module, loss_node):
+    """The gradient of the loss, an input of the joint graph, becomes ones."""
+    import umbra
+    graph = module.graph
+    (tangent,) = [node for node in graph.nodes if node.op == "placeholder" and node.name.startswith("tangents_")]
+    with graph.inserting_after(loss_node):
+        ones = graph.call_function(umbra.ops.aten.ones_like.default, (loss_node,))
+    tangent.replace_all_uses_with(ones)
+    graph.erase_node(tangent)
+
+
+def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_loss_index=None, pre_dispatch=False, dynamic_shapes=None, kwargs=None):
+    """The functional graph of a module's forward, with parameters and buffers as its first inputs, and its signature. With `trace_joint` it computes
+    the gradients of one of the outputs, the loss, too."""
+    for name, value in {"pre_dispatch": pre_dispatch, "dynamic_shapes": dynamic_shapes}.items():
+        if value:
+            raise NotImplementedError(f"aot_export_module: {name}={value!r} is not in Umbra yet")
+    if trace_joint and output_loss_index is None:
+        raise RuntimeError("If trace_joint=True it is required that one of your forward outputs must be a scalar loss.\n"
+                           "You must specify the which (index) output is the loss with output_loss_index.")
+    parameters, buffers = dict(mod.named_parameters(remove_duplicate=False)), dict(mod.named_buffers(remove_duplicate=False))
+    names = [*parameters, *buffers]
+    leaves, in_spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
+    if not all(isinstance(leaf, Tensor) for leaf in leaves):
+        raise NotImplementedError("aot_export_module: an argument that is no tensor")
+    out_spec = None
+
+    def run(tensors):
+        nonlocal out_spec
+        given, named = pytree.tree_unflatten(tensors[len(names):], in_spec)
+        with _reparametrize_module(mod, dict(zip(names, tensors))):
+            result = mod(*given, **named)
+        flat, out_spec = _flat_results(result, "Graph output must be a (). This is so that we can avoid pytree processing of the outputs. Please change "
+                                               "the module to have tuple outputs or use aot_module instead.")
+        return flat
+    module, found = _graphs(run, [*parameters.values(), *buffers.values(), *leaves], decompositions, trace_joint)
+    signature = _sign(module, found, list(parameters), list(buffers), in_spec, out_spec)
+    if trace_joint:
+        _check_loss(found["outputs"], output_loss_index)
+        if any(primal["tracked"] for primal in found["primals"]):
+            raise RuntimeError("Found an input that is written in a way that needs a gradient: only the loss may need one in a joint graph")
+        signature.backward_signature = _keep_gradients(module, found, list(parameters), output_loss_index)
+    return module, signature
+
+
+def _sign(module, found, parameters, buffers, in_spec, out_spec):
+    inputs = [node.name for node in module.graph.nodes if node.op == "placeholder"]
+    outputs = [node.name for node in _output_node(module).args[0][:found["forward_outputs"]]]
+    kinds = [*[("parameter", name) for name in parameters], *[("buffer", name) for name in buffers]]
+    kinds += [("input", name) for name in inputs[len(kinds):len(found["primals"])]]
+    changed = {"parameter": {}, "buffer": {}, "input": {}}
+    written = [kind for kind, primal in zip(kinds, found["primals"]) if primal["written"]]
+    for output, (kind, name) in zip(outputs, written):
+        changed[kind][output] = name
+    return GraphSignature(parameters, buffers, [name for kind, name in kinds if kind == "input"], outputs[len(written):],
+                          dict(zip(inputs, parameters)), dict(zip(inputs[len(parameters):], buffers)), changed["buffer"], changed["parameter"],
+                          changed["input"], in_spec, out_spec)
+
+
+def _keep_gradients(module, found, parameters, loss):
+    """Leaves the gradients of what needs one among the outputs of a joint graph, and says which is which."""
+    count = found["forward_outputs"]
+    node = _output_node(module)
+    outputs = list(node.args[0])
+    loss_node = outputs[sum(primal["written"] for primal in found["primals"]) + loss]
+    inputs = [n.name for n in module.graph.nodes if n.op == "placeholder"]
+    signature = BackwardSignature({}, {}, loss_node.name)
+    kept = outputs[:count]
+    for i, (primal, gradient) in enumerate(zip(found["primals"], outputs[count:])):
+        if not primal["requires_grad"]:
+            continue
+        kept.append(gradient)
+        if gradient is not None and i < len(parameters):
+            signature.gradients_to_parameters[gradient.name] = parameters[i]
+        elif gradient is not None:
+            signature.gradients_to_user_inputs[gradient.name] = inputs[i]
+    node.args = (tuple(kept),)
+    _start_from_one(module, loss_node)
+    module.recompile()
+    return signature
+
+
+class _Joint:
+    """A joint graph as a function of primals and tangents, which gives outputs and gradients."""
+
+    def __init__(self, module, outputs):
+        self.module, self.outputs = module, outputs
+
+    def __call__(self, primals, tangents):
+        values = list(self.module(*primals, *tangents))
+        return values[:self.outputs], values[self.outputs:]
+
+    def __getattr__(self, name):
+        return getattr(self.module, name)
+
+
+def aot_export_joint_simple(func, args, *, trace_joint, num_params_buffers=0, decompositions=None):
+    """The graph of a function of tensors that writes none of them: by itself, or with its gradients as a function of (primals, tangents)."""
+    def run(tensors):
+        return _flat_results(func(*tensors), "aot_export_joint_simple requires outputs to be a single list/tuple.")[0]
+    module, found = _graphs(run, list(args), decompositions, trace_joint)
+    if any(primal["written"] for primal in found["primals"]):
+        raise RuntimeError("aot_export_joint_simple does not support input mutations.")
+    if any(output["aliases_input"] for output in found["outputs"]):
+        raise RuntimeError("aot_export_joint_simple does not support outputs that alias inputs.")
+    differentiable = any(node.op == "placeholder" and node.name.startswith("tangents_") for node in module.graph.nodes)
+    return _Joint(module, found["forward_outputs"]) if differentiable else module

@@ -1,0 +1,132 @@
+#include "umbra/dispatch/writes.h"
+
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra {
+
+namespace {
+
+constexpr const char* kSharedWithInput =
+    "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
+    "location. Please clone() the tensor before performing the operation.";
+
+/// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a symbolic place.
+std::optional<std::pair<int64_t, int64_t>> byte_range(const Tensor& t) {
+  SymInt count = t.sym_numel(), offset = t.sym_storage_offset();
+  if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense())
+    return std::nullopt;
+  int64_t item = t.item_size(), start = offset.value() * item;
+  return std::pair(start, start + count.value() * item);
+}
+
+/// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each
+/// element is read before it is written.
+void check_inputs_apart(const Tensor& written, const Operator& op, const Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) {
+      if (t == written.impl() || t->storage() != written.storage()) return;
+      Tensor input{IntrusivePtr<TensorImpl>(t)};
+      auto in = byte_range(input), out = byte_range(written);
+      if (!in || !out || in->first >= out->second || out->first >= in->second) return;
+      check(*in == *out && input.sym_strides() == written.sym_strides(), kSharedWithInput);
+    });
+}
+
+/// An output that is an input too cannot change its size: the kernel would read what is not there.
+void check_not_an_input(const Operator& functional, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+  if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
+  for (size_t i = 0; i < functional.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { check(t != out.impl(), kSharedWithInput); });
+}
+
+/// Elementwise results and some reductions are cast to the type of their output; all others have to fit.
+void check_output_type(const Operator& functional, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+  const Definition& d = functional.definition();
+  bool exact = d.elementwise && functional.has_tag(Tag::ExactOut) && frame[0].tensor_ref().dtype() == spec.dtype,
+       casts = !d.meta || d.elementwise || functional.has_tag(Tag::CastsToOut);
+  check(!exact || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(spec.dtype));
+  check(casts || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype), ", but got ",
+        kernel_name(out.dtype()), " instead");
+  check(can_cast(spec.dtype, out.dtype()), "result type ", kernel_name(spec.dtype),
+        " can't be cast to the desired output type ", kernel_name(out.dtype()));
+  check(out.device() == spec.device, "Expected all tensors to be on the same device, but found at least two devices, ",
+        spec.device, " and ", out.device(), "!");
+}
+
+ViewKind view_kind(const TensorImpl* of, bool several) {
+  if (of->view_base() && of->view_kind() != ViewKind::Plain) return of->view_kind();
+  if (is_inference_mode_enabled()) return ViewKind::Inference;
+  if (!is_grad_enabled()) return ViewKind::NoGrad;
+  return several ? ViewKind::MultiOutput : ViewKind::Plain;
+}
+
+}  // namespace
+
+bool overlaps_itself(const Tensor& tensor) {
+  if (tensor.is_symbolic() || tensor.numel() == 0) return false;
+  for (int64_t d = 0; d < tensor.dim(); ++d)
+    if (tensor.sym_sizes()[d].value() > 1 && tensor.sym_strides()[d].value() == 0) return true;
+  return false;
+}
+
+void check_no_overlap(const Operator& op, const Tensor& written) {
+  check(!overlaps_itself(written) || op.has_tag(Tag::WritesOverlapping),
+        "unsupported operation: more than one element of the written-to tensor refers to a single memory location. "
+        "Please clone() the tensor before performing the operation.");
+}
+
+void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& result) {
+  const Operator& functional = *op.functional();
+  const Tensor& self = frame[0].tensor_ref();
+  if (op.definition().meta) {
+    SpecList unused;
+    op.definition().meta(unused, frame);  // what only the in-place form refuses
+  }
+  SymIntArrayRef want = result.sizes, have = self.sym_sizes();
+  if (!(want == have))
+    fail("output with shape ", to_string(have), " doesn't match the broadcast shape ", to_string(want));
+  check(can_cast(result.dtype, self.dtype()), "result type ", kernel_name(result.dtype),
+        " can't be cast to the desired output type ", kernel_name(self.dtype()));
+  check_no_overlap(functional, self);
+  // What has no kernel of its own computes its result before it writes.
+  if (functional.definition().meta) check_inputs_apart(self, op, frame);
+}
+
+void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results) {
+  const Operator& functional = *op.functional();
+  for (size_t i = 0; i < outs.size(); ++i) {
+    check_output_type(functional, frame, outs[i], results[i]);
+    check_not_an_input(functional, frame, outs[i], results[i]);
+    check_no_overlap(functional, outs[i]);
+    resize_output(outs[i], results[i]);
+    check_inputs_apart(outs[i], functional, frame);
+  }
+}
+
+void resize_output(const Tensor& out, const TensorSpec& spec) {
+  if (out.sym_sizes() == SymIntArrayRef(spec.sizes)) return;
+  TensorImpl* impl = out.impl();
+  // The memory first: where it cannot grow, the tensor stays as it was.
+  SymInt bytes = storage_bytes(spec.sizes, spec.strides, impl->sym_storage_offset(), item_size(impl->dtype()));
+  const Storage& storage = impl->storage();
+  if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes)
+    storage->resize(bytes.value());
+  else if (!storage->has_data()) storage->set_bytes(bytes);
+  impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
+}
+
+void run_view(const Definition& definition, Value* frame) {
+  Tensor self = frame[0].tensor();
+  definition.view(frame);
+  if (self.impl()->is_inference() || definition.not_differentiable) return;
+  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
+  ViewKind kind = view_kind(self.impl(), frame[0].is_tensor_list());
+  frame[0].each_tensor([&](TensorImpl* t) {
+    if (t == self.impl()) return;
+    t->set_view_base(base, kind);
+    t->add_key(DispatchKey::Autograd);
+  });
+}
+
+}  // namespace umbra

@@ -1,0 +1,113 @@
+"""Writes taken out of a program: what is refused with data is refused then too, and outputs have the size that they were given."""
+import pytest
+
+import umbra as torch
+from umbra.func import functionalize
+from umbra.functorch.compile import aot_function, nop
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+WAYS = {"functionalize": functionalize, "aot": lambda f: aot_function(f, nop), "make_fx": lambda f: lambda *args: make_fx(functionalize(f))(*args)(*args)}
+
+
+def outcome(function, *inputs):
+    try:
+        return function(*[t.clone() for t in inputs]).tolist()
+    except Exception as error:
+        return type(error).__name__, str(error)
+
+
+@pytest.mark.parametrize("way", WAYS.values(), ids=WAYS)
+@pytest.mark.parametrize("function,inputs", [
+    (lambda x, y: x.clone().add_(y), (torch.ones(3), torch.ones(2, 3))),
+    (lambda x, y: x.clone().add_(y), (torch.ones(3, dtype=torch.int64), torch.ones(3))),
+    (lambda x: x.clone().div_(2), (torch.ones(3, dtype=torch.int32),)),
+    (lambda x: x.clone().abs_(), (torch.ones(3, dtype=torch.complex64),)),
+    (lambda x: x.clone().expand(3, 2).add_(1), (torch.ones(2),)),
+    (lambda x: x.clone()[1:].add_(x.clone()[:-1]), (torch.ones(3),)),
+    (lambda x: (lambda y: y[1:].add_(y[:-1]))(x.clone()), (torch.ones(3),)),
+    (lambda x: torch.add(x, 0.5, out=torch.zeros(3, dtype=torch.int64)), (torch.ones(3),)),
+    (lambda x: torch.mm(x, x, out=torch.zeros(2, 2, dtype=torch.float64)), (torch.ones(2, 2),)),
+    (lambda x: (lambda o: torch.sum(o, 0, out=o))(x.clone()), (torch.ones(3),)),
+    (lambda x: x.clone().expand(3, 2).zero_(), (torch.ones(2),)),
+])
+def test_the_checks_of_writes_are_kept(way, function, inputs):
+    assert outcome(way(function), *inputs) == outcome(function, *inputs)
+
+
+@pytest.mark.parametrize("way", [WAYS["functionalize"], WAYS["aot"]])
+@pytest.mark.parametrize("size", [(0,), (5,), (1, 1)])
+def test_an_output_of_another_size_gets_the_size_of_the_result(way, size):
+    seen = []
+
+    def inside(x):
+        out = torch.zeros(size)
+        result = torch.mul(x, 3, out=out)
+        seen.append((out.shape, out.stride(), result is out))
+        return out.t() + 1
+    assert way(inside)(torch.ones(2, 3)).tolist() == [[4.0, 4.0]] * 3
+    assert set(seen) == {((2, 3), (3, 1), True)}
+    out = torch.zeros(size)
+    way(lambda x, out: torch.mul(x, 3, out=out))(torch.ones(2, 3), out)
+    assert out.shape == (2, 3) and out.tolist() == [[3.0] * 3] * 2
+
+
+def test_a_part_that_would_have_to_grow_is_refused():
+    def function(x):
+        return torch.mul(x, 3, out=torch.zeros(4)[1:3])
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        functionalize(function)(torch.ones(3))
+
+    def stale(x):
+        out = torch.zeros(2)
+        view = out.view(2)
+        torch.mul(x, 3, out=out)
+        return view + 1
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        functionalize(stale)(torch.ones(3))
+
+
+def test_elements_that_share_memory_get_one_value():
+    def function(x):
+        y = x * 1
+        y.expand(3, 2).fill_(5)
+        return y
+    assert functionalize(function)(torch.ones(2)).tolist() == [5.0, 5.0]
+    x = torch.ones(2)
+    functionalize(lambda x: x.zero_())(x.expand(3, 2))
+    assert x.tolist() == [0.0, 0.0]
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        functionalize(lambda x: x.masked_fill_(torch.tensor([[True, False], [False, True]]), 7.0))(torch.ones(1, 2).expand(2, 2))
+
+
+def test_views_of_what_was_written_show_it_where_it_lies():
+    def function(x):
+        x.mul_(2)
+        x.transpose(0, 1).masked_fill_(x.t() > 6, -1)
+        return x.view(-1), x.as_strided((3,), (1,), x.storage_offset() + 1), x[1:].as_strided((2,), (2,), x.storage_offset())
+    base = torch.arange(12.0)
+    for x in (base[:6].view(2, 3), base[3:9].view(2, 3)):
+        expected = [t.tolist() for t in function(x.clone())] if x.storage_offset() == 0 else None
+        given = base.clone()[x.storage_offset():x.storage_offset() + 6].view(2, 3)
+        again = base.clone()[x.storage_offset():x.storage_offset() + 6].view(2, 3)
+        got = [t.tolist() for t in functionalize(function)(given)]
+        assert got == [t.tolist() for t in function(again)]
+        assert expected is None or got == expected
+        assert given.tolist() == again.tolist()
+
+
+def test_memory_around_a_written_part_stays_in_sight():
+    def function(x):
+        x.mul_(2)
+        return x.as_strided((4,), (1,), 1) + 0
+    one, two = torch.arange(6.0), torch.arange(6.0)
+    assert functionalize(function)(one[2:4]).tolist() == function(two[2:4]).tolist() == [1.0, 4.0, 6.0, 4.0]
+
+
+def test_one_tensor_given_twice_is_one():
+    def function(x, y):
+        x.mul_(2)
+        return x + y
+    x = torch.ones(2)
+    assert functionalize(function)(x, x).tolist() == [4.0, 4.0]
+    with pytest.raises(NotImplementedError, match="shares memory"):
+        functionalize(function)(x, x.view(2))
