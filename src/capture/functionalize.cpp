@@ -8,13 +8,32 @@ namespace {
 
 constexpr DispatchKeySet kKey = DispatchKey::Functionalize;
 
+// Whose wrappers the code means: null are those of FunctionalMode, else those of a level of transforms.
+thread_local IntrusivePtr<RefCounted> g_level;
+class OfLevel {
+ public:
+  explicit OfLevel(IntrusivePtr<RefCounted> level) : before_(std::exchange(g_level, std::move(level))) {}
+  ~OfLevel() { g_level = std::move(before_); }
+  OfLevel(const OfLevel&) = delete;
+
+ private:
+  IntrusivePtr<RefCounted> before_;
+};
+
+bool is_wrapper(const Tensor& t) {
+  if (!t.defined()) return false;
+  return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
+}
+
 FunctionalState& state_of(const TensorImpl* impl) { return *static_cast<FunctionalState*>(impl->layer_state().get()); }
 
 // A wrapper shows the geometry of its value. Wrappers of one base share an empty storage: aliasing can be told as for
 // any tensor.
 Tensor make_wrapper(const Tensor& value, Storage storage, IntrusivePtr<FunctionalState> state) {
+  DispatchKeySet key = g_level ? DispatchKey::Level : DispatchKey::Functionalize;
   auto impl =
-      make_counted<TensorImpl>(std::move(storage), value.dtype(), value.device(), kKey | backend_key(value.device()));
+      make_counted<TensorImpl>(std::move(storage), value.dtype(), value.device(), key | backend_key(value.device()));
+  state->level = g_level;
   impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
   impl->set_conj(value.is_conj());
   impl->set_neg(value.is_neg());
@@ -66,9 +85,7 @@ void write_value(const Tensor& wrapper, Tensor value) {
   state.value = std::move(value);
 }
 
-Tensor unwrap(const Tensor& t) {
-  return t.defined() && t.impl()->keys().has(DispatchKey::Functionalize) ? current_value(state_of(t.impl())) : t;
-}
+Tensor unwrap(const Tensor& t) { return is_wrapper(t) ? current_value(state_of(t.impl())) : t; }
 
 Value unwrap_value(const Value& v) {
   if (v.is_tensor()) return Value(unwrap(v.tensor_ref()));
@@ -112,7 +129,7 @@ Tensor wrap_view(const Tensor& self, const Tensor& value, ViewStep step) {
 
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
-  if (!is_functional(self))
+  if (!is_wrapper(self))
     return op.call(frame);  // of a tensor outside the program, and outside it as well: writing it is refused
   std::vector<Value> arguments(op.argument_count());
   for (size_t i = 1; i < op.argument_count(); ++i) arguments[i] = frame[i];
@@ -139,7 +156,7 @@ void call_mutable(const Operator& op, Value* frame) {
     if (arguments[i].alias.write)
       frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
   for (const Tensor& t : written)
-    check(is_functional(t), op.name(),
+    check(is_wrapper(t), op.name(),
           ": a tensor that is not part of the captured program (a constant) is written; make it an input");
   Frame inner(std::max(op.frame_size(), functional->frame_size()));
   for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
@@ -164,13 +181,18 @@ void call_plain(const Operator& op, Value* frame) {
   for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
 }
 
+void call_functional(const Operator& op, Value* frame) {
+  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
+  else if (op.is_mutable()) call_mutable(op, frame);
+  else call_plain(op, frame);
+}
+
 void functionalize_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   // A user's tensor class is taken apart by its own handler, whose calls come back here.
   if (keys.has(DispatchKey::Subclass)) return pass_to_subclass(op, keys, frame);
   ExcludeKeys off(kKey | DispatchKey::Autograd);
-  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
-  else if (op.is_mutable()) call_mutable(op, frame);
-  else call_plain(op, frame);
+  OfLevel mode(nullptr);
+  call_functional(op, frame);
 }
 
 const RegisterLayer kFunctionalize(DispatchKey::Functionalize, functionalize_layer);
@@ -208,22 +230,31 @@ const FunctionalState& functional_state(const Tensor& wrapper) {
   return state_of(wrapper.impl());
 }
 
-ValueFunction functionalize(ValueFunction function) {
-  return [function = std::move(function)](const std::vector<Value>& inputs) {
-    std::vector<Value> wrapped;
-    for (const Value& v : inputs) wrapped.push_back(wrap_value(v));
-    std::vector<Value> results;
-    {
-      EnterMode scope(make_counted<FunctionalMode>());
-      results = function(wrapped);
-    }
-    ExcludeKeys off(kKey);
-    for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].is_tensor() && was_written(wrapped[i].tensor_ref()))
-        inputs[i].tensor_ref().copy_(unwrap(wrapped[i].tensor_ref()));
-    for (Value& v : results) v = unwrap_value(v);
-    return results;
-  };
+namespace functional_level {
+
+Tensor wrap(const Tensor& value, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  return to_functional(value);
 }
+
+bool owns(const TensorImpl* tensor, const RefCounted* level) {
+  if (!tensor->keys().has(DispatchKey::Level) || tensor->keys().has(DispatchKey::Tracked)) return false;
+  auto* state = dynamic_cast<const FunctionalState*>(tensor->layer_state().get());
+  return state && state->level.get() == level;
+}
+
+Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  return umbra::unwrap(tensor);
+}
+
+void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  call_functional(op, frame);
+}
+
+bool was_written(const Tensor& wrapper) { return state_of(wrapper.impl()).base->generation > 0; }
+
+}  // namespace functional_level
 
 }  // namespace umbra

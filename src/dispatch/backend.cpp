@@ -284,14 +284,7 @@ ViewKind view_kind(const TensorImpl* of, bool several) {
 void run_view(const Definition& d, Value* frame) {
   Tensor self = frame[0].tensor();
   d.view(frame);
-  if (self.impl()->is_inference() || d.not_differentiable) return;
-  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
-  ViewKind kind = view_kind(self.impl(), frame[0].is_tensor_list());
-  frame[0].each_tensor([&](TensorImpl* t) {
-    if (t == self.impl()) return;
-    t->set_view_base(base, kind);
-    t->add_key(DispatchKey::Autograd);
-  });
+  if (!self.impl()->is_inference() && !d.not_differentiable) note_view(self, frame[0]);
 }
 
 Tensor allocate_plain(const TensorSpec& spec, void*) {
@@ -316,6 +309,16 @@ const RegisterLayer kMeta(DispatchKey::Meta, meta_layer);
 const RegisterLayer kCuda(DispatchKey::CUDA, cuda_layer);
 
 }  // namespace
+
+void note_view(const Tensor& self, const Value& result) {
+  const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
+  ViewKind kind = view_kind(self.impl(), result.is_tensor_list());
+  result.each_tensor([&](TensorImpl* t) {
+    if (t == self.impl()) return;
+    t->set_view_base(base, kind);
+    t->add_key(DispatchKey::Autograd);
+  });
+}
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();

@@ -18,4 +18,7 @@ bool check_error(const Operator& op, const Group& group, const Json& record);
 /// Variants of the call with something wrong end in order; see robust.cpp.
 bool check_robust(const Operator& op, const Group& group, const Json& record);
 
+/// vmap over stacked inputs gives what a loop gives; see vmap.cpp.
+bool check_vmap(const Operator& op, const Group& group, const Json& record);
+
 }  // namespace umbra::golden
