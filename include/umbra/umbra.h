@@ -26,3 +26,4 @@
 #include "umbra/ops/operators.h"
 #include "umbra/ops/tensor_of.h"
 #include "umbra/optim/optim.h"
+#include "umbra/transform/transform.h"

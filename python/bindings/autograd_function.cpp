@@ -50,13 +50,13 @@ std::function<std::vector<Tensor>(FunctionContext&, std::vector<Tensor>)> with_l
 }
 
 nb::object apply(const std::string& name, nb::handle inputs, nb::handle forward, nb::handle backward, nb::handle jvp,
-                 nb::handle context) {
+                 nb::handle context, bool knows_levels) {
   FunctionNode::Jvp tangents;
   if (!jvp.is_none()) tangents = with_lists(jvp);
   auto node = make_counted<PythonFunctionNode>(name, with_lists(backward), std::move(tangents), context);
   nb::object state = nb::cast(FunctionState{WeakPtr<FunctionNode>(node)});
-  std::vector<Tensor> outputs =
-      autograd::apply_function(node, tensors_of(inputs), [&](FunctionContext&) { return tensors_of(forward(state)); });
+  std::vector<Tensor> outputs = autograd::apply_function(
+      node, tensors_of(inputs), [&](FunctionContext&) { return tensors_of(forward(state)); }, knows_levels);
   return list_of(outputs);
 }
 
@@ -69,7 +69,7 @@ PyObject* context_of(const autograd::Node& node) {
 
 void bind_autograd_function(nb::module_& m) {
   m.def("_apply_function", &apply, nb::arg("name"), nb::arg("inputs"), nb::arg("forward"), nb::arg("backward"),
-        nb::arg("jvp").none(), nb::arg("context"));
+        nb::arg("jvp").none(), nb::arg("context"), nb::arg("knows_levels") = false);
   nb::class_<FunctionState>(m, "_FunctionState")
       .def("save_for_backward",
            [](FunctionState& s, nb::handle tensors) { s.alive()->context().save_for_backward(tensors_of(tensors)); })

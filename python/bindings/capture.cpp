@@ -5,8 +5,8 @@
 #include "dispatch_mode.h"
 #include "fake.h"
 #include "operators.h"
-#include "umbra/capture/functionalize.h"
 #include "umbra/capture/higher_order.h"
+#include "umbra/transform/transform.h"
 
 namespace umbra::python {
 

@@ -8,6 +8,7 @@
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/transform/vmap.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -184,7 +185,8 @@ class Applier {
   }
 
   void tensor(const Tensor& index, int64_t position) {
-    if (index.dim() == 0 && is_integral(index.dtype(), true)) {
+    // A number that differs from one element of a batch to the next cannot be read: it is an index like any other.
+    if (index.dim() == 0 && is_integral(index.dtype(), true) && !transform::is_batched_inside(index)) {
       Scalar value = call_value<"aten::item">(index).to_scalar();
       if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) return boolean(value.to_bool());
       out_.result = select(out_.result, dim_, value.to_sym_int(), position);

@@ -11,6 +11,7 @@
 #include "properties.h"
 #include "tensor_type.h"
 #include "torch_function.h"
+#include "transform.h"
 #include "values.h"
 
 NB_MODULE(_C, m) {
@@ -49,4 +50,5 @@ NB_MODULE(_C, m) {
   bind_export(m);
   bind_pickle(m);
   bind_aot(m);
+  bind_transform(m);
 }

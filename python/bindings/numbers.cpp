@@ -4,6 +4,7 @@
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/transform/vmap.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -112,6 +113,9 @@ int truth(PyObject* self) {
     SymInt count = t.sym_numel();
     if (count == 0) fail("Boolean value of Tensor with no values is ambiguous");
     if (count != 1) fail("Boolean value of Tensor with more than one value is ambiguous");
+    check(!transform::is_batched_inside(t),
+          "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support "
+          "that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
     return single_item(self).to_bool();
   });
 }

@@ -46,8 +46,13 @@ from umbra.serialization import load, save  # noqa: E402, F401
 del _value, _name
 
 
+_LAZY = {"vmap": "umbra.func"}  # names that live in submodules
+
+
 def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
+    if name in _LAZY:
+        return getattr(_importlib.import_module(_LAZY[name]), name)
     if not name.startswith("__"):
         try:
             return _importlib.import_module(f"umbra.{name}")

@@ -39,7 +39,18 @@ def _parameter_class():
     return module.Parameter if module is not None else None
 
 
+def _wrapper_str(kind, level, dim, value):
+    """A tensor of a transform shows the one inside."""
+    inside = "\n".join("    " + line for line in repr(value).splitlines())
+    if kind == "batched":
+        return f"BatchedTensor(lvl={level}, bdim={dim}, value=\n{inside}\n)"
+    return f"GradTrackingTensor(lvl={level}, value=\n{inside}\n)"
+
+
 def _str(tensor, *, tensor_contents=None):
+    wrapper = _C._describe_wrapper(tensor)
+    if wrapper is not None and tensor_contents is None:
+        return _wrapper_str(*wrapper)
     parameter = _parameter_class()
     head = "tensor" if type(tensor) in (Tensor, parameter) else type(tensor).__name__
     fact = _C._grad_fact(tensor)

@@ -169,7 +169,11 @@ class FunctionCall {
 };
 
 std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,
-                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
+                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward,
+                                   bool knows_levels) {
+  check<NotImplementedError>(knows_levels || !dispatch_state().include.has(DispatchKey::Level), node->name(),
+                             ": a function with a gradient of its own cannot be used inside a transform (grad, vjp, "
+                             "jvp, vmap) yet; from Python, an autograd.Function with setup_context can");
   return FunctionCall(node, inputs).run(forward);
 }
 

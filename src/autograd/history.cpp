@@ -20,10 +20,11 @@ AutogradMeta& ensure_meta(TensorImpl* t) {
 Tensor share_data(const Tensor& tensor) {
   // These layers know tensors by identity, so a new one must come about before their eyes.
   constexpr DispatchKeySet observers = DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize |
-                                       DispatchKey::UserMode | DispatchKey::Subclass | DispatchKey::Tracked |
-                                       DispatchKey::Level;
+                                       DispatchKey::UserMode | DispatchKey::Subclass | DispatchKey::Level;
   const DispatchState& state = dispatch_state();
-  if (!(((tensor.keys() | state.include) - state.exclude) & observers).empty()) {
+  // What a transform tracks is a wrapper of its own: another one of the same value is no call.
+  if (!tensor.keys().has(DispatchKey::Tracked) &&
+      !(((tensor.keys() | state.include) - state.exclude) & observers).empty()) {
     ExcludeKeys guard(DispatchKey::Autograd);
     return tensor.detach();
   }

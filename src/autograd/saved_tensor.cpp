@@ -1,6 +1,7 @@
 #include "umbra/autograd/saved_tensor.h"
 
 #include "autograd/meta.h"
+#include "dispatch/layers.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -100,6 +101,9 @@ Tensor SavedTensor::unpack(const IntrusivePtr<Node>& owner) const {
     return is_grad_enabled() && requires_grad_ ? with_history(share_data(data), owner) : data;
   }
   check_version(owner);
+  // What a transform that has ended kept is its value: nothing is recorded on its tape any more.
+  if (data_.keys().has(DispatchKey::Tracked))
+    if (Tensor value = value_of_ended(data_); !value.is_same(data_)) return value;
   if (!is_output_ || !is_grad_enabled()) return data_;
   return with_history(share_data(data_), owner);
 }

@@ -9,6 +9,23 @@ namespace {
 
 constexpr DispatchKeySet kKey = DispatchKey::Functionalize;
 
+// Whose wrappers the code means: null are those of FunctionalMode, else those of a level of transforms.
+thread_local IntrusivePtr<RefCounted> g_level;
+class OfLevel {
+ public:
+  explicit OfLevel(IntrusivePtr<RefCounted> level) : before_(std::exchange(g_level, std::move(level))) {}
+  ~OfLevel() { g_level = std::move(before_); }
+  OfLevel(const OfLevel&) = delete;
+
+ private:
+  IntrusivePtr<RefCounted> before_;
+};
+
+bool is_wrapper(const Tensor& t) {
+  if (!t.defined()) return false;
+  return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
+}
+
 FunctionalState& state_of(const TensorImpl* impl) { return *static_cast<FunctionalState*>(impl->layer_state().get()); }
 
 Tensor apply_view(const ViewStep& step, const Tensor& to) {
@@ -93,9 +110,7 @@ void write_value(const Tensor& wrapper, Tensor value) {
   ++state.base->generation;
 }
 
-Tensor unwrap(const Tensor& t) {
-  return t.defined() && t.impl()->keys().has(DispatchKey::Functionalize) ? current_value(state_of(t.impl())) : t;
-}
+Tensor unwrap(const Tensor& t) { return is_wrapper(t) ? current_value(state_of(t.impl())) : t; }
 
 Value unwrap_value(const Value& v) {
   if (v.is_tensor()) return Value(unwrap(v.tensor_ref()));
@@ -138,6 +153,7 @@ IntrusivePtr<FunctionalState> state_of_view(const Tensor& self, ViewStep step, c
   state->value = value;
   state->generation = from.base->generation;
   state->resizes = from.base->resizes;
+  state->level = from.level;
   return state;
 }
 
@@ -165,7 +181,7 @@ Value view_of_value(const Operator& op, const Value* frame, const Tensor& self) 
 
 void call_view(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
-  if (!is_functional(self))
+  if (!is_wrapper(self))
     return op.call(frame);  // of a tensor outside the program, and outside it as well: writing it is refused
   check<NotImplementedError>(static_cast<bool>(op.definition().view), op.name(),
                              ": its schema says that it gives a view, and its definition does not say which: it cannot "
@@ -253,7 +269,7 @@ void call_mutable(const Operator& op, Value* frame) {
                              " writes its arguments and has no functional form: it cannot be captured");
   std::vector<Tensor> written = written_by(op, frame);
   for (const Tensor& t : written)
-    check(is_functional(t), op.name(),
+    check(is_wrapper(t), op.name(),
           ": a tensor that is not part of the captured program (a constant) is written; make it an input");
   SpecList specs;
   bool described = describe_writes(op, frame, specs);
@@ -282,13 +298,18 @@ void call_plain(const Operator& op, Value* frame) {
   for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_value(inner[i]);
 }
 
+void call_functional(const Operator& op, Value* frame) {
+  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
+  else if (op.is_mutable()) call_mutable(op, frame);
+  else call_plain(op, frame);
+}
+
 void functionalize_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   // A user's tensor class is taken apart by its own handler, whose calls come back here.
   if (keys.has(DispatchKey::Subclass)) return pass_to_subclass(op, keys, frame);
   ExcludeKeys off(kKey | DispatchKey::Autograd);
-  if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
-  else if (op.is_mutable()) call_mutable(op, frame);
-  else call_plain(op, frame);
+  OfLevel mode(nullptr);
+  call_functional(op, frame);
 }
 
 const RegisterLayer kFunctionalize(DispatchKey::Functionalize, functionalize_layer);
@@ -308,8 +329,9 @@ void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
 // A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any
 // tensor.
 Tensor to_functional(const Tensor& value) {
-  auto impl = make_counted<TensorImpl>(StorageImpl::without_data(value.storage()->bytes(), value.device()),
-                                       value.dtype(), value.device(), kKey | backend_key(value.device()));
+  auto impl = make_counted<TensorImpl>(
+      StorageImpl::without_data(value.storage()->bytes(), value.device()), value.dtype(), value.device(),
+      (g_level ? DispatchKeySet(DispatchKey::Level) : kKey) | backend_key(value.device()));
   impl->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
   impl->set_conj(value.is_conj());
   impl->set_neg(value.is_neg());
@@ -318,6 +340,7 @@ Tensor to_functional(const Tensor& value) {
   state->base = make_counted<FunctionalBase>(value);
   state->base->show(wrapper, value);
   state->value = value;
+  state->level = g_level;
   wrapper.impl()->set_layer_state(std::move(state));
   return wrapper;
 }
@@ -354,33 +377,6 @@ const FunctionalState& functional_state(const Tensor& wrapper) {
   return state_of(wrapper.impl());
 }
 
-namespace {
-
-/// One wrapper for each distinct tensor among a call's inputs.
-std::vector<Value> wrap_inputs(const std::vector<Value>& inputs) {
-  std::vector<Value> wrapped;
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    size_t same = 0;
-    while (same < i && !(inputs[same].is_tensor() && inputs[i].is_tensor() &&
-                         inputs[same].tensor_ref().is_same(inputs[i].tensor_ref())))
-      ++same;
-    wrapped.push_back(same < i ? wrapped[same] : wrap_value(inputs[i]));
-  }
-  return wrapped;
-}
-
-/// A write to one of two inputs that share memory would not be seen by the other.
-void refuse_shared_write(const std::vector<Value>& inputs, const Tensor& written) {
-  for (const Value& v : inputs)
-    v.each_tensor([&](TensorImpl* t) {
-      check<NotImplementedError>(t == written.impl() || t->storage() != written.storage(),
-                                 "functionalize: the function writes an input that shares memory with another input; "
-                                 "pass a clone of one of them");
-    });
-}
-
-}  // namespace
-
 void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents) {
   resize_output(to, shown);
   Tensor target = to, source = contents;
@@ -392,24 +388,31 @@ void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& con
   target.copy_(source);
 }
 
-ValueFunction functionalize(ValueFunction function) {
-  return [function = std::move(function)](const std::vector<Value>& inputs) {
-    std::vector<Value> wrapped = wrap_inputs(inputs);
-    std::vector<Value> results;
-    {
-      EnterMode scope(make_counted<FunctionalMode>());
-      results = function(wrapped);
-    }
-    ExcludeKeys off(kKey);
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].is_tensor() || !was_written(wrapped[i].tensor_ref())) continue;
-      refuse_shared_write(inputs, inputs[i].tensor_ref());
-      const Tensor& wrapper = wrapped[i].tensor_ref();
-      write_contents(inputs[i].tensor_ref(), spec_of(wrapper), unwrap(wrapper));
-    }
-    for (Value& v : results) v = unwrap_value(v);
-    return results;
-  };
+namespace functional_level {
+
+Tensor wrap(const Tensor& value, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  return to_functional(value);
 }
+
+bool owns(const TensorImpl* tensor, const RefCounted* level) {
+  if (!tensor->keys().has(DispatchKey::Level) || tensor->keys().has(DispatchKey::Tracked)) return false;
+  auto* state = dynamic_cast<const FunctionalState*>(tensor->layer_state().get());
+  return state && state->level.get() == level;
+}
+
+Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  return umbra::unwrap(tensor);
+}
+
+void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& level) {
+  OfLevel scope(level);
+  call_functional(op, frame);
+}
+
+bool was_written(const Tensor& wrapper) { return state_of(wrapper.impl()).base->generation > 0; }
+
+}  // namespace functional_level
 
 }  // namespace umbra

@@ -162,6 +162,11 @@ OperatorBuilder& OperatorBuilder::functor(ScalarFunctor functor, const FunctionS
   return *this;
 }
 
+void OperatorBuilder::check_batch_arity(size_t parameters) const {
+  check<TypeError>(parameters == op_->argument_count(), op_->name(), ": a batching rule of ", parameters,
+                   " parameters for a schema of ", op_->argument_count());
+}
+
 namespace {
 
 GradientSource resolve_source(const Operator& op, const std::string& name) {

@@ -8,6 +8,10 @@ namespace umbra {
 LayerFunction layer_function(DispatchKey key);
 /// What serves operators that take functions.
 LayerFunction function_layer(DispatchKey key);
+/// Lets the result of a view operator know what it is a view of.
+void note_view(const Tensor& self, const Value& result);
+/// The value of a tensor whose transform has come to its end; any other tensor as it is. transform/ sets it.
+extern Tensor (*value_of_ended)(const Tensor& tensor);
 /// Adds an operator; an error if the name is taken.
 Operator& register_operator(Schema schema);
 /// Takes the name away; the Operator itself stays, since its address is its identity.

@@ -1,5 +1,6 @@
 #include "umbra/dispatch/writes.h"
 
+#include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra {
@@ -116,17 +117,20 @@ void resize_output(const Tensor& out, const TensorSpec& spec) {
   impl->set_geometry(spec.sizes, spec.strides, impl->sym_storage_offset());
 }
 
-void run_view(const Definition& definition, Value* frame) {
-  Tensor self = frame[0].tensor();
-  definition.view(frame);
-  if (self.impl()->is_inference() || definition.not_differentiable) return;
+void note_view(const Tensor& self, const Value& result) {
   const IntrusivePtr<TensorImpl>& base = self.impl()->view_base() ? self.impl()->view_base() : self.pointer();
-  ViewKind kind = view_kind(self.impl(), frame[0].is_tensor_list());
-  frame[0].each_tensor([&](TensorImpl* t) {
+  ViewKind kind = view_kind(self.impl(), result.is_tensor_list());
+  result.each_tensor([&](TensorImpl* t) {
     if (t == self.impl()) return;
     t->set_view_base(base, kind);
     t->add_key(DispatchKey::Autograd);
   });
+}
+
+void run_view(const Definition& definition, Value* frame) {
+  Tensor self = frame[0].tensor();
+  definition.view(frame);
+  if (!self.impl()->is_inference() && !definition.not_differentiable) note_view(self, frame[0]);
 }
 
 }  // namespace umbra

@@ -23,4 +23,7 @@ bool check_functional(const Operator& op, const Group& group, const Json& record
 /// Makes one thing wrong in a call's arguments; the same thing for the same seed.
 void make_wrong(const std::string& seed, Json& record, std::vector<Tensor>& tensors);
 
+/// vmap over stacked inputs gives what a loop gives; see vmap.cpp.
+bool check_vmap(const Operator& op, const Group& group, const Json& record);
+
 }  // namespace umbra::golden

@@ -2,6 +2,7 @@
 //
 //     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors,functional] [--group NAME] [--verbose]
 //     [--floor FILE] build/golden_report --level robust       # the records' calls with something made wrong
+//     build/golden_report --level vmap               # the records' inputs stacked, against a loop
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
 // the exit status is 1 where a level falls below the share that the file demands ("forward 98.0").
@@ -16,14 +17,15 @@
 #include <sstream>
 
 #include "levels.h"
+#include "umbra/transform/vmap.h"
 
 namespace umbra::golden {
 namespace {
 
 using Check = bool (*)(const Operator&, const Group&, const Json&);
 const std::vector<std::pair<std::string, Check>> kLevels = {
-    {"forward", check_forward}, {"grad", check_gradient},         {"jvp", check_tangent},  {"fake", check_fake},
-    {"errors", check_error},    {"functional", check_functional}, {"robust", check_robust}};
+    {"forward", check_forward}, {"grad", check_gradient},         {"jvp", check_tangent},   {"fake", check_fake},
+    {"errors", check_error},    {"functional", check_functional}, {"robust", check_robust}, {"vmap", check_vmap}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor;
@@ -189,8 +191,21 @@ class Report {
       passed += c.passed;
       failed += c.failed;
     }
+    if (totals_.count("vmap")) print_batching();
     std::printf("%d passed, %d failed\n", passed, failed);
     return below ? 1 : 0;
+  }
+
+  /// How the operators that vmap gets right are batched.
+  void print_batching() const {
+    std::map<transform::Batching, int> count;
+    for (const auto& [name, levels] : by_operator_) {
+      auto found = levels.find("vmap");
+      if (found == levels.end() || found->second.failed || !found->second.passed) continue;
+      ++count[transform::batching_of(*operator_of(name))];
+    }
+    std::printf("vmap equals a loop: %d operators by rule, %d by their parts, %d one by one\n",
+                count[transform::Batching::Rule], count[transform::Batching::Parts], count[transform::Batching::Loop]);
   }
 
   std::map<std::string, double> read_floor() const {

@@ -74,8 +74,12 @@ class FunctionNode : public Node {
 
 /// Calls `forward` with recording off and makes its results the outputs of `node`. `inputs` are the tensors among its
 /// arguments, in order; backward gives one gradient for each of them.
+///
+/// Inside a transform it is refused, since recording off would reach outer transforms too, unless the caller says that
+/// `forward` goes on outside the innermost one (`knows_levels`).
 std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, TensorList inputs,
-                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward);
+                                   const std::function<std::vector<Tensor>(FunctionContext&)>& forward,
+                                   bool knows_levels = false);
 
 namespace detail {
 inline void collect(std::vector<Tensor>& out, const Tensor& t) { out.push_back(t); }

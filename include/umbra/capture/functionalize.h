@@ -41,6 +41,7 @@ class FunctionalState final : public RefCounted {
   std::vector<ViewStep> views;  // from the base to this tensor
   Tensor value;                 // this tensor's contents as of `generation`
   uint64_t generation = 0, resizes = 0;
+  IntrusivePtr<RefCounted> level;  // the transform whose wrapper it is; null for FunctionalMode's
 };
 
 class FunctionalMode final : public Mode {
@@ -68,7 +69,15 @@ Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps);
 /// size where it was resized; elements that share memory have one value.
 void write_contents(const Tensor& to, const TensorSpec& shown, const Tensor& contents);
 
-/// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
-ValueFunction functionalize(ValueFunction function);
+/// For the transform functionalize: the same with wrappers of a level of its own, which only calls at that level reach.
+namespace functional_level {
+Tensor wrap(const Tensor& value, const IntrusivePtr<RefCounted>& level);
+bool owns(const TensorImpl* tensor, const RefCounted* level);
+/// The value now, after all writes; other tensors come back as they are.
+Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level);
+/// Carries out a call on the values, with what it writes and which views it takes kept in the wrappers.
+void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& level);
+bool was_written(const Tensor& wrapper);
+}  // namespace functional_level
 
 }  // namespace umbra

@@ -98,6 +98,12 @@ class OperatorBuilder {
   template <class F> OperatorBuilder& tangents_through(F f) {
     return set(Slot::TangentForm, boxing::box_function(std::move(f)));
   }
+  /// What vmap does: `Batched` (dispatch/batching.h) in the place of tensors. Elementwise operators need none.
+  template <class F> OperatorBuilder& batch(F f) {
+    check_batch_arity(boxing::Signature<F>::kCount);
+    definition().batch = boxing::box_function(std::move(f));
+    return *this;
+  }
   /// The gradient of the arguments named in `inputs` ("self" or "self, weight"), from what `names` lists: "grad" (or
   /// "grad1"), arguments, "result" (or "result1"), "x.sym_sizes", "x.sym_strides", "x.sym_storage_offset", "x.dtype",
   /// "x.device", "needs" (a bool for each input). That, and only that, is saved for the backward. Returns one Tensor an
@@ -147,6 +153,7 @@ class OperatorBuilder {
   OperatorBuilder& add_gradient(const char* inputs, std::initializer_list<const char*> names, BoxedFunction function);
   Operator& inplace_variant();
   Operator& add_out(const char* name, std::vector<std::string> outputs);
+  void check_batch_arity(size_t parameters) const;
   void compose_inplace();
   Operator* op_;
 };

@@ -28,8 +28,6 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
         warnings.warn("only_inputs argument is deprecated and is ignored now (defaults to True). To accumulate gradient for other parts of "
                       "the graph, please use torch.autograd.backward.", FutureWarning, stacklevel=2)
     outputs, inputs = _as_tuple(outputs), _as_tuple(inputs)
-    if is_grads_batched:
-        raise NotImplementedError("autograd.grad: is_grads_batched is not supported; use vmap over grad_outputs")
     if materialize_grads and allow_unused is False:
         raise ValueError("Expected allow_unused to be True or not passed when materialize_grads=True, but got: allow_unused=False.")
     if not inputs:
@@ -38,11 +36,27 @@ def grad(outputs, inputs, grad_outputs=None, retain_graph=None, create_graph=Fal
     weights += (None,) * (len(outputs) - len(weights))
     retain_graph = create_graph if retain_graph is None else retain_graph
     allow_unused = materialize_grads if allow_unused is None else allow_unused
-    gradients = _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
+    def differentiate(weights):
+        return _C._autograd_grad(outputs, inputs, weights, retain_graph, create_graph, allow_unused)
+    gradients = _of_each(differentiate, weights) if is_grads_batched else differentiate(weights)
     if materialize_grads:
         import umbra
         gradients = tuple(umbra.zeros_like(i) if g is None else g for g, i in zip(gradients, inputs))
     return gradients
+
+
+def _of_each(differentiate, weights):
+    """The gradients for each row of the weights, computed at once; None for what took no part."""
+    from umbra.func.vmapping import vmap
+    taking_part = []
+
+    def one(*rows):
+        rows = iter(rows)
+        gradients = differentiate(tuple(None if w is None else next(rows) for w in weights))
+        taking_part[:] = [g is not None for g in gradients]
+        return tuple(g for g in gradients if g is not None)
+    found = iter(vmap(one)(*(w for w in weights if w is not None)))
+    return tuple(next(found) if takes_part else None for takes_part in taking_part)
 
 
 def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, grad_variables=None, inputs=None):

@@ -77,14 +77,24 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        if _C._level_count():
+            from umbra.autograd.function_levels import apply
+            if kwargs:
+                raise TypeError(f"{cls.__name__}.apply takes no keyword arguments inside a transform")
+            return apply(cls, args)
         return _Call(cls, args, kwargs).run()
+
+    @staticmethod
+    def vmap(info, in_dims, *args):
+        raise NotImplementedError("To use autograd.Function with vmap, you must either override the vmap staticmethod or set "
+                                  "generate_vmap_rule=True.")
 
 
 class _Call:
     """One call of a custom function: which arguments and results are tensors, and what goes where on the way back."""
 
-    def __init__(self, cls, args, kwargs):
-        self.cls, self.args, self.kwargs = cls, args, kwargs
+    def __init__(self, cls, args, kwargs, knows_levels=False):
+        self.cls, self.args, self.kwargs, self.knows_levels = cls, args, kwargs, knows_levels
         self.context = FunctionCtx()
         self.tensor_positions = [i for i, value in enumerate(args) if isinstance(value, Tensor)]
         self.results = None
@@ -94,7 +104,7 @@ class _Call:
         inputs = [self.args[i] for i in self.tensor_positions]
         jvp = self.jvp if cls.jvp is not Function.jvp else None
         outputs = iter(_C._apply_function(cls.__name__ + "Backward", inputs, self.forward, self.backward, jvp,
-                                          self.context))
+                                          self.context, self.knows_levels))
         if not self.is_tuple:
             return next(outputs) if self.results[0] is _Tensor else self.results[0]
         return tuple(next(outputs) if value is _Tensor else value for value in self.results)

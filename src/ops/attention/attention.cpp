@@ -3,6 +3,7 @@
 
 #include <cmath>
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/pointwise.h"
 #include "umbra/dispatch/define.h"
@@ -36,6 +37,16 @@ void check_attention(const Tensor& query, const Tensor& key, const Tensor& value
         "a mask of size ", to_string(mask.sym_sizes()), " does not fit scores of size ", to_string(scores));
 }
 
+/// The batch next to the one that attention has of its own.
+Tensor fold_heads(const Batched& t) { return fold_batch({batch_all(t), 0}, 0); }
+Tensor fold_mask(const Batched& mask, SymInt rows) {
+  if (!mask.defined() || (!mask.is_batched() && mask.rank() == 2)) return mask.value;
+  Batched whole{batch_first({batch_all(mask), 0}, 4), 0};
+  SymShape sizes(whole.value.sym_sizes());
+  sizes[1] = rows;
+  return fold_batch({whole.value.expand(sizes), 0}, 0);
+}
+
 UMBRA_OPERATOR(
     "_scaled_dot_product_flash_attention_for_cpu(Tensor query, Tensor key, Tensor value, float dropout_p=0.0, bool "
     "is_causal=False, *, Tensor? attn_mask=None, float? scale=None) -> (Tensor output, Tensor logsumexp)")
@@ -62,7 +73,14 @@ UMBRA_OPERATOR(
                                                                             dropout, is_causal, mask, scale);
               })
     .differentiable_outputs({true, false})
-    .tags({Tag::NondeterministicSeeded});
+    .tags({Tag::NondeterministicSeeded})
+    .batch([](const Batched& query, const Batched& key, const Batched& value, double dropout, bool is_causal,
+              const Batched& mask, std::optional<double> scale) {
+      SymInt rows = batch_first(query).sym_sizes()[query.is_batched() ? 1 : 0];
+      auto [out, sums] = _scaled_dot_product_flash_attention_for_cpu(
+          fold_heads(query), fold_heads(key), fold_heads(value), dropout, is_causal, fold_mask(mask, rows), scale);
+      return std::tuple(unfold_batch(out, 0), unfold_batch(sums, 0));
+    });
 
 UMBRA_OPERATOR(
     "_scaled_dot_product_flash_attention_for_cpu_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, "
@@ -89,6 +107,14 @@ UMBRA_OPERATOR(
                double, bool is_causal, const Tensor& mask, std::optional<double> scale) {
       kernels::flash_attention_backward(grad_query, grad_key, grad_value, grad, query, key, value, out, logsumexp,
                                         {is_causal, scale_or_default(query, scale), mask});
+    })
+    .batch([](const Batched& grad, const Batched& query, const Batched& key, const Batched& value, const Batched& out,
+              const Batched& sums, double dropout, bool is_causal, const Batched& mask, std::optional<double> scale) {
+      SymInt rows = batch_first(query).sym_sizes()[query.is_batched() ? 1 : 0];
+      auto [of_query, of_key, of_value] = _scaled_dot_product_flash_attention_for_cpu_backward(
+          fold_heads(grad), fold_heads(query), fold_heads(key), fold_heads(value), fold_heads(out), fold_heads(sums),
+          dropout, is_causal, fold_mask(mask, rows), scale);
+      return std::tuple(unfold_batch(of_query, 0), unfold_batch(of_key, 0), unfold_batch(of_value, 0));
     });
 
 // A mask of bools says which scores count; the others become minus infinity.

@@ -1,6 +1,7 @@
 // Convolutions: one operator for all ranks and directions, and the named ones that are made of it.
 #include "kernels/convolution.h"
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/pointwise.h"
 #include "umbra/dispatch/define.h"
@@ -108,6 +109,49 @@ MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool trans
 using Ints = std::vector<SymInt>;
 using Mask = std::array<bool, 3>;
 
+/// The batch next to the images, next to the output channels, or, where both sides have one, as groups.
+Batched batch_convolution(const Batched& input, const Batched& weight, const Batched& bias, SymIntArrayRef stride,
+                          SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed,
+                          SymIntArrayRef output_padding, SymInt groups) {
+  auto call = [&](const Tensor& x, const Tensor& w, const Tensor& b, SymInt g) {
+    return convolution(x, w, b, stride, padding, dilation, transposed, output_padding, g);
+  };
+  Tensor plain_bias = bias.is_batched() ? Tensor() : bias.value;
+  Batched out;
+  if (input.is_batched() && !weight.is_batched()) {
+    out = unfold_batch(call(fold_batch(input, 0), weight.value, plain_bias, groups), 0);
+    if (!bias.is_batched()) return out;
+  } else if (!input.is_batched() && weight.is_batched() && groups.same(1)) {
+    out = unfold_batch(call(input.value, fold_batch(weight, transposed ? 1 : 0), {}, 1), 1);
+  } else if (!weight.is_batched() && !input.is_batched()) {
+    Tensor one = call(input.value, weight.value, {}, groups);
+    out = {one.expand(batch_sizes(one.sym_sizes())), 0};
+  } else {
+    Tensor images = fold_batch({batch_all(input), 0}, 1), filters = fold_batch({batch_all(weight), 0}, 0);
+    out = unfold_batch(call(images, filters, {}, groups * batch_scope().size), 1);
+  }
+  if (!bias.defined()) return out;
+  Tensor whole = batch_first(out), term = batch_all(bias).unsqueeze(1);
+  for (int64_t d = 3; d < whole.dim(); ++d) term = term.unsqueeze(-1);
+  return {whole.add(term), 0};
+}
+
+std::tuple<Batched, Batched, Batched> batch_convolution_backward(const Batched& grad, const Batched& input,
+                                                                 const Batched& weight, std::optional<Ints> bias_sizes,
+                                                                 const Ints& stride, const Ints& padding,
+                                                                 const Ints& dilation, bool transposed,
+                                                                 const Ints& output_padding, SymInt groups,
+                                                                 std::vector<bool> mask) {
+  SymInt size = batch_scope().size;
+  std::optional<SymIntArrayRef> sizes;
+  if (bias_sizes) (*bias_sizes)[0] = (*bias_sizes)[0] * size, sizes = *bias_sizes;
+  auto [of_input, of_weight, of_bias] = convolution_backward(
+      fold_batch({batch_all(grad), 0}, 1), fold_batch({batch_all(input), 0}, 1), fold_batch({batch_all(weight), 0}, 0),
+      sizes, stride, padding, dilation, transposed, output_padding, groups * size, mask);
+  auto apart = [](const Tensor& t, int64_t at) { return t.defined() ? unfold_batch(t, at) : Batched(); };
+  return {apart(of_input, 1), apart(of_weight, 0), apart(of_bias, 0)};
+}
+
 UMBRA_OPERATOR(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool "
     "transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
@@ -138,7 +182,8 @@ UMBRA_OPERATOR(
                 return convolution_backward(grad, input.conj(), weight.conj(), bias_sizes, stride, padding, dilation,
                                             transposed, output_padding, groups, needs);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch(batch_convolution);
 
 // All three results are linear in the gradient of the output, and the first two also in the weight and in the input.
 std::tuple<Tensor, Tensor, Tensor> convolution_double_backward(const Tensor& of_input, const Tensor& of_weight,
@@ -203,7 +248,8 @@ UMBRA_OPERATOR(
               {"grad0", "grad1", "grad2", "grad_output", "input", "weight", "stride", "padding", "dilation",
                "transposed", "output_padding", "groups", "needs"},
               convolution_double_backward)
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch(batch_convolution_backward);
 
 // ---- by rank ----
 

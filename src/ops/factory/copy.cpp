@@ -4,6 +4,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/pointwise.h"
+#include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -41,7 +42,8 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
     .reads_lazy_bits()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
-    .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat});
+    .tags({Tag::Core, Tag::Pointwise, Tag::CheapToRepeat})
+    .use(BatchInPlace{});
 
 // The contents of `src` in the shape, layout and type of `self`.
 UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
@@ -63,7 +65,10 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
           .linear()
           .node("CopyBackwards");
     })
-    .tags({Tag::Core, Tag::TakesNumbers});
+    .tags({Tag::Core, Tag::TakesNumbers})
+    .batch([](const Batched& self, const Batched& src, bool non_blocking) {
+      return Batched(copy(batch_all(self), batch_first(src, self.rank()), non_blocking), 0);
+    });
 
 UMBRA_OPERATOR(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
@@ -80,7 +85,8 @@ UMBRA_OPERATOR(
                            : _to_copy(grad, {.dtype = dtype, .device = device});
               })
     .linear()
-    .tags({Tag::Core, Tag::CheapToRepeat, Tag::TakesNumbers});
+    .tags({Tag::Core, Tag::CheapToRepeat, Tag::TakesNumbers})
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .inplace("fill_.Scalar")
@@ -104,7 +110,12 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .gradient("value", {"grad"}, [](const Tensor& grad) { return grad.sum(); })
     .linear()
     .node("FillBackward1")
-    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward3"); });
+    .on_inplace([](OperatorBuilder& variant) { variant.node("FillBackward3"); })
+    .batch([](const Batched& self, const Batched& value) {
+      check(value.rank() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.rank(),
+            " dimensions.");
+      return Batched(copy(batch_all(self), batch_first(value, self.rank())), 0);
+    });
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .inplace("zero_")

@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
@@ -119,7 +120,8 @@ UMBRA_OPERATOR(
              OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
     .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
@@ -130,7 +132,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool, OptionalFormat) { kernels::fill(out, value); })
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -139,7 +142,8 @@ UMBRA_OPERATOR(
              OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
     "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -148,7 +152,8 @@ UMBRA_OPERATOR(
              OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 1); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR(
     "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -157,7 +162,8 @@ UMBRA_OPERATOR(
              OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
     .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
     "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
@@ -169,7 +175,18 @@ UMBRA_OPERATOR(
     })
     .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) {})
-    .not_differentiable();
+    .not_differentiable()
+    .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype,
+              OptionalLayout layout, OptionalDevice device, OptionalBool pin_memory) {
+      SymInt extent = 1;
+      for (size_t d = 0; d < size.size(); ++d) extent = extent + (size[d] - 1) * stride[d];
+      SymShape strides{extent};
+      for (SymInt s : stride) strides.push_back(s);
+      return Batched(
+          self.value.new_empty_strided(batch_sizes(size), strides,
+                                       {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin_memory}),
+          0);
+    });
 
 UMBRA_OPERATOR(
     "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -178,7 +195,8 @@ UMBRA_OPERATOR(
              OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 0); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
     "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -187,7 +205,8 @@ UMBRA_OPERATOR(
              OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 1); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{.sizes = "size"});
 
 UMBRA_OPERATOR(
     "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
@@ -197,7 +216,8 @@ UMBRA_OPERATOR(
              OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) { kernels::fill(out, value); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{.sizes = "size"});
 
 // ---- sequences ----
 
@@ -259,6 +279,29 @@ UMBRA_OPERATOR(
                      OptionalBool pin) {
       return arange(Scalar(0), end, Scalar(1), options_of(dtype, layout, device, pin));
     })
+    .not_differentiable();
+
+Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
+  check(rows >= 0, "n must be greater or equal to 0, got ", rows);
+  check(columns >= 0, "m must be greater or equal to 0, got ", columns);
+  Tensor out = zeros(SymShape{rows, columns}, options);
+  out.diagonal().fill_(1);
+  return out;
+}
+
+UMBRA_OPERATOR(
+    "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
+    "Tensor")
+    .all_backends([](SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+      return identity(n, n, options_of(dtype, layout, device, pin));
+    })
+    .not_differentiable();
+
+UMBRA_OPERATOR(
+    "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
+    "pin_memory=None) -> Tensor")
+    .all_backends([](SymInt n, SymInt m, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+                     OptionalBool pin) { return identity(n, m, options_of(dtype, layout, device, pin)); })
     .not_differentiable();
 
 }  // namespace

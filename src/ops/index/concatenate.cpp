@@ -2,6 +2,7 @@
 #include "kernels/concatenate.h"
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -77,7 +78,8 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
                 return parts;
               })
     .linear()
-    .tags({Tag::Core, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
     .all_backends([](TensorList tensors, int64_t dim) {
@@ -98,7 +100,13 @@ UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
       return cat(parts, at);
     })
     .gradient("tensors", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.unbind(dim); })
-    .linear();
+    .linear()
+    .batch([](const std::vector<Batched>& tensors, int64_t dim) {
+      std::vector<Tensor> all;
+      for (const Batched& t : tensors) all.push_back(batch_all(t));
+      check(!all.empty(), "stack expects a non-empty TensorList");
+      return Batched(stack(all, wrap_dim(dim, all[0].dim()) + 1), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Rows of a table.
 #include "kernels/embedding.h"
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -13,6 +14,15 @@ void check_indices(const Tensor& indices) {
       indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
       "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
       kernel_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
+}
+
+/// Rows of one table for the whole batch: the place of an index among them.
+Tensor shift_by_batch(const Tensor& indices, SymInt rows) {
+  Tensor start =
+      arange(Scalar(batch_scope().size), {.dtype = indices.dtype(), .device = indices.device()}).mul(Scalar(rows));
+  SymShape sizes(indices.sym_sizes().size(), 1);
+  sizes[0] = batch_scope().size;
+  return indices.add(start.view(sizes));
 }
 
 UMBRA_OPERATOR(
@@ -33,7 +43,20 @@ UMBRA_OPERATOR(
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& weight, const Batched& indices, SymInt padding, bool scale, bool sparse) {
+      if (!weight.is_batched())
+        return Batched(embedding(weight.value, indices.value, padding, scale, sparse), indices.dim);
+      if (!indices.is_batched()) {
+        Tensor rows = embedding(fold_batch(weight, 1), indices.value, padding, scale, sparse);
+        return unfold_batch(rows, rows.dim() - 1);
+      }
+      Tensor at = batch_first(indices), table = batch_first(weight);
+      Tensor rows = embedding(fold_batch(weight, 0), shift_by_batch(at, table.sym_sizes()[1]), -1, scale, sparse);
+      // The row of the padding index takes no gradient.
+      if (padding >= 0) rows = where(at.eq(Scalar(padding)).unsqueeze(-1), rows.detach(), rows);
+      return Batched(rows, 0);
+    });
 
 UMBRA_OPERATOR(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
@@ -56,7 +79,17 @@ UMBRA_OPERATOR(
                 rows = rows.reshape(shape);
                 return padding < 0 ? rows : rows.masked_fill(indices.eq(Scalar(padding)).unsqueeze(-1), 0);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& grad, const Batched& indices, SymInt rows, SymInt padding, bool scale) {
+      if (!indices.is_batched()) {
+        Tensor whole = embedding_dense_backward(fold_batch(grad, grad.rank() - 1), indices.value, rows, padding, scale);
+        return unfold_batch(whole, 1);
+      }
+      Tensor at = batch_first(indices), terms = batch_all(grad);
+      if (padding >= 0) terms = terms.masked_fill(at.eq(Scalar(padding)).unsqueeze(-1), 0);
+      return unfold_batch(
+          embedding_dense_backward(terms, shift_by_batch(at, rows), rows * batch_scope().size, -1, scale), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

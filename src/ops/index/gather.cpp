@@ -2,6 +2,7 @@
 #include "kernels/gather.h"
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -46,7 +47,8 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
                 return grad.new_zeros(sizes).scatter_add(dim, index, grad);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_fits("scatter", self, dim, index, &src);
@@ -66,7 +68,8 @@ UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> T
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
     .inplace("scatter_.value")
@@ -82,7 +85,8 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .node("ScatterBackward1")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
     .inplace("scatter_add_")
@@ -95,7 +99,8 @@ UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> T
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Whole slices along one dimension, chosen by a vector of positions: index_select, index_add.
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -13,6 +14,16 @@ void check_vector(const char* name, const Tensor& index) {
                     " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
 }
 bool is_position(const Tensor& index) { return index.dtype() == DType::Int32 || index.dtype() == DType::Int64; }
+
+/// An index along `dim` for each element of the batch, at every place of `like` ([batch, ...]): what gather takes.
+Tensor spread_index(const Batched& index, const Tensor& like, int64_t dim) {
+  Tensor flat = batch_flat({batch_all(index), 0});
+  SymShape sizes(like.sym_sizes()), ones(like.sym_sizes().size(), 1);
+  sizes[dim] = flat.sym_sizes()[1];
+  ones[0] = flat.sym_sizes()[0];
+  ones[dim] = flat.sym_sizes()[1];
+  return flat.view(ones).expand(sizes);
+}
 
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .out("index_select.out")
@@ -34,7 +45,18 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
               [](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
                 return grad.new_zeros(sizes).index_add(dim, index, grad);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, int64_t dim, const Batched& index) {
+      check<IndexError>(
+          index.rank() <= 1, "index_select(): Index is supposed to be a vector, but got dim: ", index.rank(),
+          " with type: ", kernel_name(index.value.dtype()), " and size: ", to_string(index.value.sym_sizes()));
+      int64_t at = wrap_dim(dim, self.rank()) + 1;
+      bool scalar = self.rank() == 0;
+      if (!index.is_batched() && !scalar) return Batched(batch_first(self).index_select(at, index.value), 0);
+      Tensor all = scalar ? batch_all(self).unsqueeze(1) : batch_all(self);
+      Tensor picked = all.gather(at, spread_index(index, all, at).to(DType::Int64));
+      return Batched(scalar ? picked.squeeze(1) : picked, 0);
+    });
 
 // A slice of the source for each position, of the shape that slices of `self` have.
 void check_slices(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
@@ -71,7 +93,17 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
               [](const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& alpha, SymIntArrayRef sizes) {
                 Tensor rows = grad.index_select(dim, index).expand(sizes);
                 return alpha.equals(1) ? rows : rows.mul(alpha);
-              });
+              })
+    .batch([](const Batched& self, int64_t dim, const Batched& index, const Batched& source, const Scalar& alpha) {
+      bool scalar = self.rank() == 0;
+      int64_t at = wrap_dim(dim, self.rank()) + 1;
+      Tensor all = scalar ? batch_all(self).unsqueeze(1) : batch_all(self);
+      Tensor terms = source.rank() == 0 ? batch_all(source).unsqueeze(1) : batch_all(source);
+      Tensor out = index.is_batched() ? all.scatter_add(at, spread_index(index, terms, at).to(DType::Int64),
+                                                        alpha.equals(1) ? terms : terms.mul(alpha))
+                                      : all.index_add(at, index.value, terms, alpha);
+      return Batched(scalar ? out.squeeze(1) : out, 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

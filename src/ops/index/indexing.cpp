@@ -2,6 +2,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -118,17 +119,107 @@ Tensor index_gradient(const Tensor& grad, SymIntArrayRef sizes, std::vector<Tens
   return index_put(grad.new_zeros(sizes), indices, grad, true);
 }
 
+// ---- under vmap ----
+
+/// Indices of a call, some of which differ from one element of the batch to the next.
+struct BatchedIndices {
+  std::vector<Batched> items;
+  std::vector<Tensor> seen;  // as the function under vmap sees them
+  bool mapped = false;
+  int64_t rank = 0;  // of the dimensions that they bring
+
+  explicit BatchedIndices(const std::vector<Batched>& given) {
+    for (const Batched& index : given) {
+      bool mask = index.defined() && (index.value.dtype() == DType::Bool || index.value.dtype() == DType::UInt8);
+      check(!mask || !index.is_batched(),
+            "vmap: We do not support batching operators that can support dynamic shape. Attempting to batch over "
+            "indexing with a boolean mask.");
+      if (mask) {
+        Tensor rows = index.value.nonzero();
+        for (int64_t d = 0; d < index.value.dim(); ++d) add({rows.select(1, d), -1});
+      } else {
+        add(index.defined() ? Batched(index.value.to(DType::Int64), index.dim) : index);
+      }
+    }
+  }
+  void add(Batched index) {
+    if (index.defined()) rank = std::max(rank, index.rank());
+    mapped = mapped || index.is_batched();
+    seen.push_back(index.wrap());
+    items.push_back(std::move(index));
+  }
+  /// The indices behind `first`, which is for the batch dimension.
+  std::vector<Tensor> behind(const Tensor& first) const {
+    std::vector<Tensor> out{first};
+    for (const Tensor& t : alone()) out.push_back(t);
+    return out;
+  }
+  std::vector<Tensor> alone() const {
+    std::vector<Tensor> out;
+    for (const Batched& index : items) out.push_back(index.defined() ? batch_first(index, rank) : Tensor());
+    return out;
+  }
+  /// Each element of the batch by itself.
+  Tensor batch_index(const Tensor& self) const {
+    SymShape sizes(static_cast<size_t>(rank) + 1, 1);
+    sizes[0] = batch_scope().size;
+    return arange(Scalar(batch_scope().size), {.dtype = DType::Int64, .device = self.device()}).view(sizes);
+  }
+  /// From [batch, brought, rest] to where the brought dimensions belong, and back.
+  Tensor move_brought(const Tensor& t, bool back) const {
+    IndexPlace place(seen);
+    if (place.at() == 0 || rank == 0) return t;
+    std::vector<int64_t> front, home;
+    for (int64_t d = 0; d < rank; ++d) {
+      front.push_back(1 + d);
+      home.push_back(1 + static_cast<int64_t>(place.at()) + d);
+    }
+    return back ? t.movedim(home, front) : t.movedim(front, home);
+  }
+};
+
+template <class F> Batched batch_index(const Batched& self, const std::vector<Batched>& given, F call) {
+  BatchedIndices indices(given);
+  IndexPlace place(indices.seen);
+  if (!indices.mapped) {
+    Tensor out = call(batch_first(self), indices.behind(Tensor()));
+    return {out, place.adjacent ? 0 : indices.rank};
+  }
+  if (!self.is_batched()) return {call(self.value, indices.alone()), static_cast<int64_t>(place.at())};
+  Tensor out = call(batch_first(self), indices.behind(indices.batch_index(self.value)));
+  return {indices.move_brought(out, false), 0};
+}
+
+template <class F>
+Batched batch_index_put(const Batched& self, const std::vector<Batched>& given, const Batched& values, F call) {
+  BatchedIndices indices(given);
+  IndexPlace place(indices.seen);
+  SymShape shape = with_brought(self.wrap().sym_sizes(), indices.seen, place, broadcast_index_shape(indices.seen));
+  Tensor terms = batch_first(values, static_cast<int64_t>(shape.size())).expand(batch_sizes(shape));
+  if (indices.mapped)
+    return {call(batch_all(self), indices.behind(indices.batch_index(self.value)), indices.move_brought(terms, true)),
+            0};
+  if (!place.adjacent) terms = terms.movedim(0, indices.rank);
+  return {call(batch_all(self), indices.behind(Tensor()), terms), 0};
+}
+
 UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .out("index.Tensor_out")
     .meta(index_spec)
     .cpu(run_index)
     .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, const std::vector<Batched>& indices) {
+      return batch_index(self, indices, [](const Tensor& t, TensorList at) { return index(t, at); });
+    });
 
 UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .meta(index_spec)
     .cpu(run_index)
-    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient);
+    .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
+    .batch([](const Batched& self, const std::vector<Batched>& indices) {
+      return batch_index(self, indices, [](const Tensor& t, TensorList at) { return _unsafe_index(t, at); });
+    });
 
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
@@ -166,7 +257,12 @@ UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool ac
               })
     .gradient("values", {"grad", "indices"},
               [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
-    .tags({Tag::WritesOverlapping, Tag::Core});
+    .tags({Tag::WritesOverlapping, Tag::Core})
+    .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate) {
+      return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
+        return index_put(t, at, v, accumulate);
+      });
+    });
 
 UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
     .meta(index_put_spec)
@@ -176,7 +272,12 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
                 return accumulate ? grad : _unsafe_index_put(grad, indices, zeros_like(values), false);
               })
     .gradient("values", {"grad", "indices"},
-              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); });
+              [](const Tensor& grad, TensorList indices) { return _unsafe_index(grad, indices); })
+    .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate) {
+      return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
+        return _unsafe_index_put(t, at, v, accumulate);
+      });
+    });
 
 // ---- how many depends on the data ----
 
@@ -240,7 +341,8 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
                 if (missing > 0) picked = cat(std::vector<Tensor>{picked, picked.new_zeros({missing})});
                 return picked.view(sizes);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchOneByOne{});
 
 }  // namespace
 }  // namespace umbra::ops

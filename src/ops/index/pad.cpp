@@ -1,4 +1,5 @@
 // Padding: with a number, or with elements from the tensor's own edges.
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -63,7 +64,8 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
                 for (SymInt& p : pad) p = -p;
                 return grad.constant_pad_nd(pad, 0);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{});
 
 // Which element of a dimension of size n stands at place i, which may lie outside: mirrored at the edge, the edge
 // itself, or round about.

@@ -1,5 +1,6 @@
 // The same elements elsewhere: flip, roll, repeat.
 #include "kernels/concatenate.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -24,7 +25,8 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, Ints dims) { kernels::flip(out, self, wrap_all(dims, self.dim())); })
     .gradient("self", {"grad", "dims"}, [](const Tensor& grad, Ints dims) { return grad.flip(dims); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dims"}});
 
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
@@ -42,7 +44,13 @@ UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
                 for (SymInt& s : shifts) s = -s;
                 return grad.roll(shifts, dims);
               })
-    .linear();
+    .linear()
+    .batch([](const Batched& self, SymIntArrayRef shifts, std::vector<int64_t> dims) {
+      Tensor value = batch_first(self);
+      if (dims.empty()) return Batched(roll(batch_flat(self), shifts, IntArrayRef{1}).reshape(value.sym_sizes()), 0);
+      for (int64_t& d : dims) d = wrap_dim(d, self.rank()) + 1;
+      return Batched(roll(value, shifts, dims), 0);
+    });
 
 UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
     .all_backends([](const Tensor& self, SymIntArrayRef repeats) {
@@ -77,7 +85,14 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
                 return copies.empty() ? grad : grad.reshape(wide).sum(IntArrayRef(copies));
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, SymIntArrayRef repeats) {
+      check(static_cast<int64_t>(repeats.size()) >= self.rank(),
+            "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
+      SymShape times{1};
+      for (SymInt r : repeats) times.push_back(r);
+      return Batched(repeat(batch_first(self, static_cast<int64_t>(repeats.size())), times), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Sorting: all elements of a dimension, the first k, their places.
 #include "kernels/sort.h"
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -29,7 +30,8 @@ UMBRA_OPERATOR("sort(Tensor self, int dim=-1, bool descending=False) -> (Tensor 
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR(
     "sort.stable(Tensor self, *, bool? stable, int dim=-1, bool descending=False) -> (Tensor values, Tensor indices)")
@@ -39,7 +41,8 @@ UMBRA_OPERATOR(
                bool descending) { kernels::sort(values, indices, self, wrap_dim(dim, self.dim()), descending); })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
-    .node("SortBackward1");
+    .node("SortBackward1")
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("argsort(Tensor self, int dim=-1, bool descending=False) -> Tensor")
     .composite([](const Tensor& self, int64_t dim, bool descending) {
@@ -73,7 +76,8 @@ UMBRA_OPERATOR(
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes"}, unsort)
     .differentiable_outputs({true, false})
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 }  // namespace
 }  // namespace umbra::ops

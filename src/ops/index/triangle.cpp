@@ -1,5 +1,6 @@
 // The lower and upper parts of matrices.
 #include "kernels/concatenate.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -19,7 +20,8 @@ UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::tril(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
-    .linear();
+    .linear()
+    .use(BatchInFront{});
 
 UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .inplace("triu_")
@@ -28,7 +30,8 @@ UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .cpu([](const Tensor& out, const Tensor& self, SymInt diagonal) { kernels::triu(out, self, diagonal.guard_int()); })
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })
-    .linear();
+    .linear()
+    .use(BatchInFront{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Matrix products: mm, bmm, addmm and what is made of them (matmul, linear).
 #include "kernels/matmul.h"
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/pointwise.h"
 #include "umbra/dispatch/define.h"
@@ -34,6 +35,26 @@ Tensor right_gradient(const Tensor& grad, const Tensor& left, SymIntArrayRef siz
   return column_major(sizes, strides) ? grad.t().mm(left.conj()).t() : left.t().conj().mm(grad);
 }
 
+/// addmm for each element of the batch: matrices of one side only are one large matrix.
+Batched batch_addmm(const Batched& self, const Batched& mat1, const Batched& mat2, const Scalar& beta,
+                    const Scalar& alpha) {
+  check(mat1.rank() == 2 && mat2.rank() == 2, "mat1 and mat2 must be matrices, got ", mat1.rank(), "-D and ",
+        mat2.rank(), "-D tensors");
+  check(self.rank() <= 2, "addmm: Expected a tensor of at most 2 dimensions, but got ", self.rank());
+  if (mat1.is_batched() && !mat2.is_batched() && !self.is_batched() && self.rank() < 2)
+    return unfold_batch(addmm(self.value, fold_batch(mat1, 0), mat2.value, beta, alpha), 0);
+  return {baddbmm(batch_first(self, 2), batch_all(mat1), batch_all(mat2), beta, alpha), 0};
+}
+
+Batched batch_baddbmm(const Batched& self, const Batched& batch1, const Batched& batch2, const Scalar& beta,
+                      const Scalar& alpha) {
+  check(batch1.rank() == 3 && batch2.rank() == 3, "batch1 and batch2 must be 3D tensors");
+  Tensor a = batch_all(batch1), b = batch_all(batch2);
+  SymShape sizes{batch_scope().size, a.sym_sizes()[1], a.sym_sizes()[2], b.sym_sizes()[3]};
+  Tensor term = batch_first(self, 3).expand(sizes);
+  return unfold_batch(baddbmm(fold_batch({term, 0}, 0), fold_batch({a, 0}, 0), fold_batch({b, 0}, 0), beta, alpha), 0);
+}
+
 UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .out("mm.out")
     .meta([](const Tensor& self, const Tensor& mat2) { return mm_spec("mm", self, mat2); })
@@ -41,7 +62,12 @@ UMBRA_OPERATOR("mm(Tensor self, Tensor mat2) -> Tensor")
     .gradient("self", {"grad", "mat2", "self.sym_sizes", "self.sym_strides"}, left_gradient)
     .gradient("mat2", {"grad", "self", "mat2.sym_sizes", "mat2.sym_strides"}, right_gradient)
     .tangent(TangentRule::Multilinear)
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, const Batched& mat2) {
+      check(self.rank() == 2, "self must be a matrix");
+      check(mat2.rank() == 2, "mat2 must be a matrix");
+      return Batched(matmul(batch_first(self), batch_first(mat2)), 0);
+    });
 
 UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
     .inplace("addmm_")
@@ -65,7 +91,8 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
     .gradient("mat2", {"grad", "mat1", "mat2.sym_sizes", "mat2.sym_strides", "alpha"},
               [](const Tensor& grad, const Tensor& mat1, SymIntArrayRef sizes, SymIntArrayRef strides,
                  const Scalar& alpha) { return scaled(right_gradient(grad, mat1, sizes, strides), alpha); })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch(batch_addmm);
 
 TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, "batch1 must be a 3D tensor");
@@ -86,7 +113,12 @@ UMBRA_OPERATOR("bmm(Tensor self, Tensor mat2) -> Tensor")
     .gradient("mat2", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return self.transpose(1, 2).conj().bmm(grad); })
     .tangent(TangentRule::Multilinear)
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, const Batched& mat2) {
+      check(self.rank() == 3, "batch1 must be a 3D tensor");
+      check(mat2.rank() == 3, "batch2 must be a 3D tensor");
+      return Batched(matmul(batch_first(self), batch_first(mat2)), 0);
+    });
 
 UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
     .inplace("baddbmm_")
@@ -104,9 +136,11 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
               [](const Tensor& grad, const Tensor& batch2, const Scalar& alpha) {
                 return scaled(grad.bmm(batch2.transpose(1, 2).conj()), alpha);
               })
-    .gradient("batch2", {"grad", "batch1", "alpha"}, [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
-      return scaled(batch1.transpose(1, 2).conj().bmm(grad), alpha);
-    });
+    .gradient("batch2", {"grad", "batch1", "alpha"},
+              [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
+                return scaled(batch1.transpose(1, 2).conj().bmm(grad), alpha);
+              })
+    .batch(batch_baddbmm);
 
 UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .meta([](const Tensor& self, const Tensor& vec) {
@@ -123,7 +157,12 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
     .gradient("self", {"grad", "vec"},
               [](const Tensor& grad, const Tensor& vec) { return grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)); })
     .gradient("vec", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return self.conj().t().mv(grad); })
-    .tangent(TangentRule::Multilinear);
+    .tangent(TangentRule::Multilinear)
+    .batch([](const Batched& self, const Batched& vec) {
+      check(self.rank() == 2 && vec.rank() == 1, "vector + matrix @ vector expected, got ", vec.rank(), ", ",
+            self.rank(), ", ", vec.rank());
+      return Batched(matmul(batch_first(self), batch_first(vec).unsqueeze(-1)).squeeze(-1), 0);
+    });
 
 UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
     .out("dot.out")
@@ -141,7 +180,12 @@ UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
     .gradient("self", {"grad", "tensor"},
               [](const Tensor& grad, const Tensor& tensor) { return grad.mul(tensor.conj()); })
     .gradient("tensor", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self.conj()); })
-    .tangent(TangentRule::Multilinear);
+    .tangent(TangentRule::Multilinear)
+    .batch([](const Batched& self, const Batched& tensor) {
+      check(self.rank() == 1 && tensor.rank() == 1, "1D tensors expected, but got ", self.rank(), "D and ",
+            tensor.rank(), "D tensors");
+      return Batched(matmul(batch_all(self).unsqueeze(1), batch_all(tensor).unsqueeze(2)).squeeze(-1).squeeze(-1), 0);
+    });
 
 // ---- composites ----
 

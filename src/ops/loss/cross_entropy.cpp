@@ -1,5 +1,6 @@
 // Losses over classes: nll_loss and cross_entropy_loss; mean squared error.
 #include "kernels/loss.h"
+#include "ops/common/batching.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -28,6 +29,23 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
       " classes or no classes but got weight tensor of shape: ", weight.defined() ? to_string(weight.sym_sizes()) : "");
 }
 
+// Under vmap: the weight of each row's class, times what was predicted for it.
+std::tuple<Tensor, Tensor> nll_loss_by_parts(const Tensor& self, const Tensor& target, const Tensor& weight,
+                                             int64_t reduction, SymInt ignore) {
+  check_target(self, target, weight);
+  int64_t classes = self.dim() - 1;
+  Tensor place = self.dim() == 1 ? target.reshape({}) : target;
+  Tensor ignored = place.eq(Scalar(ignore)), index = place.masked_fill(ignored, 0).to(DType::Int64);
+  Tensor picked = self.gather(classes, index.unsqueeze(classes)).squeeze(classes).neg();
+  Tensor scale =
+      weight.defined() ? weight.index_select(0, index.reshape({-1})).view(index.sym_sizes()) : ones_like(picked);
+  scale = scale.masked_fill(ignored, 0);
+  Tensor terms = picked.masked_fill(ignored, 0).mul(scale), total = scale.sum();
+  if (reduction == 0) return {terms, self.dim() == 1 ? total : zeros_like(total)};
+  Tensor sum = terms.sum();
+  return {reduction == 1 ? sum.div(total) : sum, total};
+}
+
 UMBRA_OPERATOR(
     "nll_loss_forward(Tensor self, Tensor target, Tensor? weight, int reduction, SymInt ignore_index) -> (Tensor "
     "output, Tensor total_weight)")
@@ -50,7 +68,8 @@ UMBRA_OPERATOR(
                 return nll_loss_backward(grad, self, target, weight, reduction, ignore, total);
               })
     .differentiable_outputs({true, false})
-    .node("NllLossBackward0");
+    .node("NllLossBackward0")
+    .use(batch_through(nll_loss_by_parts));
 
 // For forward mode: the weight of each row's class, put in the class's place. Differs from the kernel in that the
 // weights count too.

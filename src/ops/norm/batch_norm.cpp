@@ -2,6 +2,7 @@
 // reads them.
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
@@ -51,6 +52,33 @@ Specs norm_specs(const Tensor& input, std::initializer_list<const Tensor*> param
   return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
 }
 
+// ---- under vmap: the batch next to the channels, which are normalised one by one ----
+
+Tensor batch_channels(const Batched& t) { return t.defined() ? fold_batch({batch_all(t), 0}, 0) : Tensor(); }
+
+using BatchedResults = std::tuple<Batched, Batched, Batched>;
+BatchedResults channels_apart(const std::tuple<Tensor, Tensor, Tensor>& results) {
+  const auto& [out, mean, invstd] = results;
+  return {unfold_batch(out, 1), unfold_batch(mean, 0), unfold_batch(invstd, 0)};
+}
+
+BatchedResults batch_norm_in_training(const Batched& input, const Batched& weight, const Batched& bias,
+                                      const Batched& mean, const Batched& var, bool training, double momentum,
+                                      double eps) {
+  check(!training || (mean.is_batched() && var.is_batched()),
+        "Batch norm got a batched tensor as input while the running_mean or running_var, which will be updated in "
+        "place, were not batched.\nIf you are using a module and do not need eval mode, please set "
+        "`track_running_stats` to be False. If you are using a prebuilt module and do not need eval mode, please see "
+        "the functorch website for resources on how to patch your module to work with vmap");
+  Tensor all_mean = batch_channels(mean), all_var = batch_channels(var);
+  auto results = _native_batch_norm_legit(fold_batch({batch_all(input), 0}, 1), batch_channels(weight),
+                                          batch_channels(bias), all_mean, all_var, training, momentum, eps);
+  // What could not be a view of the statistics has to be written back.
+  for (const auto& [to, from] : {std::pair(&mean, &all_mean), std::pair(&var, &all_var)})
+    if (training && to->value.storage() != from->storage()) batch_first(*to).copy_(unfold_batch(*from, 0).value);
+  return channels_apart(results);
+}
+
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_functional(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor, Tensor running_mean_out, "
@@ -96,7 +124,8 @@ UMBRA_OPERATOR(
         })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch(batch_norm_in_training);
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
@@ -117,7 +146,12 @@ UMBRA_OPERATOR(
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& input, const Batched& weight, const Batched& bias, bool training, double momentum,
+              double eps) {
+      return channels_apart(_native_batch_norm_legit(fold_batch({batch_all(input), 0}, 1), batch_channels(weight),
+                                                     batch_channels(bias), training, momentum, eps));
+    });
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
@@ -140,7 +174,13 @@ UMBRA_OPERATOR(
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& input, const Batched& weight, const Batched& bias, const Batched& mean, const Batched& var,
+              double momentum, double eps) {
+      return channels_apart(_native_batch_norm_legit_no_training(
+          fold_batch({batch_all(input), 0}, 1), batch_channels(weight), batch_channels(bias), batch_channels(mean),
+          batch_channels(var), momentum, eps));
+    });
 
 UMBRA_OPERATOR(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "

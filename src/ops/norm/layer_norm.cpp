@@ -1,5 +1,6 @@
 // Layer normalisation.
 #include "kernels/normalization.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
@@ -81,7 +82,20 @@ UMBRA_OPERATOR(
                 return native_layer_norm_backward(grad, input, normalized, mean, rstd, weight, bias, needs);
               })
     .differentiable_outputs({true, false, false})
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& input, SymIntArrayRef normalized, const Batched& weight, const Batched& bias, double eps) {
+      bool mapped = weight.is_batched() || bias.is_batched();
+      // Weights that differ come after, as the kernel has them: before the result is rounded.
+      DType dtype = input.value.dtype();
+      DType kept = statistics_dtype(input.value, {&weight.value, &bias.value});
+      bool narrow = mapped && (dtype == DType::Float16 || dtype == DType::BFloat16);
+      Tensor all = narrow ? batch_all(input).to(DType::Float32) : batch_all(input);
+      auto [out, mean, rstd] =
+          native_layer_norm(all, normalized, mapped ? Tensor() : weight.value, mapped ? Tensor() : bias.value, eps);
+      if (mapped && weight.defined()) out = out.mul(batch_first(weight, input.rank()));
+      if (mapped && bias.defined()) out = out.add(batch_first(bias, input.rank()));
+      return std::tuple(Batched(narrow ? out.to(dtype) : out, 0), Batched(mean.to(kept), 0), Batched(rstd.to(kept), 0));
+    });
 
 UMBRA_OPERATOR(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "

@@ -3,6 +3,7 @@
 
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
+#include "ops/common/batching.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -128,7 +129,14 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
               [](const Tensor& grad, const Tensor& mask) { return where(mask, grad, 0).sum(); })
     .linear()
     .node("MaskedFillBackward1")
-    .tags({Tag::WritesOverlapping});
+    .tags({Tag::WritesOverlapping})
+    .batch([](const Batched& self, const Batched& mask, const Batched& value) {
+      check(value.rank() == 0, "masked_fill only supports a 0-dimensional value tensor, but got tensor with ",
+            value.rank(), " dimension(s).");
+      int64_t rank = std::max(self.rank(), mask.rank());
+      Tensor filler = batch_first(value, rank).to(self.value.dtype());
+      return Batched(where(batch_first(mask, rank), filler, batch_first(self, rank)), 0);
+    });
 
 // ---- the larger and the smaller ----
 

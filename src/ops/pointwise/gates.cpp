@@ -1,5 +1,6 @@
 // Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
 #include "kernels/functors/activations.h"
+#include "ops/common/batching.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -72,7 +73,8 @@ UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buf
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& self) {
                 Tensor s = self.sigmoid();
                 return grad.mul(grad_output).mul(s.sub(1).mul(s));
-              });
+              })
+    .use(BatchInFront{});
 
 UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor").out("log_sigmoid.out").composite([](const Tensor& self) {
   return std::get<0>(log_sigmoid_forward(self));

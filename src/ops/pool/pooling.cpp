@@ -1,6 +1,7 @@
 // Max and average pooling over two dimensions, adaptive average pooling.
 #include "kernels/pooling.h"
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -87,6 +88,12 @@ kernels::PoolOptions options_of(const Window& w) {
   return {.kernel = w.kernel, .stride = w.stride, .padding = w.padding, .dilation = w.dilation};
 }
 
+/// Images of a batch of their own take the other one next to it; single ones become a batch.
+Tensor batch_images(const Batched& t) { return t.rank() == 4 ? fold_batch({batch_all(t), 0}, 0) : batch_all(t); }
+Batched images_apart(const Tensor& result, const Batched& like) {
+  return like.rank() == 4 ? unfold_batch(result, 0) : Batched(result, 0);
+}
+
 UMBRA_OPERATOR(
     "max_pool2d_with_indices(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, "
     "bool ceil_mode=False) -> (Tensor, Tensor)")
@@ -107,7 +114,12 @@ UMBRA_OPERATOR(
                                                         indices);
               })
     .differentiable_outputs({true, false})
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, std::vector<int64_t> kernel, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, std::vector<int64_t> dilation, bool ceil_mode) {
+      auto [out, indices] = max_pool2d_with_indices(batch_images(self), kernel, stride, padding, dilation, ceil_mode);
+      return std::tuple(images_apart(out, self), images_apart(indices, self));
+    });
 
 UMBRA_OPERATOR(
     "max_pool2d_with_indices_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] "
@@ -134,7 +146,13 @@ UMBRA_OPERATOR(
                 picked.push_back(-1);
                 return grad.reshape(flat).gather(-1, indices.reshape(picked)).view(indices.sym_sizes());
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& grad, const Batched& self, std::vector<int64_t> kernel, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, std::vector<int64_t> dilation, bool ceil_mode, const Batched& indices) {
+      return images_apart(max_pool2d_with_indices_backward(batch_images(grad), batch_images(self), kernel, stride,
+                                                           padding, dilation, ceil_mode, batch_images(indices)),
+                          self);
+    });
 
 UMBRA_OPERATOR(
     "max_pool2d(Tensor self, int[2] kernel_size, int[2] stride=[], int[2] padding=0, int[2] dilation=1, bool "
@@ -181,7 +199,12 @@ UMBRA_OPERATOR(
                 return avg_pool2d_backward(grad, self, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, std::vector<int64_t> kernel, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
+      return images_apart(
+          avg_pool2d(batch_images(self), kernel, stride, padding, ceil_mode, count_include_pad, divisor), self);
+    });
 
 UMBRA_OPERATOR(
     "avg_pool2d_backward(Tensor grad_output, Tensor self, int[2] kernel_size, int[2] stride, int[2] padding, bool "
@@ -207,7 +230,13 @@ UMBRA_OPERATOR(
                  std::optional<int64_t> divisor) {
                 return avg_pool2d(grad, kernel, stride, padding, ceil_mode, count_include_pad, divisor);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& grad, const Batched& self, std::vector<int64_t> kernel, std::vector<int64_t> stride,
+              std::vector<int64_t> padding, bool ceil_mode, bool count_include_pad, std::optional<int64_t> divisor) {
+      return images_apart(avg_pool2d_backward(batch_images(grad), batch_images(self), kernel, stride, padding,
+                                              ceil_mode, count_include_pad, divisor),
+                          self);
+    });
 
 // ---- adaptive ----
 
@@ -240,7 +269,10 @@ UMBRA_OPERATOR("_adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tens
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return _adaptive_avg_pool2d_backward(grad, self); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, SymIntArrayRef size) {
+      return images_apart(_adaptive_avg_pool2d(batch_images(self), size), self);
+    });
 
 UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& self) {
@@ -260,7 +292,10 @@ UMBRA_OPERATOR("_adaptive_avg_pool2d_backward(Tensor grad_output, Tensor self) -
               [](const Tensor& grad, SymIntArrayRef sizes) {
                 return _adaptive_avg_pool2d(grad, {sizes[sizes.size() - 2], sizes[sizes.size() - 1]});
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& grad, const Batched& self) {
+      return images_apart(_adaptive_avg_pool2d_backward(batch_images(grad), batch_images(self)), self);
+    });
 
 UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef size) {

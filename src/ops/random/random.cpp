@@ -2,6 +2,7 @@
 #include "kernels/random.h"
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -33,7 +34,8 @@ UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, G
     })
     .elementwise()
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchRandomLike{});
 
 UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
@@ -59,7 +61,8 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
     .elementwise()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .random()
-    .tags({Tag::Generated});
+    .tags({Tag::Generated})
+    .use(BatchRandomLike{});
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -71,7 +74,8 @@ UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) 
     })
     .elementwise()
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchRandomLike{});
 
 UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -96,7 +100,14 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
     .random()
-    .tags({Tag::CastsToOut});
+    .tags({Tag::CastsToOut})
+    .batch([](const Batched& self, const GeneratorPointer& generator) {
+      check(batch_scope().randomness != Randomness::Same || !self.is_batched(),
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+            "functorch");
+      Tensor all = batch_all(self);
+      return Batched(generator ? bernoulli(all, generator) : bernoulli(all), 0);
+    });
 
 // ---- factories ----
 
@@ -115,7 +126,8 @@ UMBRA_OPERATOR(
     })
     .random()
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR(
     "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
@@ -128,7 +140,8 @@ UMBRA_OPERATOR(
     })
     .random()
     .not_differentiable()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR(
     "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
@@ -141,7 +154,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::random_between(out, 0, high.guard_int(), generator_or_default(nullptr)); })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR(
     "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
@@ -156,7 +170,8 @@ UMBRA_OPERATOR(
       kernels::random_between(out, low.guard_int(), high.guard_int(), generator_or_default(nullptr));
     })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR(
     "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
@@ -180,7 +195,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::uniform(out, 0, 1, generator_or_default(nullptr)); })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchRandomLike{});
 
 UMBRA_OPERATOR(
     "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
@@ -190,7 +206,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::normal(out, 0, 1, generator_or_default(nullptr)); })
     .random()
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchRandomLike{});
 
 }  // namespace
 }  // namespace umbra::ops

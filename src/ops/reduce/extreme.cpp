@@ -1,6 +1,7 @@
 // Largest and smallest elements, their positions, any and all.
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
+#include "ops/common/batching.h"
 #include "ops/reduce/reduce.h"
 
 namespace umbra::ops {
@@ -56,7 +57,8 @@ UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       kernels::amax(out, self, masked_dims(dim_mask(dims, self.dim())));
     })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
-    .tags({Tag::Core, Tag::Reduction});
+    .tags({Tag::Core, Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .empty_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out("amin.out")
@@ -67,7 +69,8 @@ UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
       kernels::amin(out, self, masked_dims(dim_mask(dims, self.dim())));
     })
     .gradient("self", {"grad", "self", "result", "dim", "keepdim"}, extreme_gradient)
-    .tags({Tag::Core, Tag::Reduction});
+    .tags({Tag::Core, Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .empty_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
@@ -82,7 +85,8 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
                 return share_among_equals(grad, self, result, {}, false);
               })
     .node("MaxBackward1")
-    .tags({Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut})
+    .batch([](const Batched& self) { return Batched(batch_flat(self).amax({1}), 0); });
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
@@ -97,7 +101,8 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
                 return share_among_equals(grad, self, result, {}, false);
               })
     .node("MinBackward1")
-    .tags({Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut})
+    .batch([](const Batched& self) { return Batched(batch_flat(self).amin({1}), 0); });
 
 // ---- with positions ----
 
@@ -131,7 +136,8 @@ UMBRA_OPERATOR("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
     .out("min.dim_min", {"min", "min_indices"})
@@ -141,7 +147,8 @@ UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     })
     .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
     .differentiable_outputs({true, false})
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor")
     .composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); })
@@ -166,6 +173,16 @@ OptionalInt wrapped(const Tensor& self, OptionalInt dim) {
   return dim ? OptionalInt(wrap_dim(*dim, self.dim())) : std::nullopt;
 }
 
+template <class F> Batched batch_position(const Batched& self, OptionalInt dim, bool keepdim, F position) {
+  if (dim && self.rank() > 0) return {position(batch_first(self), wrap_dim(*dim, self.rank()) + 1, keepdim), 0};
+  if (dim) wrap_dim(*dim, 0);
+  Tensor found = position(batch_flat(self), 1, false);
+  if (!keepdim) return {found, 0};
+  SymShape sizes{found.sym_sizes()[0]};
+  for (int64_t d = 0; d < self.rank(); ++d) sizes.push_back(1);
+  return {found.view(sizes), 0};
+}
+
 UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
     .out("argmax.out")
     .meta([](const Tensor& self, OptionalInt dim, bool keepdim) { return position_spec("argmax", self, dim, keepdim); })
@@ -173,7 +190,11 @@ UMBRA_OPERATOR("argmax(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
       kernels::argmax(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .batch([](const Batched& self, OptionalInt dim, bool keepdim) {
+      return batch_position(self, dim, keepdim,
+                            [](const Tensor& t, int64_t at, bool keep) { return t.argmax(at, keep); });
+    });
 
 UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor")
     .out("argmin.out")
@@ -182,7 +203,11 @@ UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
       kernels::argmin(out, self, wrapped(self, dim));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .batch([](const Batched& self, OptionalInt dim, bool keepdim) {
+      return batch_position(self, dim, keepdim,
+                            [](const Tensor& t, int64_t at, bool keep) { return t.argmin(at, keep); });
+    });
 
 // ---- any and all; of bytes the result is bytes ----
 
@@ -193,7 +218,8 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .batch([](const Batched& self) { return Batched(batch_flat(self).any(1), 0); });
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("any.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
@@ -203,7 +229,8 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::any(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("any.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
@@ -213,13 +240,15 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::any(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction, Tag::Core});
+    .tags({Tag::Reduction, Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .out("all.all_out")
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .batch([](const Batched& self) { return Batched(batch_flat(self).all(1), 0); });
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("all.out")
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
@@ -229,7 +258,8 @@ UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
       kernels::all(out, self, masked_dims(one_dim(self, dim)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("all.dims_out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
@@ -239,7 +269,8 @@ UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
       kernels::all(out, self, masked_dims(dims ? dim_mask(*dims, self.dim(), false) : all_dims(self)));
     })
     .not_differentiable()
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
     .real([](const Tensor& self, const Tensor& other) {

@@ -2,6 +2,7 @@
 #include "kernels/softmax.h"
 
 #include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -41,7 +42,8 @@ UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
                 return _softmax_backward_data(grad, result, dim, dtype);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("_softmax_backward_data.out", {"grad_input"})
@@ -61,7 +63,8 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
                 return grad_output.mul(grad)
                     .sub(inner.mul(grad))
                     .sub(grad_output.mul(output.mul(grad).sum(IntArrayRef{dim}, true)));
-              });
+              })
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out("_log_softmax.out")
@@ -75,7 +78,8 @@ UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
                 return _log_softmax_backward_data(grad, result, dim, dtype);
               })
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
@@ -91,7 +95,8 @@ UMBRA_OPERATOR(
     .gradient("output", {"grad", "grad_output", "output", "dim"},
               [](const Tensor& grad, const Tensor& grad_output, const Tensor& output, int64_t dim) {
                 return grad.mul(grad_output.sum(IntArrayRef{dim}, true)).mul(output.exp()).neg();
-              });
+              })
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {

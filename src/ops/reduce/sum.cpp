@@ -1,5 +1,6 @@
 // Sums and means.
 #include "kernels/reduce.h"
+#include "ops/common/batching.h"
 #include "ops/reduce/reduce.h"
 
 namespace umbra::ops {
@@ -30,7 +31,11 @@ UMBRA_OPERATOR("sum(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes); })
     .linear()
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .batch([](const Batched& self, std::optional<DType> dtype) {
+      return self.rank() == 0 ? Batched(batch_flat(self).sum(IntArrayRef{1}, false, dtype), 0)
+                              : Batched(batch_first(self).sum(inner_dims(self), false, dtype), 0);
+    });
 
 UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("sum.IntList_out")
@@ -46,7 +51,8 @@ UMBRA_OPERATOR("sum.dim_IntList(Tensor self, int[1]? dim, bool keepdim=False, *,
               })
     .linear()
     .node("SumBackward1")
-    .tags({Tag::Core, Tag::Reduction});
+    .tags({Tag::Core, Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.dtype_out")
@@ -59,7 +65,11 @@ UMBRA_OPERATOR("mean(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.expand(sizes).div(Scalar(product(sizes))); })
     .linear()
-    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut})
+    .batch([](const Batched& self, std::optional<DType> dtype) {
+      return self.rank() == 0 ? Batched(batch_flat(self).mean(IntArrayRef{1}, false, dtype), 0)
+                              : Batched(batch_first(self).mean(inner_dims(self), false, dtype), 0);
+    });
 
 UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("mean.out")
@@ -76,7 +86,8 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
               })
     .linear()
     .node("MeanBackward1")
-    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 }  // namespace
 }  // namespace umbra::ops

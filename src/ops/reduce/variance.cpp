@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
+#include "ops/common/batching.h"
 #include "ops/reduce/reduce.h"
 
 namespace umbra::ops {
@@ -38,7 +39,8 @@ UMBRA_OPERATOR(
       kernels::var_mean(out, {}, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
     .gradient("self", {"grad", "self", "dim", "correction", "keepdim"}, variance_gradient)
-    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR(
     "std.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> Tensor")
@@ -56,7 +58,8 @@ UMBRA_OPERATOR(
                 Tensor slope = grad.div(result.mul(2.0)).masked_fill(result.eq(0), 0);
                 return variance_gradient(slope, self, dims, correction, keepdim);
               })
-    .tags({Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
@@ -84,7 +87,8 @@ UMBRA_OPERATOR(
                                    .expand(self.sym_sizes());
                 return out.defined() ? out.add(share) : share;
               })
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 OptionalScalar bias(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
 UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor")
@@ -131,7 +135,10 @@ UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
     })
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return product_gradient(grad, self, {}, false); })
-    .tags({Tag::Core, Tag::Reduction});
+    .tags({Tag::Core, Tag::Reduction})
+    .batch([](const Batched& self, std::optional<DType> dtype) {
+      return Batched(batch_flat(self).prod(1, false, dtype), 0);
+    });
 
 UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("prod.int_out")
@@ -147,7 +154,8 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
                 return product_gradient(grad, self, std::vector<int64_t>{dim}, keepdim);
               })
     .node("ProdBackward1")
-    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .out("cumsum.out")
@@ -164,7 +172,8 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
                 return grad.flip(IntArrayRef{dim}).cumsum(dim).flip(IntArrayRef{dim});
               })
     .linear()
-    .tags({Tag::Core, Tag::CastsToOut});
+    .tags({Tag::Core, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 // ---- norms ----
 
@@ -218,7 +227,8 @@ UMBRA_OPERATOR(
                 if (p < 1) slope = slope.masked_fill(self.eq(0), 0);
                 return slope.mul(g.div(length.pow(p - 1)).masked_fill(zero, 0));
               })
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("logsumexp.out")
@@ -236,7 +246,8 @@ UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor
                        r = restore_dims(result, self.sym_sizes(), dims, keepdim);
                 return g.mul(self.sub(r).exp().conj());
               })
-    .tags({Tag::Reduction, Tag::CastsToOut});
+    .tags({Tag::Reduction, Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 }  // namespace
 }  // namespace umbra::ops

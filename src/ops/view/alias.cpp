@@ -1,4 +1,5 @@
 // Views of the same elements: alias, detach, conjugation, complex numbers as pairs.
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -15,7 +16,8 @@ UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInPlace{});
 
 // Shares memory but not history, so it is no tracked view.
 UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
@@ -25,7 +27,8 @@ UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
       return out;
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
@@ -36,7 +39,8 @@ UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.conj(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.conj(); })
     .linear()
-    .tags({Tag::TakesNumbers});
+    .tags({Tag::TakesNumbers})
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("conj(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   return self.is_complex() ? _conj(self) : self;
@@ -50,7 +54,8 @@ UMBRA_OPERATOR("_neg_view(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.neg(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.neg(); })
-    .linear();
+    .linear()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
@@ -70,7 +75,8 @@ UMBRA_OPERATOR("view_as_real(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return view_as_complex(written.contiguous()); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return view_as_complex(grad.contiguous()); })
-    .linear();
+    .linear()
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
@@ -94,7 +100,8 @@ UMBRA_OPERATOR("view_as_complex(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return view_as_real(written.resolve_conj()); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return view_as_real(grad.resolve_conj()); })
-    .linear();
+    .linear()
+    .use(BatchInFront{});
 
 UMBRA_OPERATOR("real(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   if (!self.is_complex()) return self;
@@ -112,7 +119,8 @@ UMBRA_OPERATOR("lift_fresh(Tensor(a) self) -> Tensor(a)")
     .functional_form("aten::lift_fresh_copy")
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
-    .tags({Tag::LiftsData});
+    .tags({Tag::LiftsData})
+    .use(BatchInPlace{});
 
 UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
     .view([](const Tensor& self, DType dtype) {
@@ -141,7 +149,8 @@ UMBRA_OPERATOR("view.dtype(Tensor(a) self, ScalarType dtype) -> Tensor(a)")
       return out;
     })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t, DType) { return written.view(base.dtype()); })
-    .not_differentiable();
+    .not_differentiable()
+    .use(BatchInFront{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Views that reorder dimensions: transpose, permute, t, movedim.
 #include <algorithm>
 
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -49,7 +50,8 @@ UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
     })
     .gradient("self", {"grad", "dim0", "dim1"},
               [](const Tensor& grad, int64_t dim0, int64_t dim1) { return grad.transpose(dim0, dim1); })
-    .linear();
+    .linear()
+    .use(BatchInFront{.dims = {"dim0", "dim1"}, .scalars = true});
 
 UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
@@ -58,7 +60,12 @@ UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
     })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written.t(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.t(); })
-    .linear();
+    .linear()
+    .batch([](const Batched& self) {
+      check(self.rank() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.rank(), "D");
+      Tensor value = batch_first(self);
+      return Batched(self.rank() < 2 ? alias(value) : value.transpose(1, 2), 0);
+    });
 
 UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     .view(reorder_dims)
@@ -68,7 +75,16 @@ UMBRA_OPERATOR("permute(Tensor(a) self, int[] dims) -> Tensor(a)")
     .gradient("self", {"grad", "dims"},
               [](const Tensor& grad, std::vector<int64_t> dims) { return grad.permute(inverse(dims)); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, std::vector<int64_t> dims) {
+      check(static_cast<int64_t>(dims.size()) == self.rank(),
+            "permute(sparse_coo): number of dimensions in the tensor input does not match the length of the desired "
+            "ordering of dimensions i.e. input.dim() = ",
+            self.rank(), " is not equal to len(dims) = ", dims.size());
+      std::vector<int64_t> order{0};
+      for (int64_t d : dims) order.push_back(wrap_dim(d, self.rank()) + 1);
+      return Batched(batch_first(self).permute(order), 0);
+    });
 
 UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
   std::vector<int64_t> dims;

@@ -1,4 +1,5 @@
 // Views that give the same elements another shape: view, reshape, flatten, squeeze, unsqueeze, expand.
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
@@ -24,14 +25,16 @@ UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
     .all_backends(view_as_shape)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
-    .tags({Tag::CheapToRepeat});
+    .tags({Tag::CheapToRepeat})
+    .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.view(other.sym_sizes()); });
@@ -109,7 +112,14 @@ UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
-    .linear();
+    .linear()
+    .batch([](const Batched& self) {
+      Tensor value = batch_first(self);
+      std::vector<int64_t> dims;
+      for (int64_t d = 1; d < value.dim(); ++d)
+        if (value.sym_sizes()[d] == 1) dims.push_back(d);
+      return Batched(value.squeeze(dims), 0);
+    });
 
 UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     .view([](const Tensor& self, int64_t dim) { return drop_dims(self, uint64_t{1} << wrap_dim(dim, self.dim())); })
@@ -120,7 +130,8 @@ UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
     .node("SqueezeBackward1")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     .view([](const Tensor& self, std::vector<int64_t> dims) {
@@ -133,14 +144,18 @@ UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
     .linear()
     .node("SqueezeBackward2")
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
     .view(add_dim)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim) { return written.squeeze(dim); })
     .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, int64_t dim) {
+      return Batched(batch_first(self).unsqueeze(wrap_dim(dim, self.rank() + 1) + 1), 0);
+    });
 
 // ---- expand ----
 
@@ -187,7 +202,13 @@ UMBRA_OPERATOR("expand(Tensor(a) self, SymInt[] size, *, bool implicit=False) ->
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return ops::sum_to_size(grad, sizes); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .batch([](const Batched& self, SymIntArrayRef size, bool implicit) {
+      check(static_cast<int64_t>(size.size()) >= self.rank(), "expand(", to_string(self.value.dtype()), "Tensor{",
+            self.value.sym_sizes(), "}, size=", to_string(size), "): the number of sizes provided (", size.size(),
+            ") must be greater or equal to the number of dimensions in the tensor (", self.rank(), ")");
+      return Batched(expand(batch_first(self, static_cast<int64_t>(size.size())), batch_sizes(size), implicit), 0);
+    });
 
 UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](TensorList tensors) {
   SymShape shape;

@@ -1,5 +1,6 @@
 // A base with the contents of one of its views replaced: what writes through views become when mutation is taken out of
 // a program.
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -42,7 +43,8 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
@@ -63,7 +65,8 @@ UMBRA_OPERATOR(
                 return slice(grad, dim, start, end, step);
               })
     .linear()
-    .tags({Tag::ViewCopy, Tag::Core});
+    .tags({Tag::ViewCopy, Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -81,7 +84,8 @@ UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1
               [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) {
                 return grad.diagonal(offset, dim1, dim2);
               })
-    .linear();
+    .linear()
+    .use(BatchInFront{.dims = {"dim1", "dim2"}});
 
 UMBRA_OPERATOR(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
@@ -109,7 +113,8 @@ UMBRA_OPERATOR(
                  std::optional<SymInt> offset) {
                 return as_strided(empty_like(self).copy_(grad), size, stride, offset).contiguous();
               })
-    .linear();
+    .linear()
+    .use(BatchOneByOne{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Views of a part of a tensor: select, slice, narrow, split, unbind, diagonal, as_strided; and the operators that undo
 // them in a backward pass.
 #include "dispatch/data_dependent.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
@@ -40,7 +41,8 @@ UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
                 return select_backward(grad, sizes, dim, index);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
@@ -50,7 +52,11 @@ UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int di
     })
     .gradient("grad_output", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, SymInt index) { return grad.select(dim, index); })
-    .linear();
+    .linear()
+    .batch([](const Batched& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
+      int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size())) + 1;
+      return Batched(select_backward(batch_first(grad), batch_sizes(sizes), at, index), 0);
+    });
 
 // ---- a range ----
 
@@ -115,7 +121,8 @@ UMBRA_OPERATOR(
                 return slice_backward(grad, sizes, dim, start.value_or(0), end.value_or(SymInt(INT64_MAX)), step);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> "
@@ -129,7 +136,8 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, int64_t dim, SymInt start, SymInt end, SymInt step) {
                 return slice(grad, dim, start, end, step);
               })
-    .linear();
+    .linear()
+    .use(BatchInFront{.dims = {"dim"}, .sizes = {"input_sizes"}});
 
 UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> Tensor(a)")
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
@@ -211,7 +219,8 @@ UMBRA_OPERATOR("split.Tensor(Tensor(a -> *) self, SymInt split_size, int dim=0) 
                 int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
                 return join_parts(grads, even_parts(sizes[at], split), dim, sizes);
               })
-    .linear();
+    .linear()
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int dim=0) -> Tensor(a)[]")
     .view(split_sizes)
@@ -225,7 +234,8 @@ UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int 
                 return join_parts(grads, parts, dim, sizes);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
@@ -264,7 +274,8 @@ UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
                 (void)sizes;
                 return stack(grads, dim);
               })
-    .linear();
+    .linear()
+    .use(BatchInFront{.dims = {"dim"}});
 
 // ---- by strides ----
 
@@ -323,7 +334,13 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
                "storage_offset"},
               as_strided_backward)
     .linear()
-    .tags({Tag::Core, Tag::AddressesMemory});
+    .tags({Tag::Core, Tag::AddressesMemory})
+    .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+      // A batched tensor shows the strides that its value has, so the same steps apply to each element of the batch.
+      SymShape strides{self.value.sym_strides()[self.dim]};
+      for (SymInt s : stride) strides.push_back(s);
+      return Batched(as_strided(self.value, batch_sizes(size), strides, offset), 0);
+    });
 
 UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -> Tensor(a)")
     .view([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -352,7 +369,8 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
                 return diagonal_backward(grad, sizes, offset, dim1, dim2);
               })
     .linear()
-    .tags({Tag::Core});
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim1", "dim2"}});
 
 UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
@@ -364,7 +382,11 @@ UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int 
               [](const Tensor& grad, int64_t offset, int64_t dim1, int64_t dim2) {
                 return grad.diagonal(offset, dim1, dim2);
               })
-    .linear();
+    .linear()
+    .batch([](const Batched& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+      auto at = [&](int64_t dim) { return wrap_dim(dim, static_cast<int64_t>(sizes.size())) + 1; };
+      return Batched(diagonal_backward(batch_first(grad), batch_sizes(sizes), offset, at(dim1), at(dim2)), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,4 +1,5 @@
 // Views that are copied at once: the same elements, in memory of their own.
+#include "ops/common/batching.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -21,7 +22,8 @@ UMBRA_OPERATOR("lift_fresh_copy(Tensor self) -> Tensor")
     .all_backends([](const Tensor& self) { return self.clone(); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
-    .tags({Tag::ViewCopy});
+    .tags({Tag::ViewCopy})
+    .use(BatchInPlace{});
 UMBRA_OPERATOR("t_copy(Tensor self) -> Tensor")
     .generated_out("t_copy.out")
     .composite([](const Tensor& self) { return copied(self.t()); })

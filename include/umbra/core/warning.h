@@ -1,0 +1,17 @@
+// Warnings: what the user should know although the call goes on.
+#pragma once
+
+#include <string>
+
+#include "umbra/core/error.h"
+
+namespace umbra {
+
+/// Who is told. Without one, warnings go to the standard error stream; the Python binding makes them UserWarnings.
+using WarningHandler = void (*)(const std::string& text);
+void set_warning_handler(WarningHandler handler);
+void emit_warning(const std::string& text);
+
+template <class... Parts> void warn(const Parts&... parts) { emit_warning(concat(parts...)); }
+
+}  // namespace umbra

@@ -1,0 +1,134 @@
+#include "transform.h"
+
+#include "tensor_type.h"
+#include "umbra/autograd/autograd.h"
+#include "umbra/core/warning.h"
+#include "umbra/transform/derivatives.h"
+#include "umbra/transform/tracked.h"
+#include "umbra/transform/vmap.h"
+#include "values.h"
+
+namespace umbra::python {
+
+namespace {
+
+using transform::Level;
+using transform::TrackedLevel;
+using transform::VmapLevel;
+
+/// A level that Python entered.
+struct LevelObject {
+  IntrusivePtr<Level> level;
+
+  TrackedLevel& tracked() const { return dynamic_cast<TrackedLevel&>(*level); }
+  VmapLevel& vmap() const { return dynamic_cast<VmapLevel&>(*level); }
+};
+
+LevelObject enter(IntrusivePtr<Level> level) {
+  transform::push_level(level);
+  return {level};
+}
+
+Randomness read_randomness(const std::string& name) {
+  if (name == "error") return Randomness::Error;
+  return name == "same" ? Randomness::Same : Randomness::Different;
+}
+
+SymInt read_size(nb::handle size) {
+  SymInt out;
+  check<TypeError>(read_int(size.ptr(), out), "the size of a batch is a number");
+  return out;
+}
+
+/// ("grad" or "batched", level, batch dimension, value) of a wrapper, None of any other tensor.
+nb::object describe(const Tensor& tensor) {
+  if (const BatchedState* state = batched_state(tensor.impl(), nullptr)) {
+    auto& level = static_cast<const Level&>(*state->level);
+    return nb::make_tuple("batched", level.depth(), state->dim, state->value);
+  }
+  if (!transform::is_tracked(tensor.impl())) return nb::none();
+  const auto& state = static_cast<const transform::TrackedState&>(*tensor.impl()->layer_state());
+  return nb::make_tuple("grad", state.level->ended() ? -2 : state.level->depth(), nb::none(), state.value);
+}
+
+/// The thread outside a level, to call functions there.
+struct OutsideObject {
+  TrackedLevel::Outside outside;
+};
+
+void bind_levels(nb::module_& m) {
+  m.def("_enter_grad_level", [] { return enter(make_counted<TrackedLevel>(TrackedLevel::Kind::Reverse)); });
+  m.def("_enter_jvp_level", [] { return enter(make_counted<TrackedLevel>(TrackedLevel::Kind::Forward)); });
+  m.def("_enter_vmap_level", [](nb::handle size, const std::string& randomness) {
+    return enter(make_counted<VmapLevel>(read_size(size), read_randomness(randomness)));
+  });
+  nb::class_<LevelObject>(m, "_Level")
+      .def("leave", [](LevelObject& l) { transform::pop_level(l.level.get()); })
+      .def_prop_ro("depth", [](LevelObject& l) { return l.level->depth(); })
+      .def("unwrap", [](LevelObject& l, const Tensor& t) { return l.level->unwrap(t); })
+      // grad, vjp, jvp
+      .def("wrap", [](LevelObject& l, const Tensor& t) { return l.tracked().wrap(t); })
+      .def("differentiable", [](LevelObject& l, const Tensor& t) { return transform::differentiable(l.tracked(), t); })
+      .def("dual", [](LevelObject& l, const Tensor& primal,
+                      const Tensor& tangent) { return transform::make_dual(l.tracked(), primal, tangent); })
+      .def("tangent", [](LevelObject& l, const Tensor& t) { return transform::tangent(l.tracked(), t); })
+      .def("pull",
+           [](LevelObject& l, const std::vector<Tensor>& outputs, const std::vector<Tensor>& inputs,
+              const std::vector<Tensor>& cotangents, bool retain_graph, bool create_graph) {
+             return transform::pull(outputs, inputs, cotangents, *l.level,
+                                    {.retain_graph = retain_graph, .create_graph = create_graph});
+           })
+      .def("outside", [](LevelObject& l) { return OutsideObject{l.tracked().outside_now()}; })
+      .def("owns", [](LevelObject& l, const Tensor& t) { return l.tracked().owns(t.impl()); })
+      .def_prop_ro("kind",
+                   [](LevelObject& l) {
+                     if (auto* tracked = dynamic_cast<TrackedLevel*>(l.level.get()))
+                       return tracked->dual_level() ? "jvp" : "grad";
+                     return dynamic_cast<VmapLevel*>(l.level.get()) ? "vmap" : "functionalize";
+                   })
+      // vmap
+      .def_prop_ro("size", [](LevelObject& l) { return nb::steal(wrap(l.vmap().size())); })
+      .def_prop_ro("randomness",
+                   [](LevelObject& l) {
+                     constexpr const char* names[] = {"error", "different", "same"};
+                     return names[static_cast<int>(l.vmap().randomness())];
+                   })
+      .def("call_outside",
+           [](LevelObject&, nb::handle function) {
+             transform::WithoutLevel off;
+             return owned(PyObject_CallNoArgs(function.ptr()));
+           })
+      .def("batch", [](LevelObject& l, const Tensor& t, int64_t dim) { return l.vmap().wrap(t, dim); })
+      .def("is_batched", [](LevelObject& l, const Tensor& t) { return l.vmap().value(t).is_batched(); })
+      .def("batch_dim",
+           [](LevelObject& l, const Tensor& t) -> std::optional<int64_t> {
+             Batched b = l.vmap().value(t);
+             return b.is_batched() ? std::optional(b.dim) : std::nullopt;
+           })
+      .def(
+          "result", [](LevelObject& l, const Tensor& t, std::optional<int64_t> dim) { return l.vmap().result(t, dim); },
+          nb::arg("tensor"), nb::arg("dim").none());
+}
+
+}  // namespace
+
+void bind_transform(nb::module_& m) {
+  bind_levels(m);
+  nb::class_<OutsideObject>(m, "_OutsideLevel").def("call", [](OutsideObject& o, nb::handle function) {
+    nb::object result;
+    transform::run_outside(o.outside, [&] { result = owned(PyObject_CallNoArgs(function.ptr())); });
+    return result;
+  });
+  m.def("_level_count", [] { return transform::level_stack().size(); });
+  m.def("_innermost_level", []() -> nb::object {
+    const auto& stack = transform::level_stack();
+    return stack.empty() ? nb::none() : nb::cast(LevelObject{stack.back()});
+  });
+  m.def("_describe_wrapper", &describe);
+  set_warning_handler([](const std::string& text) {
+    nb::gil_scoped_acquire lock;
+    if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();
+  });
+}
+
+}  // namespace umbra::python

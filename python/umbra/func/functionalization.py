@@ -1,0 +1,29 @@
+"""functionalize: a function without mutation and aliasing inside."""
+from umbra import _C
+from umbra.func.wrappers import same_name
+from umbra.utils import _pytree as pytree
+
+
+def functionalize(func, *, remove="mutations"):
+    """`func` without mutation and aliasing inside; inputs that it writes are written by one copy each at the end."""
+    if remove == "mutations_and_views":
+        raise NotImplementedError("functionalize(remove='mutations_and_views'): graphs of *_copy operators are not made yet; views stay views")
+    if remove != "mutations":
+        raise RuntimeError(f"functionalize(f, remove='mutations'): received invalid argument for remove={remove}. Valid options are:\n"
+                           "     remove=\"mutations\": all inplace and out= operators will be removed from the program, and replaced with "
+                           "their out-of-place equivalents.\n     remove=\"mutations_and_views\": In addition to the above, all aliasing "
+                           "operators {view} will be replaced with their non-aliasing counterparts, {view}_copy.\n")
+
+    @same_name(func)
+    def call(*args, **kwargs):
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        result_spec = None
+
+        def run(flat):
+            nonlocal result_spec
+            given, named = pytree.tree_unflatten(flat, spec)
+            results, result_spec = pytree.tree_flatten(func(*given, **named))
+            return results
+        results = _C._functionalize(run, leaves)
+        return pytree.tree_unflatten(results, result_spec)
+    return call

@@ -1,0 +1,75 @@
+// functionalize as a transform: a level whose tensors wrap values that nothing writes.
+#include "umbra/capture/functionalize.h"
+
+#include "umbra/generated/functions.h"
+#include "umbra/transform/level.h"
+#include "umbra/transform/transform.h"
+
+namespace umbra::transform {
+
+namespace {
+
+class FunctionalizeLevel final : public Level {
+ public:
+  void call(const Operator& op, Value* frame) override {
+    if (op.is_composite()) return op.definition().composite(frame);
+    WithoutLevel off;
+    functional_level::call(op, frame, pointer());
+  }
+  Tensor unwrap(const Tensor& tensor) const override {
+    return tensor.defined() ? functional_level::unwrap(tensor, pointer()) : tensor;
+  }
+  Tensor wrap(const Tensor& value) const { return functional_level::wrap(value, pointer()); }
+
+ private:
+  IntrusivePtr<RefCounted> pointer() const { return IntrusivePtr<RefCounted>(const_cast<FunctionalizeLevel*>(this)); }
+};
+
+/// The first input that is the same tensor; the input itself where there is none before it.
+size_t same_tensor(const std::vector<Value>& inputs, size_t i) {
+  for (size_t k = 0; k < i; ++k)
+    if (inputs[k].is_tensor() && inputs[i].is_tensor() && inputs[k].tensor_ref().is_same(inputs[i].tensor_ref()))
+      return k;
+  return i;
+}
+
+/// A write to one of two inputs that share memory would not be seen by the other.
+void refuse_shared_write(const std::vector<Value>& inputs, const Tensor& written) {
+  for (const Value& v : inputs)
+    v.each_tensor([&](TensorImpl* t) {
+      check<NotImplementedError>(t == written.impl() || t->storage() != written.storage(),
+                                 "functionalize: the function writes an input that shares memory with another input; "
+                                 "pass a clone of one of them");
+    });
+}
+
+}  // namespace
+
+ValueFunction functionalize(ValueFunction function) {
+  return [function = std::move(function)](const std::vector<Value>& inputs) {
+    auto level = make_counted<FunctionalizeLevel>();
+    std::vector<Value> wrapped, results;
+    {
+      EnterLevel scope(level);
+      for (size_t i = 0; i < inputs.size(); ++i) {
+        size_t same = same_tensor(inputs, i);
+        wrapped.push_back(same < i ? wrapped[same]
+                                   : map_tensors(inputs[i], [&](const Tensor& t) { return level->wrap(t); }));
+      }
+      results = function(wrapped);
+    }
+    for (Value& v : results) v = map_tensors(v, [&](const Tensor& t) { return level->unwrap(t); });
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      bool written = inputs[i].is_tensor() && same_tensor(inputs, i) == i &&
+                     functional_level::was_written(wrapped[i].tensor_ref());
+      if (!written) continue;
+      refuse_shared_write(inputs, inputs[i].tensor_ref());
+      const Tensor& wrapper = wrapped[i].tensor_ref();
+      TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
+      write_contents(inputs[i].tensor_ref(), shown, level->unwrap(wrapper));
+    }
+    return results;
+  };
+}
+
+}  // namespace umbra::transform

@@ -1,0 +1,96 @@
+#include "umbra/transform/level.h"
+
+#include "umbra/transform/tracked.h"
+
+namespace umbra::transform {
+
+namespace {
+
+constexpr DispatchKeySet kKey = DispatchKey::Level;
+
+std::vector<IntrusivePtr<Level>>& levels() {
+  thread_local std::vector<IntrusivePtr<Level>> stack;
+  return stack;
+}
+
+/// A tensor that a differentiating transform left behind is its value; nothing remembers the tape.
+bool replace_ended(const Operator& op, Value* frame) {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    bool here = false;
+    frame[i].each_tensor([&](TensorImpl* t) { here |= is_ended(t); });
+    if (here) frame[i] = map_tensors(frame[i], value_if_ended);
+    any |= here;
+  }
+  return any;
+}
+
+void refuse_wrappers(const Operator& op, const Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([](const TensorImpl* t) {
+      check(!t->keys().has(DispatchKey::Level),
+            "Either your tensor may have escaped from inside a function being vmapped and this is a user error (see "
+            "https://pytorch.org/functorch/stable/ux_limitations.html), or there is an internal functorch error in "
+            "`gen_vmap_plumbing` Please file an issue if it looks like the latter");
+    });
+}
+
+void level_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  bool replaced = replace_ended(op, frame);
+  if (levels().empty()) {
+    refuse_wrappers(op, frame);
+    check<AssertionError>(replaced, "a call reached the layer of transforms, and none is running");
+    return op.call(frame);
+  }
+  IntrusivePtr<Level> innermost = levels().back();
+  innermost->call(op, frame);
+}
+
+/// Operators that take functions simply run: what the functions do comes back to the level. A captured one would have
+/// to be recorded with what the level makes of it.
+void level_functions(const Operator& op, DispatchKeySet, Value* frame) {
+  for (DispatchKey key : {DispatchKey::Proxy, DispatchKey::PreProxy, DispatchKey::Functionalize, DispatchKey::Fake})
+    check<NotImplementedError>(!active_mode(key), op.schema().name,
+                               ": inside a transform (grad, vmap, ...) it cannot be captured yet");
+  op.redispatch(DispatchKey::CPU, frame);
+}
+
+const RegisterLayer kLevel(DispatchKey::Level, level_layer);
+const RegisterFunctionLayer kLevelFunctions(DispatchKey::Level, level_functions);
+
+}  // namespace
+
+const std::vector<IntrusivePtr<Level>>& level_stack() { return levels(); }
+
+void push_level(IntrusivePtr<Level> level) {
+  dispatch_state().include |= kKey;
+  level->depth_ = static_cast<int>(levels().size()) + 1;
+  levels().push_back(level);
+  level->on_begin();
+}
+
+void pop_level(const Level* level) {
+  auto& stack = levels();
+  size_t place = stack.size();
+  while (place > 0 && stack[place - 1].get() != level) --place;
+  if (place == 0) return;  // an outer one has ended before, and this one with it
+  while (stack.size() >= place) {
+    IntrusivePtr<Level> last = std::move(stack.back());
+    stack.pop_back();
+    last->ended_ = true;
+    last->on_end();
+  }
+  if (stack.empty()) dispatch_state().include = dispatch_state().include - kKey;
+}
+
+WithoutLevel::WithoutLevel() : level_(levels().back()), before_(dispatch_state()) {
+  levels().pop_back();
+  if (levels().empty()) dispatch_state().include = before_.include - kKey;
+}
+
+WithoutLevel::~WithoutLevel() {
+  levels().push_back(std::move(level_));
+  dispatch_state() = before_;
+}
+
+}  // namespace umbra::transform

@@ -1,0 +1,198 @@
+#include "umbra/transform/tracked.h"
+
+#include "autograd/forward_state.h"
+#include "dispatch/layers.h"
+#include "umbra/autograd/forward.h"
+#include "umbra/autograd/grad_mode.h"
+
+namespace umbra::transform {
+
+namespace {
+
+TrackedState& state_of(const TensorImpl* t) { return static_cast<TrackedState&>(*t->layer_state()); }
+
+/// The wrapper shows what its value shows, after the value's metadata may have changed.
+void copy_metadata(TensorImpl* to, const TensorImpl* from) {
+  to->set_storage(from->storage());
+  to->set_geometry(from->sym_sizes(), from->sym_strides(), from->sym_storage_offset());
+  to->set_dtype(from->dtype());
+  to->set_conj(from->is_conj());
+  to->set_neg(from->is_neg());
+  to->set_version_counter(from->version_counter());
+}
+
+}  // namespace
+
+bool is_tracked(const TensorImpl* t) { return t->keys().has(DispatchKey::Tracked); }
+bool is_ended(const TensorImpl* t) { return is_tracked(t) && state_of(t).level->ended(); }
+
+Tensor value_if_ended(const Tensor& tensor) {
+  Tensor t = tensor;
+  while (is_ended(t.impl())) t = Tensor(state_of(t.impl()).value);
+  return t;
+}
+
+// ---- the level ----
+
+void TrackedLevel::on_begin() {
+  grad_before_ = is_grad_enabled();
+  visible_before_ = autograd::visible_level();
+  if (kind_ == Kind::Reverse) set_grad_enabled(true);
+  else dual_level_ = autograd::enter_dual_level() + 1;
+}
+
+void TrackedLevel::on_end() {
+  if (kind_ == Kind::Reverse) set_grad_enabled(grad_before_);
+  else autograd::exit_dual_level(dual_level_ - 1);
+}
+
+bool TrackedLevel::owns(const TensorImpl* t) const { return is_tracked(t) && state_of(t).level.get() == this; }
+
+Tensor TrackedLevel::unwrap(const Tensor& tensor) const {
+  return tensor.defined() && owns(tensor.impl()) ? state_of(tensor.impl()).value : tensor;
+}
+
+Tensor TrackedLevel::wrap(const Tensor& value, bool captured) const {
+  auto impl = make_counted<TensorImpl>(
+      value.storage(), value.dtype(), value.device(),
+      DispatchKeySet(DispatchKey::Level) | DispatchKey::Autograd | DispatchKey::Tracked | backend_key(value.device()));
+  copy_metadata(impl.get(), value.impl());
+  impl->set_inference(false);
+  impl->set_wrapped_number(value.impl()->is_wrapped_number());
+  impl->set_layer_state(
+      make_counted<TrackedState>(value, IntrusivePtr<Level>(const_cast<TrackedLevel*>(this)), captured));
+  return Tensor(std::move(impl));
+}
+
+namespace {
+
+void refuse_captured_write(const Operator& op, const TrackedLevel& level, const Value* frame) {
+  if (!op.is_inplace()) return;
+  const TensorImpl* self = frame[0].tensor_ref().impl();
+  check(level.owns(self) && !state_of(self).captured,
+        "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",
+        op.name(),
+        ") that would mutate a captured Tensor. This is not supported; please rewrite the function being transformed "
+        "to explicitly accept the mutated Tensor(s) as inputs.");
+}
+
+/// Puts a member back when a scope ends.
+template <class T> struct Restore {
+  T& place;
+  T before;
+  ~Restore() { place = before; }
+};
+
+}  // namespace
+
+TrackedLevel::Outside TrackedLevel::outside_now() const {
+  bool forward = kind_ == Kind::Forward;
+  int visible = autograd::visible_level();
+  return {dispatch_state(), is_grad_enabled() && (forward || grad_before_),
+          forward ? std::min(visible_before_, visible) : visible};
+}
+
+void TrackedLevel::call(const Operator& op, Value* frame) {
+  refuse_captured_write(op, *this, frame);
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    bool foreign = false;
+    frame[i].each_tensor([&](const TensorImpl* t) { foreign |= !owns(t); });
+    if (foreign) frame[i] = map_tensors(frame[i], [&](const Tensor& t) { return owns(t.impl()) ? t : wrap(t, true); });
+  }
+  Restore<Outside> restore{outside_, outside_};
+  outside_ = outside_now();
+  op.redispatch(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Tracked, frame);
+}
+
+// ---- the layer below autograd ----
+
+namespace {
+
+/// Runs with the level off the stack and the thread as it was when the call came to the level.
+class LeaveLevel {
+ public:
+  explicit LeaveLevel(const TrackedLevel::Outside& outside)
+      : outside_(outside), visible_(outside.visible_level), grad_(outside.grad) {}
+
+ private:
+  struct AsOutside {
+    explicit AsOutside(const TrackedLevel::Outside& outside) { dispatch_state() = outside.state; }
+  };
+  SaveDispatchState save_;
+  AsOutside outside_;
+  WithoutLevel without_;
+  autograd::ShowLevels visible_;
+  SetGradEnabled grad_;
+};
+
+}  // namespace
+
+void run_outside(const TrackedLevel::Outside& outside, const std::function<void()>& function) {
+  LeaveLevel scope(outside);
+  function();
+}
+
+namespace {
+
+/// One call on the values behind wrappers.
+class ValueCall {
+ public:
+  ValueCall(const Operator& op, const TrackedLevel& level, Value* frame) : op_(op), level_(level), frame_(frame) {}
+
+  void run() {
+    std::vector<Value> wrappers(op_.argument_count());
+    for (size_t i = 0; i < op_.argument_count(); ++i) wrappers[i] = std::move(frame_[i]);
+    arguments_ = std::move(wrappers);
+    Frame inner(op_);
+    for (size_t i = 0; i < op_.argument_count(); ++i)
+      inner[i] = map_tensors(arguments_[i], [&](const Tensor& t) { return level_.unwrap(t); });
+    {
+      LeaveLevel outside(level_.outside());
+      op_.call(inner.data());
+    }
+    for (size_t i = 0; i < op_.return_count(); ++i)
+      frame_[i] = map_tensors(inner[i], [&](const Tensor& t) { return wrap_result(t); });
+    if (op_.is_mutable()) show_writes();
+    if (op_.is_view() && !op_.definition().not_differentiable && arguments_[0].is_tensor())
+      note_view(arguments_[0].tensor_ref(), frame_[0]);
+  }
+
+ private:
+  /// What was written, or given back as it is, keeps its wrapper.
+  Tensor wrap_result(const Tensor& value) const {
+    Tensor wrapper;
+    bool captured = false;
+    for (const Value& v : arguments_)
+      v.each_tensor([&](TensorImpl* t) {
+        const TrackedState& state = state_of(t);
+        if (state.value.is_same(value)) wrapper = Tensor(IntrusivePtr<TensorImpl>(t));
+        captured |= op_.is_view() && state.captured;
+      });
+    return wrapper.defined() ? wrapper : level_.wrap(value, captured);
+  }
+
+  void show_writes() const {
+    for (size_t i = 0; i < op_.argument_count(); ++i)
+      if (op_.schema().arguments[i].alias.write)
+        arguments_[i].each_tensor([](TensorImpl* t) { copy_metadata(t, state_of(t).value.impl()); });
+  }
+
+  const Operator& op_;
+  const TrackedLevel& level_;
+  Value* frame_;
+  std::vector<Value> arguments_;
+};
+
+void tracked_layer(const Operator& op, DispatchKeySet, Value* frame) {
+  const auto& stack = level_stack();
+  auto* level = stack.empty() ? nullptr : dynamic_cast<const TrackedLevel*>(stack.back().get());
+  check<AssertionError>(level, op.name(), ": a tensor of a transform is used where the transform does not run");
+  ValueCall(op, *level, frame).run();
+}
+
+const RegisterLayer kTracked(DispatchKey::Tracked, tracked_layer);
+const bool kEnded = (value_of_ended = value_if_ended, true);
+
+}  // namespace
+
+}  // namespace umbra::transform

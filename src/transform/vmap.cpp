@@ -1,0 +1,184 @@
+#include "umbra/transform/vmap.h"
+
+#include "ops/common/batching.h"
+#include "umbra/generated/functions.h"
+#include "umbra/transform/tracked.h"
+
+namespace umbra::transform {
+
+namespace {
+
+/// The definition that says what the operator computes: an in-place variant follows from its functional operator.
+const Operator& computing(const Operator& op) {
+  const Operator* functional = op.is_inplace() ? op.functional_form() : nullptr;
+  return functional ? *functional : op;
+}
+
+[[noreturn]] void refuse_data(const Operator& op) {
+  const std::string& name = op.schema().name;
+  if (name == "_local_scalar_dense" || name == "item")
+    fail(
+        "vmap: It looks like you're calling .item() on a Tensor. We don't support vmap over calling .item() on a "
+        "Tensor, please try to rewrite what you're doing with other operations. If error is occurring somewhere inside "
+        "PyTorch internals, please file a bug report.");
+  if (op.has_tag(Tag::DynamicOutputShape))
+    fail("vmap: We do not support batching operators that can output dynamic shape. Attempted to vmap over ", op.name(),
+         ". Please file an issue at https://github.com/pytorch/pytorch/issues if you need this feature.");
+  fail("Batching rule not implemented for ", op.name(), ". We could not generate a fallback.");
+}
+
+[[noreturn]] void refuse_write(const Operator& op) {
+  std::string what = op.functional() && op.functional()->definition().elementwise ? "inplace arithmetic" : op.name();
+  fail("vmap: ", what,
+       "(self, *extra_args) is not possible because there exists a Tensor `other` in extra_args that has more elements "
+       "than `self`. This happened due to `other` being vmapped over but `self` not being vmapped over in a vmap. "
+       "Please try to use out-of-place operators instead of ",
+       what, ". If said operator is being called inside the PyTorch framework, please file a bug report instead.");
+}
+
+/// The operators that the call is made of, where that is how it is batched.
+const BoxedFunction* parts_of_call(const Operator& op) {
+  const Definition& d = op.definition();
+  if (d.batch) return ops::parts_of(d.batch);
+  if (d.elementwise) return nullptr;
+  if (d.all_backends) return &d.all_backends;
+  return d.decomposition ? &d.decomposition : d.tangent_form ? &d.tangent_form : nullptr;
+}
+
+}  // namespace
+
+Batching batching_of(const Operator& op) {
+  const Definition& d = computing(op).definition();
+  if (d.batch && ops::is_one_by_one(d.batch)) return Batching::Loop;
+  if (d.batch && ops::parts_of(d.batch)) return Batching::Parts;
+  if (d.batch || d.elementwise) return Batching::Rule;
+  return d.composite || d.all_backends || d.decomposition || d.tangent_form ? Batching::Parts : Batching::Loop;
+}
+
+bool is_batched_inside(const Tensor& tensor) {
+  Tensor t = tensor;
+  while (t.keys().has(DispatchKey::Level)) {
+    if (batched_state(t.impl(), nullptr)) return true;
+    if (!is_tracked(t.impl())) return false;
+    t = Tensor(static_cast<const TrackedState&>(*t.impl()->layer_state()).value);
+  }
+  return false;
+}
+
+Batched VmapLevel::value(const Tensor& tensor) const {
+  const BatchedState* state = tensor.defined() ? batched_state(tensor.impl(), this) : nullptr;
+  return state ? Batched(state->value, state->dim) : Batched(tensor, -1);
+}
+
+Tensor VmapLevel::wrap(const Tensor& value, int64_t dim) {
+  return make_batched(value, wrap_dim(dim, value.dim()), IntrusivePtr<RefCounted>(this));
+}
+
+bool VmapLevel::is_batched(const Operator& op, const Value* frame) const {
+  bool any = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](const TensorImpl* t) { any = any || batched_state(t, this); });
+  return any;
+}
+
+void VmapLevel::call_outside(const Operator& op, Value* frame) const {
+  WithoutLevel off;
+  op.call(frame);
+}
+
+void VmapLevel::call(const Operator& op, Value* frame) {
+  const Definition& d = op.definition();
+  bool batched = is_batched(op, frame);
+  if (d.composite && !(d.batch && batched)) return d.composite(frame);
+  EnterBatchScope scope({IntrusivePtr<RefCounted>(this), size_, randomness_});
+  if (d.random || computing(op).definition().random) return call_random(op, frame, batched);
+  if (!batched) return call_outside(op, frame);
+  check(!op.has_out(), "Batching rule not implemented for ", op.name(),
+        "; the fallback path doesn't work on out= or view ops.");
+  if (op.is_inplace()) return call_inplace(op, frame);
+  call_by_rule(op, frame);
+}
+
+void VmapLevel::call_by_rule(const Operator& op, Value* frame) {
+  const Definition& d = op.definition();
+  if (const BoxedFunction* parts = parts_of_call(op)) return (*parts)(frame);
+  if (!d.batch && !d.elementwise) return call_one_by_one(op, frame);
+  Tensor self = op.is_view() ? frame[0].tensor() : Tensor();
+  {
+    WithoutLevel off;
+    if (d.batch) d.batch(frame);
+    else ops::batch_elementwise(op, frame);
+  }
+  // Views of a batched tensor can be told by their storage, as all views can.
+  if (self.defined() && batched_state(self.impl(), this))
+    frame[0].each_tensor([&](TensorImpl* t) {
+      if (batched_state(t, this)) t->set_storage(self.storage());
+    });
+}
+
+// ---- writing ----
+
+void VmapLevel::write(const Tensor& self, const Tensor& result) {
+  WithoutLevel off;
+  Batched to = value(self), from = value(result);
+  ops::batch_first(to).copy_(ops::batch_first(from, to.rank()));
+}
+
+void VmapLevel::call_inplace(const Operator& op, Value* frame) {
+  Tensor self = frame[0].tensor();
+  const Operator& source = computing(op);
+  const Definition& own = op.definition();
+  if (!value(self).is_batched()) refuse_write(op);
+  if (own.batch) {
+    WithoutLevel off;
+    own.batch(frame);
+  } else if (source.definition().elementwise && !source.definition().batch && !source.definition().random) {
+    WithoutLevel off;
+    ops::batch_elementwise(op, frame);
+  } else {
+    check(&source != &op, "Batching rule not implemented for ", op.name(),
+          "; the fallback path doesn't work on out= or view ops.");
+    Frame inner(source, frame);
+    call(source, inner.data());
+    check(inner[0].tensor_ref().sym_sizes() == self.sym_sizes(), "output with shape ", to_string(self.sym_sizes()),
+          " doesn't match the broadcast shape ", to_string(inner[0].tensor_ref().sym_sizes()));
+    write(self, inner[0].tensor_ref());
+  }
+  self.impl()->bump_version();
+  frame[0] = Value(std::move(self));
+}
+
+// ---- random numbers ----
+
+void VmapLevel::call_random(const Operator& op, Value* frame, bool batched) {
+  check(randomness_ != Randomness::Error,
+        "vmap: called random operation while in randomness error mode. Please either use the 'same' or 'different' "
+        "randomness flags on vmap or perform the randomness operation out of vmap");
+  if (!op.definition().batch && op.definition().all_backends) return op.definition().all_backends(frame);
+  if (!batched && randomness_ == Randomness::Same) return call_outside(op, frame);
+  if (op.is_inplace()) {
+    check(value(frame[0].tensor_ref()).is_batched(),
+          "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
+          "randomness. If this is necessary for your usage, please file an issue with functorch.");
+    return call_inplace(op, frame);
+  }
+  if (op.definition().batch) return call_by_rule(op, frame);
+  check(randomness_ == Randomness::Different,
+        "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+        "functorch");
+  call_one_by_one(op, frame);
+}
+
+// ---- without a rule ----
+
+void VmapLevel::call_one_by_one(const Operator& op, Value* frame) {
+  if (op.has_tag(Tag::DataDependentOutput) || op.has_tag(Tag::DynamicOutputShape)) refuse_data(op);
+  check(!op.is_view() && !op.is_mutable(), "Batching rule not implemented for ", op.name(),
+        "; the fallback path doesn't work on out= or view ops.");
+  for (const auto& r : op.schema().returns)
+    if (!r.type.is_tensor()) refuse_data(op);
+  WithoutLevel off;
+  ops::batch_one_by_one(op, frame);
+}
+
+}  // namespace umbra::transform

@@ -1,0 +1,223 @@
+"""Transforms of functions: their nesting, their results, what they refuse, and their capture."""
+import json
+import warnings
+
+import nested_transforms
+import pytest
+
+import umbra as torch
+from umbra.func import functional_call, grad, grad_and_value, jacfwd, jacrev, jvp, vjp, vmap
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+T = torch.tensor
+
+
+# ---- nesting ----
+
+with open(nested_transforms.EXPECTED) as _file:
+    _EXPECTED = json.load(_file)
+
+
+@pytest.mark.parametrize("name", _EXPECTED)
+def test_transforms_nested_three_deep_in_every_order_give_pytorchs_values(name):
+    function = nested_transforms.functions(torch)[name]
+    wrong = []
+    for order, want in zip(nested_transforms.orders(torch), _EXPECTED[name]):
+        got, requires_grad = nested_transforms.value(torch, function, order)
+        if requires_grad or abs(got - want) > 1e-7 + 1e-7 * abs(want):
+            wrong.append((order, got, want))
+    assert not wrong
+
+
+def test_grad_of_vjp_is_not_lost():
+    g = grad(lambda x: vjp(torch.sin, x)[1](torch.ones(()))[0])(T(0.5))
+    assert torch.allclose(g, -T(0.5).sin())
+
+
+def test_jacrev_of_jacrev_is_not_zero():
+    j = jacrev(jacrev(lambda x: x ** 3))(T([1., 2.]))
+    assert j.flatten().tolist() == [6, 0, 0, 0, 0, 0, 0, 12]
+
+
+def test_results_over_plain_inputs_do_not_require_gradients():
+    y, pull = vjp(lambda x: x ** 2, T([1., 2.]))
+    assert not y.requires_grad and not pull(torch.ones(2))[0].requires_grad
+    assert not jacrev(lambda x: x ** 2)(T([1., 2.])).requires_grad
+
+
+def test_no_grad_outside_leaves_the_inside_alone():
+    with torch.no_grad():
+        assert grad(lambda x: (x * x).sum())(T([3.])).tolist() == [6]
+        assert not torch.is_grad_enabled()
+
+
+# ---- custom functions ----
+
+class Cube(torch.autograd.Function):
+    generate_vmap_rule = True
+
+    @staticmethod
+    def forward(x):
+        return x ** 3
+
+    @staticmethod
+    def setup_context(ctx, inputs, output):
+        ctx.save_for_backward(*inputs)
+
+    @staticmethod
+    def backward(ctx, g):
+        return g * 3 * ctx.saved_tensors[0] ** 2
+
+    @staticmethod
+    def jvp(ctx, t):
+        return t * 3 * ctx.saved_tensors[0] ** 2
+
+
+def test_a_custom_function_is_differentiated_at_every_level():
+    x = T(2.)
+    assert grad(Cube.apply)(x).item() == 12
+    assert grad(grad(Cube.apply))(x).item() == 12
+    # the value of an inner transform belongs to the outer one's tape
+    assert grad(lambda x: grad_and_value(Cube.apply)(x)[1])(x).item() == 12
+    assert jvp(Cube.apply, (x,), (T(1.),))[1].item() == 12
+
+
+def test_a_custom_function_is_batched_by_a_generated_rule():
+    x = T([1., 2.])
+    assert vmap(Cube.apply)(x).tolist() == [1, 8]
+    assert vmap(grad(Cube.apply))(x).tolist() == [3, 12]
+    assert grad(lambda x: vmap(Cube.apply)(x).sum())(x).tolist() == [3, 12]
+
+
+def test_a_generated_rule_uses_the_functions_own_gradient():
+    class Odd(torch.autograd.Function):
+        generate_vmap_rule = True
+
+        @staticmethod
+        def forward(x, y):
+            return x * y
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            ctx.factor = 10
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * ctx.factor, g * -1
+    g = grad(lambda x, y: vmap(Odd.apply, (0, None))(x, y).sum(), argnums=(0, 1))(T([1., 2.]), T(3.))
+    assert g[0].tolist() == [10, 10] and g[1].item() == -2
+
+
+def test_a_custom_function_with_a_rule_of_its_own():
+    class Twice(torch.autograd.Function):
+        @staticmethod
+        def forward(x):
+            return x * 2
+
+        @staticmethod
+        def setup_context(ctx, inputs, output):
+            pass
+
+        @staticmethod
+        def backward(ctx, g):
+            return g * 2
+
+        @staticmethod
+        def vmap(info, in_dims, x):
+            assert info.batch_size == 3 and info.randomness == "error"
+            return Twice.apply(x) + 0, in_dims[0]
+    assert vmap(Twice.apply, in_dims=1, out_dims=1)(torch.ones(2, 3)).tolist() == [[2] * 3] * 2
+
+
+def test_a_custom_function_without_setup_context_is_refused():
+    class Old(torch.autograd.Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x
+
+        @staticmethod
+        def backward(ctx, g):
+            return g
+    with pytest.raises(RuntimeError, match="must override the setup_context"):
+        grad(lambda x: Old.apply(x).sum())(T([1.]))
+
+    class NoRule(Cube):
+        generate_vmap_rule = False
+    with pytest.raises(RuntimeError, match="does not have vmap support"):
+        vmap(NoRule.apply)(T([1.]))
+
+
+# ---- vmap ----
+
+def test_vmap_of_indices_that_differ():
+    table = torch.arange(12.).view(4, 3)
+    assert vmap(lambda i: table[i])(T([3, 0])).tolist() == [[9, 10, 11], [0, 1, 2]]
+    rows, j = torch.arange(24.).view(2, 3, 4), T([[0, 2], [1, 1]])
+    want = torch.stack([r[:, i] for r, i in zip(rows, j)])
+    assert vmap(lambda r, j: r[:, j])(rows, j).tolist() == want.tolist()
+    want = torch.stack([r[i, :, None, i] for r, i in zip(rows.unsqueeze(2).expand(2, 3, 2, 4), j)])
+    assert vmap(lambda r, i: r[i, :, None, i])(rows.unsqueeze(2).expand(2, 3, 2, 4), j).tolist() == want.tolist()
+
+
+def test_a_batched_tensor_tells_what_it_is():
+    seen = []
+    vmap(lambda x: (seen.append(repr(x)), x)[1])(torch.ones(2))
+    assert seen == ["BatchedTensor(lvl=1, bdim=0, value=\n    tensor([1., 1.])\n)"]
+    seen.clear()
+    grad(lambda x: (seen.append(repr(x * 2)), x.sum())[1])(T([1.]))
+    assert seen == ["GradTrackingTensor(lvl=1, value=\n    tensor([2.])\n)"]
+
+
+def test_a_tensor_that_escaped():
+    kept = []
+    vmap(lambda x: (kept.append(x), x)[1])(torch.ones(3, 2))
+    with pytest.raises(RuntimeError, match="may have escaped from inside a function being vmapped"):
+        kept[0] + 1
+    grad(lambda x: (kept.append(x * 2), x.sum())[1])(torch.ones(2))
+    assert (kept[1] + 1).tolist() == [3, 3] and not (kept[1] + 1).requires_grad
+
+
+def test_control_flow_on_a_batched_tensor_is_refused():
+    with pytest.raises(RuntimeError, match="data-dependent control flow"):
+        vmap(lambda x: x if x > 0 else -x)(torch.ones(3))
+
+
+def test_a_loop_says_so():
+    with pytest.warns(UserWarning, match="There is a performance drop because we have not yet implemented the batching rule for aten::masked_scatter"):
+        vmap(lambda m: torch.zeros(2).masked_scatter(m, torch.ones(2)))(T([[True, False], [True, True]]))
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        vmap(lambda x: x.sum())(torch.ones(3, 2))
+
+
+def test_batch_norm_of_unmapped_statistics_is_refused():
+    mean, var = torch.zeros(3), torch.ones(3)
+    with pytest.raises(RuntimeError, match="which will be updated in place, were not batched"):
+        vmap(lambda x: torch.nn.functional.batch_norm(x, mean, var, training=True))(torch.ones(2, 4, 3))
+
+
+# ---- capture ----
+
+def test_per_sample_gradients_of_a_model_are_captured():
+    model = torch.nn.Sequential(torch.nn.Linear(3, 4), torch.nn.LayerNorm(4), torch.nn.Linear(4, 2))
+    params = {k: v.detach() for k, v in model.named_parameters()}
+
+    def loss(params, x, y):
+        return torch.nn.functional.cross_entropy(functional_call(model, params, (x.unsqueeze(0),)), y.unsqueeze(0))
+    per_sample = vmap(grad(loss), (None, 0, 0))
+    x, y = torch.randn(5, 3), T([0, 1, 1, 0, 1])
+    graph = make_fx(per_sample)(params, torch.randn(5, 3), T([1, 0, 1, 0, 0]))
+    got, want = graph(params, x, y), [grad(loss)(params, x[i], y[i]) for i in range(5)]
+    for name in params:
+        assert torch.allclose(got[name], torch.stack([w[name] for w in want]), atol=1e-6)
+
+
+def test_jacobians_are_captured_with_other_sizes():
+    graph = make_fx(jacfwd(lambda x: (x ** 2).cumsum(0)), tracing_mode="symbolic")(torch.ones(3))
+    x = T([1., 2., 3., 4.])
+    assert torch.allclose(graph(x), jacrev(lambda x: (x ** 2).cumsum(0))(x))
+
+
+def test_an_operator_that_takes_functions_inside_a_transform():
+    f = grad(lambda x: torch.cond(x.sum() > 0, lambda x: (x * x).sum(), lambda x: x.sum(), (x,)))
+    assert f(T([1., 2.])).tolist() == [2, 4] and f(T([-1., -2.])).tolist() == [1, 1]
