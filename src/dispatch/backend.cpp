@@ -23,30 +23,66 @@ void copy_into(const Tensor& to, const Tensor& from, Backend backend) {
   kernel_of(copy, backend)({&to, 1}, frame);
 }
 
-// Lazily conjugated or negated inputs become plain ones before a kernel sees them.
-void resolve_lazy_bits(const Operator& op, Value* frame, Backend backend) {
+bool is_lazy(const Tensor& t) { return t.defined() && (t.is_conj() || t.is_neg()); }
+
+Tensor resolved(const Tensor& lazy, Backend backend) {
   static const Operator& clone = get_operator("aten::clone");
-  auto plain = [&](const Tensor& t) {
-    Value inner[2] = {Value::borrow(t), Value()};
-    SpecList specs;
-    clone.definition().meta(specs, inner);
-    Tensor copy = allocate_tensor(specs[0].sizes, specs[0].strides, specs[0].dtype, specs[0].device);
-    kernel_of(clone, backend)({&copy, 1}, inner);
-    return copy;
-  };
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (frame[i].is_tensor()) {
-      const Tensor& t = frame[i].tensor_ref();
-      if ((t.is_conj() || t.is_neg()) && !op.schema().arguments[i].alias.write) frame[i] = Value(plain(t));
-    } else if (frame[i].is_tensor_list()) {
-      std::vector<Tensor> tensors = frame[i].tensor_list().vec();
-      bool any = false;
-      for (Tensor& t : tensors)
-        if (t.defined() && (t.is_conj() || t.is_neg())) t = plain(t), any = true;
-      if (any) frame[i] = Value(std::move(tensors));
+  Value frame[2] = {Value::borrow(lazy), Value()};
+  SpecList specs;
+  clone.definition().meta(specs, frame);
+  Tensor plain = allocate_tensor(specs[0].sizes, specs[0].strides, specs[0].dtype, specs[0].device);
+  kernel_of(clone, backend)({&plain, 1}, frame);
+  return plain;
+}
+
+// Lazily conjugated or negated tensors become plain ones before a kernel sees them. A kernel that writes one writes the
+// plain copy; what it wrote goes back afterwards.
+class ResolvedFrame {
+ public:
+  ResolvedFrame(const Operator& op, Value* frame, Backend backend) : op_(op), frame_(frame), backend_(backend) {
+    for (size_t i = 0; i < op.argument_count(); ++i) {
+      bool write = op.schema().arguments[i].alias.write;
+      if (frame[i].is_tensor()) {
+        Tensor t = frame[i].tensor();
+        if (resolve(t, write)) frame[i] = Value(std::move(t));
+      } else if (frame[i].is_tensor_list()) {
+        std::vector<Tensor> tensors = frame[i].tensor_list().vec();
+        bool any = false;
+        for (Tensor& t : tensors) any |= resolve(t, write);
+        if (any) frame[i] = Value(std::move(tensors));
+      }
+    }
+    for (const Tensor& t : written_) check_no_overlap(op, t);
+  }
+
+  /// The caller's tensors get what their copies were given, and take their places among the results.
+  void write_back() {
+    for (size_t i = 0; i < written_.size(); ++i) {
+      if (is_lazy(written_[i])) {
+        const Tensor& copy = copies_[i];
+        SymShape strides = contiguous_strides(copy.sym_sizes());
+        resize_output(written_[i], TensorSpec(copy.sym_sizes(), strides, copy.dtype(), copy.device()));
+        copy_into(written_[i], copy, backend_);
+        written_[i].impl()->bump_version();
+      }
+      if (i < op_.return_count() && op_.schema().returns[i].alias.write) frame_[i] = Value(written_[i]);
     }
   }
-}
+
+ private:
+  bool resolve(Tensor& t, bool write) {
+    bool lazy = is_lazy(t);
+    if (write) written_.push_back(t);
+    if (lazy) t = resolved(t, backend_);
+    if (write) copies_.push_back(t);
+    return lazy;
+  }
+
+  const Operator& op_;
+  Value* frame_;
+  Backend backend_;
+  std::vector<Tensor> written_, copies_;
+};
 
 bool has_lazy_bits(const Operator& op, const Value* frame) {
   bool any = false;
@@ -118,8 +154,7 @@ struct Run {
       d.meta(specs, frame);
       check_inplace_write(op, frame, specs[0]);
       if (with_data()) {
-        if (specs[0].dtype == self.dtype() && d.elementwise &&
-            (d.reads_lazy_bits || (!self.is_conj() && !self.is_neg()))) {
+        if (specs[0].dtype == self.dtype() && d.elementwise) {
           fill(base, {&self, 1}, frame);
         } else {
           Tensor result = allocate(specs[0]);
@@ -146,8 +181,7 @@ struct Run {
     }
     prepare_outputs(op, frame, outs, specs);
     bool direct = d.meta && d.elementwise;
-    for (size_t i = 0; i < count; ++i)
-      direct &= outs[i].dtype() == specs[i].dtype && !outs[i].is_conj() && !outs[i].is_neg();
+    for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;
     if (with_data() && direct) {
       fill(base, outs, frame);
     } else if (with_data()) {
@@ -215,8 +249,11 @@ bool run_library(const Operator& op, std::optional<Backend> backend, Value* fram
                         : table.find_fake();
   if (!kernel) return false;
   if (backend && kernel == table.find(KernelKey::CPU)) check_any_tensor(op, frame);
-  if (backend && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame, *backend);
+  bool lazy = backend && has_lazy_bits(op, frame);
+  std::optional<ResolvedFrame> resolved;
+  if (lazy) resolved.emplace(op, frame, *backend);
   run_library_kernel(*kernel, op, frame);
+  if (lazy) resolved->write_back();
   return true;
 }
 
@@ -244,28 +281,36 @@ const RegisterLayer kCpu(DispatchKey::CPU, cpu_layer);
 const RegisterLayer kMeta(DispatchKey::Meta, meta_layer);
 const RegisterLayer kCuda(DispatchKey::CUDA, cuda_layer);
 
+/// Runs what the definition has by way of kernels.
+void run_kernel(const Run& run, const Operator& op, Value* frame) {
+  const Definition& d = op.definition();
+  bool writes = d.mutate.any();
+  if (op.functional() && !writes) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
+  if (writes) return run.mutate(op, frame);
+  if (d.meta && (!run.backend || d.kernels[*run.backend])) return run.functional(op, frame);
+  if (run.backend && d.real[*run.backend]) return d.real[*run.backend](frame);
+  if (run.backend) fail_no_kernel(op, name(*run.backend));
+  check<NotImplementedError>(run.make != allocate_plain, op.name(),
+                             ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                             "kernel registered.");
+  fail<UnsupportedOperatorException>(op.name());
+}
+
 }  // namespace
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();
-  Run run{backend, make, context};
   if (op.library_kernels() && run_library(op, backend, frame)) return;
   if (!backend && d.fake) return d.fake(frame);
   if (d.view) return run_view(d, frame);
   if (d.composite) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
+  Run run{backend, make, context};
   const Definition& kernel = op.functional() ? op.functional()->definition() : d;
-  if (backend && !kernel.reads_lazy_bits && has_lazy_bits(op, frame)) resolve_lazy_bits(op, frame, *backend);
-  bool writes = d.mutate.any();
-  if (op.functional() && !writes) return op.is_inplace() ? run.inplace(op, frame) : run.out(op, frame);
-  if (writes) return run.mutate(op, frame);
-  if (d.meta && (!backend || d.kernels[*backend])) return run.functional(op, frame);
-  if (backend && d.real[*backend]) return d.real[*backend](frame);
-  if (backend) fail_no_kernel(op, name(*backend));
-  check<NotImplementedError>(make != allocate_plain, op.name(),
-                             ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
-                             "kernel registered.");
-  fail<UnsupportedOperatorException>(op.name());
+  if (!backend || kernel.reads_lazy_bits || !has_lazy_bits(op, frame)) return run_kernel(run, op, frame);
+  ResolvedFrame resolved(op, frame, *backend);
+  run_kernel(run, op, frame);
+  resolved.write_back();
 }
 
 }  // namespace umbra

@@ -31,7 +31,7 @@ void copy_values(const Tensor& out, const Tensor& in) {
   kernels::copy(out, in);
   bool conjugate = in.is_conj() != out.is_conj(), negate = in.is_neg() != out.is_neg();
   if (conjugate && is_complex(out.dtype())) negate_in_place(imaginary_parts(out));
-  if (negate) negate_in_place(out);
+  if (negate && out.dtype() != DType::Bool) negate_in_place(out);
 }
 
 UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")

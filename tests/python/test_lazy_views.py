@@ -1,0 +1,86 @@
+"""Conjugated and negated views are lazy: what is written through one, or read from it, is the value it stands for."""
+
+import pytest
+import umbra as torch
+
+
+def numbers():
+    return torch.tensor([1 + 2j, 3 - 1j])
+
+
+def negated(tensor):
+    return torch._neg_view(tensor)
+
+
+VIEWS = {
+    "conj": (numbers, lambda t: t.conj()),
+    "imaginary part of conj": (numbers, lambda t: t.conj().imag),
+    "neg": (numbers, negated),
+    "neg of conj": (numbers, lambda t: negated(t.conj())),
+    "part of conj": (numbers, lambda t: t.conj()[1:]),
+}
+MASK = torch.tensor([True])
+WRITES = {
+    "mul_": lambda t: t.mul_(3),
+    "add_ with itself": lambda t: t.add_(t),
+    "sub_": lambda t: t.sub_(0.5, alpha=2),
+    "square_": lambda t: t.square_(),
+    "addcmul_": lambda t: t.addcmul_(torch.ones_like(t), torch.ones_like(t), value=2),
+    "masked_fill_": lambda t: t.masked_fill_(MASK, 7),
+    "fill_": lambda t: t.fill_(5),
+    "zero_": lambda t: t.zero_(),
+    "copy_": lambda t: t.copy_(torch.full_like(t, 2)),
+    "index_add_": lambda t: t.index_add_(0, torch.tensor([0]), torch.ones(1, dtype=t.dtype)),
+    "index_put_": lambda t: t.index_put_((torch.tensor([0]),), torch.ones(1, dtype=t.dtype)),
+    "scatter_": lambda t: t.scatter_(0, torch.tensor([0]), 4),
+    "setitem": lambda t: t.__setitem__(0, 9),
+    "where out": lambda t: torch.where(MASK, t, 2 * t, out=t),
+    "mul out": lambda t: torch.mul(t, t, out=t),
+    "sum out": lambda t: torch.sum(t.clone(), 0, keepdim=True, out=t[:1]),
+}
+
+
+@pytest.mark.parametrize("write", WRITES)
+@pytest.mark.parametrize("view", VIEWS)
+def test_a_write_through_a_lazy_view_is_that_of_the_values(view, write):
+    make, take = VIEWS[view]
+    base, plain = make(), take(make()).clone()
+    lazy = take(base)
+    assert lazy.is_conj() or lazy.is_neg()
+    version = base._version
+    WRITES[write](lazy)
+    WRITES[write](plain)
+    assert torch.equal(lazy, plain)
+    assert torch.equal(take(base), plain)
+    assert base._version > version
+
+
+def test_arithmetic_in_place_on_a_conjugated_view():
+    y = numbers()
+    assert y.conj().mul_(1j).is_conj()
+    assert y.tolist() == [2 - 1j, -1 - 3j]
+    y = numbers()
+    y.conj().imag.add_(1)
+    assert y.tolist() == [1 + 1j, 3 - 2j]
+
+
+def test_a_lazy_output_of_another_size_is_resized():
+    base = torch.tensor([1 + 2j, 3 - 1j, 5j])
+    out = base.conj()[:0]
+    torch.add(torch.tensor([1j, 2j]), 1, out=out)
+    assert out.tolist() == [1 + 1j, 1 + 2j]
+    assert base.tolist() == [1 - 1j, 1 - 2j, 5j]
+
+
+def test_a_lazily_negated_view_as_bools():
+    assert numbers().conj().imag.to(torch.bool).tolist() == [True, True]
+
+
+def test_gradients_pass_a_write_through_a_conjugated_view():
+    x = numbers().requires_grad_()
+    y = x.clone()
+    y.conj().mul_(1j)
+    y.real.sum().backward()
+    z = numbers().requires_grad_()
+    (z.conj() * 1j).real.sum().backward()
+    assert torch.equal(x.grad, z.grad)
