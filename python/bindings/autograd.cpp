@@ -170,7 +170,12 @@ void bind_modes(nb::module_& m) {
                                        [function = Callable(unpack)](const Value& v) {
                                          nb::gil_scoped_acquire lock;
                                          nb::object tensor = nb::handle(function.get())(nb::steal(wrap(v)));
-                                         return expect_tensor(tensor.ptr(), "saved_tensors_hooks");
+                                         check<TypeError>(
+                                             is_tensor(tensor.ptr()),
+                                             "Output of saved tensor unpack_hook expected to be a Tensor but got "
+                                             "result of type ",
+                                             short_type_name(Py_TYPE(tensor.ptr())));
+                                         return tensor_of(tensor.ptr());
                                        }});
   });
   m.def("_pop_saved_tensor_hooks", &autograd::pop_saved_tensor_hooks);

@@ -106,7 +106,8 @@ PyObject* to_numpy(const Tensor& t) {
   check<TypeError>(t.device().type == DeviceType::CPU, "can't convert ", t.device(),
                    " device type tensor to numpy. Use "
                    "Tensor.cpu() to copy the tensor to host memory first.");
-  check(!t.requires_grad(), "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
+  check(!is_grad_enabled() || !t.requires_grad(),
+        "Can't call numpy() on Tensor that requires grad. Use tensor.detach().numpy() instead.");
   check(!t.is_conj(),
         "Can't call numpy() on Tensor that has conjugate bit set. Use tensor.resolve_conj().numpy() instead.");
   check(!t.is_neg(),

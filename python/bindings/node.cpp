@@ -1,8 +1,10 @@
 // grad_fn objects: nodes of the backward graph, each of a class with the node's name.
 #include <unordered_map>
 
+#include "arguments.h"
 #include "autograd.h"
 #include "autograd/accumulate.h"
+#include "autograd/operator_node.h"
 #include "tensor_type.h"
 
 namespace umbra::python {
@@ -15,35 +17,28 @@ using autograd::Node;
 struct PyNode {
   PyObject_HEAD Node* node;
   PyObject* weak_references;
-  PyObject* attributes;
 };
 
 PyTypeObject* g_base_type;
+
+// The object of each node that Python holds now, so that a node is one object. Guarded by the interpreter's lock.
+std::unordered_map<Node*, PyNode*>& objects() {
+  static auto* map = new std::unordered_map<Node*, PyNode*>;
+  return *map;
+}
 
 PyNode* cast(PyObject* self) { return reinterpret_cast<PyNode*>(self); }
 Node& node(PyObject* self) { return *cast(self)->node; }
 
 void deallocate(PyObject* self) {
   PyTypeObject* type = Py_TYPE(self);
-  PyObject_GC_UnTrack(self);
+  objects().erase(cast(self)->node);
   if (cast(self)->weak_references) PyObject_ClearWeakRefs(self);
-  Py_CLEAR(cast(self)->attributes);
   cast(self)->node->release();
-  PyObject_GC_Del(self);
+  PyObject_Free(self);
   Py_DECREF(type);
 }
-int traverse(PyObject* self, visitproc visit, void* arg) {
-  Py_VISIT(Py_TYPE(self));
-  Py_VISIT(cast(self)->attributes);
-  return 0;
-}
 
-// Objects come and go; the node is what counts.
-PyObject* compare(PyObject* a, PyObject* b, int op) {
-  if (!PyType_IsSubtype(Py_TYPE(b), g_base_type) || (op != Py_EQ && op != Py_NE)) Py_RETURN_NOTIMPLEMENTED;
-  return PyBool_FromLong((cast(a)->node == cast(b)->node) == (op == Py_EQ));
-}
-Py_hash_t hash(PyObject* self) { return static_cast<Py_hash_t>(reinterpret_cast<uintptr_t>(cast(self)->node) >> 4); }
 PyObject* repr(PyObject* self) {
   return PyUnicode_FromFormat("<%s object at %p>", node(self).name().c_str(), cast(self)->node);
 }
@@ -57,14 +52,32 @@ PyObject* name(PyObject* self, PyObject*) {
   });
 }
 
+// What an operator's node keeps for its gradient, as `_saved_self`.
+PyObject* saved_value(PyObject* self, PyObject* name) {
+  constexpr std::string_view prefix = "_saved_";
+  auto* of_operator = dynamic_cast<autograd::OperatorNode*>(&node(self));
+  std::string text = str_of(name);
+  if (!of_operator || !text.starts_with(prefix)) return nullptr;
+  std::optional<Value> value = of_operator->saved(std::string_view(text).substr(prefix.size()));
+  if (!value) return nullptr;
+  nb::object object = owned(wrap(*value));
+  return PyList_Check(object.ptr()) ? PyList_AsTuple(object.ptr()) : object.release().ptr();
+}
+
 // The node of a custom function is its context too: what forward saved and set.
 PyObject* get_attribute(PyObject* self, PyObject* name) {
   PyObject* found = PyObject_GenericGetAttr(self, name);
   if (found || !PyErr_ExceptionMatches(PyExc_AttributeError)) return found;
-  PyObject* context = context_of(node(self));
-  if (!context) return nullptr;
   PyErr_Clear();
-  return PyObject_GetAttr(context, name);
+  return guarded([&] {
+    if (PyObject* saved = saved_value(self, name)) return saved;
+    if (PyObject* context = context_of(node(self))) return checked(PyObject_GetAttr(context, name));
+    fail<AttributeError>("'", node(self).name(), "' object has no attribute '", str_of(name), "'");
+  });
+}
+int set_attribute(PyObject* self, PyObject* name, PyObject* value) {
+  PyObject* context = context_of(node(self));
+  return context ? PyObject_SetAttr(context, name, value) : PyObject_GenericSetAttr(self, name, value);
 }
 PyObject* sequence_number(PyObject* self, PyObject*) {
   return PyLong_FromUnsignedLongLong(node(self).sequence_number());
@@ -91,11 +104,12 @@ PyObject* variable(PyObject* self, void*) {
 }
 PyObject* metadata(PyObject* self, void*) {
   return guarded([&] {
-    nb::object attributes = owned(PyObject_GenericGetDict(self, nullptr));
-    nb::object name = make_text("_metadata");
-    if (PyDict_Contains(attributes.ptr(), name.ptr()) != 1)
-      checked(PyDict_SetItem(attributes.ptr(), name.ptr(), owned(PyDict_New()).ptr()));
-    return Py_NewRef(PyDict_GetItem(attributes.ptr(), name.ptr()));
+    IntrusivePtr<RefCounted> kept = node(self).user_data();
+    if (!kept) {
+      kept = make_counted<PythonObject>(owned(PyDict_New()).ptr());
+      node(self).set_user_data(kept);
+    }
+    return Py_NewRef(static_cast<PythonObject&>(*kept).get());
   });
 }
 
@@ -149,7 +163,6 @@ PyGetSetDef g_properties[] = {
     {"next_functions", next_functions, nullptr, nullptr, nullptr},
     {"variable", variable, nullptr, nullptr, nullptr},
     {"metadata", metadata, nullptr, nullptr, nullptr},
-    {"__dict__", PyObject_GenericGetDict, PyObject_GenericSetDict, nullptr, nullptr},
     {nullptr, nullptr, nullptr, nullptr, nullptr},
 };
 PyMethodDef g_methods[] = {
@@ -161,7 +174,6 @@ PyMethodDef g_methods[] = {
 };
 PyMemberDef g_members[] = {
     {"__weaklistoffset__", T_PYSSIZET, offsetof(PyNode, weak_references), READONLY, nullptr},
-    {"__dictoffset__", T_PYSSIZET, offsetof(PyNode, attributes), READONLY, nullptr},
     {nullptr, 0, 0, 0, nullptr},
 };
 
@@ -171,10 +183,8 @@ PyTypeObject* class_of(const std::string& name) {
   PyTypeObject*& type = classes[name];
   if (type) return type;
   auto* kept = new std::string("builtins." + name);  // the type refers to it
-  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
-                         {0, nullptr}};
-  PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_HAVE_GC, slots};
+  PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)}, {0, nullptr}};
+  PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT, slots};
   nb::object bases = owned(PyTuple_Pack(1, g_base_type));
   type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.ptr())));
   return type;
@@ -184,12 +194,14 @@ PyTypeObject* class_of(const std::string& name) {
 
 PyObject* wrap_node(const IntrusivePtr<Node>& node) {
   if (!node) return Py_NewRef(Py_None);
-  auto* self = PyObject_GC_New(PyNode, class_of(node->name()));
+  PyNode*& known = objects()[node.get()];
+  if (known) return Py_NewRef(reinterpret_cast<PyObject*>(known));
+  auto* self = PyObject_New(PyNode, class_of(node->name()));
   if (!self) throw nb::python_error();
-  self->weak_references = self->attributes = nullptr;
+  self->weak_references = nullptr;
   self->node = node.get();
   self->node->retain();
-  PyObject_GC_Track(self);
+  known = self;
   return reinterpret_cast<PyObject*>(self);
 }
 
@@ -200,19 +212,17 @@ IntrusivePtr<Node> node_of_object(PyObject* object) {
 
 void bind_nodes(nb::module_& m) {
   PyType_Slot slots[] = {{Py_tp_dealloc, reinterpret_cast<void*>(deallocate)},
-                         {Py_tp_traverse, reinterpret_cast<void*>(traverse)},
                          {Py_tp_repr, reinterpret_cast<void*>(repr)},
-                         {Py_tp_hash, reinterpret_cast<void*>(hash)},
                          {Py_tp_getattro, reinterpret_cast<void*>(get_attribute)},
-                         {Py_tp_richcompare, reinterpret_cast<void*>(compare)},
+                         {Py_tp_setattro, reinterpret_cast<void*>(set_attribute)},
                          {Py_tp_getset, g_properties},
                          {Py_tp_methods, g_methods},
                          {Py_tp_members, g_members},
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.autograd.graph.Node", sizeof(PyNode), 0,
-                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_HAVE_GC | Py_TPFLAGS_DISALLOW_INSTANTIATION,
-                      slots};
+                      Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_base_type = add_type(m.ptr(), spec);
+  m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove);
 }
 

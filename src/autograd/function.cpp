@@ -120,7 +120,7 @@ class FunctionCall {
       result = differentiable ? alias(output) : output.detach();
     }
     if (!records_ || !differentiable) {
-      node_->add_input({});
+      node_->add_input(InputMetadata(result));  // backward is given zeros of its shape
       return result;
     }
     if (is_view_of_input(result)) result.impl()->set_view_base(result.impl()->view_base(), ViewKind::CustomFunction);

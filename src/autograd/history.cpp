@@ -12,7 +12,7 @@ AutogradMeta::~AutogradMeta() { release_iteratively(std::move(grad_fn)); }
 AutogradMeta& ensure_meta(TensorImpl* t) {
   if (!t->autograd_meta()) {
     t->set_autograd_meta(std::make_unique<AutogradMeta>());
-    t->add_key(DispatchKey::Autograd);
+    if (!t->keys().has(DispatchKey::Autograd)) t->add_key(DispatchKey::Autograd);
   }
   return *meta_of(t);
 }
@@ -34,12 +34,13 @@ Tensor share_data(const Tensor& tensor) {
 }
 
 IntrusivePtr<Node> grad_fn(const Tensor& tensor) {
-  if (tensor.impl()->view_base()) return view_grad_fn(tensor);
+  if (tensor.impl()->view_base()) return view_history(tensor).node;
   const AutogradMeta* meta = meta_of(tensor.impl());
   return meta ? meta->grad_fn : nullptr;
 }
 
 uint32_t output_number(const Tensor& tensor) {
+  if (tensor.impl()->view_base()) return view_history(tensor).input;
   const AutogradMeta* meta = meta_of(tensor.impl());
   return meta ? meta->output_number : 0;
 }
@@ -60,8 +61,13 @@ IntrusivePtr<Node> accumulator_of(const Tensor& leaf, AutogradMeta& meta) {
 }  // namespace
 
 Edge gradient_edge(const Tensor& tensor) {
-  if (IntrusivePtr<Node> node = grad_fn(tensor)) return {std::move(node), output_number(tensor)};
   AutogradMeta* meta = meta_of(tensor.impl());
+  if (tensor.impl()->view_base()) {
+    if (Edge edge = view_history(tensor)) return edge;
+    meta = meta_of(tensor.impl());
+  } else if (meta && meta->grad_fn) {
+    return {meta->grad_fn, meta->output_number};
+  }
   return meta && meta->requires_grad ? Edge{accumulator_of(tensor, *meta), 0} : Edge();
 }
 

@@ -42,8 +42,9 @@ inline bool has_own_history(const TensorImpl* t) {
   return m && (m->requires_grad || m->grad_fn);
 }
 inline bool requires_grad(const TensorImpl* t) {
-  if (has_own_history(t)) return true;
-  return t->view_base() && has_own_history(t->view_base().get()) && is_differentiable(t->dtype());
+  // The base first: where it has a history, a view's own may be being made by another thread.
+  if (t->view_base() && has_own_history(t->view_base().get()) && is_differentiable(t->dtype())) return true;
+  return has_own_history(t);
 }
 
 /// Drops a reference to a node without recursion, however long the chain that ends with it.
@@ -70,8 +71,8 @@ std::string forward_name(const Node& node);
 
 // ---- views (views.cpp) ----
 
-/// The grad_fn of a view, found anew if its base was changed since.
-IntrusivePtr<Node> view_grad_fn(const Tensor& view);
+/// Where the gradient of a view goes, found anew if its base was changed since. Threads that only read see one answer.
+Edge view_history(const Tensor& view);
 /// The node that leads from a view to its base, whose history is `base_node`: what rebase_history made.
 IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view);
 /// The view of a tensor that `view` is of `base`; the tensor has the base's sizes and strides.

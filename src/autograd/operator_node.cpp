@@ -131,6 +131,27 @@ void OperatorNode::release_resources() {
   Node::release_resources();
 }
 
+// ---- looking at what is saved ----
+
+std::optional<Value> OperatorNode::saved(std::string_view name) const {
+  size_t slot = 0;
+  const std::vector<Gradient>& gradients = plan_.definition->gradients;
+  bool named = false;
+  for (size_t f = 0; f < plan_.gradient_count; ++f) {
+    bool needed = needed_ >> f & 1;
+    for (size_t i = 0; i < gradients[f].sources.size(); ++i) {
+      const GradientSource& s = gradients[f].sources[i];
+      std::string own = gradients[f].names[i];
+      std::replace(own.begin(), own.end(), '.', '_');
+      bool is_it = s.kind != Kind::Grad && s.kind != Kind::NeedsInput && own == name;
+      named |= is_it;
+      if (is_it && needed) return holds_tensors(op_, s) ? restore(values_[slot]) : values_[slot];
+      slot += needed;
+    }
+  }
+  return named ? std::optional(Value()) : std::nullopt;
+}
+
 // ---- the backward pass ----
 
 OperatorNode::Range OperatorNode::edges_of(int argument) const {

@@ -21,6 +21,10 @@ class OperatorNode final : public Node {
   /// The results belong to a view whose base has been given this history.
   void set_rebased(const IntrusivePtr<Node>& base_node);
 
+  /// What it keeps under a name: "self", "result", "self_sym_sizes"; none where its formulas name no such thing. An
+  /// error where it was let go.
+  std::optional<Value> saved(std::string_view name) const;
+
   std::string name() const override { return plan_.name; }
   Gradients apply(Gradients incoming) override;
   void release_saved() override;

@@ -64,6 +64,10 @@ SavedTensor::SavedTensor(const Tensor& tensor, bool is_output) : defined_(tensor
   NoGrad guard;
   // An input goes as it is; an output would keep its own node alive.
   packed_->value = packed_->hooks.pack(is_output_ ? share_data(tensor) : tensor);
+  check(tensor.version() == version_,
+        "A saved tensor pack hook is modifying its input in place. Tensors provided as input to pack hook cannot be "
+        "modified by in-place operations as this can lead to unexpected side-effects. Please open an issue if you need "
+        "to perform in-place operations on the input to a pack hook.");
 }
 
 void SavedTensor::set_rebased(const IntrusivePtr<Node>& base_node) {

@@ -1,5 +1,8 @@
 // Views and in-place changes. A change of a view is a change of its base: the base's history becomes "what it was, with
 // this part replaced", and every other view of it finds its own history anew from there.
+#include <array>
+#include <mutex>
+
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
 #include "umbra/generated/functions.h"
@@ -115,6 +118,12 @@ IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const
   return grad_fn(replay_view(base_tensor, base, Geometry(view)));
 }
 
+/// Views are many and disputes rare: a few locks serve them all.
+std::mutex& mutex_of(const TensorImpl* view) {
+  static std::array<std::mutex, 16> mutexes;
+  return mutexes[reinterpret_cast<uintptr_t>(view) / alignof(std::max_align_t) % mutexes.size()];
+}
+
 [[noreturn]] void refuse_view(const Tensor& view, bool indirect) {
   const char* happened =
       indirect ? "its base or another view of its base has been modified inplace" : "is being modified inplace";
@@ -155,17 +164,31 @@ Tensor same_view(const Tensor& on, const Tensor& base, const Tensor& view) {
   return replay_view(on, Geometry(base), Geometry(view));
 }
 
-IntrusivePtr<Node> view_grad_fn(const Tensor& view) {
+Edge view_history(const Tensor& view) {
   TensorImpl* impl = view.impl();
   const Tensor base(impl->view_base());
-  AutogradMeta* meta = meta_of(impl);
-  if (impl->view_version() == impl->version() || !has_own_history(base.impl())) return meta ? meta->grad_fn : nullptr;
-  if (impl->view_kind() != ViewKind::Plain) refuse_view(view, true);
-  AutogradMeta& updated = ensure_meta(impl);
-  release_iteratively(std::exchange(updated.grad_fn, node_to_base(gradient_edge(base), base, Geometry(base), view)));
-  updated.output_number = 0;
-  impl->set_view_version(impl->version());
-  return updated.grad_fn;
+  // Both the first look and the result are under the lock; what lies between may call users' code, which must not be.
+  std::mutex& mutex = mutex_of(impl);
+  auto known = [&]() -> Edge {
+    const AutogradMeta* meta = meta_of(impl);
+    return meta ? Edge{meta->grad_fn, meta->output_number} : Edge();
+  };
+  {
+    std::lock_guard lock(mutex);
+    if (impl->view_version() == impl->version() || !has_own_history(base.impl())) return known();
+    if (impl->view_kind() != ViewKind::Plain) refuse_view(view, true);
+  }
+  IntrusivePtr<Node> found = node_to_base(gradient_edge(base), base, Geometry(base), view), before;
+  {
+    std::lock_guard lock(mutex);
+    if (impl->view_version() == impl->version()) return known();  // another thread was first
+    AutogradMeta& meta = ensure_meta(impl);
+    before = std::exchange(meta.grad_fn, found);
+    meta.output_number = 0;
+    impl->set_view_version(impl->version());
+  }
+  release_iteratively(std::move(before));
+  return {std::move(found), 0};
 }
 
 IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view) {

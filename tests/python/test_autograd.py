@@ -268,3 +268,116 @@ def test_custom_operator_must_not_return_its_input():
         op = umbra.library.custom_op(f"aliases::{name}", kernel, mutates_args=())
         with pytest.raises(RuntimeError, match="may not alias any inputs"):
             op(umbra.ones(2))
+
+
+def test_a_node_is_one_object_while_it_is_held():
+    x = umbra.ones(2, requires_grad=True)
+    y = x.exp()
+    assert y.grad_fn is y.grad_fn
+    assert (y * 2).grad_fn.next_functions[0][0] is y.grad_fn
+    assert y.grad_fn.next_functions[0][0] is y.grad_fn.next_functions[0][0]
+    a, b = umbra.ones(2, requires_grad=True).unbind(0)
+    assert a.grad_fn is b.grad_fn
+    assert isinstance(y.grad_fn, umbra.autograd.graph.Node)
+
+
+def test_metadata_lives_as_long_as_its_node():
+    y = umbra.ones(2, requires_grad=True).exp()
+    y.grad_fn.metadata["note"] = 5
+    assert y.grad_fn.metadata == {"note": 5}
+    with pytest.raises(AttributeError, match="has no attribute 'note'"):
+        y.grad_fn.note = 1
+
+
+def test_the_context_of_a_custom_function_is_its_node():
+    seen = []
+
+    class Scale(Function):
+        @staticmethod
+        def forward(ctx, x):
+            ctx.factor = 3
+            return x * 3
+
+        @staticmethod
+        def backward(ctx, grad):
+            seen.append((ctx.note, ctx.metadata["tag"], ctx.name()))
+            return grad * ctx.factor
+    x = umbra.ones(2, requires_grad=True)
+    y = Scale.apply(x)
+    y.grad_fn.note, y.grad_fn.factor = "kept", 5
+    y.grad_fn.metadata["tag"] = 7
+    assert y.grad_fn.note == "kept"
+    y.sum().backward()
+    assert seen == [("kept", 7, "ScaleBackward")] and x.grad.tolist() == [5, 5]
+
+
+@pytest.mark.parametrize("materialize", [True, False])
+def test_outputs_without_a_derivative_get_zeros_in_backward(materialize):
+    seen = []
+
+    class Parts(Function):
+        @staticmethod
+        def forward(ctx, x):
+            sign, place = x.sign(), x.argmax()
+            ctx.mark_non_differentiable(sign)
+            ctx.set_materialize_grads(materialize)
+            return x * 2, sign, place
+
+        @staticmethod
+        def backward(ctx, grad, *others):
+            seen.extend(others)
+            return grad * 2
+    x = umbra.tensor([1., -2.], requires_grad=True)
+    Parts.apply(x)[0].sum().backward()
+    assert x.grad.tolist() == [2, 2]
+    if materialize:
+        assert [g.tolist() for g in seen] == [[0, 0], 0] and [g.dtype for g in seen] == [umbra.float32, umbra.int64]
+    else:
+        assert seen == [None, None]
+
+
+@pytest.mark.parametrize("result", [3.0, "text", [1], {}])
+def test_a_backward_gives_tensors_or_none(result):
+    class Bad(Function):
+        @staticmethod
+        def forward(ctx, x):
+            return x * 2
+
+        @staticmethod
+        def backward(ctx, grad):
+            return result
+    x = umbra.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match=rf"expected Variable or None \(got {type(result).__name__}\)"):
+        Bad.apply(x).sum().backward()
+
+
+def test_a_hook_that_packs_must_not_write():
+    x = umbra.ones(1, requires_grad=True)
+    with umbra.autograd.graph.saved_tensors_hooks(lambda t: t.add_(1), lambda t: t):
+        with pytest.raises(RuntimeError, match="pack hook is modifying its input in place"):
+            (x * 1).exp()
+
+
+def test_nodes_show_what_they_saved_until_it_is_freed():
+    x = umbra.tensor([2.], requires_grad=True)
+    y = x.exp()
+    node = y.grad_fn
+    assert node._saved_result.tolist() == y.tolist()
+    assert (x * x).grad_fn._saved_other is x
+    assert (x * umbra.ones(1)).grad_fn._saved_self is None
+    assert x.sum(0, keepdim=True).grad_fn._saved_self_sym_sizes == (1,)
+    with pytest.raises(AttributeError):
+        node._saved_other
+    y.backward()
+    with pytest.raises(RuntimeError, match="second time"):
+        node._saved_result
+
+
+def test_numpy_needs_no_detach_where_nothing_is_recorded():
+    x = umbra.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="requires grad"):
+        x.numpy()
+    with umbra.no_grad():
+        assert x.numpy().tolist() == [1, 1]
+    with umbra.inference_mode():
+        assert x.numpy().tolist() == [1, 1]

@@ -104,6 +104,10 @@ class Node : public RefCounted {
   void run_post_hooks(Gradients& given, const Gradients& incoming) const;
   bool has_post_hooks() const { return hooks_ && !hooks_->post.empty(); }
 
+  /// What its user keeps with the node, until the node goes; null unless set.
+  IntrusivePtr<RefCounted> user_data() const { return hooks_ ? hooks_->user_data : nullptr; }
+  void set_user_data(IntrusivePtr<RefCounted> data) { hooks().user_data = std::move(data); }
+
   static uint64_t next_sequence_number();
 
  protected:
@@ -119,6 +123,7 @@ class Node : public RefCounted {
     HookList<NodePreHook> pre;
     HookList<NodePostHook> post;
     std::vector<std::pair<uint32_t, WeakPtr<TensorImpl>>> retained;
+    IntrusivePtr<RefCounted> user_data;
   };
   Hooks& hooks();
 

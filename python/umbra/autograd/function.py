@@ -45,6 +45,15 @@ class FunctionCtx:
     def to_save(self):
         return tuple(self._state.tensors_to_save())
 
+    def __getattr__(self, name):
+        # The context stands for the node of its call, and shows what the node has.
+        if name in _OF_THE_NODE:
+            return getattr(self._state.node(), name)
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+
+_OF_THE_NODE = ("metadata", "name", "next_functions", "register_hook", "register_prehook", "_sequence_nr")
+
 
 BackwardCFunction = FunctionCtx
 
@@ -134,7 +143,10 @@ class _Call:
         given = [next(gradients) if value is _Tensor else None for value in self.results]
         function = cls.backward if cls.backward is not Function.backward else cls.vjp
         result = function(self.context, *given)
-        result = tuple(result) if isinstance(result, (tuple, list)) else (result,)
+        result = result if isinstance(result, tuple) else (result,)
+        for value in result:
+            if value is not None and not isinstance(value, Tensor):
+                raise RuntimeError(f"expected Variable or None (got {type(value).__name__})")
         count = len(self.args)
         if len(result) > count and all(value is None for value in result[count:]):
             result = result[:count]

@@ -2,7 +2,7 @@
 from typing import NamedTuple
 
 from umbra import _C
-from umbra._C import Node
+from umbra._C import _AutogradNode as Node
 
 
 class saved_tensors_hooks:

@@ -1,4 +1,7 @@
 // In-place operators, views and versions.
+#include <atomic>
+#include <thread>
+
 #include "autograd/testing.h"
 
 namespace umbra {
@@ -201,6 +204,27 @@ TEST(Views, DetachedOnesShareMemoryButNoHistory) {
   EXPECT_FALSE(x.requires_grad());
   EXPECT_THAT(values(x), ElementsAre(3, 8));
   EXPECT_EQ(x.version(), 1u);
+}
+
+TEST(Views, HaveOneHistoryForAllThreadsThatRead) {
+  for (int round = 0; round < 500; ++round) {
+    Tensor x = parameter({1, 2, 3, 4}), base = x.mul(2);
+    Tensor view = base.view({2, 2});
+    base.mul_(3);  // the view's history is stale from here on
+    std::atomic<int> ready = 0;
+    IntrusivePtr<autograd::Node> found[2];
+    auto read = [&](int i) {
+      ++ready;
+      while (ready < 2) {
+      }
+      EXPECT_TRUE(view.requires_grad());
+      found[i] = grad_fn(view);
+    };
+    std::thread other(read, 0);
+    read(1);
+    other.join();
+    ASSERT_TRUE(found[0] && found[0] == found[1]) << "round " << round;
+  }
 }
 
 }  // namespace
