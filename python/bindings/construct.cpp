@@ -1,6 +1,7 @@
 #include "construct.h"
 
 #include "call.h"
+#include "kernels/fits.h"
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -170,23 +171,22 @@ Scalar element_of(PyObject* object, DType dtype) {
   return number;
 }
 
-void check_fits(DType dtype, const Scalar& value) {
-  if (!is_integral(dtype, false) || !value.is_integral(true) || dtype == DType::UInt64) return;
-  int bits = static_cast<int>(8 * item_size(dtype));
-  bool is_signed = dtype >= DType::Int8 && dtype <= DType::Int64;
-  int64_t v = value.to_int();
-  if (bits == 64) return;
-  int64_t least = is_signed ? -(int64_t{1} << (bits - 1)) : 0, most = (int64_t{1} << (bits - is_signed)) - 1;
-  // Unsigned bytes take negative numbers as C does; everything else that does not fit is an error.
-  check(v >= (is_signed ? least : -(int64_t{1} << (bits - 1))) && v <= most, "value cannot be converted to type ",
-        name(dtype), " without overflow");
+/// Integers take numbers that fit; floats take all, as infinity if they must.
+void check_fits(PyObject* object, DType dtype, const Scalar& value) {
+  if (value.is_complex() && !is_complex(dtype) && dtype != DType::Bool) {
+    if (is_floating(dtype)) fail<TypeError>("must be real number, not ", short_type_name(Py_TYPE(object)));
+    fail<TypeError>("'", short_type_name(Py_TYPE(object)), "' object cannot be interpreted as an integer");
+  }
+  if (!is_integral(dtype, false)) return;
+  if (dtype == DType::UInt64) return check<TypeError>(value.is_integral(true), "an integer is required");
+  check(kernels::fits(value, dtype), "value cannot be converted to type ", name(dtype), " without overflow");
 }
 
 /// Writes the elements in row-major order.
 char* fill(PyObject* object, size_t depth, size_t rank, DType dtype, char* to) {
   if (depth == rank) {
     Scalar value = element_of(object, dtype);
-    check_fits(dtype, value);
+    check_fits(object, dtype, value);
     store_scalar(to, dtype, value);
     return to + item_size(dtype);
   }

@@ -25,8 +25,10 @@ void AccumulateGrad::run_tensor_hooks(Gradients& incoming) {
 namespace {
 
 bool has_layout_of(const Tensor& gradient, const Tensor& leaf) {
-  if (leaf.is_non_overlapping_and_dense()) return gradient.sym_strides() == leaf.sym_strides();
-  return gradient.is_contiguous();
+  if (!leaf.is_non_overlapping_and_dense()) return gradient.is_contiguous();
+  for (int64_t d = 0; d < leaf.dim(); ++d)  // the stride of a single element says nothing
+    if (!leaf.sym_sizes()[d].same(1) && !(gradient.sym_strides()[d] == leaf.sym_strides()[d])) return false;
+  return true;
 }
 
 // A new `grad` takes the leaf's strides, so that optimisers walk both alike.

@@ -1,5 +1,6 @@
 #include "umbra/core/dtype.h"
 
+#include <algorithm>
 #include <atomic>
 #include <cmath>
 #include <cstring>
@@ -135,8 +136,11 @@ void set_default_dtype(DType t) {
   g_default = t;
 }
 
-Float8E4M3::Float8E4M3(float value)
-    : bits(std::isfinite(value) ? round_to_8_bits<3, 7>(value, 0x7e) : (std::signbit(value) ? 0xff : 0x7f)) {}
+Float8E4M3::Float8E4M3(float value) {
+  constexpr float largest = 448;
+  if (std::isnan(value)) bits = std::signbit(value) ? 0xff : 0x7f;
+  else bits = round_to_8_bits<3, 7>(std::clamp(value, -largest, largest), 0x7e);
+}
 Float8E4M3::operator float() const {
   int exponent = (bits >> 3) & 15, mantissa = bits & 7;
   float size = (bits & 0x7f) == 0x7f ? std::nanf("")

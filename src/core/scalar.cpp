@@ -17,6 +17,13 @@ DType Scalar::dtype() const {
   }
 }
 
+namespace {
+int64_t whole(double value) {
+  check(value >= -0x1p63 && value < 0x1p63, "value cannot be converted to type int64_t without overflow");
+  return static_cast<int64_t>(value);
+}
+}  // namespace
+
 int64_t Scalar::to_int() const {
   switch (kind_) {
     case Kind::Bool:
@@ -24,12 +31,9 @@ int64_t Scalar::to_int() const {
     case Kind::Complex:
       check(imag_ == 0, "value cannot be converted to type int64_t without overflow");
       [[fallthrough]];
-    case Kind::Double:
-      check(std::isfinite(double_) && std::fabs(double_) < 9.3e18,
-            "value cannot be converted to type int64_t without overflow");
-      return static_cast<int64_t>(double_);
+    case Kind::Double: return whole(double_);
     case Kind::SymInt: return umbra::SymInt::from_raw(int_).guard_int();
-    case Kind::SymFloat: return static_cast<int64_t>(node_->guard_float());
+    case Kind::SymFloat: return whole(node_->guard_float());
     case Kind::SymBool: return node_->guard_bool();
   }
   return 0;

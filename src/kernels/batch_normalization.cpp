@@ -1,5 +1,5 @@
+#include <array>
 #include <cmath>
-#include <mutex>
 
 #include "kernels/normalization.h"
 #include "kernels/parallel.h"
@@ -76,10 +76,12 @@ template <class T, int Count> class ChannelSums {
   }
   template <class Row> void add_rows(const Row& row) {
     constexpr int64_t kBlock = 64;  // rows that are added up in T before they go into double
+    using Totals = std::array<std::vector<double>, Count>;
+    OrderedParts<Totals> parts;
     parallel_for(0, layout_.count(), 1 + kGrain / layout_.channels, [&](int64_t from, int64_t to) {
       auto add_row = row();
       std::vector<T> block[Count];
-      std::vector<double> totals[Count];
+      Totals totals;
       for (auto& total : totals) total.assign(layout_.channels, 0.0);
       for (int64_t start = from; start < to; start += kBlock) {
         T* sums[Count];
@@ -88,7 +90,9 @@ template <class T, int Count> class ChannelSums {
         for (int k = 0; k < Count; ++k)
           for (int64_t c = 0; c < layout_.channels; ++c) totals[k][c] += block[k][c];
       }
-      std::lock_guard lock(mutex_);
+      parts.add(from, std::move(totals));
+    });
+    parts.each([&](const Totals& totals) {
       for (int k = 0; k < Count; ++k)
         for (int64_t c = 0; c < layout_.channels; ++c) sums_[k][c] += totals[k][c];
     });
@@ -97,7 +101,6 @@ template <class T, int Count> class ChannelSums {
  private:
   const ChannelLayout& layout_;
   std::vector<double> sums_[Count];
-  std::mutex mutex_;
 };
 
 template <class T> std::vector<T> rounded(const std::vector<double>& values) { return {values.begin(), values.end()}; }

@@ -1,7 +1,9 @@
 #include "kernels/copy.h"
 
 #include "kernels/convert.h"
+#include "kernels/fits.h"
 #include "kernels/loop.h"
+#include "kernels/math.h"
 #include "kernels/types.h"
 
 namespace umbra::kernels {
@@ -70,7 +72,9 @@ void copy(const Tensor& out, const Tensor& in) {
   });
 }
 
-void write_element(void* element, DType dtype, const Scalar& value) {
+namespace {
+
+void convert_element(void* element, DType dtype, const Scalar& value) {
   DType from = value.is_complex() ? DType::Complex128 : value.is_floating() ? DType::Float64 : DType::Int64;
   std::complex<double> wide_complex;
   double wide;
@@ -91,12 +95,21 @@ void write_element(void* element, DType dtype, const Scalar& value) {
   convert(static_cast<char*>(element), dtype, static_cast<const char*>(in), from, item_size(from), 1);
 }
 
+}  // namespace
+
+void write_element(void* element, DType dtype, const Scalar& value) {
+  check_fits(value, dtype);
+  convert_element(element, dtype, dtype == DType::Bool ? Scalar(value.to_bool()) : value);
+}
+
 void fill(const Tensor& out, const Scalar& value) {
   LoopGeometry loop(out);
   if (loop.numel() == 0) return;
   alignas(16) char element[16];
   int64_t item = out.item_size();
-  write_element(element, out.dtype(), value);
+  // What is too large for a narrow float is infinity there, but only in fills.
+  if (out.is_floating_point() && item < 4) convert_element(element, out.dtype(), value);
+  else write_element(element, out.dtype(), value);
   loop.for_each_inner([&](char** data, const int64_t* strides, int64_t n) {
     copy_strided(data[0], n == 1 ? item : strides[0], element, 0, item, n);
   });
@@ -117,13 +130,12 @@ void arange(const Tensor& out, const Scalar& start, const Scalar& step) {
       for (int64_t at = from; at < to; at += chunk) {
         int64_t count = std::min(chunk, to - at);
         // Each element from its index: steps do not add up their rounding.
-        for (int64_t i = 0; i < count; ++i) values[i] = first + by * static_cast<T>(at + i);
+        for (int64_t i = 0; i < count; ++i) values[i] = math::add(first, math::multiply(by, static_cast<T>(at + i)));
         convert_out(data + at * stride, dtype, stride, reinterpret_cast<const char*>(values), dtype_of<T>, count);
       }
     });
   };
-  bool whole = is_integral(dtype, true) && start.is_integral(true) && step.is_integral(true);
-  if (whole) write(start.to_int(), step.to_int());
+  if (is_integral(dtype, true)) write(start.to_int(), step.to_int());
   else write(start.to_double(), step.to_double());
 }
 

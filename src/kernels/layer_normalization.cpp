@@ -1,5 +1,4 @@
 #include <cmath>
-#include <mutex>
 
 #include "kernels/normalization.h"
 #include "kernels/parallel.h"
@@ -57,19 +56,14 @@ void layer_norm_rows(const Tensor& out, const Tensor& mean, const Tensor& rstd, 
   write_vector(rstd, rstds);
 }
 
-// Sums over rows that several threads make: each has rows of its own, added up at the end.
-template <class T> class SharedSums {
- public:
-  explicit SharedSums(int64_t n) : weight(n, T(0)), bias(n, T(0)) {}
-  void add(const std::vector<T>& weight_part, const std::vector<T>& bias_part) {
-    std::lock_guard lock(mutex_);
-    row_functions<T>().add(weight.data(), weight_part.data(), static_cast<int64_t>(weight.size()));
-    row_functions<T>().add(bias.data(), bias_part.data(), static_cast<int64_t>(bias.size()));
+/// Sums over rows, for the gradients of weight and bias.
+template <class T> struct RowSums {
+  explicit RowSums(int64_t n) : weight(n, T(0)), bias(n, T(0)) {}
+  void add(const RowSums& other) {
+    row_functions<T>().add(weight.data(), other.weight.data(), static_cast<int64_t>(weight.size()));
+    row_functions<T>().add(bias.data(), other.bias.data(), static_cast<int64_t>(bias.size()));
   }
   std::vector<T> weight, bias;
-
- private:
-  std::mutex mutex_;
 };
 
 template <class T>
@@ -80,14 +74,15 @@ void layer_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
   std::vector<T> means = read_vector<T>(mean), rstds = read_vector<T>(rstd), weights = read_vector<T>(weight);
   bool wants_sums = grad_weight.defined() || grad_bias.defined();
   int64_t n = shape.length;
-  SharedSums<T> sums(wants_sums ? n : 0);
+  RowSums<T> sums(wants_sums ? n : 0);
+  OrderedParts<RowSums<T>> parts;
   DenseOutput target(grad_input);
   parallel_for(0, shape.rows, 1 + kGrain / (4 * n + 1), [&](int64_t from, int64_t to) {
     RowReader<T> reader(input), grads(grad_output);
-    std::vector<T> weight_part(wants_sums ? n : 0, T(0)), bias_part(wants_sums ? n : 0, T(0));
+    RowSums<T> part(wants_sums ? n : 0);
     for (int64_t i = from; i < to; ++i) {
       const T *x = reader.read(i * n, n), *g = grads.read(i * n, n);
-      if (wants_sums) rows.add_gradients(weight_part.data(), bias_part.data(), g, x, means[i], rstds[i], n);
+      if (wants_sums) rows.add_gradients(part.weight.data(), part.bias.data(), g, x, means[i], rstds[i], n);
       if (!grad_input.defined()) continue;
       T sum_g, sum_gx, r = rstds[i];
       rows.two_sums(g, x, means[i], pointer(weights), n, &sum_g, &sum_gx);
@@ -97,8 +92,9 @@ void layer_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
                               r * r * sum_gx / count, r, n);
       writer.commit(i * n, n);
     }
-    if (wants_sums) sums.add(weight_part, bias_part);
+    if (wants_sums) parts.add(from, std::move(part));
   });
+  parts.each([&](const RowSums<T>& part) { sums.add(part); });
   target.finish();
   write_vector(grad_weight, sums.weight);
   write_vector(grad_bias, sums.bias);
@@ -153,12 +149,13 @@ void group_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
                               const Tensor& weight, GroupShape shape) {
   const auto& rows = row_functions<T>();
   std::vector<T> means = read_vector<T>(mean), rstds = read_vector<T>(rstd), weights = read_vector<T>(weight);
-  SharedSums<T> sums(shape.channels);
+  RowSums<T> sums(shape.channels);
+  OrderedParts<RowSums<T>> parts;
   DenseOutput target(grad_input);
   int64_t count = shape.batch * shape.groups, n = shape.length(), space = shape.space;
   parallel_for(0, count, 1 + kGrain / (4 * n + 1), [&](int64_t from, int64_t to) {
     RowReader<T> reader(input), grads(grad_output);
-    std::vector<T> weight_part(shape.channels, T(0)), bias_part(shape.channels, T(0));
+    RowSums<T> part(shape.channels);
     for (int64_t i = from; i < to; ++i) {
       const T *x = reader.read(i * n, n), *g = grads.read(i * n, n);
       int64_t first = i % shape.groups * shape.per_group();
@@ -167,8 +164,8 @@ void group_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
       for (int64_t k = 0; k < shape.per_group(); ++k) {
         T channel_g, channel_gx;
         rows.two_sums(g + k * space, x + k * space, m, nullptr, space, &channel_g, &channel_gx);
-        weight_part[first + k] += channel_gx * r;
-        bias_part[first + k] += channel_g;
+        part.weight[first + k] += channel_gx * r;
+        part.bias[first + k] += channel_g;
         sum_g += channel_g * weight_of(k);
         sum_gx += channel_gx * weight_of(k);
       }
@@ -180,8 +177,9 @@ void group_norm_backward_rows(const Tensor& grad_input, const Tensor& grad_weigh
         rows.combine(y + k * space, g + k * space, x + k * space, r * weight_of(k), b, c, space);
       writer.commit(i * n, n);
     }
-    sums.add(weight_part, bias_part);
+    parts.add(from, std::move(part));
   });
+  parts.each([&](const RowSums<T>& part) { sums.add(part); });
   target.finish();
   write_vector(grad_weight, sums.weight);
   write_vector(grad_bias, sums.bias);

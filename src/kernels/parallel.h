@@ -1,8 +1,11 @@
 // Splits a range over the threads of the machine.
 #pragma once
 
+#include <algorithm>
 #include <cstdint>
+#include <mutex>
 #include <type_traits>
+#include <vector>
 
 namespace umbra::kernels {
 
@@ -32,5 +35,27 @@ template <class Fn> void parallel_for(int64_t begin, int64_t end, int64_t grain,
       begin, end, grain,
       [](const void* context, int64_t from, int64_t to) { (*static_cast<const Fn*>(context))(from, to); }, &fn);
 }
+
+/// What the parts of a parallel_for made, taken together in the order of the range: sums of floats come out the same
+/// whichever thread was first.
+template <class T> class OrderedParts {
+ public:
+  void add(int64_t from, T part) {
+    std::lock_guard lock(mutex_);
+    parts_.push_back({from, std::move(part)});
+  }
+  template <class Visit> void each(const Visit& visit) {
+    std::sort(parts_.begin(), parts_.end(), [](const Part& a, const Part& b) { return a.from < b.from; });
+    for (const Part& part : parts_) visit(part.value);
+  }
+
+ private:
+  struct Part {
+    int64_t from;
+    T value;
+  };
+  std::mutex mutex_;
+  std::vector<Part> parts_;
+};
 
 }  // namespace umbra::kernels

@@ -80,3 +80,25 @@ def test_attention_needs_the_mask_it_is_told_about():
     hinted = attention(x, x, x, attn_mask=mask, is_causal=True, need_weights=False)[0]
     plain = attention(x, x, x, attn_mask=mask)[0]
     assert umbra.allclose(hinted, plain, atol=1e-6)
+
+
+def test_sums_of_normalisations_do_not_depend_on_which_thread_is_first():
+    threads = umbra.get_num_threads()
+    umbra.set_num_threads(4)
+    try:
+        umbra.manual_seed(0)
+        image = umbra.randn(8, 16, 40, 40, dtype=umbra.float64).to(memory_format=umbra.channels_last)
+        rows = umbra.randn(3000, 64)
+
+        def run():
+            weights = [umbra.ones(n, dtype=x.dtype, requires_grad=True) for n, x in ((16, image), (64, rows), (16, image))]
+            y = umbra.nn.functional.batch_norm(image, None, None, weights[0], training=True)
+            z = umbra.nn.functional.layer_norm(rows, (64,), weights[1])
+            g = umbra.nn.functional.group_norm(image, 4, weights[2])
+            ((y * image).sum() + (z * rows).sum() + (g * image).sum()).backward()
+            return [y.detach()] + [w.grad for w in weights]
+        first = run()
+        for _ in range(30):
+            assert all(umbra.equal(a, b) for a, b in zip(run(), first))
+    finally:
+        umbra.set_num_threads(threads)

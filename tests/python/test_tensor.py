@@ -314,3 +314,18 @@ def test_torch_function_sees_the_call():
     umbra.add(x, 1)
     x.mul(2)
     assert seen == ["add", "mul"]
+
+
+def test_like_functions_keep_the_strides_of_single_elements():
+    for sizes, strides in [((3, 1), (1, 3)), ((1, 3), (9, 1)), ((2, 1, 3), (3, 100, 1)), ((1, 2, 3), (0, 3, 1)), ((2, 0, 3), (9, 8, 7))]:
+        x = umbra.zeros(200).as_strided(sizes, strides)
+        for like in (umbra.empty_like(x), umbra.zeros_like(x), umbra.full_like(x, 2), umbra.rand_like(x), x.clone(), x.double()):
+            assert like.stride() == strides
+        assert umbra.empty_like(x, memory_format=umbra.contiguous_format).stride() == umbra.empty(sizes).stride()
+    gaps = umbra.zeros(200).as_strided((2, 3), (1, 4))
+    assert umbra.empty_like(gaps).stride() == (1, 2)
+
+
+def test_arithmetic_without_elements_is_row_major():
+    assert (umbra.empty(2, 0, 3) + 1).stride() == (3, 3, 1)
+    assert (umbra.empty(2, 0, 3).permute(2, 1, 0) + 1).stride() == (1, 3, 0)

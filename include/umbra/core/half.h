@@ -35,7 +35,7 @@ struct BFloat16 {
   }
 };
 
-/// 8-bit floats: e4m3fn has no infinity and saturates to NaN; e5m2 is a truncated binary16.
+/// 8-bit floats: e4m3fn has no infinity, what is too large becomes 448; e5m2 is a truncated binary16.
 struct Float8E4M3 {
   uint8_t bits = 0;
   Float8E4M3() = default;

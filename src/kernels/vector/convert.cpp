@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <limits>
 #include <utility>
 
 #include "kernels/math.h"
@@ -17,6 +18,25 @@ struct LoopTable {
   Loop loops[kDTypeCount][kDTypeCount] = {};  // [from][to]
 };
 
+/// As x86 converts: what does not fit, or is no number, is the least integer. Without a branch, so that loops stay
+/// vectors.
+template <class To, class From> To truncate(From value) {
+  constexpr From least = static_cast<From>(std::numeric_limits<To>::min());
+  return static_cast<To>(value >= least && value < -least ? value : least);
+}
+
+/// Narrow types take the low bits of a wider integer; so negative numbers wrap around.
+template <class To, class From> To to_integer(From value) {
+  if constexpr (std::is_same_v<To, uint64_t>) {
+    constexpr From half = static_cast<From>(0x1p63);
+    uint64_t low = static_cast<uint64_t>(truncate<int64_t>(value));
+    return value >= half ? static_cast<uint64_t>(truncate<int64_t>(value - half)) ^ uint64_t { 1 } << 63 : low;
+  } else {
+    using Wide = std::conditional_t<sizeof(To) == 8 || std::is_same_v<To, uint32_t>, int64_t, int32_t>;
+    return static_cast<To>(truncate<Wide>(value));
+  }
+}
+
 template <class To, class From> To cast(From value) {
   if constexpr (math::is_complex<From> && math::is_complex<To>) {
     return To(value);
@@ -27,8 +47,8 @@ template <class To, class From> To cast(From value) {
     return To(static_cast<typename To::value_type>(value));
   } else if constexpr (math::is_bool<To>) {
     return value != 0;
-  } else if constexpr (std::is_floating_point_v<From> && std::is_unsigned_v<To> && sizeof(To) < 8) {
-    return static_cast<To>(static_cast<int64_t>(value));  // negative numbers wrap around
+  } else if constexpr (std::is_floating_point_v<From> && std::is_integral_v<To>) {
+    return to_integer<To>(value);
   } else {
     return static_cast<To>(value);
   }

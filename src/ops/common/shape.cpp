@@ -151,9 +151,13 @@ SmallVector<int, 6> memory_order(SymIntArrayRef sizes, ArrayRef<SymShape> layout
 }  // namespace
 
 SymShape dense_strides_like(SymIntArrayRef sizes, ArrayRef<SymShape> layouts) {
+  SmallVector<int, 6> order = memory_order(sizes, layouts);
+  // Without elements the two differ; row-major ones are made as everywhere.
+  bool empty = std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return s.same(0); });
+  if (empty && std::is_sorted(order.begin(), order.end(), std::greater<>())) return contiguous_strides(sizes);
   SymShape out(sizes.size(), 1);
   SymInt step = 1;
-  for (int d : memory_order(sizes, layouts)) {
+  for (int d : order) {
     out[d] = step;
     step *= sizes[d];
   }
@@ -183,8 +187,7 @@ SymShape reduced_shape(SymIntArrayRef sizes, uint64_t mask, bool keepdim) {
 
 SymShape strides_in_format(const Tensor& self, MemoryFormat format) {
   if (format != MemoryFormat::Preserve) return strides_for(self.sym_sizes(), format);
-  if (self.is_contiguous()) return contiguous_strides(self.sym_sizes());
-  if (self.is_non_overlapping_and_dense()) return SymShape(self.sym_strides());
+  if (self.is_contiguous() || self.is_non_overlapping_and_dense()) return SymShape(self.sym_strides());
   return dense_strides_like(self.sym_sizes(), {SymShape(self.sym_strides())});
 }
 

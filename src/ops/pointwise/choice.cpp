@@ -1,6 +1,6 @@
 // One of several values by a condition: where, masked_fill, the larger, the smaller, clamp.
-#include <cmath>
 
+#include "kernels/fits.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
@@ -68,36 +68,12 @@ TensorSpec masked_fill_spec(const Tensor& self, const Tensor& mask) {
   return TensorSpec(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()), self.dtype(), common_device({&self, &mask}));
 }
 
-// The value has to have its place in the type that it is filled into.
-void check_fits(const Scalar& value, DType dtype) {
-  if (value.is_symbolic() || is_complex(dtype) || dtype == DType::Bool) return;
-  bool fits = !value.is_complex() || value.to_complex().imag() == 0;
-  if (is_floating(dtype)) {
-    double x = std::abs(value.to_complex().real());
-    fits &= !std::isfinite(x) || x <= largest_number(dtype);
-  } else if (value.is_integral(true)) {
-    int bits = static_cast<int>(8 * item_size(dtype));
-    int64_t x = value.to_int(), limit = int64_t{1} << (bits - 1);
-    fits &= bits == 64 || (x >= -limit && x < 2 * limit && (x < limit || dtype == DType::UInt8));
-  } else {
-    double x = value.to_complex().real(),
-           limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - (dtype != DType::UInt8));
-    fits &= x >= -limit && x < limit;
-  }
-  const char* type = dtype == DType::Int64   ? "int64_t"
-                     : dtype == DType::UInt8 ? "uint8_t"
-                     : dtype == DType::Int8  ? "int8_t"
-                     : dtype == DType::Int16 ? "int16_t"
-                                             : cpp_name(dtype);
-  check(fits, "value cannot be converted to type ", type, " without overflow");
-}
-
 UMBRA_OPERATOR("masked_fill.Scalar(Tensor self, Tensor mask, Scalar value) -> Tensor")
     .inplace("masked_fill_.Scalar")
     .generated_out("masked_fill.Scalar_out")
     .meta([](const Tensor& self, const Tensor& mask, const Scalar& value) {
       TensorSpec spec = masked_fill_spec(self, mask);
-      check_fits(value, self.dtype());
+      kernels::check_fits(value, self.dtype());
       return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Scalar& value) {
@@ -116,7 +92,7 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
       check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
             value.dim(), " dimension(s).");
       TensorSpec spec = masked_fill_spec(self, mask);
-      if (value.is_complex() && !self.is_complex()) check_fits(std::complex<double>(0, 1), self.dtype());
+      if (value.is_complex() && !self.is_complex()) kernels::check_fits(std::complex<double>(0, 1), self.dtype());
       return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& value) {

@@ -86,15 +86,6 @@ const char* cpp_name(DType dtype) {
   }
 }
 
-double largest_number(DType dtype) {
-  switch (dtype) {
-    case DType::Float16: return 65504;
-    case DType::BFloat16: return 0x1.fep127;
-    case DType::Float32: return std::numeric_limits<float>::max();
-    default: return std::numeric_limits<double>::max();
-  }
-}
-
 const Tensor& number_of_type(DType dtype) {
   static const Tensor* numbers = [] {
     auto* all = new Tensor[4];

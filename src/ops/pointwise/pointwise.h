@@ -36,8 +36,6 @@ TensorSpec pointwise_spec(ArrayRef<const Tensor*> inputs, DType result);
 
 /// The type as C++ spells it, which some messages do: "long int".
 const char* cpp_name(DType dtype);
-/// The largest finite number of a floating type.
-double largest_number(DType dtype);
 
 /// A tensor that stands for a number where only its type counts: a symbolic one is not asked for its value.
 const Tensor& number_of_type(DType dtype);

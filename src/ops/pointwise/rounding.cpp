@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -68,7 +69,7 @@ UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, flo
     .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive,
             OptionalNumber negative) {
       if (is_integral(self.dtype(), true)) return kernels::copy(out, self);
-      double largest = largest_number(real_type(self.dtype()));
+      double largest = kernels::largest_number(real_type(self.dtype()));
       functors::NanToNum functor{
           .nan = nan.value_or(0), .positive = positive.value_or(largest), .negative = negative.value_or(-largest)};
       kernels::pointwise(functor, out, {&self});

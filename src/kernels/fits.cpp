@@ -1,0 +1,76 @@
+#include "kernels/fits.h"
+
+#include <cmath>
+#include <limits>
+
+#include "umbra/core/error.h"
+
+namespace umbra::kernels {
+
+namespace {
+
+bool is_signed(DType dtype) { return dtype >= DType::Int8 && dtype <= DType::Int64; }
+
+bool integer_fits(int64_t value, DType dtype) {
+  int bits = static_cast<int>(8 * item_size(dtype)) - is_signed(dtype);
+  if (bits >= 63) return true;
+  int64_t limit = int64_t{1} << bits;
+  return value < limit && value >= (is_signed(dtype) ? -limit : 1 - limit);
+}
+
+bool float_fits_integer(double value, DType dtype) {
+  double limit = std::ldexp(1.0, static_cast<int>(8 * item_size(dtype)) - is_signed(dtype));
+  return value >= (is_signed(dtype) ? -limit : 0.0) && value < limit;
+}
+
+bool float_fits_float(double value, DType dtype) {
+  return !std::isfinite(value) || std::abs(value) <= largest_number(dtype);
+}
+
+/// The type as messages about conversions spell it.
+const char* spelling(DType dtype) {
+  switch (dtype) {
+    case DType::UInt8: return "uint8_t";
+    case DType::Int8: return "int8_t";
+    case DType::Int16: return "int16_t";
+    case DType::Int32: return "int";
+    case DType::Int64: return "int64_t";
+    case DType::UInt16: return "uint16_t";
+    case DType::UInt32: return "uint32_t";
+    case DType::UInt64: return "uint64_t";
+    case DType::Float16: return "c10::Half";
+    case DType::BFloat16: return "c10::BFloat16";
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    case DType::Complex64: return "c10::complex<float>";
+    case DType::Complex128: return "c10::complex<double>";
+    default: return name(dtype);
+  }
+}
+
+}  // namespace
+
+double largest_number(DType dtype) {
+  switch (dtype) {
+    case DType::Float16: return 65504;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
+
+bool fits(const Scalar& value, DType dtype) {
+  if (value.is_symbolic() || dtype == DType::Bool) return true;
+  if (is_integral(dtype, false) && value.is_integral(true)) return integer_fits(value.to_int(), dtype);
+  std::complex<double> number = value.to_complex();
+  if (is_complex(dtype))
+    return float_fits_float(number.real(), real_type(dtype)) && float_fits_float(number.imag(), real_type(dtype));
+  if (value.is_complex() && number.imag() != 0) return false;
+  return is_floating(dtype) ? float_fits_float(number.real(), dtype) : float_fits_integer(number.real(), dtype);
+}
+
+void check_fits(const Scalar& value, DType dtype) {
+  check(fits(value, dtype), "value cannot be converted to type ", spelling(dtype), " without overflow");
+}
+
+}  // namespace umbra::kernels
