@@ -21,7 +21,11 @@ PyTypeObject* expect_class(nb::handle cls) {
 /// The object of a new tensor; calls on it come to the class if that has a __torch_dispatch__.
 nb::object make_object(nb::handle cls, const Tensor& tensor) {
   PyTypeObject* type = expect_class(cls);
-  if (has_dispatch_method(type)) tensor.impl()->add_key(DispatchKey::Subclass);
+  if (has_dispatch_method(type)) {
+    tensor.impl()->add_key(DispatchKey::Subclass);
+    // Autograd is to see its views and writes from the first, as those of other tensors.
+    if (!tensor.impl()->is_inference()) tensor.impl()->add_key(DispatchKey::Autograd);
+  }
   return nb::steal(wrap_as(type, tensor));
 }
 

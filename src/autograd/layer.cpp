@@ -5,6 +5,7 @@
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
+#include "autograd/wrapper_views.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -48,6 +49,15 @@ void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
 
 const RegisterLayer kAutograd(DispatchKey::Autograd, autograd_layer);
 
+void call_below(const Operator& op, DispatchKeySet keys, Value* frame) {
+  ExcludeKeys guard(DispatchKey::Autograd);
+  bool handled = keys.has(DispatchKey::Subclass) && (op.is_view() || op.is_mutable());
+  if (!handled) return op.redispatch(keys, frame);
+  WrapperEffects effects(op, frame);
+  op.redispatch(keys, frame);
+  effects.note(frame);
+}
+
 // ---- recording ----
 
 /// One recorded call, step by step.
@@ -80,10 +90,7 @@ class Recording {
     set_output_history();
   }
 
-  void redispatch(DispatchKeySet keys) {
-    ExcludeKeys guard(DispatchKey::Autograd);
-    op_.redispatch(keys, frame_);
-  }
+  void redispatch(DispatchKeySet keys) { call_below(op_, keys, frame_); }
 
   void refuse_out() const {
     fail(op_.schema().name,
@@ -198,8 +205,7 @@ void run_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   Request request = request_of(op, frame);
   if (__builtin_expect(request.tangent, 0)) return run_with_tangents(op, keys, frame);
   if (request.grad) return Recording(op, frame).run(keys);
-  ExcludeKeys guard(DispatchKey::Autograd);
-  op.redispatch(keys, frame);
+  call_below(op, keys, frame);
 }
 
 }  // namespace umbra::autograd

@@ -11,6 +11,9 @@ struct Tangent {
   Tensor value;
 };
 
+/// Makes of another base the view that was made of the first.
+using ViewReplay = std::function<Tensor(const Tensor& base)>;
+
 struct AutogradMeta final : AutogradMetaBase {
   bool requires_grad = false;  // of a leaf; a tensor with a grad_fn requires gradients by that
   bool retains_grad = false;
@@ -24,6 +27,7 @@ struct AutogradMeta final : AutogradMetaBase {
     HookList<TensorHook> hooks;  // of a leaf; those of other tensors are kept by their grad_fn
     HookList<std::function<void(const Tensor&)>> post_accumulate;
     std::vector<Tangent> tangents;
+    ViewReplay replay;  // of a view whose strides do not say what it is
   };
   std::unique_ptr<Rare> rare;
   Rare& rarely() {

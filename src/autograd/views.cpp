@@ -5,6 +5,7 @@
 
 #include "autograd/meta.h"
 #include "autograd/operator_node.h"
+#include "autograd/wrapper_views.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -57,7 +58,7 @@ Tensor replay_view(const Tensor& on, const Geometry& base, const Geometry& view)
 class CopySlices final : public Node {
  public:
   CopySlices(const Tensor& base, const Tensor& view, IntrusivePtr<Node> change)
-      : base_(base), view_(view), change_(std::move(change)) {
+      : base_(base), view_(view), replay_(replay_of(view)), change_(std::move(change)) {
     std::vector<Edge> edges = change_->next_edges();
     edges.at(0) = gradient_edge(base);
     change_->set_next_edges(edges);  // it asks its own edges what is wanted
@@ -73,7 +74,7 @@ class CopySlices final : public Node {
     if (!gradient.defined()) return out;
     Tensor result = gradient.new_empty_strided(base_.sizes, base_.strides);
     result.copy_(gradient);
-    Tensor part = replay_view(result, base_, view_);
+    Tensor part = replay_ ? replay_(result) : replay_view(result, base_, view_);
     out = change_->apply({part.clone()});
     if (!needs(0)) return out;
     if (out[0].defined()) part.copy_(out[0]);
@@ -92,6 +93,7 @@ class CopySlices final : public Node {
 
  private:
   Geometry base_, view_;
+  ViewReplay replay_;
   IntrusivePtr<Node> change_;
 };
 
@@ -112,6 +114,10 @@ IntrusivePtr<Node> strided_node(Edge base_edge, const Geometry& base, const Tens
 /// The node that leads from a view to its base; `base_tensor` is only used where strides alone do not say what the view
 /// is.
 IntrusivePtr<Node> node_to_base(Edge base_edge, const Tensor& base_tensor, const Geometry& base, const Tensor& view) {
+  if (const ViewReplay& replay = replay_of(view)) {
+    EnableGrad guard;
+    return grad_fn(replay(base_tensor));
+  }
   if (base.dtype == view.dtype() && base.conj == view.is_conj() && base.neg == view.is_neg())
     return strided_node(std::move(base_edge), base, view);
   EnableGrad guard;
@@ -161,6 +167,7 @@ std::mutex& mutex_of(const TensorImpl* view) {
 }  // namespace
 
 Tensor same_view(const Tensor& on, const Tensor& base, const Tensor& view) {
+  if (const ViewReplay& replay = replay_of(view)) return replay(on);
   return replay_view(on, Geometry(base), Geometry(view));
 }
 
@@ -192,6 +199,8 @@ Edge view_history(const Tensor& view) {
 }
 
 IntrusivePtr<Node> view_node_of(const IntrusivePtr<Node>& base_node, const Tensor& view) {
+  check<NotImplementedError>(!view.impl()->keys().has(DispatchKey::Subclass),
+                             "a second derivative through an in-place change of a view of a tensor subclass");
   const Geometry& geometry = static_cast<const CopySlices&>(*base_node).base();
   Tensor base = alias_tensor(view, geometry.sizes, geometry.strides, geometry.offset);
   base.impl()->set_dtype(geometry.dtype);

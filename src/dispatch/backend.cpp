@@ -52,7 +52,7 @@ class ResolvedFrame {
         if (any) frame[i] = Value(std::move(tensors));
       }
     }
-    for (const Tensor& t : written_) check_no_overlap(op, t);
+    for (const Tensor& t : written_) check_no_overlap(op.functional() ? *op.functional() : op, t);
   }
 
   /// The caller's tensors get what their copies were given, and take their places among the results.

@@ -7,6 +7,7 @@ import pytest
 
 import umbra
 from umbra.overrides import TorchFunctionMode
+from umbra.utils._pytree import tree_map
 
 
 class Plain(umbra.Tensor):
@@ -89,3 +90,74 @@ def test_errors_of_handlers_come_through():
         r[0] = 1
     with pytest.raises(LookupError):
         r.requires_grad = True
+
+
+class Boxed(umbra.Tensor):
+    """A wrapper that does what the tensor inside does, and makes every result anew."""
+
+    @staticmethod
+    def __new__(cls, inner):
+        return umbra.Tensor._make_wrapper_subclass(cls, inner.size(), strides=inner.stride(), dtype=inner.dtype, device=inner.device)
+
+    def __init__(self, inner):
+        self.inner = inner
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        open_box = lambda t: t.inner if isinstance(t, Boxed) else t  # noqa: E731
+        out = func(*tree_map(open_box, args), **tree_map(open_box, kwargs or {}))
+        if func._schema.is_mutable:
+            return args[0]
+        return tree_map(lambda t: Boxed(t) if isinstance(t, umbra.Tensor) else t, out)
+
+
+def boxed_gradient(output, leaf):
+    return umbra.autograd.grad(output, leaf, Boxed(umbra.ones(output.shape)), retain_graph=True)[0].inner.tolist()
+
+
+def test_a_write_to_a_view_of_a_wrapper_has_its_gradient():
+    x = Boxed(umbra.ones(4)).requires_grad_()
+    y = x * 2
+    view = y[:2]
+    assert view._is_view() and view._base is y
+    view.mul_(3)
+    assert view.grad_fn.name() == "SliceBackward0" and y.grad_fn.name() == "torch::autograd::CopySlices"
+    assert boxed_gradient(y, x) == [6, 6, 2, 2]
+
+
+def test_a_write_to_a_wrapper_reaches_the_history_of_its_views():
+    x = Boxed(umbra.ones(4)).requires_grad_()
+    y = x.clone()
+    row = y.view(2, 2).t()[0]
+    y.mul_(3)
+    assert boxed_gradient(row, x) == [3, 0, 3, 0]
+    row.mul_(5)
+    assert boxed_gradient(y, x) == [15, 3, 15, 3]
+
+
+def test_a_wrapper_without_history_gets_one_by_a_write_to_its_view():
+    x, buffer = Boxed(umbra.ones(4)).requires_grad_(), Boxed(umbra.zeros(4))
+    buffer[1:3] = x[:2] * 5
+    assert buffer.requires_grad and buffer.inner.tolist() == [0, 5, 5, 0]
+    assert boxed_gradient(buffer, x) == [5, 5, 0, 0]
+
+
+def test_writes_to_views_of_wrappers_are_refused_where_those_of_tensors_are():
+    x = Boxed(umbra.ones(4)).requires_grad_()
+    with pytest.raises(RuntimeError, match="a view of a leaf Variable that requires grad"):
+        x[:1].mul_(2)
+    with pytest.raises(RuntimeError, match="returns multiple views"):
+        x.clone().split(2)[0].mul_(2)
+    y = x.exp()
+    saved = y * y
+    y[:1].add_(1)
+    with pytest.raises(RuntimeError, match="modified by an inplace operation"):
+        boxed_gradient(saved, x)
+
+
+def test_a_wrapper_and_its_views_count_their_writes_together():
+    x = Boxed(umbra.ones(4))
+    view = x[:2]
+    view.add_(1)
+    x.mul_(2)
+    assert x._version == view._version == 2 and x.inner.tolist() == [4, 4, 2, 2]
