@@ -146,7 +146,19 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
-      .def("save", [](const ProgramObject& p, const std::string& path) { save(*p.program, path); })
+      .def("save",
+           [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {
+             io::Pt2Archive archive;
+             archive.programs.push_back(io::to_pt2(*p.program));
+             archive.extra_files = std::move(extra_files);
+             io::save_pt2(path, archive);
+           })
+      .def_prop_rw(
+          "example_inputs",
+          [](const ProgramObject& p) {
+            return nb::bytes(p.program->example_inputs.data(), p.program->example_inputs.size());
+          },
+          [](ProgramObject& p, nb::bytes file) { p.program->example_inputs = std::string(file.c_str(), file.size()); })
       .def("__str__", [](const ProgramObject& p) { return to_string(*p.program); });
 }
 
@@ -157,8 +169,12 @@ void bind_export(nb::module_& m) {
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
         nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
-  m.def("_load_program",
-        [](const std::string& path) { return ProgramObject{std::make_shared<ExportedProgram>(load(path))}; });
+  m.def("_load_program", [](const std::string& path) {
+    io::Pt2Archive archive = io::load_pt2(path);
+    check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");
+    auto program = std::make_shared<ExportedProgram>(io::from_pt2(archive.programs[0]));
+    return std::pair(ProgramObject{std::move(program)}, archive.extra_files);
+  });
   m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });
   m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors,
                                 const std::vector<std::pair<std::string, std::string>>& metadata) {

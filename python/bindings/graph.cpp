@@ -348,11 +348,18 @@ std::string object_repr(const RefCounted& object) {
   nb::gil_scoped_acquire lock;
   return nb::cast<std::string>(nb::repr(nb::handle(held->get())));
 }
+
+struct SavedInsertionPoint {
+  IntrusivePtr<fx::Graph> graph;
+  fx::Graph::InsertionPoint point;
+  void restore() const { graph->restore_insertion_point(point); }
+};
 }  // namespace
 
 void bind_graph(nb::module_& m) {
   fx::set_object_printer(object_repr);
   bind_node(m);
+  nb::class_<SavedInsertionPoint>(m, "_SavedInsertionPoint").def("restore", &SavedInsertionPoint::restore);
   nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
       .def("__init__",
            [](GraphHandle* self) {
@@ -374,8 +381,12 @@ void bind_graph(nb::module_& m) {
           nb::arg("name"), nb::arg("value").none())
       .def(
           "_set_insertion_point",
-          [](GraphHandle& g, nb::handle before) { g->set_insertion_point(node_or_null(before)); },
-          nb::arg("before").none())
+          [](GraphHandle& g, nb::handle node, bool after) { g->set_insertion_point(node_or_null(node), after); },
+          nb::arg("node").none(), nb::arg("after"))
+      .def("_insertion_point",
+           [](GraphHandle& g) {
+             return SavedInsertionPoint{IntrusivePtr<fx::Graph>(g.get()), g->insertion_point()};
+           })
       .def("erase_node", [](GraphHandle& g, NodeHandle& node) { g->erase_node(node.get()); })
       .def("_copy_node",
            [](GraphHandle& g, const NodeHandle& node, nb::handle map) {

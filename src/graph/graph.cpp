@@ -16,7 +16,7 @@ struct Graph::Block {
 
 Graph::Graph() {
   root_ = allocate(Op::Root, Target("root"));
-  insert_before_ = root_;
+  insertion_ = {root_};
 }
 Graph::~Graph() = default;
 
@@ -56,6 +56,11 @@ void Graph::check_argument(const Argument& argument) const {
   });
 }
 
+void Graph::restore_insertion_point(InsertionPoint point) {
+  while (point.node->is_erased()) point.node = point.after ? point.node->previous() : point.node->next();
+  insertion_ = point;
+}
+
 Node* Graph::create_node(Op op, Target target, Arguments args, KeywordArguments kwargs, std::string_view name) {
   for (const Argument& a : args) check_argument(a);
   for (const auto& entry : kwargs) check_argument(entry.second);
@@ -64,7 +69,7 @@ Node* Graph::create_node(Op op, Target target, Arguments args, KeywordArguments 
   node->name_ = std::move(unique);
   node->args_ = std::move(args);
   node->kwargs_ = std::move(kwargs);
-  node->link_before(insert_before_);
+  node->link_before(insertion_.after ? insertion_.node->next_ : insertion_.node);
   node->add_uses();
   ++size_;
   return node;
@@ -102,7 +107,7 @@ void Graph::erase_node(Node* node) {
   }
   check(node->graph_ == this, "Attempting to remove ", node->name(), " from wrong graph!");
   if (node->erased_) return;
-  if (insert_before_ == node) insert_before_ = node->next_;
+  if (insertion_.node == node) insertion_.node = insertion_.after ? node->previous_ : node->next_;
   node->unlink();
   node->erased_ = true;
   node->remove_uses();

@@ -366,6 +366,7 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   }
   out.guards = stored.program.guards_code;
   if (!stored.program.verifiers.empty()) out.dialect = stored.program.verifiers[0];
+  out.example_inputs = stored.sample_inputs.text();
   fx::lint(*out.graph_module);
   return out;
 }

@@ -50,6 +50,7 @@ class Writer {
     p.graph_module.module_call_graph = module_calls();
     tensors(program_.state, out.weights);
     tensors(program_.constants, out.constants);
+    out.sample_inputs = Bytes(program_.example_inputs);
     return out;
   }
 

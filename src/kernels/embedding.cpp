@@ -1,5 +1,8 @@
 #include "kernels/embedding.h"
 
+#include <algorithm>
+#include <cmath>
+
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "kernels/parallel.h"
@@ -40,7 +43,49 @@ template <class T> struct RowSums {
   }
 };
 
+// The vector norm of a row; its sum is kept in the type that the row is computed in.
+template <class T> double row_norm(const T* row, int64_t width, int64_t stride, double p) {
+  using C = Compute<T>;
+  C sum = p == -INFINITY ? C(INFINITY) : C(0);
+  for (int64_t j = 0; j < width; ++j) {
+    C x = std::abs(static_cast<C>(row[j * stride]));
+    if (p == INFINITY) sum = std::max(sum, x);
+    else if (p == -INFINITY) sum = std::min(sum, x);
+    else if (p == 0) sum += x != 0;
+    else if (p == 1) sum += x;
+    else sum += p == 2 ? x * x : std::pow(x, static_cast<C>(p));
+  }
+  if (p == 2) sum = std::sqrt(sum);
+  else if (std::isfinite(p) && p != 0 && p != 1) sum = std::pow(sum, static_cast<C>(1 / p));
+  return static_cast<double>(static_cast<C>(static_cast<T>(sum)));
+}
+
 }  // namespace
+
+void embedding_renorm(const Tensor& table, const Tensor& indices, double max_norm, double norm_type) {
+  Tensor positions = cast(flattened(indices), DType::Int64);
+  int64_t rows = table.size(0), width = table.size(1);
+  std::vector<int64_t> named(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());
+  for (int64_t& row : named) {
+    check<IndexError>(row >= -rows && row < rows, "select(): index ", row, " out of range for tensor of size ",
+                      to_string(table.sym_sizes()), " at dimension 0");
+    if (row < 0) row += rows;
+  }
+  std::sort(named.begin(), named.end());
+  named.erase(std::unique(named.begin(), named.end()), named.end());
+  visit<FloatingTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t stride = table.stride(1);
+    for (int64_t number : named) {
+      T* row = table.data<T>() + number * table.stride(0);
+      double norm = row_norm(row, width, stride, norm_type);
+      if (!(norm > max_norm)) continue;
+      auto scale = static_cast<Compute<T>>(max_norm / (norm + 1e-7));
+      for (int64_t j = 0; j < width; ++j)
+        row[j * stride] = static_cast<T>(static_cast<Compute<T>>(row[j * stride]) * scale);
+    }
+  });
+}
 
 void embedding(const Tensor& out, const Tensor& weight, const Tensor& indices) { select_rows(out, weight, indices); }
 

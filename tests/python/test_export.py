@@ -276,3 +276,20 @@ def test_examples_that_do_not_fit_the_dims(dims, text):
 def test_a_mistyped_keyword_is_refused():
     with pytest.raises(TypeError, match="dynamic_shape"):
         export(nn.Linear(2, 2), (umbra.ones(1, 2),), dynamic_shape={})
+
+
+def test_example_inputs_and_extra_files_are_kept_by_files(tmp_path):
+    class Scale(umbra.nn.Module):
+        def forward(self, x, factor, *, extra):
+            return x * factor + extra["a"][0]
+    program = export(Scale(), (umbra.ones(2), 3), {"extra": {"a": [umbra.full((2,), 5.0)]}})
+    save(program, tmp_path / "first.pt2", extra_files={"notes/a.txt": "text"})
+    extra = {}
+    loaded = load(tmp_path / "first.pt2", extra_files=extra)
+    assert extra == {"notes/a.txt": "text"}
+    save(loaded, tmp_path / "second.pt2")
+    args, kwargs = load(tmp_path / "second.pt2").example_inputs
+    assert umbra.equal(args[0], umbra.ones(2)) and args[1] == 3 and kwargs["extra"]["a"][0].tolist() == [5, 5]
+    assert loaded.module()(*args, **kwargs).tolist() == [8, 8]
+    with pytest.raises(NotImplementedError, match="opset_version"):
+        save(program, tmp_path / "third.pt2", opset_version={"aten": 1})

@@ -261,3 +261,56 @@ def test_tracing_a_graph_module_again():
     assert [n.name for n in again.graph.nodes] == [n.name for n in traced.graph.nodes]
     x = umbra.randn(3, 2)
     assert umbra.allclose(again(x)["sum"], module(x)["sum"])
+
+
+def chain():
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    a = graph.call_function(umbra.relu, (x,))
+    b = graph.call_function(umbra.neg, (a,))
+    graph.output(b)
+    return graph, x, a, b
+
+
+def names(graph):
+    return [node.name for node in graph.nodes]
+
+
+def test_insertion_points_nest():
+    graph, x, a, b = chain()
+    with graph.inserting_before(b):
+        graph.call_function(umbra.exp, (a,))
+        with graph.inserting_before(a):
+            graph.call_function(umbra.sin, (x,))
+        graph.call_function(umbra.cos, (a,))
+    graph.call_function(umbra.tan, (b,))
+    assert names(graph) == ["x", "sin", "relu", "exp", "cos", "neg", "output", "tan"]
+
+
+def test_each_node_goes_right_after_the_one_that_was_named():
+    graph, x, a, b = chain()
+    with graph.inserting_after(x):
+        graph.call_function(umbra.exp, (x,))
+        graph.call_function(umbra.sin, (x,))
+        with graph.inserting_after(b):
+            graph.call_function(umbra.cos, (x,))
+        graph.call_function(umbra.tan, (x,))
+    assert names(graph) == ["x", "tan", "sin", "exp", "relu", "neg", "cos", "output"]
+    with graph.inserting_before():
+        graph.call_function(umbra.sqrt, (x,))
+    with graph.inserting_after():
+        graph.call_function(umbra.log, (x,))
+    assert names(graph)[0] == "sqrt" and names(graph)[-1] == "log"
+
+
+def test_an_insertion_point_outlives_its_node():
+    graph, x, a, b = chain()
+    with graph.inserting_before(b):
+        node = graph.call_function(umbra.exp, (a,))
+        with graph.inserting_before(node):
+            with graph.inserting_before(a):
+                graph.erase_node(node)
+            graph.call_function(umbra.cos, (a,))
+    assert names(graph) == ["x", "relu", "cos", "neg", "output"]
+    with pytest.raises(AssertionError, match="Node to insert before is not in graph"):
+        graph.inserting_before(chain()[1])

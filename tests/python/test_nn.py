@@ -102,3 +102,123 @@ def test_sums_of_normalisations_do_not_depend_on_which_thread_is_first():
             assert all(umbra.equal(a, b) for a, b in zip(run(), first))
     finally:
         umbra.set_num_threads(threads)
+
+
+class Tied(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first, self.second = nn.Linear(2, 2, bias=False), nn.Linear(2, 2, bias=False)
+        self.second.weight = self.first.weight
+        self.register_buffer("shift", umbra.zeros(2))
+
+    def forward(self, x):
+        return self.second(self.first(x)) + self.shift
+
+
+def test_functional_call_ties_what_the_module_ties():
+    module, x = Tied(), umbra.ones(1, 2)
+    twos, threes = umbra.full((2, 2), 2.0), umbra.full((2, 2), 3.0)
+    call = umbra.func.functional_call
+    for name in ("first.weight", "second.weight"):
+        assert call(module, {name: twos}, (x,)).tolist() == [[16, 16]]
+    assert call(module, {"first.weight": twos, "second.weight": threes}, x, tie_weights=False).tolist() == [[24, 24]]
+    with pytest.raises(ValueError, match="multiple values for keys .*'first.weight', 'second.weight'.* which are tied"):
+        call(module, {"first.weight": twos, "second.weight": threes}, x)
+    weight = twos.clone().requires_grad_()
+    assert umbra.autograd.grad(call(module, {"first.weight": weight}, x).sum(), weight)[0].tolist() == [[8, 8], [8, 8]]
+    assert module.second.weight is module.first.weight and isinstance(module.first.weight, nn.Parameter)
+
+
+def test_functional_call_takes_several_dicts_and_checks_names():
+    module, x, twos = Tied(), umbra.ones(1, 2), umbra.full((2, 2), 2.0)
+    call = umbra.func.functional_call
+    assert call(module, ({"first.weight": twos}, {"shift": umbra.ones(2)}), (x,)).tolist() == [[17, 17]]
+    with pytest.raises(ValueError, match="appeared in multiple dictionaries"):
+        call(module, ({"shift": x}, {"shift": x}), x)
+    with pytest.raises(RuntimeError, match=r"Unexpected key\(s\): 'other'.\n\tMissing key\(s\): 'shift'"):
+        call(module, {"first.weight": twos, "other": twos}, x, strict=True)
+    with pytest.raises(TypeError, match="3 is not an instance of torch.Tensor"):
+        call(module, {"first.weight": 3}, x)
+    with pytest.raises(AttributeError, match="Tied has no attribute `third`"):
+        call(module, {"third.weight": twos}, x)
+
+
+def test_functional_call_gives_back_buffers_that_the_module_assigned():
+    class Count(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("count", umbra.zeros(1))
+
+        def forward(self, x):
+            self.count = self.count + x.sum()
+            return self.count
+    module, given = Count(), {"count": umbra.ones(1)}
+    umbra.func.functional_call(module, given, (umbra.ones(2),))
+    assert given["count"].tolist() == [3] and module.count.tolist() == [0]
+
+
+def trained(dtype, make, **options):
+    parameter = nn.Parameter(umbra.ones(2, dtype=dtype))
+    optimizer = make([parameter], lr=0.1, **options)
+    (parameter * 2).sum().backward()
+    optimizer.step()
+    return parameter, optimizer
+
+
+def test_loaded_state_has_the_type_of_its_parameter():
+    for make, options in ((umbra.optim.Adam, {}), (umbra.optim.SGD, {"momentum": 0.9})):
+        saved = trained(umbra.float32, make, **options)[1].state_dict()
+        parameter, optimizer = trained(umbra.float64, make, **options)
+        optimizer.load_state_dict(saved)
+        types = {name: value.dtype for name, value in optimizer.state[parameter].items()}
+        assert types.pop("step", umbra.float32) == umbra.float32
+        assert types and set(types.values()) == {umbra.float64}
+
+
+def test_loaded_state_of_other_shapes_and_keys():
+    parameter, optimizer = trained(umbra.float32, umbra.optim.SGD)
+    wide = umbra.ones(1, dtype=umbra.float64)
+    optimizer.load_state_dict({"state": {7: {"list": [wide, (wide, 3)], "inner": {"step": wide, "x": wide}}, "extra": 5},
+                               "param_groups": [{"lr": 3, "params": [7]}]})
+    state = optimizer.state[parameter]
+    assert state["list"][0].dtype == state["list"][1][0].dtype == state["inner"]["x"].dtype == umbra.float32
+    assert state["inner"]["step"].dtype == umbra.float64 and optimizer.state["extra"] == 5
+    assert optimizer.param_groups == [{"lr": 3, "params": [parameter]}]
+
+
+def test_hooks_around_steps_and_state_dicts():
+    parameter, optimizer = trained(umbra.float32, umbra.optim.SGD)
+    log = []
+    before = optimizer.register_step_pre_hook(lambda opt, args, kwargs: log.append("before"))
+    optimizer.register_step_post_hook(lambda opt, args, kwargs: log.append("after"))
+    optimizer.register_state_dict_post_hook(lambda opt, state: {**state, "note": 1})
+    optimizer.register_load_state_dict_pre_hook(lambda opt, state: {k: v for k, v in state.items() if k != "note"})
+    optimizer.step()
+    before.remove()
+    optimizer.step()
+    saved = optimizer.state_dict()
+    optimizer.load_state_dict(saved)
+    assert log == ["before", "after", "after"] and saved["note"] == 1
+
+
+def test_embedding_bounds_the_norms_of_the_rows_it_takes():
+    table = umbra.tensor([[3., 4.], [0.3, 0.4], [6., 8.], [0., 0.]])
+    weight = table.clone()
+    rows = nn.functional.embedding(umbra.tensor([[0, 1], [0, 0]]), weight, max_norm=1.0)
+    assert umbra.allclose(rows[0, 0], umbra.tensor([0.6, 0.8])) and umbra.equal(rows[1, 1], rows[0, 0])
+    assert umbra.allclose(weight, umbra.tensor([[0.6, 0.8], [0.3, 0.4], [6., 8.], [0., 0.]])) and weight._version == 1
+    for norm_type, row in ((1.0, [3 / 7, 4 / 7]), (float("inf"), [0.75, 1.0]), (3.0, [0.66697, 0.88930])):
+        scaled = umbra.embedding_renorm_(table.clone(), umbra.tensor([0]), 1.0, norm_type)
+        assert umbra.allclose(scaled[0], umbra.tensor(row), rtol=1e-4)
+    assert umbra.ops.aten.embedding_renorm(table, umbra.tensor([0]), 1.0, 2.0) is not table
+    module = nn.Embedding(4, 2, max_norm=1.0, _weight=table.clone())
+    module(umbra.tensor([2])).sum().backward()
+    assert umbra.allclose(module.weight[2].detach(), umbra.tensor([0.6, 0.8]))
+    assert module.weight.grad.tolist() == [[0, 0], [0, 0], [1, 1], [0, 0]]
+    assert repr(module) == "Embedding(4, 2, max_norm=1.0)"
+
+
+def test_sparse_gradients_of_embeddings_are_refused():
+    module = nn.Embedding(4, 2, sparse=True)
+    with pytest.raises(NotImplementedError, match="sparse gradients"):
+        module(umbra.tensor([2])).sum().backward()

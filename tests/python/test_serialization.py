@@ -110,7 +110,7 @@ def test_nothing_in_a_file_runs(capsys):
     with zipfile.ZipFile(file, "w") as archive:
         archive.writestr("archive/data.pkl", pickle.dumps(Attack(), 2))
         archive.writestr("archive/version", "3\n")
-    with pytest.raises(ValueError, match="print"):
+    with pytest.raises(pickle.UnpicklingError, match="print"):
         umbra.load(io.BytesIO(file.getvalue()))
     assert capsys.readouterr().out == ""
 
@@ -118,7 +118,29 @@ def test_nothing_in_a_file_runs(capsys):
 def test_files_that_are_none(tmp_path):
     with pytest.raises(FileNotFoundError):
         umbra.load(tmp_path / "missing.pt")
-    with pytest.raises(ValueError, match="not a file of torch.save"):
+    with pytest.raises(pickle.UnpicklingError, match="not a file of torch.save"):
         umbra.load(io.BytesIO(b"hello"))
-    with pytest.raises(ValueError):
+    with pytest.raises(EOFError):
         umbra.load(io.BytesIO(b""))
+    whole = io.BytesIO()
+    umbra.save(umbra.arange(100.), whole)
+    with pytest.raises(RuntimeError):
+        umbra.load(io.BytesIO(whole.getvalue()[:200]))
+    with pytest.raises(RuntimeError, match="Parent directory .* does not exist"):
+        umbra.save(1, tmp_path / "missing" / "file.pt")
+    with pytest.raises(AttributeError, match="Can't pickle local object"):
+        umbra.save([lambda: 1], io.BytesIO())
+
+
+def test_options_that_are_not_built_are_refused(tmp_path):
+    data = io.BytesIO()
+    umbra.save(1, data)
+    for options in ({"pickle_protocol": 4}, {"_use_new_zipfile_serialization": False}, {"pickle_module": io}):
+        with pytest.raises(NotImplementedError):
+            umbra.save(1, io.BytesIO(), **options)
+    with pytest.raises(ValueError, match="must be a file path in order to use the mmap argument"):
+        umbra.load(io.BytesIO(data.getvalue()), mmap=True)
+    with pytest.raises(RuntimeError, match="explicit pickle_module"):
+        umbra.load(io.BytesIO(data.getvalue()), pickle_module=pickle)
+    with pytest.raises(TypeError):
+        umbra.load(io.BytesIO(data.getvalue()), unknown=1)

@@ -42,6 +42,7 @@ struct ExportedProgram {
   std::vector<std::string> argument_names;
   std::vector<ModuleCall> module_calls;
   std::string dialect = "TRAINING";  // "ATEN" once it is functional and decomposed
+  std::string example_inputs;  // a torch.save file of ((positional...), {keyword...}), not looked at; may be empty
   IntrusivePtr<sym::ShapeEnv> shape_env;
 
   fx::Graph& graph() const { return graph_module->graph(); }

@@ -67,26 +67,32 @@ class Graph final : public RefCounted {
   Node* call_module(std::string_view path, Arguments args, KeywordArguments kwargs = {});
   Node* output(Argument result);
 
+  /// Where new nodes go: each right before the node, or each right after it, so that the last comes first.
+  struct InsertionPoint {
+    Node* node;
+    bool after = false;
+  };
   /// Puts the insertion point elsewhere for a scope: `auto scope = graph.inserting_before(node);`.
   class InsertionScope {
    public:
-    InsertionScope(Graph& graph, Node* before) : graph_(&graph), saved_(graph.insert_before_) {
-      graph.insert_before_ = before;
+    InsertionScope(Graph& graph, Node* before) : graph_(&graph), saved_(graph.insertion_) {
+      graph.insertion_ = {before};
     }
-    ~InsertionScope() {
-      while (saved_->is_erased()) saved_ = saved_->next();
-      graph_->insert_before_ = saved_;
-    }
+    ~InsertionScope() { graph_->restore_insertion_point(saved_); }
     InsertionScope(const InsertionScope&) = delete;
 
    private:
     Graph* graph_;
-    Node* saved_;
+    InsertionPoint saved_;
   };
   [[nodiscard]] InsertionScope inserting_before(Node* node) { return InsertionScope(*this, checked(node)); }
+  /// Nodes made in the scope stand after the node in the order in which they are made.
   [[nodiscard]] InsertionScope inserting_after(Node* node) { return InsertionScope(*this, checked(node)->next()); }
-  /// The same without a scope: null is the end of the graph.
-  void set_insertion_point(Node* before) { insert_before_ = before ? checked(before) : root_; }
+  /// The same without a scope. No node: before the end of the graph, or after its beginning.
+  void set_insertion_point(Node* node, bool after = false) { insertion_ = {node ? checked(node) : root_, after}; }
+  const InsertionPoint& insertion_point() const { return insertion_; }
+  /// Back to what `insertion_point` gave, or to its place if its node has been erased.
+  void restore_insertion_point(InsertionPoint point);
 
   /// Takes a node out; an error while it has users.
   void erase_node(Node* node);
@@ -176,7 +182,7 @@ class Graph final : public RefCounted {
   struct Block;
   std::vector<std::unique_ptr<Block>> blocks_;
   Node* root_ = nullptr;
-  Node* insert_before_ = nullptr;
+  InsertionPoint insertion_{nullptr};
   uint32_t next_id_ = 0;
   size_t size_ = 0;
   uint64_t version_ = 0;

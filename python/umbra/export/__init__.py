@@ -21,31 +21,42 @@ export_for_training = export
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
-    """Writes a program and its weights to a path or a file object, as PyTorch 2.15 does."""
-    not_built("torch.export.save", extra_files=(extra_files or None, None), opset_version=(opset_version, None),
-              pickle_protocol=(pickle_protocol, 2))
+    """Writes a program, its weights and its example inputs to a path or a file object, as PyTorch 2.15 does. `extra_files`: texts by name."""
+    not_built("torch.export.save", opset_version=(opset_version, None), pickle_protocol=(pickle_protocol, 2))
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
+    for text in (extra_files or {}).values():
+        if not isinstance(text, str):
+            raise AssertionError(f"Expected string but got {type(text)}")
+    extra = list((extra_files or {}).items())
+    ep._keep_example_inputs()
     if isinstance(f, (str, os.PathLike)):
-        ep._program.save(os.fspath(f))
+        ep._program.save(os.fspath(f), extra)
         return
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.pt2")
-        ep._program.save(path)
+        ep._program.save(path, extra)
         with open(path, "rb") as source:
             f.write(source.read())
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
-    """Reads a program. Nothing in the file is run."""
-    not_built("torch.export.load", extra_files=(extra_files or None, None), expected_opset_version=(expected_opset_version, None))
+    """Reads a program. Nothing in the file is run. `extra_files` is given the texts that were stored with it."""
+    not_built("torch.export.load", expected_opset_version=(expected_opset_version, None))
     if isinstance(f, (str, os.PathLike)):
-        return ExportedProgram(_C._load_program(os.fspath(f)))
+        return _load(os.fspath(f), extra_files)
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "program.pt2")
         with open(path, "wb") as target:
             target.write(f.read())
-        return ExportedProgram(_C._load_program(path))
+        return _load(path, extra_files)
+
+
+def _load(path, extra_files):
+    program, stored = _C._load_program(path)
+    if extra_files is not None:
+        extra_files.update(stored)
+    return ExportedProgram(program, _C._load_bytes(program.example_inputs, "example inputs", None) if program.example_inputs else None)
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

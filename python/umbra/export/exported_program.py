@@ -1,6 +1,8 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
+import warnings
 
+from umbra import _C
 from umbra._options import not_built
 from umbra.export import _tree
 from umbra.export.graph_signature import read_signature
@@ -85,6 +87,14 @@ class ExportedProgram:
         self.call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
         self._graph_module = GraphModule._wrap(program.graph_module)
         self._state = state
+
+    def _keep_example_inputs(self):
+        """The example inputs become part of the program's file."""
+        try:
+            self._program.example_inputs = b"" if self._example_inputs is None else _C._save_bytes(self._example_inputs)
+        except (TypeError, RuntimeError, NotImplementedError) as error:
+            warnings.warn(f"the example inputs are not saved: {error}", stacklevel=3)
+            self._program.example_inputs = b""
 
     # ---- parts ----
 

@@ -26,17 +26,19 @@ class _NodeList:
 
 
 class _InsertionPoint:
-    """Takes effect at once; as a context manager it puts the insertion point back to the end."""
+    """Takes effect at once; as a context manager it puts the insertion point back to where it was."""
 
-    def __init__(self, graph, before):
-        self.graph = graph
-        graph._set_insertion_point(before)
+    def __init__(self, graph, node, after):
+        if node is not None and node.graph is not graph:
+            raise AssertionError(f"Node to insert {'after' if after else 'before'} is not in graph.")
+        self.saved = graph._insertion_point()
+        graph._set_insertion_point(node, after)
 
     def __enter__(self):
         return self
 
     def __exit__(self, *exception):
-        self.graph._set_insertion_point(None)
+        self.saved.restore()
 
 
 class PythonCode:
@@ -157,8 +159,9 @@ def _deepcopy(self, memo=None):
 
 Graph.nodes = property(_NodeList)
 Graph.owning_module = None
-Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, self._first if n is None else n)
-Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, None if n is None else n._next)
+# Without a node: after the beginning, and before the end.
+Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
+Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not None)
 Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
 Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose))
 Graph.print_tabular = lambda self: print(self._tabular())

@@ -94,11 +94,17 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
-    not_built("torch.nn.functional.embedding", max_norm=(max_norm, None), norm_type=(float(norm_type), 2.0))
+    """Rows of `weight`. With `max_norm` those rows are scaled first, in `weight` itself, to have no more than that norm."""
     if padding_idx is None:
         padding_idx = -1
+    elif not -weight.size(0) <= padding_idx < weight.size(0):
+        raise AssertionError("Padding_idx must be within num_embeddings")
     elif padding_idx < 0:
         padding_idx += weight.size(0)
+    if max_norm is not None:
+        input = input.contiguous()
+        with umbra.no_grad():
+            umbra.embedding_renorm_(weight, input, max_norm, norm_type)
     return umbra.embedding(weight, input, padding_idx, scale_grad_by_freq, sparse)
 
 

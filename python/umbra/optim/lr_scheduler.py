@@ -7,6 +7,7 @@
 """
 import bisect
 import math
+import types
 
 from umbra.optim.optimizer import Optimizer
 
@@ -57,14 +58,23 @@ class LRScheduler:
         self.__dict__.update(state_dict)
 
 
+def _for_each_group(optimizer, value, name):
+    """A list with an entry for each group: the one given, or the value for all of them."""
+    groups = len(optimizer.param_groups)
+    if not isinstance(value, (list, tuple)):
+        return [value] * groups
+    if len(value) != groups:
+        raise ValueError(f"Expected {groups} lr_lambdas, but got {len(value)}" if name == "lr_lambdas" else
+                         f"{name} must have the same length as optimizer.param_groups. {name} has {len(value)} values, "
+                         f"param_groups has {groups}.")
+    return list(value)
+
+
 class LambdaLR(LRScheduler):
     """The initial rate times `lr_lambda(epoch)`; one function, or one for each group."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        groups = len(optimizer.param_groups)
-        self.lr_lambdas = list(lr_lambda) if isinstance(lr_lambda, (list, tuple)) else [lr_lambda] * groups
-        if len(self.lr_lambdas) != groups:
-            raise ValueError(f"Expected {groups} lr_lambdas, but got {len(self.lr_lambdas)}")
+        self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
@@ -170,6 +180,241 @@ class CosineAnnealingLR(LRScheduler):
 
     def _get_closed_form_lr(self):
         return [self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) / 2 for base in self.base_lrs]
+
+
+class MultiplicativeLR(LRScheduler):
+    """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
+
+    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
+        self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        if self.last_epoch == 0:
+            return self._rates()
+        return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
+
+    def state_dict(self):
+        return {name: value for name, value in super().state_dict().items() if name != "lr_lambdas"}
+
+
+class PolynomialLR(_FactorLR):
+    """Down to 0 in `total_iters` epochs, along a power of what is left of them."""
+
+    def __init__(self, optimizer, total_iters=5, power=1.0, last_epoch=-1):
+        self.total_iters, self.power = total_iters, power
+        super().__init__(optimizer, last_epoch)
+
+    def _factor(self, epoch):
+        return (1.0 - min(epoch, self.total_iters) / self.total_iters) ** self.power
+
+
+class CosineAnnealingWarmRestarts(LRScheduler):
+    """Half a cosine down to eta_min in T_0 epochs, then again from the initial rate in T_mult times as many. Epochs may be fractions."""
+
+    def __init__(self, optimizer, T_0, T_mult=1, eta_min=0.0, last_epoch=-1):
+        if T_0 <= 0 or not isinstance(T_0, int):
+            raise ValueError(f"Expected positive integer T_0, but got {T_0}")
+        if T_mult < 1 or not isinstance(T_mult, int):
+            raise ValueError(f"Expected integer T_mult >= 1, but got {T_mult}")
+        self.T_0, self.T_i, self.T_mult, self.eta_min, self.T_cur = T_0, T_0, T_mult, eta_min, last_epoch
+        super().__init__(optimizer, last_epoch)
+
+    def get_lr(self):
+        height = (1 + math.cos(math.pi * self.T_cur / self.T_i)) / 2
+        return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
+
+    def step(self, epoch=None):
+        if epoch is None and self.last_epoch < 0:
+            epoch = 0
+        if epoch is None:
+            epoch = self.last_epoch + 1
+            self.T_cur += 1
+            if self.T_cur >= self.T_i:
+                self.T_cur, self.T_i = self.T_cur - self.T_i, self.T_i * self.T_mult
+        else:
+            if epoch < 0:
+                raise ValueError(f"Expected non-negative epoch, but got {epoch}")
+            self._find_cycle(epoch)
+        self.last_epoch = math.floor(epoch)
+        self._set(self.get_lr())
+
+    def _find_cycle(self, epoch):
+        if self.T_mult == 1:
+            self.T_cur, self.T_i = epoch % self.T_0, self.T_0
+            return
+        cycle = int(math.log(epoch / self.T_0 * (self.T_mult - 1) + 1, self.T_mult)) if epoch >= self.T_0 else 0
+        self.T_cur = epoch - self.T_0 * (self.T_mult ** cycle - 1) / (self.T_mult - 1)
+        self.T_i = self.T_0 * self.T_mult ** cycle
+
+
+class _MomentumLR(LRScheduler):
+    """What moves the momentum against the rate: that of SGD, or the first beta of Adam."""
+
+    def _choose_momentum(self, optimizer, cycle_momentum):
+        if cycle_momentum and "momentum" not in optimizer.defaults and "betas" not in optimizer.defaults:
+            raise ValueError("optimizer must support momentum or beta1 with `cycle_momentum` option enabled")
+        self.cycle_momentum, self.use_beta1 = cycle_momentum, "betas" in optimizer.defaults
+
+    def _set_momentum(self, group, value):
+        if self.use_beta1:
+            group["betas"] = (value, *group["betas"][1:])
+        else:
+            group["momentum"] = value
+
+
+class CyclicLR(_MomentumLR):
+    """Up from base_lr to max_lr and down again, over and over; the height of a cycle may shrink."""
+
+    def __init__(self, optimizer, base_lr, max_lr, step_size_up=2000, step_size_down=None, mode="triangular", gamma=1.0, scale_fn=None,
+                 scale_mode="cycle", cycle_momentum=True, base_momentum=0.8, max_momentum=0.9, last_epoch=-1):
+        if mode not in _CYCLE_SCALES and scale_fn is None:
+            raise ValueError("mode is invalid and scale_fn is None")
+        base_lrs = _for_each_group(optimizer, base_lr, "base_lr")
+        if last_epoch == -1:
+            for group, rate in zip(optimizer.param_groups, base_lrs):
+                group["lr"] = rate
+        self.max_lrs = _for_each_group(optimizer, max_lr, "max_lr")
+        step_size_down = step_size_up if step_size_down is None else step_size_down
+        self.total_size = float(step_size_up + step_size_down)
+        self.step_ratio = step_size_up / self.total_size
+        self.mode, self.gamma, self._scale_fn_custom = mode, gamma, scale_fn
+        self.scale_mode = scale_mode if scale_fn is not None else "iterations" if mode == "exp_range" else "cycle"
+        self._choose_momentum(optimizer, cycle_momentum)
+        if cycle_momentum:
+            self.base_momentums = _for_each_group(optimizer, base_momentum, "base_momentum")
+            self.max_momentums = _for_each_group(optimizer, max_momentum, "max_momentum")
+            for group, base, most in zip(optimizer.param_groups, self.base_momentums, self.max_momentums):
+                if last_epoch == -1:
+                    self._set_momentum(group, most)
+                group["base_momentum"], group["max_momentum"] = base, most
+        super().__init__(optimizer, last_epoch)
+        self.base_lrs = base_lrs
+
+    def scale_fn(self, x):
+        return self._scale_fn_custom(x) if self._scale_fn_custom is not None else _CYCLE_SCALES[self.mode](self.gamma, x)
+
+    def get_lr(self):
+        cycle = math.floor(1 + self.last_epoch / self.total_size)
+        x = 1.0 + self.last_epoch / self.total_size - cycle
+        height = x / self.step_ratio if x <= self.step_ratio else (x - 1) / (self.step_ratio - 1)
+        height *= self.scale_fn(cycle if self.scale_mode == "cycle" else self.last_epoch)
+        if self.cycle_momentum:
+            for group, base, most in zip(self.optimizer.param_groups, self.base_momentums, self.max_momentums):
+                self._set_momentum(group, most - (most - base) * height)
+        return [base + (most - base) * height for base, most in zip(self.base_lrs, self.max_lrs)]
+
+    def state_dict(self):
+        # A plain function cannot be saved; an object that can be called is, by its attributes.
+        state = super().state_dict()
+        custom = state.pop("_scale_fn_custom")
+        state["_scale_fn_custom"] = dict(custom.__dict__) if custom is not None and not isinstance(custom, types.FunctionType) else None
+        return state
+
+    def load_state_dict(self, state_dict):
+        state = dict(state_dict)
+        attributes = state.pop("_scale_fn_custom", None)
+        super().load_state_dict(state)
+        if attributes is not None:
+            self._scale_fn_custom.__dict__.update(attributes)
+
+
+_CYCLE_SCALES = {"triangular": lambda gamma, x: 1.0, "triangular2": lambda gamma, x: 1 / 2.0 ** (x - 1), "exp_range": lambda gamma, x: gamma ** x}
+
+
+class OneCycleLR(_MomentumLR):
+    """One rise to max_lr and one long fall far below the start, in `total_steps` steps."""
+
+    def __init__(self, optimizer, max_lr, total_steps=None, epochs=None, steps_per_epoch=None, pct_start=0.3, anneal_strategy="cos",
+                 cycle_momentum=True, base_momentum=0.85, max_momentum=0.95, div_factor=25.0, final_div_factor=1e4, three_phase=False,
+                 last_epoch=-1):
+        self.total_steps = self._count_steps(total_steps, epochs, steps_per_epoch)
+        if not isinstance(pct_start, float) or not 0 <= pct_start <= 1:
+            raise ValueError(f"Expected float between 0 and 1 pct_start, but got {pct_start}")
+        if anneal_strategy not in ("cos", "linear"):
+            raise ValueError(f"anneal_strategy must be one of 'cos' or 'linear', instead got {anneal_strategy}")
+        self._anneal_func_type = anneal_strategy
+        # Where each phase ends, and between which of a group's rates and momenta it leads.
+        top, end = pct_start * self.total_steps - 1, self.total_steps - 1
+        rise = (float(top), "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        if three_phase:
+            self._schedule_phases = [rise, (float(2 * pct_start * self.total_steps - 2), "max_lr", "initial_lr", "base_momentum", "max_momentum"),
+                                     (end, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+        else:
+            self._schedule_phases = [rise, (end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+        self._choose_momentum(optimizer, cycle_momentum)
+        if last_epoch == -1:
+            self._prepare(optimizer, max_lr, div_factor, final_div_factor, base_momentum, max_momentum)
+        super().__init__(optimizer, last_epoch)
+
+    @staticmethod
+    def _count_steps(total_steps, epochs, steps_per_epoch):
+        given = {"total_steps": total_steps} if total_steps is not None else {"epochs": epochs, "steps_per_epoch": steps_per_epoch}
+        if any(value is None for value in given.values()):
+            raise ValueError("You must define either total_steps OR (epochs AND steps_per_epoch)")
+        for name, value in given.items():
+            if value <= 0 or not isinstance(value, int):
+                raise ValueError(f"Expected positive integer {name}, but got {value}")
+        return math.prod(given.values())
+
+    def _prepare(self, optimizer, max_lr, div_factor, final_div_factor, base_momentum, max_momentum):
+        for group, most in zip(optimizer.param_groups, _for_each_group(optimizer, max_lr, "max_lr")):
+            group["initial_lr"], group["max_lr"] = most / div_factor, most
+            group["min_lr"] = group["initial_lr"] / final_div_factor
+        if not self.cycle_momentum:
+            return
+        momenta = zip(_for_each_group(optimizer, base_momentum, "base_momentum"), _for_each_group(optimizer, max_momentum, "max_momentum"))
+        for group, (base, most) in zip(optimizer.param_groups, momenta):
+            self._set_momentum(group, most)
+            group["max_momentum"], group["base_momentum"] = most, base
+
+    def _between(self, start, end, part):
+        if self._anneal_func_type == "linear":
+            return (end - start) * part + start
+        return end + (start - end) / 2.0 * (math.cos(math.pi * part) + 1)
+
+    def get_lr(self):
+        step = self.last_epoch
+        if step > self.total_steps:
+            raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
+        begin = 0.0
+        for i, (end, *names) in enumerate(self._schedule_phases):
+            if step <= end or i == len(self._schedule_phases) - 1:
+                break
+            begin = end
+        part = (step - begin) / (end - begin)
+        if self.cycle_momentum:
+            for group in self.optimizer.param_groups:
+                self._set_momentum(group, self._between(group[names[2]], group[names[3]], part))
+        return [self._between(group[names[0]], group[names[1]], part) for group in self.optimizer.param_groups]
+
+
+class ChainedScheduler(LRScheduler):
+    """Several schedulers at once: each changes what the one before has set."""
+
+    def __init__(self, schedulers, optimizer=None):
+        if len(schedulers) < 1:
+            raise ValueError("ChainedScheduler expects at least one scheduler to be chained, but got no scheduler.")
+        optimizer = optimizer or schedulers[0].optimizer
+        for i, scheduler in enumerate(schedulers):
+            if scheduler.optimizer is not optimizer:
+                raise ValueError(f"ChainedScheduler expects all schedulers to belong to the same optimizer, but got scheduler "
+                                 f"{type(scheduler).__name__} at index {i} has {scheduler.optimizer}, which is different from {optimizer}.")
+        self.optimizer, self._schedulers = optimizer, list(schedulers)
+        self._last_lr = self._rates()
+
+    def step(self):
+        for scheduler in self._schedulers:
+            scheduler.step()
+        self._last_lr = self._rates()
+
+    def state_dict(self):
+        return {"_last_lr": self._last_lr, "_schedulers": [scheduler.state_dict() for scheduler in self._schedulers]}
+
+    def load_state_dict(self, state_dict):
+        self._last_lr = state_dict["_last_lr"]
+        for scheduler, own in zip(self._schedulers, state_dict["_schedulers"]):
+            scheduler.load_state_dict(own)
 
 
 class SequentialLR(LRScheduler):

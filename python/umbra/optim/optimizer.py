@@ -1,10 +1,76 @@
 """Optimizer: groups of parameters, each with its options and state."""
 import collections
 import copy
+import functools
 
 import umbra
 from umbra._C import Tensor
 from umbra._options import not_built
+from umbra.utils.hooks import add_hook
+
+
+_OPTION_NAMES = {"lr": "learning rate", "eps": "epsilon value"}
+
+
+def check_options(**options):
+    """No option that is a size may be negative."""
+    for name, value in options.items():
+        if not value >= 0.0:
+            raise ValueError(f"Invalid {_OPTION_NAMES.get(name, name + ' value')}: {value}")
+
+
+def check_betas(betas):
+    for i, beta in enumerate(betas):
+        if not 0.0 <= beta < 1.0:
+            raise ValueError(f"Invalid beta parameter at index {i}: {beta}")
+
+
+def decayed(parameter, gradient, group):
+    """The gradient to descend along: turned round to maximize, with that of the weight decay."""
+    if group["maximize"]:
+        gradient = -gradient
+    return gradient.add(parameter, alpha=group["weight_decay"]) if group["weight_decay"] != 0 else gradient
+
+
+def check_implementation(foreach, fused, differentiable):
+    """`foreach` and `fused` choose among implementations that give the same values: there is one here, and what excludes itself is refused."""
+    if fused and differentiable:
+        raise RuntimeError("`fused` does not support `differentiable`")
+    if fused and foreach:
+        raise RuntimeError("`fused` and `foreach` cannot be `True` together.")
+
+
+def _with_step_hooks(step):
+    """`step` with the hooks of its optimiser around it."""
+    @functools.wraps(step)
+    def wrapped(*args, **kwargs):
+        self = args[0]  # hooks see it among the arguments too
+        for hook in list(self._step_pre_hooks.values()):
+            changed = hook(self, args, kwargs)
+            if changed is not None:
+                if not (isinstance(changed, tuple) and len(changed) == 2):
+                    raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
+                args, kwargs = changed
+        result = step(*args, **kwargs)
+        for hook in list(self._step_post_hooks.values()):
+            hook(self, args, kwargs)
+        return result
+    wrapped._has_hooks = True
+    return wrapped
+
+
+def _as_parameter(value, parameter, group, key=None):
+    """Loaded state in the type and on the device of its parameter. The count of steps stays as it is, unless the device counts."""
+    if isinstance(value, Tensor):
+        if key == "step":
+            return value.to(umbra.float32).to(parameter.device) if group.get("capturable") or group.get("fused") else value
+        value = value.to(parameter.dtype) if parameter.is_floating_point() else value
+        return value.to(parameter.device)
+    if isinstance(value, dict):
+        return {k: _as_parameter(v, parameter, group, k) for k, v in value.items()}
+    if isinstance(value, (list, tuple)):
+        return type(value)(_as_parameter(v, parameter, group) for v in value)
+    return value
 
 
 class Optimizer:
@@ -12,6 +78,7 @@ class Optimizer:
         self.defaults = defaults
         self.state = collections.defaultdict(dict)
         self.param_groups = []
+        self._make_hooks()
         if isinstance(params, Tensor):
             raise TypeError(f"params argument given to the optimizer should be an iterable of Tensors or dicts, but got {params.type()}")
         groups = list(params)
@@ -22,14 +89,31 @@ class Optimizer:
         for group in groups:
             self.add_param_group(group)
 
+    def _make_hooks(self):
+        for kind in ("step_pre", "step_post", "state_dict_pre", "state_dict_post", "load_state_dict_pre", "load_state_dict_post"):
+            setattr(self, f"_{kind}_hooks", collections.OrderedDict())
+        if not getattr(type(self).step, "_has_hooks", False):
+            type(self).step = _with_step_hooks(type(self).step)
+
     def add_param_group(self, param_group):
+        if not isinstance(param_group, dict):
+            raise TypeError(f"param_group must be a dict, but got {type(param_group)}")
         group = dict(param_group)
         given = group["params"]
-        members = [given] if isinstance(given, Tensor) else [p[1] if isinstance(p, tuple) else p for p in given]
+        if isinstance(given, set):
+            raise TypeError("optimizer parameters need to be organized in ordered collections, but the ordering of tensors in sets will "
+                            "change between runs. Please use a list instead.")
+        given = [given] if isinstance(given, Tensor) else list(given)
+        members = [p[1] if isinstance(p, tuple) else p for p in given]
+        if any(isinstance(p, tuple) for p in given):
+            group["param_names"] = [name for name, _ in given]
+        if self.param_groups and ("param_names" in group) != ("param_names" in self.param_groups[0]):
+            kind = "with" if "param_names" in group else "without"
+            raise ValueError(f"all optimizer param groups should be with/without names. cannot add param group {kind} names to the optimizer")
         for parameter in members:
             if not isinstance(parameter, Tensor):
                 raise TypeError(f"optimizer can only optimize Tensors, but one of the params is {type(parameter).__name__}")
-            if not parameter.is_leaf:
+            if not (parameter.is_leaf or parameter.retains_grad or self.defaults.get("differentiable")):
                 raise ValueError("can't optimize a non-leaf Tensor")
         group["params"] = members
         for name, default in self.defaults.items():
@@ -65,30 +149,84 @@ class Optimizer:
         raise NotImplementedError
 
     def state_dict(self):
+        for hook in list(self._state_dict_pre_hooks.values()):
+            hook(self)
         numbers = {}
         groups = []
         for group in self.param_groups:
             for parameter in group["params"]:
                 numbers.setdefault(id(parameter), len(numbers))
             groups.append({**{k: v for k, v in group.items() if k != "params"}, "params": [numbers[id(p)] for p in group["params"]]})
-        return {"state": {numbers[id(p)]: values for p, values in self.state.items()}, "param_groups": groups}
+        state = {numbers[id(key)] if isinstance(key, Tensor) else key: values for key, values in self.state.items()}
+        result = {"state": state, "param_groups": groups}
+        for hook in list(self._state_dict_post_hooks.values()):
+            changed = hook(self, result)
+            result = result if changed is None else changed
+        return result
 
     def load_state_dict(self, state_dict):
-        groups = state_dict["param_groups"]
+        """Takes over options and state. State is converted to the types and devices of the parameters; what fits already is shared."""
+        state_dict = dict(state_dict)
+        for hook in list(self._load_state_dict_pre_hooks.values()):
+            changed = hook(self, state_dict)
+            state_dict = state_dict if changed is None else changed
+        groups = copy.deepcopy(state_dict["param_groups"])
         if len(groups) != len(self.param_groups):
             raise ValueError("loaded state dict has a different number of parameter groups")
-        parameters = {}
+        owners = {}
         for own, loaded in zip(self.param_groups, groups):
             if len(own["params"]) != len(loaded["params"]):
                 raise ValueError("loaded state dict contains a parameter group that doesn't match the size of optimizer's group")
-            parameters.update(zip(loaded["params"], own["params"]))
-            own.update((k, v) for k, v in loaded.items() if k != "params")
-        self.state = collections.defaultdict(dict)
-        for number, values in state_dict["state"].items():
-            self.state[parameters[number]] = copy.deepcopy(values)
+            owners.update((number, (parameter, loaded)) for number, parameter in zip(loaded["params"], own["params"]))
+        state = collections.defaultdict(dict)
+        for key, values in state_dict["state"].items():
+            parameter, group = owners.get(key, (None, None))
+            state[key if parameter is None else parameter] = values if parameter is None else _as_parameter(values, parameter, group)
+        for own, loaded in zip(self.param_groups, groups):
+            loaded["params"] = own["params"]
+            if "param_names" in own:
+                loaded.setdefault("param_names", own["param_names"])
+        self.state, self.param_groups = state, groups
+        for hook in list(self._load_state_dict_post_hooks.values()):
+            hook(self)
+
+    # ---- hooks ----
+
+    def register_step_pre_hook(self, hook):
+        """`hook(optimizer, args, kwargs)` before each step; what it returns takes the place of the arguments."""
+        return add_hook(self._step_pre_hooks, hook)
+
+    def register_step_post_hook(self, hook):
+        """`hook(optimizer, args, kwargs)` after each step."""
+        return add_hook(self._step_post_hooks, hook)
+
+    def register_state_dict_pre_hook(self, hook, prepend=False):
+        """`hook(optimizer)` before a state dict is made."""
+        return add_hook(self._state_dict_pre_hooks, hook, prepend)
+
+    def register_state_dict_post_hook(self, hook, prepend=False):
+        """`hook(optimizer, state_dict)`; what it returns takes the place of the state dict."""
+        return add_hook(self._state_dict_post_hooks, hook, prepend)
+
+    def register_load_state_dict_pre_hook(self, hook, prepend=False):
+        """`hook(optimizer, state_dict)` before loading; what it returns takes the place of the state dict."""
+        return add_hook(self._load_state_dict_pre_hooks, hook, prepend)
+
+    def register_load_state_dict_post_hook(self, hook, prepend=False):
+        """`hook(optimizer)` after loading."""
+        return add_hook(self._load_state_dict_post_hooks, hook, prepend)
+
+    # Hooks belong to this object: copies and files do without.
+    def __getstate__(self):
+        return {"defaults": self.defaults, "state": self.state, "param_groups": self.param_groups}
+
+    def __setstate__(self, state):
+        self.__dict__.update(state)
+        self._make_hooks()
 
     def __repr__(self):
         lines = [type(self).__name__ + " ("]
         for i, group in enumerate(self.param_groups):
-            lines += [f"Parameter Group {i}", *(f"    {key}: {group[key]}" for key in sorted(group) if key != "params")]
+            lines += [f"\nParameter Group {i}" if i else f"Parameter Group {i}",
+                      *(f"    {key}: {group[key]}" for key in sorted(group) if key != "params")]
         return "\n".join(lines + [")"])

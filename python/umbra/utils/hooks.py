@@ -23,6 +23,15 @@ class RemovableHandle:
         self.remove()
 
 
+def add_hook(hooks, hook, prepend=False):
+    """Adds a hook to an ordered dict of them; gives the handle that takes it away."""
+    handle = RemovableHandle(hooks)
+    hooks[handle.id] = hook
+    if prepend:
+        hooks.move_to_end(handle.id, last=False)
+    return handle
+
+
 class BackwardHook:
     """One call of a module whose gradients are watched.
 

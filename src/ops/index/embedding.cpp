@@ -1,6 +1,7 @@
 // Rows of a table.
 #include "kernels/embedding.h"
 
+#include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -9,11 +10,10 @@
 namespace umbra::ops {
 namespace {
 
-void check_indices(const Tensor& indices) {
-  check(
-      indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32,
-      "Expected tensor for argument #1 'indices' to have one of the following scalar types: Long, Int; but got torch.",
-      kernel_name(indices.dtype()), "Tensor instead (while checking arguments for embedding)");
+void check_indices(const Tensor& indices, int position = 1, const char* function = "embedding") {
+  check(indices.dtype() == DType::Int64 || indices.dtype() == DType::Int32, "Expected tensor for argument #", position,
+        " 'indices' to have one of the following scalar types: Long, Int; but got torch.", kernel_name(indices.dtype()),
+        "Tensor instead (while checking arguments for ", function, ")");
 }
 
 /// Rows of one table for the whole batch: the place of an index among them.
@@ -33,13 +33,15 @@ UMBRA_OPERATOR(
       check_indices(indices);
       SymShape shape(indices.sym_sizes());
       shape.push_back(weight.sym_sizes()[1]);
-      return TensorSpec(shape, weight.dtype(), weight.device());
+      return TensorSpec(shape, weight.dtype(), common_device({&weight, &indices}));
     })
     .cpu([](const Tensor& out, const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
       kernels::embedding(out, weight, indices);
     })
-    .gradient("weight", {"grad", "indices", "weight.sym_sizes", "padding_idx", "scale_grad_by_freq"},
-              [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale) {
+    .gradient("weight", {"grad", "indices", "weight.sym_sizes", "padding_idx", "scale_grad_by_freq", "sparse"},
+              [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale,
+                 bool sparse) {
+                check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
     .linear()
@@ -66,7 +68,7 @@ UMBRA_OPERATOR(
       check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
             indices.sym_numel(), ", ", grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1),
             "]' is invalid for input of size ", grad.sym_numel());
-      return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), grad.device());
+      return TensorSpec({count, grad.sym_sizes().back()}, grad.dtype(), common_device({&grad, &indices}));
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, SymInt, SymInt padding, bool scale) {
       kernels::embedding_dense_backward(out, grad, indices, padding.guard_int(), scale);
@@ -90,6 +92,28 @@ UMBRA_OPERATOR(
       return unfold_batch(
           embedding_dense_backward(terms, shift_by_batch(at, rows), rows * batch_scope().size, -1, scale), 0);
     });
+
+TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double) {
+  check(self.dim() == 2, "Expected 2-dimensional tensor, but got ", self.dim(),
+        "-dimensional tensor for argument #1 'self' (while checking arguments for embedding_renorm_)");
+  check_indices(indices, 2, "embedding_renorm_");
+  check<NotImplementedError>(is_floating(self.dtype()),
+                             "norm(): input dtype should be either floating point or complex. Got ",
+                             kernel_name(self.dtype()), " instead.");
+  common_device({&self, &indices});
+  return spec_like(self);
+}
+
+UMBRA_OPERATOR("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
+    .inplace()
+    .out()
+    .meta(renorm_spec)
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+      kernels::copy(out, self);
+      kernels::embedding_renorm(out, indices, max_norm, norm_type);
+    })
+    // A table may be large, and the rows few.
+    .on_inplace([](OperatorBuilder& variant) { variant.meta(renorm_spec).mutate(kernels::embedding_renorm); });
 
 }  // namespace
 }  // namespace umbra::ops

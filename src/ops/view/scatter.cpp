@@ -104,6 +104,7 @@ UMBRA_OPERATOR(
            std::optional<SymInt> offset) {
           // PyTorch's gradient, number for number: it is that of the part that was replaced, and nothing for the rest.
           // Forward mode has it the other way round, which is the derivative.
+          check(self.is_contiguous(), "as_strided_scatter is differentiable with respect to a contiguous self only");
           Tensor out = zeros_like(self);
           as_strided(out, size, stride, offset).copy_(as_strided(empty_like(self).copy_(grad), size, stride, offset));
           return out;

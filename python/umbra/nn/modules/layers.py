@@ -33,7 +33,10 @@ class Embedding(Module):
 
     def extra_repr(self):
         out = f"{self.num_embeddings}, {self.embedding_dim}"
-        return out + (f", padding_idx={self.padding_idx}" if self.padding_idx is not None else "")
+        for name, default in (("padding_idx", None), ("max_norm", None), ("norm_type", 2), ("scale_grad_by_freq", False)):
+            if getattr(self, name) != default:
+                out += f", {name}={getattr(self, name)}"
+        return out + (", sparse=True" if self.sparse else "")
 
     @classmethod
     def from_pretrained(cls, embeddings, freeze=True, padding_idx=None, **kwargs):

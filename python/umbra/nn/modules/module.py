@@ -8,7 +8,7 @@ from umbra._C import Tensor
 from umbra._modules import raise_missing_method
 from umbra._options import not_built
 from umbra.nn.parameter import Buffer, Parameter
-from umbra.utils.hooks import BackwardHook, RemovableHandle
+from umbra.utils.hooks import BackwardHook, add_hook
 
 # While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
 # exports in progress spares calls outside of them the look.
@@ -30,21 +30,13 @@ class _IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def _add_hook(hooks, hook, prepend=False):
-    handle = RemovableHandle(hooks)
-    hooks[handle.id] = hook
-    if prepend:
-        hooks.move_to_end(handle.id, last=False)
-    return handle
-
-
 def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
     not_built("register_module_forward_hook", with_kwargs=(with_kwargs, False), always_call=(always_call, False))
-    return _add_hook(_global_forward_hooks, hook)
+    return add_hook(_global_forward_hooks, hook)
 
 
 def register_module_forward_pre_hook(hook):
-    return _add_hook(_global_forward_pre_hooks, hook)
+    return add_hook(_global_forward_pre_hooks, hook)
 
 
 def set_paths(paths):
@@ -284,13 +276,13 @@ class Module:
         return output if result is None else result
 
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
-        handle = _add_hook(self._forward_pre_hooks, hook, prepend)
+        handle = add_hook(self._forward_pre_hooks, hook, prepend)
         if with_kwargs:
             self._hooks_with_kwargs.add(handle.id)
         return handle
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
-        handle = _add_hook(self._forward_hooks, hook, prepend)
+        handle = add_hook(self._forward_hooks, hook, prepend)
         if with_kwargs:
             self._hooks_with_kwargs.add(handle.id)
         if always_call:
@@ -298,10 +290,10 @@ class Module:
         return handle
 
     def register_full_backward_hook(self, hook, prepend=False):
-        return _add_hook(self._backward_hooks, hook, prepend)
+        return add_hook(self._backward_hooks, hook, prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
-        return _add_hook(self._backward_pre_hooks, hook, prepend)
+        return add_hook(self._backward_pre_hooks, hook, prepend)
 
     # ---- walking ----
 
@@ -503,21 +495,21 @@ class Module:
         return destination
 
     def register_state_dict_post_hook(self, hook):
-        return _add_hook(self._state_dict_hooks, hook)
+        return add_hook(self._state_dict_hooks, hook)
 
     _register_state_dict_hook = register_state_dict_post_hook
 
     def register_state_dict_pre_hook(self, hook):
-        return _add_hook(self._state_dict_pre_hooks, hook)
+        return add_hook(self._state_dict_pre_hooks, hook)
 
     def register_load_state_dict_pre_hook(self, hook):
-        return _add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
+        return add_hook(self._load_state_dict_pre_hooks, lambda *args: hook(self, *args))
 
     def _register_load_state_dict_pre_hook(self, hook, with_module=False):
-        return _add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
+        return add_hook(self._load_state_dict_pre_hooks, (lambda *args: hook(self, *args)) if with_module else hook)
 
     def register_load_state_dict_post_hook(self, hook):
-        return _add_hook(self._load_state_dict_post_hooks, hook)
+        return add_hook(self._load_state_dict_post_hooks, hook)
 
     def _load_from_state_dict(self, state_dict, prefix, local_metadata, strict, missing_keys, unexpected_keys, error_msgs):
         import umbra

@@ -1,75 +1,111 @@
 """Calling a module with other tensors in place of its own."""
 import contextlib
+import itertools
 
 from umbra._C import Tensor
 from umbra._options import not_built
 
 
-def _owner(module, path):
-    holder, _, name = path.rpartition(".")
-    return module.get_submodule(holder), name
+class _Place:
+    """Where a module keeps a tensor: among its parameters or buffers, or as an attribute, which may not be there yet."""
+
+    def __init__(self, module, path):
+        holder, _, self.name = path.rpartition(".")
+        if not self.name:
+            raise KeyError('tensor name can\'t be empty string ""')
+        for part in holder.split(".") if holder else ():
+            if not hasattr(module, part):
+                raise AttributeError(f"{type(module).__name__} has no attribute `{part}`")
+            module = getattr(module, part)
+        self.module = module
+        if self.name in module._parameters:
+            self.values = module._parameters
+        elif self.name in module._buffers:
+            self.values = module._buffers
+        else:
+            self.values = module.__dict__
+            present = getattr(module, self.name, None)
+            if present is not None and not isinstance(present, Tensor):
+                raise TypeError(f"attribute `{self.name}`: {present} is not an instance of torch.Tensor")
+
+    def swap(self, value):
+        """Puts a value there and gives the one before, `_missing` where there is none."""
+        before = self.values.pop(self.name, _missing) if value is _missing else self.values.get(self.name, _missing)
+        if value is not _missing:
+            self.values[self.name] = value
+        return before
 
 
-def _own_tensors(module):
-    return {**dict(module.named_parameters(remove_duplicate=False)), **dict(module.named_buffers(remove_duplicate=False))}
+_missing = object()
+
+
+def _named_tensors(module):
+    return itertools.chain(module.named_parameters(remove_duplicate=False), module.named_buffers(remove_duplicate=False))
 
 
 def _with_tied_names(module, given):
-    """`given`, with each tensor under all the names that the module has for what it replaces."""
-    names = {}
-    for path, tensor in _own_tensors(module).items():
-        names.setdefault(id(tensor), []).append(path)
-    tied = {path: group for group in names.values() if len(group) > 1 for path in group}
-    out = dict(given)
-    for path, tensor in given.items():
-        group = tied.get(path, ())
-        if any(out.get(other, tensor) is not tensor for other in group):
-            raise ValueError(f"functional_call got multiple values for keys {sorted(other for other in group if other in given)}, which are tied. "
-                             "Consider using tie_weights=False")
-        out.update((other, tensor) for other in group)
-    return out
+    """The tensors under all names of those they stand in for: of tied ones it is enough to give one."""
+    names_of = {}
+    for name, tensor in _named_tensors(module):
+        names_of.setdefault(id(tensor), []).append(name)
+    tied = dict(given)
+    for names in names_of.values():
+        named = [name for name in names if name in given]
+        if len({id(given[name]) for name in named}) > 1:
+            raise ValueError(f"functional_call got multiple values for keys {sorted(named)}, which are tied. Consider using tie_weights=False")
+        tied.update((name, given[named[0]]) for name in names if named)
+    return tied
 
 
 def _check_names(module, given):
-    own = _own_tensors(module)
-    problems = []
-    for what, names in (("Unexpected key(s)", given.keys() - own.keys()), ("Missing key(s)", own.keys() - given.keys())):
-        if names:
-            problems.append(f"\n\t{what}: " + ", ".join(f"'{name}'" for name in sorted(names)) + ".")
-    if problems:
-        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:" + "".join(problems))
+    known = [name for name, _ in _named_tensors(module)]
+    unexpected, missing = sorted(set(given) - set(known)), sorted(set(known) - set(given))
+    lines = [f"\n\t{kind} key(s): {', '.join(map(repr, names))}." for kind, names in (("Unexpected", unexpected), ("Missing", missing)) if names]
+    if lines:
+        raise RuntimeError(f"Error(s) in reparametrizing for {type(module).__name__}:" + "".join(lines))
 
 
 @contextlib.contextmanager
 def _reparametrize_module(module, parameters_and_buffers, *, tie_weights=False, strict=False, stack_weights=False):
-    """Inside, the named tensors stand in for the module's parameters and buffers."""
+    """Inside, the named tensors stand in for the module's parameters and buffers. What the module put in their places meanwhile
+    is in `parameters_and_buffers` afterwards."""
     not_built("_reparametrize_module", stack_weights=(stack_weights, False))
-    given = _with_tied_names(module, parameters_and_buffers) if tie_weights else parameters_and_buffers
+    given = _with_tied_names(module, parameters_and_buffers) if tie_weights else dict(parameters_and_buffers)
     if strict:
         _check_names(module, given)
-    saved = []
+    swapped = []
     try:
         for path, tensor in given.items():
-            if tensor is not None and not isinstance(tensor, Tensor):
-                raise TypeError(f"{tensor} is not an instance of torch.Tensor")
-            owner, name = _owner(module, path)
-            holder = owner._parameters if name in owner._parameters else owner._buffers
-            saved.append((holder, name, name in holder, holder.get(name), tensor, path))
-            holder[name] = tensor
+            if not isinstance(tensor, Tensor):
+                raise TypeError(f"{tensor!r} is not an instance of torch.Tensor")
+            place = _Place(module, path)
+            swapped.append((path, place, place.swap(tensor)))
         yield
     finally:
-        for holder, name, known, before, tensor, path in reversed(saved):
-            if holder.get(name) is not tensor:  # a forward that assigned a buffer: the caller sees the new one
-                parameters_and_buffers[path] = holder.get(name)
-            if known:
-                holder[name] = before
-            else:
-                holder.pop(name, None)
+        for path, place, before in reversed(swapped):
+            after = place.swap(before)
+            if path in parameters_and_buffers and after is not parameters_and_buffers[path]:
+                parameters_and_buffers[path] = after
 
 
-def functional_call(module, parameters_and_buffers, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """Calls the module with the given tensors in place of its own. Weights that are tied are replaced under all their names; `strict`: every
-    parameter and buffer is given, and nothing else."""
+def _one_dict(parameter_and_buffer_dicts):
+    if isinstance(parameter_and_buffer_dicts, dict):
+        return parameter_and_buffer_dicts
+    dicts = parameter_and_buffer_dicts
+    if not isinstance(dicts, (tuple, list)):
+        raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(dicts)}")
+    if not all(isinstance(d, dict) for d in dicts):
+        raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
+    names = [name for d in dicts for name in d]
+    repeated = [name for name in dict.fromkeys(names) if names.count(name) > 1]
+    if repeated:
+        raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
+    return {name: tensor for d in dicts for name, tensor in d.items()}
+
+
+def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
+    """Calls the module with the named tensors (a dict, or several) in place of its own. `tie_weights`: a tensor stands in for all names of
+    the one it replaces. `strict`: all tensors of the module have to be given, and no others."""
     args = () if args is None else args if isinstance(args, tuple) else (args,)
-    with _reparametrize_module(module, dict(parameters_and_buffers), tie_weights=tie_weights, strict=strict):
+    with _reparametrize_module(module, _one_dict(parameter_and_buffer_dicts), tie_weights=tie_weights, strict=strict):
         return module(*args, **(kwargs or {}))

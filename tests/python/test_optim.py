@@ -1,0 +1,124 @@
+"""Optimisers and schedules: PyTorch's numbers after a few steps."""
+import pytest
+
+import umbra
+from umbra import nn, optim
+from umbra.optim import lr_scheduler as schedules
+
+# Parameters after eight steps on the loss of `train`.
+STEPS = [
+    ("RMSprop", {}, [0.54498, -1.62534, 0.05045, 2.60268, -0.0, -0.02641]),
+    ("RMSprop", {"lr": 0.1, "centered": True, "momentum": 0.5, "weight_decay": 0.1}, [-1.27369, -1.12132, -1.27056, -1.2339, -0.01989, -0.05148]),
+    ("RMSprop", {"maximize": True}, [1.4362, -2.49324, 0.92559, 3.48294, 0.67758, -0.82643]),
+    ("Adagrad", {"lr": 0.3}, [-0.39494, -1.27641, -0.77447, 2.03217, 3e-05, -0.0]),
+    ("Adagrad", {"lr": 0.3, "lr_decay": 0.1, "initial_accumulator_value": 0.2, "weight_decay": 0.3, "eps": 0.1}, [-0.04012, -1.29633, -0.49505, 2.15377, 0.00022, -0.00387]),
+    ("Adadelta", {}, [0.97318, -1.97358, 0.47317, 2.97349, 0.07534, -0.27395]),
+    ("Adadelta", {"lr": 2.0, "rho": 0.5, "weight_decay": 0.2, "maximize": True}, [1.03143, -2.03181, 0.53143, 3.03173, 0.13308, -0.33209]),
+    ("Adamax", {"lr": 0.1}, [0.24287, -1.40536, -0.28071, 2.34574, 0.02401, 0.09661]),
+    ("Adamax", {"lr": 0.1, "betas": (0.5, 0.6), "weight_decay": 0.3}, [0.20929, -0.98949, -0.30173, 2.1194, 0.0314, -0.03395]),
+    ("NAdam", {"lr": 0.1}, [0.33245, -1.48085, -0.15408, 2.43531, -0.002, 0.02328]),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.3, "decoupled_weight_decay": True, "momentum_decay": 0.1}, [0.18087, -1.20811, -0.19301, 1.91847, -0.002, 0.02369]),
+    ("NAdam", {"lr": 0.1, "weight_decay": 0.3}, [0.34655, -1.46819, -0.14375, 2.42978, -0.002, 0.0233]),
+    ("RAdam", {"lr": 0.1}, [0.19879, -0.91787, -0.45343, 0.5118, 0.04614, -0.1552]),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.3, "decoupled_weight_decay": True}, [0.08415, -0.73913, -0.43026, 0.2827, 0.03278, -0.11425]),
+    ("RAdam", {"lr": 0.1, "weight_decay": 0.3, "betas": (0.8, 0.9), "maximize": True}, [1.65147, -6.53841, 1.33001, 95.22526, 0.23813, -0.517]),
+    ("Rprop", {"lr": 0.1}, [-0.64991, -1.13142, -1.14991, 1.35009, 0.0, 0.028]),
+    ("Rprop", {"lr": 0.5, "etas": (0.3, 1.5), "step_sizes": (0.01, 0.6)}, [-1.174, -1.1475, -0.945, -1.7, 0.05937, 0.14563]),
+    ("ASGD", {"lr": 0.1}, [-0.43104, -1.22186, -0.90884, 0.90489, 0.04301, -0.12822]),
+    ("ASGD", {"lr": 0.1, "lambd": 0.2, "alpha": 0.5, "t0": 3, "weight_decay": 0.1}, [-0.47623, -1.12909, -0.84371, 0.63029, 0.0341, -0.10173]),
+    ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1}, [-1.79475, -1.15266, -1.30897, -0.85438, -0.05992, 0.18081]),
+    ("Adam", {"lr": 0.1, "amsgrad": True, "weight_decay": 0.2}, [0.1963, -1.26076, -0.30112, 2.23021, 0.0528, 0.14108]),
+    ("AdamW", {"lr": 0.1}, [0.18944, -1.25757, -0.30387, 2.21255, 0.05262, 0.14053]),
+]
+
+
+def train(make, count):
+    matrix = nn.Parameter(umbra.tensor([[1., -2.], [0.5, 3.]]))
+    vector = nn.Parameter(umbra.tensor([0.1, -0.3], dtype=umbra.float64))
+    optimizer = make([matrix, vector])
+    for _ in range(count):
+        optimizer.zero_grad()
+        ((matrix ** 4).sum() * 0.1 + (matrix.sin() * 2).sum() + (vector ** 2).sum() + vector.cos().sum()).backward()
+        optimizer.step()
+    return matrix.detach().flatten().tolist() + vector.detach().tolist()
+
+
+@pytest.mark.parametrize("name, options, values", STEPS)
+def test_steps_are_those_of_pytorch(name, options, values):
+    assert train(lambda params: getattr(optim, name)(params, **options), 8) == pytest.approx(values, abs=4e-5)
+
+
+@pytest.mark.parametrize("name, options, values", STEPS)
+def test_loaded_state_goes_on_as_before(name, options, values):
+    def make(params):
+        first = getattr(optim, name)(params, **options)
+        step = first.step
+
+        def reload():  # each step by a new optimiser with the state of the one before
+            step()
+            second = getattr(optim, name)(params, **options)
+            second.load_state_dict(first.state_dict())
+            first.state, first.param_groups = second.state, second.param_groups
+        first.step = reload
+        return first
+    assert train(make, 8) == pytest.approx(values, abs=4e-5)
+
+
+def test_bad_options_are_refused():
+    parameter = nn.Parameter(umbra.ones(1))
+    for name, options, text in [("RMSprop", {"alpha": -1}, "Invalid alpha value: -1"), ("Adagrad", {"lr_decay": -1}, "Invalid lr_decay value"),
+                                ("Adadelta", {"rho": 1.5}, "Invalid rho value: 1.5"), ("Adamax", {"betas": (1.5, 0.5)}, "Invalid beta parameter at index 0"),
+                                ("NAdam", {"momentum_decay": -1}, "Invalid momentum_decay value"), ("Rprop", {"etas": (1.5, 0.5)}, "Invalid eta values"),
+                                ("ASGD", {"lr": -1}, "Invalid learning rate: -1"), ("RAdam", {"eps": -1}, "Invalid epsilon value: -1")]:
+        with pytest.raises(ValueError, match=text):
+            getattr(optim, name)([parameter], **options)
+    with pytest.raises(RuntimeError, match="`fused` and `foreach` cannot be `True` together"):
+        optim.Adam([parameter], fused=True, foreach=True)
+    with pytest.raises(TypeError):
+        optim.SGD([parameter], lr=0.1, unknown=1)
+
+
+# Rates of two groups and the momentum of the first, epoch by epoch.
+RATES = {
+    "mult": [[1.0, 0.5, 0.9], [0.9, 0.25, 0.9], [0.81, 0.083333, 0.9], [0.729, 0.020833, 0.9]],
+    "poly": [[1.0, 0.5, 0.9], [0.5625, 0.28125, 0.9], [0.25, 0.125, 0.9], [0.0625, 0.03125, 0.9], [0.0, 0.0, 0.9], [0.0, 0.0, 0.9], [0.0, 0.0, 0.9]],
+    "cawr": [[1.0, 0.5, 0.9], [0.55, 0.3, 0.9], [1.0, 0.5, 0.9], [0.868198, 0.441421, 0.9], [0.55, 0.3, 0.9], [0.231802, 0.158579, 0.9], [1.0, 0.5, 0.9], [0.965746, 0.484776, 0.9], [0.868198, 0.441421, 0.9]],
+    "cawr1": [[1.0, 0.5, 0.9], [0.75, 0.375, 0.9], [0.25, 0.125, 0.9], [1.0, 0.5, 0.9], [0.75, 0.375, 0.9], [0.25, 0.125, 0.9], [1.0, 0.5, 0.9], [0.75, 0.375, 0.9]],
+    "cyc": [[0.1, 0.1, 0.9], [0.55, 1.05, 0.85], [1.0, 2.0, 0.8], [0.7, 1.366667, 0.833333], [0.4, 0.733333, 0.866667], [0.1, 0.1, 0.9], [0.55, 1.05, 0.85], [1.0, 2.0, 0.8], [0.7, 1.366667, 0.833333]],
+    "cyc2": [[0.1, 0.1, 0.9], [0.55, 0.55, 0.85], [1.0, 1.0, 0.8], [0.55, 0.55, 0.85], [0.1, 0.1, 0.9], [0.325, 0.325, 0.875], [0.55, 0.55, 0.85], [0.325, 0.325, 0.875], [0.1, 0.1, 0.9]],
+    "cyc3": [[0.1, 0.1, 0.9], [0.505, 0.505, 0.9], [0.829, 0.829, 0.9], [0.42805, 0.42805, 0.9], [0.1, 0.1, 0.9], [0.365721, 0.365721, 0.9], [0.578297, 0.578297, 0.9], [0.315234, 0.315234, 0.9], [0.1, 0.1, 0.9]],
+    "cyc4": [[0.1, 0.1, 0.9], [0.55, 0.55, 0.85], [1.0, 1.0, 0.8], [0.55, 0.55, 0.85], [0.1, 0.1, 0.9], [0.325, 0.325, 0.875], [0.55, 0.55, 0.85], [0.325, 0.325, 0.875], [0.1, 0.1, 0.9]],
+    "one": [[0.04, 0.08, 0.95], [0.52, 1.04, 0.9], [1.0, 2.0, 0.85], [0.950485, 1.900969, 0.854952], [0.811746, 1.623491, 0.868826], [0.611262, 1.222524, 0.888874], [0.388742, 0.777484, 0.911126], [0.188258, 0.376517, 0.931174], [0.049519, 0.099039, 0.945048], [4e-06, 8e-06, 0.95]],
+    "one2": [[0.1, 0.1, 0.95], [0.55, 0.55, 0.9], [1.0, 1.0, 0.85], [0.55, 0.55, 0.9], [0.1, 0.1, 0.95], [0.088571, 0.088571, 0.95], [0.077143, 0.077143, 0.95], [0.065714, 0.065714, 0.95], [0.054286, 0.054286, 0.95], [0.042857, 0.042857, 0.95], [0.031429, 0.031429, 0.95], [0.02, 0.02, 0.95]],
+    "chain": [[1.0, 0.5, 0.9], [0.9, 0.45, 0.9], [0.405, 0.2025, 0.9], [0.3645, 0.18225, 0.9], [0.164025, 0.082013, 0.9]],
+    "seq": [[0.1, 0.05, 0.9], [0.1, 0.05, 0.9], [1.0, 0.5, 0.9], [0.666667, 0.333333, 0.9], [0.333333, 0.166667, 0.9], [0.0, 0.0, 0.9]],
+}
+MAKERS = {
+    "mult": lambda o: schedules.MultiplicativeLR(o, [lambda e: .9, lambda e: 1 / (e + 1)]),
+    "poly": lambda o: schedules.PolynomialLR(o, 4, 2.),
+    "cawr": lambda o: schedules.CosineAnnealingWarmRestarts(o, 2, 2, .1),
+    "cawr1": lambda o: schedules.CosineAnnealingWarmRestarts(o, 3),
+    "cyc": lambda o: schedules.CyclicLR(o, .1, [1., 2.], 2, 3),
+    "cyc2": lambda o: schedules.CyclicLR(o, .1, 1., 2, mode="triangular2"),
+    "cyc3": lambda o: schedules.CyclicLR(o, .1, 1., 2, mode="exp_range", gamma=.9, cycle_momentum=False),
+    "cyc4": lambda o: schedules.CyclicLR(o, .1, 1., 2, scale_fn=lambda x: 1 / x, scale_mode="cycle"),
+    "one": lambda o: schedules.OneCycleLR(o, [1., 2.], total_steps=10),
+    "one2": lambda o: schedules.OneCycleLR(o, 1., epochs=2, steps_per_epoch=6, pct_start=.25, anneal_strategy="linear", three_phase=True,
+                                           div_factor=10., final_div_factor=5.),
+    "chain": lambda o: schedules.ChainedScheduler([schedules.StepLR(o, 2, .5), schedules.ExponentialLR(o, .9)]),
+    "seq": lambda o: schedules.SequentialLR(o, [schedules.ConstantLR(o, .1, 2), schedules.PolynomialLR(o, 3)], [2]),
+}
+
+
+@pytest.mark.parametrize("name", RATES)
+def test_rates_are_those_of_pytorch(name):
+    first, second = nn.Parameter(umbra.zeros(1)), nn.Parameter(umbra.zeros(1))
+    groups = [{"params": [first]}, {"params": [second], "lr": .5}]
+    adam = name in ("cyc2", "one2")
+    optimizer = optim.Adam(groups, lr=1.) if adam else optim.SGD(groups, lr=1., momentum=.9)
+    scheduler = MAKERS[name](optimizer)
+    for wanted in RATES[name]:
+        one, two = optimizer.param_groups
+        assert [one["lr"], two["lr"], one["betas"][0] if adam else one["momentum"]] == pytest.approx(wanted, abs=1e-6)
+        optimizer.step()
+        scheduler.step()
