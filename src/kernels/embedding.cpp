@@ -80,7 +80,7 @@ void embedding_renorm(const Tensor& table, const Tensor& indices, double max_nor
       T* row = table.data<T>() + number * table.stride(0);
       double norm = row_norm(row, width, stride, norm_type);
       if (!(norm > max_norm)) continue;
-      auto scale = static_cast<Compute<T>>(max_norm / (norm + 1e-7));
+      Compute<T> scale = static_cast<T>(static_cast<Compute<T>>(max_norm / (norm + 1e-7)));  // a number of the table's
       for (int64_t j = 0; j < width; ++j)
         row[j * stride] = static_cast<T>(static_cast<Compute<T>>(row[j * stride]) * scale);
     }

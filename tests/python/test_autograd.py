@@ -381,3 +381,36 @@ def test_numpy_needs_no_detach_where_nothing_is_recorded():
         assert x.numpy().tolist() == [1, 1]
     with umbra.inference_mode():
         assert x.numpy().tolist() == [1, 1]
+
+
+def test_several_weights_at_once():
+    x, unused = umbra.tensor([1., 2.], requires_grad=True), umbra.ones(1, requires_grad=True)
+    rows = umbra.tensor([[1., 0.], [0., 1.], [1., 1.]])
+    found = umbra.autograd.grad(x * x, [x, unused], rows, is_grads_batched=True, allow_unused=True)
+    assert found[0].tolist() == [[2, 0], [0, 4], [2, 4]] and found[1] is None
+
+
+def test_jacobians_and_hessians():
+    functional = umbra.autograd.functional
+    x, y = umbra.tensor([1., 2.]), umbra.tensor([[3.], [4.]])
+    by_x, by_y = functional.jacobian(lambda a, b: a * b.squeeze(1), (x, y))
+    assert by_x.tolist() == [[3, 0], [0, 4]] and by_y.tolist() == [[[1], [0]], [[0], [2]]] and not by_x.requires_grad
+    assert functional.jacobian(lambda a: umbra.ones(2), x).tolist() == [[0, 0], [0, 0]]
+    assert functional.hessian(lambda a: (a ** 3).sum(), x).tolist() == [[6, 0], [0, 12]]
+    mixed = functional.hessian(lambda a, b: (a ** 2 * b.squeeze(1)).sum(), (x, y))
+    assert mixed[0][0].tolist() == [[6, 0], [0, 8]] and mixed[0][1].squeeze(2).tolist() == [[2, 0], [0, 4]]
+    ones = umbra.ones(2)
+    assert functional.vjp(lambda a: a ** 2, x, umbra.tensor([1., 10.]))[1].tolist() == [2, 40]
+    assert functional.jvp(lambda a: a ** 2, x, ones)[1].tolist() == [2, 4]
+    assert functional.vhp(lambda a: (a ** 3).sum(), x, ones)[1].tolist() == [6, 12]
+    assert functional.hvp(lambda a: (a ** 3).sum(), x, ones)[1].tolist() == [6, 12]
+    leaf = x.clone().requires_grad_()
+    assert functional.jacobian(lambda a: a ** 2, leaf, create_graph=True).requires_grad
+    for call, error, text in [(lambda: functional.jacobian(lambda a: a, [x]), TypeError, "inputs given to jacobian must be either a Tensor"),
+                              (lambda: functional.jacobian(lambda a: 3, x), TypeError, "outputs of the user-provided function"),
+                              (lambda: functional.jacobian(lambda a: umbra.ones(2), x, strict=True), RuntimeError, "does not require gradients"),
+                              (lambda: functional.hessian(lambda a: a ** 2, x), RuntimeError, "should contain a single element"),
+                              (lambda: functional.vjp(lambda a: a ** 2, x), RuntimeError, "The vector v can only be None"),
+                              (lambda: functional.jvp(lambda a: a, x, umbra.ones(3)), RuntimeError, "v has invalid size")]:
+        with pytest.raises(error, match=text):
+            call()

@@ -205,3 +205,22 @@ def test_one_fake_for_one_meta_tensor():
     fake = converter.from_meta_and_device(mode, meta, "cpu")
     assert fake is converter.from_meta_and_device(mode, meta, "cpu") and fake.device.type == "cpu"
     assert converter.from_meta_and_device(mode, meta, "cuda") is not fake
+
+
+def test_indices_on_another_device():
+    with FakeTensorMode():
+        table, host = umbra.empty(4, 4, device="cuda"), umbra.empty(4, 4)
+        places, here = umbra.zeros(2, dtype=umbra.int64, device="cuda"), umbra.zeros(2, dtype=umbra.int64)
+        square = umbra.zeros(4, 4, dtype=umbra.int64)
+        assert table[here].device.type == "cuda" and host[places].device.type == "cpu"  # indexing takes them from anywhere
+        table[here] = umbra.zeros(2, 4, device="cuda")
+        table[here] = umbra.zeros(())
+        for refused in (lambda: table.index_select(0, here), lambda: host.index_select(0, places), lambda: table.gather(0, square),
+                        lambda: table.scatter(0, square, 1.0), lambda: table.index_add(0, here, umbra.zeros(2, 4, device="cuda")),
+                        lambda: umbra.nn.functional.embedding(here, table), lambda: umbra.nn.functional.embedding(places, host),
+                        lambda: umbra.nn.functional.cross_entropy(table, umbra.zeros(4, dtype=umbra.int64)),
+                        lambda: host.fill_(umbra.zeros((), device="cuda")), lambda: table.masked_scatter(umbra.ones(4, 4) > 0, table)):
+            with pytest.raises(RuntimeError, match="Expected all tensors to be on the same device"):
+                refused()
+        with pytest.raises(RuntimeError, match=r"device between self \(cuda:0\) and values \(cpu\)"):
+            table[places] = umbra.zeros(2, 4)

@@ -4,7 +4,9 @@
     program = export(model, (x,), dynamic_shapes={"x": {0: batch}})
     save(program, "model.pt2")                  # torch.export.load reads it
 """
+import io
 import os
+import pickle
 import tempfile
 
 from umbra import _C
@@ -14,6 +16,7 @@ from umbra.export._trace import export  # noqa: F401
 from umbra.export.dynamic_shapes import Dim, ShapesCollection, dims  # noqa: F401
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
+from umbra.serialization import load as _load_file
 
 __getattr__ = lazy_submodules(__name__)
 
@@ -56,7 +59,15 @@ def _load(path, extra_files):
     program, stored = _C._load_program(path)
     if extra_files is not None:
         extra_files.update(stored)
-    return ExportedProgram(program, _C._load_bytes(program.example_inputs, "example inputs", None) if program.example_inputs else None)
+    return ExportedProgram(program, _example_inputs(program.example_inputs))
+
+
+def _example_inputs(file):
+    """What a file of example inputs holds; None where it holds what is not known here. The program keeps the file all the same."""
+    try:
+        return _load_file(io.BytesIO(file)) if file else None
+    except pickle.UnpicklingError:
+        return None
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

@@ -90,8 +90,10 @@ class ExportedProgram:
 
     def _keep_example_inputs(self):
         """The example inputs become part of the program's file."""
+        if self._example_inputs is None:
+            return
         try:
-            self._program.example_inputs = b"" if self._example_inputs is None else _C._save_bytes(self._example_inputs)
+            self._program.example_inputs = _C._save_bytes(self._example_inputs)
         except (TypeError, RuntimeError, NotImplementedError) as error:
             warnings.warn(f"the example inputs are not saved: {error}", stacklevel=3)
             self._program.example_inputs = b""

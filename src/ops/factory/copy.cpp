@@ -102,6 +102,7 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .meta([](const Tensor& self, const Tensor& value) {
       check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),
             " dimensions.");
+      common_device({&self, &value});
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& value) { kernels::copy(out, value); })

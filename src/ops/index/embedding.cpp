@@ -105,15 +105,20 @@ TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double
 }
 
 UMBRA_OPERATOR("embedding_renorm(Tensor self, Tensor indices, float max_norm, float norm_type) -> Tensor")
-    .inplace()
-    .out()
+    .inplace("embedding_renorm_")
+    .out("embedding_renorm.out")
     .meta(renorm_spec)
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
       kernels::copy(out, self);
       kernels::embedding_renorm(out, indices, max_norm, norm_type);
     })
     // A table may be large, and the rows few.
-    .on_inplace([](OperatorBuilder& variant) { variant.meta(renorm_spec).mutate(kernels::embedding_renorm); });
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.meta(renorm_spec)
+          .mutate([](const Tensor& self, const Tensor& indices, double max_norm, double norm_type) {
+            kernels::embedding_renorm(self, indices, max_norm, norm_type);
+          });
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -38,7 +38,7 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
     .out("gather.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, bool) {
       check_fits("gather", self, dim, index, nullptr);
-      return TensorSpec(index.sym_sizes(), self.dtype(), self.device());
+      return TensorSpec(index.sym_sizes(), self.dtype(), common_device({&self, &index}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, bool) {
       kernels::gather(out, self, wrap_dim(dim, self.dim()), index);
@@ -53,7 +53,7 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
 TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_fits("scatter", self, dim, index, &src);
   check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
-  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+  return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &src}));
 }
 
 UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
@@ -76,7 +76,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     .out("scatter.value_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
       check_fits("scatter", self, dim, index, nullptr);
-      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
       if (!out.is_same(self)) kernels::copy(out, self);

@@ -36,7 +36,7 @@ UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
       else
         check(index.sym_numel() == 1, "index_select(): Index to scalar can have only 1 value, got ", index.sym_numel(),
               " value(s)");
-      return TensorSpec(shape, self.dtype(), self.device());
+      return TensorSpec(shape, self.dtype(), common_device({&self, &index}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index) {
       kernels::index_select(out, self, wrap_dim(dim, self.dim()), index);
@@ -81,7 +81,7 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (",
             kernel_name(source.dtype()), ") must have the same scalar type");
       check_slices(self, wrap_dim(dim, self.dim()), index, source);
-      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
             const Scalar& alpha) {

@@ -224,6 +224,9 @@ UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
 TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
         kernel_name(self.dtype()), " for the destination and ", kernel_name(values.dtype()), " for the source.");
+  // Indices may be on another device, values may not.
+  check(values.dim() == 0 || values.device() == self.device(), "Mismatching index_put device between self (",
+        self.device(), ") and values (", values.device(), ")");
   // How many elements a mask picks is not known without its data, and the result does not depend on it.
   for (const Tensor& index : indices)
     if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) &&
@@ -325,7 +328,7 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
       check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
             kernel_name(mask.dtype()));
       SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
-      return TensorSpec(shape, self.dtype(), self.device());
+      return TensorSpec(shape, self.dtype(), common_device({&self, &mask, &source}));
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& source) {
       if (!out.is_same(self)) kernels::copy(out, self);

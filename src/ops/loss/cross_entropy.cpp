@@ -52,6 +52,7 @@ UMBRA_OPERATOR(
     .out("nll_loss_forward.output", {"output", "total_weight"})
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_target(self, target, weight);
+      common_device({&self, &target, &weight});
       TensorSpec total({}, self.dtype(), self.device());
       if (reduction == 0 && self.dim() == 2)
         return {TensorSpec({self.sym_sizes()[0]}, self.dtype(), self.device()), total};
@@ -90,6 +91,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
       check_target(self, target, weight);
+      common_device({&self, &target, &weight});
       check(total.sym_numel() == 1,
             "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()));
       if (reduction == 0 && self.dim() == 2)

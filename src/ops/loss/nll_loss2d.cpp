@@ -1,5 +1,6 @@
 // The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
 #include "kernels/loss.h"
+#include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -28,6 +29,7 @@ UMBRA_OPERATOR(
     .out("nll_loss2d_forward.output", {"output", "total_weight"})
     .meta([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt) -> LossSpecs {
       check_images(self, target, weight);
+      common_device({&self, &target, &weight});
       TensorSpec total({}, self.dtype(), self.device());
       return {reduction == 0 ? TensorSpec(target.sym_sizes(), self.dtype(), self.device()) : total, total};
     })
@@ -63,6 +65,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
       check_images(self, target, weight);
+      common_device({&self, &target, &weight});
       check(total.sym_numel() == 1,
             "expected total_weight to be a single element tensor, got: ", to_string(total.sym_sizes()), " (",
             total.sym_numel(), " elements)");

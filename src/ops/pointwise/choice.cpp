@@ -91,6 +91,7 @@ UMBRA_OPERATOR("masked_fill.Tensor(Tensor self, Tensor mask, Tensor value) -> Te
     .meta([](const Tensor& self, const Tensor& mask, const Tensor& value) {
       check(value.dim() == 0, "masked_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
             value.dim(), " dimension(s).");
+      common_device({&self, &mask, &value});
       TensorSpec spec = masked_fill_spec(self, mask);
       if (value.is_complex() && !self.is_complex()) kernels::check_fits(std::complex<double>(0, 1), self.dtype());
       return spec;

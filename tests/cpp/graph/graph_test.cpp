@@ -137,6 +137,30 @@ TEST(Graph, InsertsWhereItIsTold) {
   EXPECT_EQ(graph.size(), 5u);
 }
 
+TEST(Graph, InsertionPointsNestAndOutliveTheirNodes) {
+  Graph graph;
+  Node* x = graph.placeholder("x");
+  Node* output = graph.output(x);
+  {
+    auto scope = graph.inserting_before(output);
+    Node* conj = graph.call(op("conj"), {x});
+    {
+      auto inner = graph.inserting_before(conj);
+      {
+        auto innermost = graph.inserting_before(x);
+        graph.erase_node(conj);
+      }
+      graph.call(op("neg"), {x});
+    }
+    graph.call(op("detach"), {x});
+  }
+  EXPECT_THAT(names(graph), ElementsAre("x", "neg", "detach", "output"));
+  graph.set_insertion_point(x, /*after=*/true);
+  graph.call(op("sin"), {x});
+  graph.call(op("cos"), {x});
+  EXPECT_THAT(names(graph), ElementsAre("x", "cos", "sin", "neg", "detach", "output"));
+}
+
 TEST(Graph, MayEraseWhileWalking) {
   Graph graph;
   Node* x = graph.placeholder("x");
