@@ -284,7 +284,7 @@ def test_example_inputs_and_extra_files_are_kept_by_files(tmp_path):
             return x * factor + extra["a"][0]
     program = export(Scale(), (umbra.ones(2), 3), {"extra": {"a": [umbra.full((2,), 5.0)]}})
     save(program, tmp_path / "first.pt2", extra_files={"notes/a.txt": "text"})
-    extra = {}
+    extra = {"notes/a.txt": ""}
     loaded = load(tmp_path / "first.pt2", extra_files=extra)
     assert extra == {"notes/a.txt": "text"}
     save(loaded, tmp_path / "second.pt2")

@@ -57,7 +57,7 @@ def load(f, *, extra_files=None, expected_opset_version=None):
 
 def _load(path, extra_files):
     program, stored = _C._load_program(path)
-    if extra_files is not None:
+    if extra_files:  # an empty dict asks for nothing, as in PyTorch
         extra_files.update(stored)
     return ExportedProgram(program, _example_inputs(program.example_inputs))
 
