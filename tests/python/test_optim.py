@@ -122,3 +122,33 @@ def test_rates_are_those_of_pytorch(name):
         assert [one["lr"], two["lr"], one["betas"][0] if adam else one["momentum"]] == pytest.approx(wanted, abs=1e-6)
         optimizer.step()
         scheduler.step()
+
+
+def test_averages_of_a_model():
+    from umbra.optim import swa_utils
+    model = nn.Sequential(nn.Linear(1, 1, bias=False), nn.BatchNorm1d(1))
+    mean = swa_utils.AveragedModel(model)
+    decaying = swa_utils.AveragedModel(model, multi_avg_fn=swa_utils.get_ema_multi_avg_fn(0.9), use_buffers=True)
+    for value in (1., 2., 6.):
+        nn.init.constant_(model[0].weight, value)
+        mean.update_parameters(model)
+        decaying.update_parameters(model)
+    assert mean.module[0].weight.item() == pytest.approx(3) and decaying.module[0].weight.item() == pytest.approx(1.59)
+    assert mean.n_averaged.item() == 3
+    swa_utils.update_bn([umbra.tensor([[1.], [3.]]), (umbra.tensor([[4.], [5.]]),)], mean)
+    assert mean.module[1].running_mean.item() == pytest.approx(9.75) and mean.module[1].momentum == 0.1
+
+
+@pytest.mark.parametrize("options, rates", [
+    ({"anneal_epochs": 3, "anneal_strategy": "linear"}, [1.0, 0.7, 0.4, 0.1, 0.1]),
+    ({"anneal_epochs": 4}, [1.0, 0.868198, 0.55, 0.231802, 0.1]),
+    ({"anneal_epochs": 0}, [0.1, 0.1]),
+])
+def test_rates_towards_an_average(options, rates):
+    from umbra.optim.swa_utils import SWALR
+    optimizer = optim.SGD([nn.Parameter(umbra.zeros(1))], lr=1.0)
+    scheduler = SWALR(optimizer, 0.1, **options)
+    for rate in rates:
+        assert optimizer.param_groups[0]["lr"] == pytest.approx(rate, abs=1e-6)
+        optimizer.step()
+        scheduler.step()
