@@ -1,5 +1,6 @@
 """Optimisers."""
 from umbra._modules import lazy_submodules
+from umbra.optim.adafactor import Adafactor  # noqa: F401
 from umbra.optim.adam import Adam, AdamW  # noqa: F401
 from umbra.optim.adaptive import Adadelta, Adagrad, Adamax, RMSprop  # noqa: F401
 from umbra.optim.optimizer import Optimizer  # noqa: F401
