@@ -154,3 +154,33 @@ def test_rates_towards_an_average(options, rates):
         assert optimizer.param_groups[0]["lr"] == pytest.approx(rate, abs=1e-6)
         optimizer.step()
         scheduler.step()
+
+
+@pytest.mark.parametrize("options, steps, values, calls", [
+    ({}, 1, [-1.20927, -1.20933, -1.20933, -1.20929, 0.0, -0.0], 20),
+    ({}, 3, [-1.20928, -1.20929, -1.20929, -1.20929, 0.0, -0.0], 23),
+    ({"lr": 0.5, "max_iter": 6, "history_size": 3}, 1, [-1.55376, -1.29355, -1.4378, 0.15996, 0.00487, -0.01412], 6),
+    ({"lr": 0.5, "max_iter": 6, "history_size": 3}, 3, [-1.20927, -1.20931, -1.20927, -1.20965, -0.00041, 0.0012], 18),
+    ({"lr": 0.1, "max_iter": 4}, 1, [0.8173, -1.78748, 0.27428, 2.66615, 0.0898, -0.26914], 4),
+    ({"lr": 0.1, "max_iter": 4}, 3, [-0.86277, -1.3842, -1.01661, 1.76653, 0.03665, -0.10986], 12),
+])
+def test_lbfgs_calls_its_closure_as_often_as_pytorch(options, steps, values, calls):
+    matrix = nn.Parameter(umbra.tensor([[1., -2.], [0.5, 3.]], dtype=umbra.float64))
+    vector = nn.Parameter(umbra.tensor([0.1, -0.3], dtype=umbra.float64))
+    optimizer = optim.LBFGS([matrix, vector], **options)
+    losses = []
+
+    def closure():
+        optimizer.zero_grad()
+        loss = (matrix ** 4).sum() * 0.1 + (matrix.sin() * 2).sum() + (vector ** 2).sum() + vector.cos().sum()
+        loss.backward()
+        losses.append(loss.item())
+        return loss
+    for _ in range(steps):
+        optimizer.step(closure)
+    assert len(losses) == calls
+    assert matrix.detach().flatten().tolist() + vector.detach().tolist() == pytest.approx(values, abs=2e-5)
+    with pytest.raises(NotImplementedError, match="strong_wolfe"):
+        optim.LBFGS([matrix], line_search_fn="strong_wolfe")
+    with pytest.raises(ValueError, match="per-parameter options"):
+        optim.LBFGS([{"params": [matrix]}, {"params": [vector]}])

@@ -1,0 +1,95 @@
+"""L-BFGS: steps along directions that the last gradients and steps tell of the curvature."""
+import umbra
+from umbra.optim.optimizer import Optimizer, check_options
+
+
+class LBFGS(Optimizer):
+    """`step(closure)` calls the closure again and again, up to `max_iter` steps. There is no line search: a step has the length `lr`."""
+
+    def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
+                 line_search_fn=None):
+        check_options(lr=lr)
+        if line_search_fn is not None:
+            if line_search_fn != "strong_wolfe":
+                raise RuntimeError("only 'strong_wolfe' is supported")
+            raise NotImplementedError("LBFGS: line_search_fn='strong_wolfe' is not in Umbra yet")
+        super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
+                                  "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
+                                  "line_search_fn": line_search_fn})
+        if len(self.param_groups) != 1:
+            raise ValueError("LBFGS doesn't support per-parameter options (parameter groups)")
+        self._params = self.param_groups[0]["params"]
+
+    def __setstate__(self, state):
+        super().__setstate__(state)
+        self._params = self.param_groups[0]["params"]
+
+    def _gradient(self):
+        """The gradients of all parameters as one vector of real numbers."""
+        parts = [umbra.zeros_like(p) if p.grad is None else p.grad for p in self._params]
+        return umbra.cat([(umbra.view_as_real(g) if g.is_complex() else g).reshape(-1) for g in parts])
+
+    def _move(self, length, direction):
+        start = 0
+        for parameter in self._params:
+            parameter = umbra.view_as_real(parameter) if parameter.is_complex() else parameter
+            end = start + parameter.numel()
+            parameter.add_(direction[start:end].view_as(parameter), alpha=length)
+            start = end
+
+    @umbra.no_grad()
+    def step(self, closure):
+        """`closure()` evaluates the model anew, makes the gradients and gives the loss. Returns the first loss."""
+        group, state = self.param_groups[0], self.state[self._params[0]]
+        state.setdefault("func_evals", 0)
+        state.setdefault("n_iter", 0)
+        evaluate = umbra.enable_grad()(closure)
+        first = evaluate()
+        loss, gradient, evaluations = float(first), self._gradient(), 1
+        state["func_evals"] += 1
+        if gradient.abs().max() <= group["tolerance_grad"]:
+            return first
+        for count in range(1, group["max_iter"] + 1):
+            state["n_iter"] += 1
+            direction = self._direction(gradient, group, state)
+            before, state["prev_flat_grad"], state["prev_loss"] = loss, gradient.clone(), loss
+            length = min(1.0, (1.0 / gradient.abs().sum()).item()) * group["lr"] if state["n_iter"] == 1 else group["lr"]
+            state["d"], state["t"] = direction, length
+            if gradient.dot(direction) > -group["tolerance_change"]:
+                break
+            self._move(length, direction)
+            if count == group["max_iter"]:
+                break
+            loss, gradient = float(evaluate()), self._gradient()
+            evaluations += 1
+            state["func_evals"] += 1
+            if (evaluations >= group["max_eval"] or gradient.abs().max() <= group["tolerance_grad"]
+                    or (direction * length).abs().max() <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]):
+                break
+        return first
+
+    @staticmethod
+    def _direction(gradient, group, state):
+        """Minus the gradient, times what is known of the inverse of the second derivatives."""
+        if state["n_iter"] == 1:
+            state.update(old_dirs=[], old_stps=[], ro=[], H_diag=1)
+            return -gradient
+        changes, steps, weights = state["old_dirs"], state["old_stps"], state["ro"]
+        change, step = gradient - state["prev_flat_grad"], state["d"] * state["t"]
+        curvature = change.dot(step)
+        if curvature > 1e-10:
+            if len(changes) == group["history_size"]:
+                for past in (changes, steps, weights):
+                    past.pop(0)
+            changes.append(change)
+            steps.append(step)
+            weights.append(1.0 / curvature)
+            state["H_diag"] = curvature / change.dot(change)
+        direction, shares = -gradient, []
+        for change, step, weight in zip(reversed(changes), reversed(steps), reversed(weights)):
+            shares.append(step.dot(direction) * weight)
+            direction = direction - change * shares[-1]
+        direction = direction * state["H_diag"]
+        for change, step, weight, share in zip(changes, steps, weights, reversed(shares)):
+            direction = direction + step * (share - change.dot(direction) * weight)
+        return direction
