@@ -222,3 +222,42 @@ def test_sparse_gradients_of_embeddings_are_refused():
     module = nn.Embedding(4, 2, sparse=True)
     with pytest.raises(NotImplementedError, match="sparse gradients"):
         module(umbra.tensor([2])).sum().backward()
+
+
+def test_gradients_are_clipped_together_or_one_by_one():
+    first, second = nn.Parameter(umbra.zeros(2)), nn.Parameter(umbra.zeros(1))
+    first.grad, second.grad = umbra.tensor([3., 0.]), umbra.tensor([4.])
+    assert nn.utils.clip_grad_norm_([first, second], 1.0).item() == 5
+    assert umbra.allclose(first.grad, umbra.tensor([0.6, 0.])) and umbra.allclose(second.grad, umbra.tensor([0.8]))
+    first.grad = umbra.tensor([-3., 0.2])
+    nn.utils.clip_grad_value_([first, second], 0.5)
+    assert umbra.allclose(first.grad, umbra.tensor([-0.5, 0.2])) and second.grad.tolist() == [0.5]
+    assert nn.utils.get_total_norm([umbra.tensor([3.]), umbra.tensor([-4.])], 1).item() == 7
+    assert nn.utils.clip_grad_norm_([], 1.0).item() == 0
+    second.grad = umbra.tensor([float("inf")])
+    with pytest.raises(RuntimeError, match="non-finite"):
+        nn.utils.clip_grad_norm_(second, 1.0, error_if_nonfinite=True)
+
+
+def test_parameters_as_a_vector():
+    module = nn.Linear(2, 2)
+    vector = nn.utils.parameters_to_vector(module.parameters())
+    assert vector.shape == (6,) and vector.requires_grad
+    nn.utils.vector_to_parameters(umbra.arange(6.), module.parameters())
+    assert module.weight.tolist() == [[0, 1], [2, 3]] and module.bias.tolist() == [4, 5] and module.weight.is_leaf
+
+
+def test_a_module_comes_off_the_meta_device_empty():
+    module = nn.BatchNorm1d(2, device="meta")
+    assert module.to_empty(device="cpu") is module
+    assert module.weight.device.type == module.running_mean.device.type == "cpu" and module.weight.requires_grad
+
+
+def test_sizes_of_transposed_convolutions_are_checked():
+    module = nn.ConvTranspose2d(1, 2, 3, stride=2, padding=1)
+    x = umbra.ones(1, 1, 2, 2)
+    assert module(x, output_size=(4, 4)).shape == module(x, output_size=(1, 2, 4, 4)).shape == (1, 2, 4, 4)
+    with pytest.raises(ValueError, match=r"valid sizes range from \[3, 3\] to \[4, 4\]"):
+        module(x, output_size=(6, 6))
+    with pytest.raises(ValueError, match="output_size must have 2 or 4 elements"):
+        module(x, output_size=(4,))

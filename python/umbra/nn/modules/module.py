@@ -443,6 +443,11 @@ class Module:
     def type(self, dst_type):
         return self._apply(lambda t: t.to(dst_type))
 
+    def to_empty(self, *, device, recurse=True):
+        """On the device, without contents: what comes off the meta device has none."""
+        import umbra
+        return self._apply(lambda t: umbra.empty_like(t, device=device), recurse)
+
     def cpu(self):
         return self._apply(lambda t: t.cpu())
 
