@@ -1,5 +1,7 @@
 #include "umbra/capture/functionalize.h"
 
+#include <algorithm>
+
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
@@ -97,6 +99,50 @@ const Tensor& current_value(FunctionalState& state) {
   return state.value;
 }
 
+/// The places in memory, in order, of all elements.
+std::vector<int64_t> places_of(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  std::vector<int64_t> places{offset.value()};
+  for (size_t d = 0; d < sizes.size(); ++d) {
+    std::vector<int64_t> next;
+    for (int64_t place : places)
+      for (int64_t i = 0; i < sizes[d].value(); ++i) next.push_back(place + i * strides[d].value());
+    places = std::move(next);
+  }
+  std::sort(places.begin(), places.end());
+  places.erase(std::unique(places.begin(), places.end()), places.end());
+  return places;
+}
+
+/// A view by strides may reach memory around its base, which belongs to no tensor of the program: what is written there
+/// would be lost.
+void check_write_inside(const Operator& op, const Tensor& wrapper) {
+  constexpr int64_t kMostElements = int64_t{1} << 20;  // that are looked at one by one
+  const FunctionalState& state = state_of(wrapper.impl());
+  const FunctionalBase& base = *state.base;
+  bool by_strides = false;
+  for (const ViewStep& step : state.views) by_strides |= step.op->has_tag(Tag::AddressesMemory);
+  if (!by_strides || wrapper.is_symbolic() || base.value.is_symbolic()) return;
+  if (base.value.numel() * base.value.item_size() == base.origin.storage()->bytes().value()) return;
+  bool countable =
+      wrapper.dtype() == base.value.dtype() && wrapper.numel() <= kMostElements && base.value.numel() <= kMostElements;
+  bool inside = false;
+  if (countable) {
+    auto all = places_of(base.shown.sizes, base.shown.strides, base.offset),
+         written = places_of(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.sym_storage_offset());
+    inside = std::includes(all.begin(), all.end(), written.begin(), written.end());
+  }
+  check<NotImplementedError>(inside, op.name(),
+                             " writes through a view by strides what may be memory around the tensor that it is a view "
+                             "of: that cannot be captured");
+}
+
+/// The same numbers, lazily conjugated and negated or not: views of a tensor ask for what its wrapper says.
+Tensor with_bits(Tensor value, bool conj, bool neg) {
+  if (value.is_conj() != conj) value = conj ? _conj(value.conj().resolve_conj()) : value.resolve_conj();
+  if (value.is_neg() != neg) value = neg ? _neg_view(value.neg()) : value.resolve_neg();
+  return value;
+}
+
 // Carries new contents of a view back into its base.
 void write_value(const Tensor& wrapper, Tensor value) {
   FunctionalState& state = state_of(wrapper.impl());
@@ -106,7 +152,7 @@ void write_value(const Tensor& wrapper, Tensor value) {
   for (const ViewStep& step : state.views)
     if (bases.size() < state.views.size()) bases.push_back(apply_view(step, bases.back()));
   for (size_t i = state.views.size(); i-- > 0;) value = invert_view(state.views[i], bases[i], value);
-  state.base->value = std::move(value);
+  state.base->value = with_bits(value, state.base->conj, state.base->neg);
   ++state.base->generation;
 }
 
@@ -229,11 +275,13 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
     for (size_t i = 0; i < written.size(); ++i) check_resize(op, written[i], results[i]);
     prepare_outputs(op, frame, written, results);
   }
-  for (const Tensor& t : written)
+  bool one_value = op.functional() && op.functional()->has_tag(Tag::WritesOneValue);
+  for (const Tensor& t : written) {
+    check_write_inside(op, t);
     check<NotImplementedError>(
-        !overlaps_itself(t) || (op.functional() && op.functional()->has_tag(Tag::WritesOneValue)), op.name(),
-        " writes elements that share memory, which cannot be captured: clone() the "
-        "tensor first");
+        !overlaps_itself(t) || one_value, op.name(),
+        " writes elements that share memory, which cannot be captured: clone() the tensor first");
+  }
 }
 
 /// Whether the new contents' look is known before they are computed: as with data, what is refused is refused then.
@@ -324,6 +372,8 @@ void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
   origin = first_value;
   shown = spec_of(wrapper);
   offset = wrapper.sym_storage_offset();
+  conj = wrapper.is_conj();
+  neg = wrapper.is_neg();
 }
 
 // A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any

@@ -7,8 +7,9 @@ namespace umbra {
 bool LiftMode::is_outside(const Tensor& tensor) const {
   if (tensor.impl()->is_wrapped_number()) return false;
   if (outside_ == Outside::HasData) return tensor.storage()->has_data();
-  // A user's tensor class is taken apart later; what is inside is met then.
-  return !is_functional(tensor) && !tensor.keys().has(DispatchKey::Subclass);
+  // A user's tensor class and a wrapper of a transform are taken apart elsewhere; what is inside is met then.
+  bool holds_others = tensor.keys().has(DispatchKey::Subclass) || tensor.keys().has(DispatchKey::Level);
+  return !is_functional(tensor) && !holds_others;
 }
 
 Tensor LiftMode::replace(const Tensor& tensor) {

@@ -103,6 +103,21 @@ def test_memory_around_a_written_part_stays_in_sight():
     assert functionalize(function)(one[2:4]).tolist() == function(two[2:4]).tolist() == [1.0, 4.0, 6.0, 4.0]
 
 
+def test_a_write_to_memory_around_a_tensor_is_refused():
+    def around(x):
+        return x.as_strided((4,), (1,), 1).mul_(2)
+
+    def inside(x):
+        return x.as_strided((2,), (2,), 1).mul_(2)
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        functionalize(around)(torch.arange(6.0)[2:4])
+    with pytest.raises(NotImplementedError, match="cannot be captured"):
+        functionalize(around)(torch.arange(6.0)[1::2])
+    base = torch.arange(6.0)
+    assert functionalize(inside)(base[1::2]).tolist() == [2.0, 6.0] and base.tolist() == [0.0, 2.0, 2.0, 6.0, 4.0, 5.0]
+    functionalize(around)(base)
+
+
 def test_one_tensor_given_twice_is_one():
     def function(x, y):
         x.mul_(2)

@@ -50,13 +50,6 @@ def test_compiled_views_keep_dtype_conjugation_and_detachment():
     assert not aot_function(lambda x: x.detach(), nop)(torch.ones(2, requires_grad=True)).requires_grad
 
 
-def test_double_backward_through_a_compiled_function_is_an_error():
-    compiled = aot_function(lambda x: (x ** 3).sum(), nop)
-    x = torch.randn(3, requires_grad=True)
-    with pytest.raises(RuntimeError, match="double backward"):
-        torch.autograd.grad(compiled(x), x, create_graph=True)
-
-
 def test_compiling_sees_the_callers_grad_mode():
     compiled = aot_function(lambda x: x * 3 if torch.is_grad_enabled() else x * 2, nop)
     with torch.no_grad():

@@ -31,6 +31,7 @@ class FunctionalBase final : public RefCounted {
   Tensor origin;            // the first value: the memory around it is what lies around the base
   TensorSpec shown;         // the wrapper's look and place
   SymInt offset = 0;
+  bool conj = false, neg = false;
   uint64_t resizes = 0;  // counts changes of the base's size: views from before do not fit any more
 };
 

@@ -1,5 +1,4 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
-import enum
 import functools
 import itertools
 
@@ -14,7 +13,7 @@ from umbra.utils import _pytree as pytree
 
 AOT_COUNTER = itertools.count()
 
-# What an argument or a result may be, besides a tensor: graphs keep its value, and it tells by its type and text which of them to run.
+# What an argument or a result may be. Graphs keep the values of plain ones, which tell by type and value which graphs to run.
 KNOWN_TYPES = (Tensor, int, str, float, bool, type(None))
 
 
@@ -72,20 +71,13 @@ def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
 
 
-_VALUES = (bool, int, str, bytes, type(None), _C.dtype, _C.device, _C.layout, _C.memory_format)
-
-
 def _key(value):
-    """What tells a plain argument from others, its type included; None where that cannot be said."""
-    if type(value) in (float, complex):
-        return type(value), repr(value)  # 0.0 and -0.0 are equal, and nan is not
-    if type(value) in _VALUES or isinstance(value, enum.Enum):
-        return type(value), value
-    return None
+    """What tells a plain argument from others, its type included. 0.0 and -0.0 are equal, and nan is not: their texts tell."""
+    return type(value), float.__repr__(value) if isinstance(value, float) else value
 
 
 def _same(a, b):
-    return a is b or _key(a) is not None and _key(a) == _key(b)
+    return a is b or _key(a) == _key(b)
 
 
 class _Compiled:
@@ -100,14 +92,10 @@ class _Compiled:
         """Flat arguments to the function's result. `context` is what else the function decides by."""
         tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
         plain = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor))
-        keys = tuple((i, _key(leaf)) for i, leaf in plain)
-        key = (spec, keys, context)
-        if any(k is None for _, k in keys):  # who knows what it holds next time
-            compiled, results = self._compile(len(leaves), plain, spec)
-        else:
-            if key not in self.entries:
-                self.entries[key] = self._compile(len(leaves), plain, spec)
-            compiled, results = self.entries[key]
+        key = (spec, tuple((i, _key(leaf)) for i, leaf in plain), context)
+        if key not in self.entries:
+            self.entries[key] = self._compile(len(leaves), plain, spec)
+        compiled, results = self.entries[key]
         *tensors, number = compiled(tensors)
         return results[number].fill(tensors)
 
