@@ -45,8 +45,9 @@ class TangentCall {
     if (op_.is_inplace()) {
       self_ = arguments_[0].tensor();
       self_tangent_ = tangent(self_);
-      // Formulas and products are about what was there before.
+      // Formulas and products are about what was there before; so is what they keep of the tangent.
       if (differentiable) arguments_[0] = Value(self_.clone());
+      if (differentiable && self_tangent_.defined()) tangent_before_ = self_tangent_.clone();
     }
     run_operator(op_, keys, frame_);
     if (plan_.definition->not_differentiable) return;
@@ -64,9 +65,8 @@ class TangentCall {
   Tensor tangent(const Tensor& t) const {
     if (!t.defined()) return {};
     // A copy made of an argument that is written stands for it.
-    if (self_.defined() && arguments_[0].is_tensor() && t.is_same(arguments_[0].tensor_ref()) &&
-        self_tangent_.defined())
-      return self_tangent_;
+    if (tangent_before_.defined() && (t.is_same(arguments_[0].tensor_ref()) || t.is_same(self_)))
+      return tangent_before_;
     const Tensor* found = tangent_at(t.impl(), level_);
     return found ? *found : Tensor();
   }
@@ -114,8 +114,11 @@ class TangentCall {
       Tensor found = tangent(t);
       return found.defined() ? found : zeros_like(t);
     };
-    Frame frame(functional_);
-    for (size_t i = 0; i < functional_.argument_count(); ++i) {
+    // A variant with a derivative of its own (copy_) is what can be differentiated once more.
+    bool own = op_.is_inplace() && plan_.definition == &op_.definition();
+    const Operator& applied = own ? op_ : functional_;
+    Frame frame(applied);
+    for (size_t i = 0; i < applied.argument_count(); ++i) {
       const Value& v = arguments_[i];
       if (plan_.formula[i] < 0) {
         frame[i] = Value::borrow(v);
@@ -127,11 +130,24 @@ class TangentCall {
         frame[i] = Value(along(v.tensor_ref()));
       }
     }
-    functional_.call(frame.data());
+    if (own) frame[0] = Value(writable(frame[0].tensor_ref()));
+    applied.call(frame.data());
     if (plan_.list_result) return frame[0].tensor_list().vec();
     std::vector<Tensor> out;
-    for (size_t i = 0; i < functional_.return_count(); ++i)
+    for (size_t i = 0; i < applied.return_count(); ++i)
       out.push_back(frame[i].is_tensor() ? frame[i].take_tensor() : Tensor());
+    return out;
+  }
+
+  /// A copy of the tangent of what is written, batched wherever one of the tangents is: vmap lets nothing else be
+  /// written there.
+  Tensor writable(const Tensor& self_tangent) const {
+    Tensor out = self_tangent.clone();
+    for (const Value& v : arguments_)
+      v.each_tensor([&](TensorImpl* t) {
+        const Tensor* other = tangent_at(t, level_);
+        if (other) out = out.add(other->new_zeros({}, {.dtype = out.dtype()}));
+      });
     return out;
   }
 
@@ -249,7 +265,7 @@ class TangentCall {
       part.copy_(changed);
       return set_tangent(self_, part, level_);
     }
-    Tensor whole = base.new_empty_strided(base.sym_sizes(), base.sym_strides());
+    Tensor whole = changed.new_empty_strided(base.sym_sizes(), base.sym_strides(), {.dtype = base.dtype()});
     whole.zero_();
     Tensor part = same_view(whole, base, self_);
     part.copy_(changed);
@@ -263,7 +279,7 @@ class TangentCall {
   Value* frame_;
   std::vector<Value> arguments_;
   int level_ = 0;
-  Tensor self_, self_tangent_;  // of an in-place operator
+  Tensor self_, self_tangent_, tangent_before_;  // of an in-place operator
 };
 
 }  // namespace

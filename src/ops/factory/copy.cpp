@@ -63,7 +63,11 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
       variant.gradient("src", {"grad"}, [](const Tensor& grad) { return grad; })
           .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
           .linear()
-          .node("CopyBackwards");
+          .node("CopyBackwards")
+          .batch([](const Batched& self, const Batched& src, bool non_blocking) {
+            batch_first(self).copy_(batch_first(src, self.rank()), non_blocking);
+            return self;
+          });
     })
     .tags({Tag::Core, Tag::TakesNumbers})
     .batch([](const Batched& self, const Batched& src, bool non_blocking) {
@@ -115,7 +119,8 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     .batch([](const Batched& self, const Batched& value) {
       check(value.rank() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.rank(),
             " dimensions.");
-      return Batched(copy(batch_all(self), batch_first(value, self.rank())), 0);
+      Tensor all = batch_all(self), filled = batch_first(value, self.rank()).expand(all.sym_sizes());
+      return Batched(filled.dtype() == all.dtype() ? filled.clone() : filled.to(all.dtype()), 0);
     });
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
