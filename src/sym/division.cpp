@@ -145,9 +145,15 @@ const Expression* ExpressionTable::quotient_by_integer(const Expression* a, Inte
   return add(whole);
 }
 
-/// Whether a division may fail when the program runs: it is then kept, whatever its value would be otherwise.
+/// Whether a division by an integer of the inputs may fail when the program runs: it is then kept, whatever its value
+/// would be otherwise. Divisions by sizes are made by the library for the most part, and cancel as in PyTorch.
 bool ExpressionTable::may_be_zero(const Expression* divisor) {
-  return !divisors_are_nonzero_ && !divisor->is(Kind::Integer) && env_.range(divisor).contains(0);
+  if (divisors_are_nonzero_ || divisor->is(Kind::Integer) || !env_.range(divisor).contains(0)) return false;
+  std::vector<const Expression*> symbols = free_symbols(divisor);
+  return std::any_of(symbols.begin(), symbols.end(), [this](const Expression* one) {
+    const Symbol& symbol = env_.symbol(one);
+    return symbol.backed && !symbol.positive;
+  });
 }
 
 const Expression* ExpressionTable::floor_divide(const Expression* a, const Expression* b) {
