@@ -62,7 +62,5 @@ def test_methods_of_other_classes_say_so_too():
     module = umbra.nn.Linear(2, 2)
     with pytest.raises(AttributeError, match="^torch.nn.modules.module.Module.set_submodule is not in Umbra yet$"):
         module.set_submodule
-    with pytest.raises(AttributeError, match="Optimizer.register_step_pre_hook is not in Umbra yet"):
-        umbra.optim.SGD(module.parameters()).register_step_pre_hook
     module.set_submodule = 3  # the name is free for users
-    assert module.set_submodule == 3 and not hasattr(module, "to_empty")
+    assert module.set_submodule == 3 and hasattr(module, "to_empty")

@@ -19,6 +19,7 @@ PACKAGE = pathlib.Path(torch.__file__).parent
 # Parameters that have nothing to change here, by function or everywhere, and why.
 NOTHING_TO_CHANGE = {
     "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
+    "_": "what a callback is given and does not need", "foreach": "one implementation, which gives the values of all",
     "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
     "compiler.py disable": "there is no analysis of code to switch off",
     "_functions.py is_autocast_enabled": "there is no autocast",
@@ -97,13 +98,11 @@ def not_built_calls():
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "preserve_module_call_signature": lambda: export(Plus(), (x,), preserve_module_call_signature=("a",)),
         "prefer_deferred_runtime_asserts_over_guards": lambda: export(Plus(), (x,), prefer_deferred_runtime_asserts_over_guards=True),
-        "extra_files": lambda: torch.export.save(program, io.BytesIO(), extra_files={"a": "b"}),
         "check_guards": lambda: program.module(check_guards=False),
         "pickle_protocol": lambda: torch.save(x, io.BytesIO(), pickle_protocol=4),
         "num_workers": lambda: torch.utils.data.DataLoader([1], num_workers=2),
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
-        "max_norm": lambda: nn.functional.embedding(torch.tensor([0]), x, max_norm=1.0),
         "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),

@@ -1,180 +1,177 @@
-"""Products with Jacobians and Hessians of functions, by the ordinary tape; umbra.func has the transforms."""
+"""Derivatives of functions: jacobians, hessians, and products with them, by backward passes.
+
+`vectorize` and `strategy` choose among ways to the same values; there is one here. Results are part of a graph with `create_graph` only.
+"""
 import umbra
 from umbra._C import Tensor
-from umbra.autograd import enable_grad
-from umbra.autograd import grad as _grad
-
-__all__ = ["vjp", "jvp", "jacobian", "hessian", "hvp", "vhp"]
 
 
-# ---- arguments and results ----
-
-def _as_tuple(value, what, function):
+def _tuple_of(value, what, function):
     """The tensors as a tuple, and whether they came as one."""
-    is_tuple = isinstance(value, tuple)
-    items = value if is_tuple else (value,)
-    for i, item in enumerate(items):
+    if isinstance(value, Tensor):
+        return (value,), False
+    if not isinstance(value, tuple):
+        raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the given {what} has type "
+                        f"{type(value)}.")
+    for i, item in enumerate(value):
         if not isinstance(item, Tensor):
-            where = f"The value at index {i} of the {what}" if is_tuple else f"The {what}"
-            raise TypeError(f"{where} given to {function} must be either a Tensor or a tuple of Tensors but got {type(item)}.")
-    return items, is_tuple
+            raise TypeError(f"The {what} given to {function} must be either a Tensor or a tuple of Tensors but the value at index {i} has "
+                            f"type {type(item)}.")
+    return value, True
 
 
-def _inputs(inputs, create_graph, function):
-    items, is_tuple = _as_tuple(inputs, "inputs", function)
-    if create_graph:
-        return tuple(t.view_as(t) if t.requires_grad else t.detach().requires_grad_() for t in items), is_tuple
-    return tuple(t.detach().requires_grad_() for t in items), is_tuple
+class _Call:
+    """One call of a user's function on inputs of its own, which are differentiated."""
+
+    def __init__(self, function, func, inputs, create_graph, strict):
+        given, self.inputs_are_tuple = _tuple_of(inputs, "inputs", function)
+        self.function, self.create_graph, self.strict = function, create_graph, strict
+        self.inputs = tuple(x.view_as(x) if create_graph and x.requires_grad else x.detach().requires_grad_() for x in given)
+        with umbra.enable_grad():
+            self.outputs, self.outputs_are_tuple = _tuple_of(func(*self.inputs), "outputs of the user-provided function", function)
+        for i, output in enumerate(self.outputs):
+            if strict and not output.requires_grad:
+                raise RuntimeError(f"Output {i} of the user-provided function does not require gradients. The outputs must be computed in a "
+                                   "differentiable manner from the input when running in strict mode.")
+
+    def single_output(self):
+        if self.outputs_are_tuple or self.outputs[0].numel() != 1:
+            raise RuntimeError(f"The Tensor returned by the function given to {self.function} should contain a single element")
+        return self.outputs[0].reshape(())
+
+    def gradients(self, outputs, inputs, weights, create_graph):
+        """Gradients by input, zeros where nothing depends on it."""
+        wanted = [(o, w) for o, w in zip(outputs, weights) if o.requires_grad]
+        if not wanted:
+            return tuple(umbra.zeros_like(x) for x in inputs)
+        with umbra.enable_grad():
+            found = umbra.autograd.grad([o for o, _ in wanted], inputs, [w for _, w in wanted], retain_graph=True, create_graph=create_graph,
+                                        allow_unused=True)
+        return tuple(umbra.zeros_like(x) if g is None else g for g, x in zip(found, inputs))
+
+    def checked(self, output, found):
+        """Gradients of one output; in strict mode none of them may be missing."""
+        if self.strict:
+            for i, gradient in enumerate(found):
+                if gradient is None:
+                    raise RuntimeError(f"Output {output} of the user-provided function is independent of input {i}. This is not allowed in "
+                                       "strict mode.")
+        return tuple(umbra.zeros_like(x) if g is None else g for g, x in zip(found, self.inputs))
+
+    def finished(self, tensors, as_tuple):
+        tensors = tuple(t if self.create_graph else t.detach() for t in tensors)
+        return tensors if as_tuple else tensors[0]
+
+    def vector(self, v, like, missing):
+        if v is None:
+            if len(like) != 1 or like[0].numel() != 1:
+                raise RuntimeError(f"The vector v can only be None if {missing}.")
+            return (umbra.ones_like(like[0]),)
+        v = v if isinstance(v, tuple) else (v,)
+        if len(v) != len(like):
+            raise RuntimeError(f"v is a tuple of invalid length: should be {len(like)} but got {len(v)}.")
+        for i, (a, b) in enumerate(zip(v, like)):
+            if a.size() != b.size():
+                entry = f"Entry {i} in " if len(like) > 1 else ""
+                raise RuntimeError(f"{entry}v has invalid size: should be {b.size()} but got {a.size()}.")
+        return v
 
 
-def _shaped(items, is_tuple):
-    return tuple(items) if is_tuple else items[0]
-
-
-def _finished(items, create_graph):
-    return tuple(t if create_graph else t.detach() for t in items)
-
-
-def _vector(v, like, is_tuple, name, function):
-    """The vector that a product is with; ones for a single number."""
-    if v is None:
-        if len(like) != 1 or like[0].numel() != 1:
-            source = "user-provided function returns" if function == "vjp" else "input to the user-provided function is"
-            raise RuntimeError(f"The vector v can only be None if the {source} a single Tensor with a single element.")
-        return tuple(umbra.ones_like(t) for t in like)
-    items, _ = _as_tuple(v, name, function)
-    if len(items) != len(like):
-        raise RuntimeError(f"The number of tensors in {name} ({len(items)}) does not match ({len(like)})")
-    for i, (item, other) in enumerate(zip(items, like)):
-        if item.shape != other.shape:
-            raise RuntimeError(f"Entry {i} in {name} has invalid size: should be {other.shape} but got {item.shape}.")
-    return items
-
-
-def _check_strict(strict, outputs, what):
-    for i, t in enumerate(outputs):
-        if strict and not t.requires_grad:
-            raise RuntimeError(f"Output {i} of the user-provided function {what} does not require gradients. The outputs must be computed in a "
-                               "differentiable manner from the input when running in strict mode.")
-
-
-def _gradients(outputs, inputs, vector, create_graph, strict, retain_graph=None):
-    """Gradients of the outputs that have a history; zeros for inputs that took no part, which `strict` refuses."""
-    used = [(o, w) for o, w in zip(outputs, vector) if o.requires_grad]
-    found = (None,) * len(inputs)
-    if used:
-        roots, weights = zip(*used)
-        found = _grad(roots, inputs, weights, allow_unused=True, create_graph=create_graph, retain_graph=retain_graph)
-    if strict and any(g is None for g in found):
-        i = next(i for i, g in enumerate(found) if g is None)
-        raise RuntimeError(f"The output of the user-provided function is independent of input {i}. This is not allowed in strict mode.")
-    return tuple(umbra.zeros_like(t) if g is None else g for g, t in zip(found, inputs))
-
-
-# ---- products ----
-
-def vjp(func, inputs, v=None, create_graph=False, strict=False):
-    """`func(*inputs)`, and `v` times its Jacobian."""
-    with enable_grad():
-        given, is_tuple = _inputs(inputs, create_graph, "vjp")
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vjp")
-        _check_strict(strict, outputs, "vjp")
-        found = _gradients(outputs, given, _vector(v, outputs, many, "v", "vjp"), create_graph, strict)
-    return _shaped(_finished(outputs, create_graph), many), _shaped(_finished(found, create_graph), is_tuple)
-
-
-def jvp(func, inputs, v=None, create_graph=False, strict=False):
-    """`func(*inputs)`, and its Jacobian times `v`: reverse mode, twice."""
-    with enable_grad():
-        given, is_tuple = _inputs(inputs, create_graph, "jvp")
-        along = _vector(v, given, is_tuple, "v", "jvp")
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "jvp")
-        _check_strict(strict, outputs, "jvp")
-        weights = tuple(umbra.zeros_like(o).requires_grad_() for o in outputs)
-        pulled = _gradients(outputs, given, weights, True, strict)
-        found = _gradients(pulled, weights, along, create_graph, strict)
-    return _shaped(_finished(outputs, create_graph), many), _shaped(_finished(found, create_graph), many)
+_FROM_OUTPUT = "the user-provided function returns a single Tensor with a single element"
+_FROM_INPUT = "the input to the user-provided function is a single Tensor with a single element"
 
 
 def jacobian(func, inputs, create_graph=False, strict=False, vectorize=False, strategy="reverse-mode"):
-    """The Jacobian: a tensor of the output's sizes and then the input's, for each pair of them."""
+    """The derivative of each output by each input: of sizes output.size() + input.size(), in tuples where there are tuples."""
     if strategy not in ("forward-mode", "reverse-mode"):
-        raise AssertionError('Expected strategy to be either "forward-mode" or "reverse-mode". Hint: If your function has more outputs than inputs, '
-                             '"forward-mode" tends to be more performant. Otherwise, prefer to use "reverse-mode".')
-    if strategy == "forward-mode":
-        if create_graph:
-            raise NotImplementedError('torch.autograd.functional.jacobian: `create_graph=True` and `strategy="forward-mode"` are not supported '
-                                      "together (yet). Please either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
-        if strict:
-            raise RuntimeError('torch.autograd.functional.jacobian: `strict=True` and `strategy="forward-mode"` are not supported together (yet).')
-        if not vectorize:
-            raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian is only implemented for `vectorize=True`.")
-    with enable_grad():
-        given, is_tuple = _inputs(inputs, create_graph, "jacobian")
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "jacobian")
-        _check_strict(strict, outputs, "jacobian")
-        rows = [_rows(outputs, i, given, create_graph, strict) for i in range(len(outputs))]
-    blocks = [tuple(_finished(row, create_graph)) for row in rows]
-    return _shaped([_shaped(row, is_tuple) for row in blocks], many)
+        raise AssertionError("Expected strategy to be either \"forward-mode\" or \"reverse-mode\".")
+    if strategy == "forward-mode" and create_graph:
+        raise NotImplementedError("torch.autograd.functional.jacobian: `create_graph=True` and `strategy=\"forward-mode\"` are not supported "
+                                  "together (yet). Please either set `create_graph=False` or `strategy=\"reverse-mode\"`.")
+    if strategy == "forward-mode" and not vectorize:
+        raise NotImplementedError("Computing Jacobian using forward-AD or forward-over-reverse Hessian isonly implemented for `vectorize=True`.")
+    if strict and vectorize:
+        raise RuntimeError("torch.autograd.functional.jacobian: `strict=True` and `vectorized=True` are not supported together. Please either "
+                           "set `strict=False` or `vectorize=False`.")
+    call = _Call("jacobian", func, inputs, create_graph, strict)
+    rows = [_rows(call, number, output) for number, output in enumerate(call.outputs)]
+    finished = tuple(call.finished(row, call.inputs_are_tuple) for row in rows)
+    return finished if call.outputs_are_tuple else finished[0]
 
 
-def _rows(outputs, which, inputs, create_graph, strict):
-    """The Jacobian of one output with respect to each input."""
-    output = outputs[which]
-    parts = [[] for _ in inputs]
-    for k in range(output.numel()):
-        found = _gradients((output.reshape(-1)[k],), inputs, (umbra.ones((), dtype=output.dtype, device=output.device),), create_graph, strict,
-                           retain_graph=True)
-        for part, g in zip(parts, found):
-            part.append(g)
-    return [umbra.stack(part).reshape(*output.shape, *t.shape) if part else t.new_zeros(*output.shape, *t.shape) for part, t in zip(parts, inputs)]
-
-
-def _check_scalar(outputs, many, function):
-    if many:
-        raise RuntimeError(f"The function given to {function} should return a single Tensor")
-    if outputs[0].numel() != 1:
-        raise RuntimeError(f"The Tensor returned by the function given to {function} should contain a single element")
+def _rows(call, number, output):
+    """The derivatives of one output by each input."""
+    parts = [[] for _ in call.inputs]
+    with umbra.enable_grad():
+        elements = output.reshape(-1)
+        for i in range(output.numel()):
+            found = (None,) * len(parts)
+            if output.requires_grad:
+                found = umbra.autograd.grad(elements[i], call.inputs, retain_graph=True, create_graph=call.create_graph, allow_unused=True)
+            for part, gradient in zip(parts, call.checked(number, found)):
+                part.append(gradient)
+        return [umbra.stack(part).reshape(output.size() + x.size()) if part else x.new_zeros(output.size() + x.size())
+                for part, x in zip(parts, call.inputs)]
 
 
 def hessian(func, inputs, create_graph=False, strict=False, vectorize=False, outer_jacobian_strategy="reverse-mode"):
-    """The second derivatives of a function with a single element, for each pair of inputs."""
-    is_tuple = isinstance(inputs, tuple)
+    """The second derivatives of a function with one element as its result, by each pair of inputs."""
+    as_tuple = _tuple_of(inputs, "inputs", "hessian")[1]
 
-    def scalar(*given):
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "hessian")
-        _check_scalar(outputs, many, "hessian")
-        return outputs[0].reshape(())
+    def gradient(*values):
+        call = _Call("hessian", func, values if as_tuple else values[0], True, strict)
+        return call.gradients([call.single_output()], call.inputs, [None], True)
 
-    def first(*given):
-        tracked = tuple(t if t.requires_grad else t.detach().requires_grad_() for t in given)
-        result = jacobian(scalar, tracked, create_graph=True, strict=strict)
-        return tuple(result)
-    second = jacobian(first, inputs, create_graph=create_graph, strict=strict, vectorize=vectorize, strategy=outer_jacobian_strategy)
-    return second if is_tuple else second[0]
+    def checked_gradient(*values):
+        found = gradient(*values)
+        for i, g in enumerate(found):
+            if strict and not g.requires_grad:
+                raise RuntimeError("While computing the hessian, found that the jacobian of the user-provided function with respect to input "
+                                   f"{i} is independent of the input. This is not allowed in strict mode.")
+        return found
+    result = jacobian(checked_gradient, inputs, create_graph, strict, vectorize, outer_jacobian_strategy)
+    return result if as_tuple else result[0]
+
+
+def vjp(func, inputs, v=None, create_graph=False, strict=False):
+    """The function's outputs, and the product of `v` with its jacobian."""
+    call = _Call("vjp", func, inputs, create_graph, strict)
+    weights = call.vector(v, call.outputs, _FROM_OUTPUT)
+    found = call.gradients(call.outputs, call.inputs, weights, create_graph)
+    return call.finished(call.outputs, call.outputs_are_tuple), call.finished(found, call.inputs_are_tuple)
+
+
+def _forward_product(call, outputs, directions, create_graph):
+    """The products of the outputs' jacobians with directions of the inputs: the product with weights is linear in them, and its
+    derivative by them along the directions is what is wanted."""
+    weights = tuple(umbra.zeros_like(o).requires_grad_() for o in outputs)
+    pulled = call.gradients(outputs, call.inputs, weights, True)
+    return call.gradients(pulled, weights, directions, create_graph)
+
+
+def jvp(func, inputs, v=None, create_graph=False, strict=False):
+    """The function's outputs, and the product of its jacobian with `v`."""
+    call = _Call("jvp", func, inputs, create_graph, strict)
+    directions = call.vector(v, call.inputs, _FROM_INPUT)
+    found = _forward_product(call, call.outputs, directions, create_graph)
+    return call.finished(call.outputs, call.outputs_are_tuple), call.finished(found, call.outputs_are_tuple)
 
 
 def vhp(func, inputs, v=None, create_graph=False, strict=False):
-    """`func(*inputs)`, and `v` times its Hessian."""
-    with enable_grad():
-        given, is_tuple = _inputs(inputs, create_graph, "vhp")
-        vector = _vector(v, given, is_tuple, "v", "vhp")
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vhp")
-        _check_scalar(outputs, many, "vhp")
-        first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
-        found = _gradients(first, given, vector, create_graph, strict)
-    return _finished(outputs, create_graph)[0], _shaped(_finished(found, create_graph), is_tuple)
+    """The function's output, and the product of `v` with its hessian."""
+    call = _Call("vhp", func, inputs, create_graph, strict)
+    output = call.single_output()
+    directions = call.vector(v, call.inputs, _FROM_INPUT)
+    first = call.gradients([output], call.inputs, [None], True)
+    found = call.gradients(first, call.inputs, directions, create_graph)
+    return call.finished(call.outputs, False), call.finished(found, call.inputs_are_tuple)
 
 
 def hvp(func, inputs, v=None, create_graph=False, strict=False):
-    """`func(*inputs)`, and its Hessian times `v`."""
-    with enable_grad():
-        given, is_tuple = _inputs(inputs, create_graph, "hvp")
-        vector = _vector(v, given, is_tuple, "v", "hvp")
-        outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "hvp")
-        _check_scalar(outputs, many, "hvp")
-        first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
-        weights = tuple(umbra.zeros_like(g).requires_grad_() for g in first)
-        pulled = _gradients(first, given, weights, True, strict)
-        found = _gradients(pulled, weights, vector, create_graph, strict)
-    return _finished(outputs, create_graph)[0], _shaped(_finished(found, create_graph), is_tuple)
+    """The function's output, and the product of its hessian with `v`."""
+    call = _Call("hvp", func, inputs, create_graph, strict)
+    output = call.single_output()
+    directions = call.vector(v, call.inputs, _FROM_INPUT)
+    first = call.gradients([output], call.inputs, [None], True)
+    found = _forward_product(call, first, directions, create_graph)
+    return call.finished(call.outputs, False), call.finished(found, call.inputs_are_tuple)
