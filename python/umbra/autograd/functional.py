@@ -35,19 +35,19 @@ def _finished(items, create_graph):
     return tuple(t if create_graph else t.detach() for t in items)
 
 
-def _vector(v, like, is_tuple, name, function):
+def _vector(v, like, function):
     """The vector that a product is with; ones for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
             source = "user-provided function returns" if function == "vjp" else "input to the user-provided function is"
             raise RuntimeError(f"The vector v can only be None if the {source} a single Tensor with a single element.")
         return tuple(umbra.ones_like(t) for t in like)
-    items, _ = _as_tuple(v, name, function)
+    items, _ = _as_tuple(v, "v", function)
     if len(items) != len(like):
-        raise RuntimeError(f"The number of tensors in {name} ({len(items)}) does not match ({len(like)})")
+        raise RuntimeError(f"The number of tensors in v ({len(items)}) does not match ({len(like)})")
     for i, (item, other) in enumerate(zip(items, like)):
         if item.shape != other.shape:
-            raise RuntimeError(f"Entry {i} in {name} has invalid size: should be {other.shape} but got {item.shape}.")
+            raise RuntimeError(f"Entry {i} in v has invalid size: should be {other.shape} but got {item.shape}.")
     return items
 
 
@@ -79,7 +79,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         given, is_tuple = _inputs(inputs, create_graph, "vjp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vjp")
         _check_strict(strict, outputs, "vjp")
-        found = _gradients(outputs, given, _vector(v, outputs, many, "v", "vjp"), create_graph, strict)
+        found = _gradients(outputs, given, _vector(v, outputs, "vjp"), create_graph, strict)
     return _shaped(_finished(outputs, create_graph), many), _shaped(_finished(found, create_graph), is_tuple)
 
 
@@ -87,7 +87,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and its Jacobian times `v`: reverse mode, twice."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "jvp")
-        along = _vector(v, given, is_tuple, "v", "jvp")
+        along = _vector(v, given, "jvp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "jvp")
         _check_strict(strict, outputs, "jvp")
         weights = tuple(umbra.zeros_like(o).requires_grad_() for o in outputs)
@@ -158,7 +158,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and `v` times its Hessian."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "vhp")
-        vector = _vector(v, given, is_tuple, "v", "vhp")
+        vector = _vector(v, given, "vhp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vhp")
         _check_scalar(outputs, many, "vhp")
         first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
@@ -170,7 +170,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and its Hessian times `v`."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "hvp")
-        vector = _vector(v, given, is_tuple, "v", "hvp")
+        vector = _vector(v, given, "hvp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "hvp")
         _check_scalar(outputs, many, "hvp")
         first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
