@@ -101,6 +101,7 @@ Tensor tensor_from_buffer(PyObject* object) {
 }
 
 PyObject* to_numpy(const Tensor& t) {
+  check(!t.keys().has(DispatchKey::Level), "Cannot access data pointer of Tensor that doesn't have storage");
   bool wrapper = t.impl()->keys().has(DispatchKey::Subclass) && !t.storage()->has_data();
   check(!t.is_fake() && !wrapper, ".numpy() is not supported for tensor subclasses.");
   check<TypeError>(t.device().type == DeviceType::CPU, "can't convert ", t.device(),

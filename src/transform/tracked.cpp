@@ -67,7 +67,7 @@ Tensor TrackedLevel::wrap(const Tensor& value, bool captured) const {
 namespace {
 
 void refuse_captured_write(const Operator& op, const TrackedLevel& level, const Value* frame) {
-  if (!op.is_inplace()) return;
+  if (!op.is_inplace() || !frame[0].is_tensor()) return;
   const TensorImpl* self = frame[0].tensor_ref().impl();
   check(level.owns(self) && !state_of(self).captured,
         "During a grad (vjp, jvp, grad, etc) transform, the function provided attempted to call in-place operation (",

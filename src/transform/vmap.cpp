@@ -95,7 +95,7 @@ void VmapLevel::call(const Operator& op, Value* frame) {
   if (!batched) return call_outside(op, frame);
   check(!op.has_out(), "Batching rule not implemented for ", op.name(),
         "; the fallback path doesn't work on out= or view ops.");
-  if (op.is_inplace()) return call_inplace(op, frame);
+  if (op.is_inplace() && frame[0].is_tensor()) return call_inplace(op, frame);
   call_by_rule(op, frame);
 }
 
@@ -156,7 +156,7 @@ void VmapLevel::call_random(const Operator& op, Value* frame, bool batched) {
         "randomness flags on vmap or perform the randomness operation out of vmap");
   if (!op.definition().batch && op.definition().all_backends) return op.definition().all_backends(frame);
   if (!batched && randomness_ == Randomness::Same) return call_outside(op, frame);
-  if (op.is_inplace()) {
+  if (op.is_inplace() && frame[0].is_tensor()) {
     check(value(frame[0].tensor_ref()).is_batched(),
           "vmap: Cannot ask for different inplace randomness on an unbatched tensor. This will appear like same "
           "randomness. If this is necessary for your usage, please file an issue with functorch.");

@@ -221,3 +221,25 @@ def test_jacobians_are_captured_with_other_sizes():
 def test_an_operator_that_takes_functions_inside_a_transform():
     f = grad(lambda x: torch.cond(x.sum() > 0, lambda x: (x * x).sum(), lambda x: x.sum(), (x,)))
     assert f(T([1., 2.])).tolist() == [2, 4] and f(T([-1., -2.])).tolist() == [1, 1]
+
+
+# ---- what belongs to the ordinary tape ----
+
+def test_the_ordinary_tapes_calls_are_refused_inside():
+    for call in (lambda x: x.clone().requires_grad_().sum(), lambda x: (x * 2).retain_grad(), lambda x: x.sum().backward()):
+        with pytest.raises(RuntimeError, match="functorch transform"):
+            grad(call)(T([1., 2.]))
+    with pytest.raises(RuntimeError, match="doesn't have storage"):
+        grad(lambda x: (x.detach().numpy(), x.sum())[1])(T([1., 2.]))
+
+
+def test_hooks_and_autograd_grad_work_inside():
+    assert grad(lambda x: (x.register_hook(lambda g: g * 10), (x * 2).sum())[1])(T([1.])).tolist() == [20]
+    g = grad(lambda x: torch.autograd.grad(x.sin().sum(), x, create_graph=True)[0].sum())(T([1.]))
+    assert torch.allclose(g, -T([1.]).sin())
+
+
+def test_gradients_of_many_cotangents_at_once():
+    x = T([1., 2.], requires_grad=True)
+    found, = torch.autograd.grad(x ** 2 * x.sum(), x, torch.eye(2), is_grads_batched=True)
+    assert found.tolist() == [[7, 1], [4, 16]]

@@ -67,6 +67,9 @@ def backward(tensors, grad_tensors=None, retain_graph=None, create_graph=False, 
             raise RuntimeError("`grad_tensors` and `grad_variables` (deprecated) arguments both passed to `backward()`. Please only use "
                                "`grad_tensors`.")
         grad_tensors = grad_variables
+    if _C._level_count():
+        raise RuntimeError("backward() called inside a functorch transform. This is not supported, please use functorch.grad or functorch.vjp instead or "
+                           "call backward() outside of functorch transforms.")
     tensors = _as_tuple(tensors)
     if inputs is not None and len(_as_tuple(inputs)) == 0:
         raise RuntimeError("`inputs` argument to `backward()` cannot be empty.")
@@ -110,7 +113,21 @@ def _backward(self, gradient=None, retain_graph=None, create_graph=False, inputs
     backward(self, gradient, retain_graph, create_graph, inputs=inputs)
 
 
+def _refuse_inside_transform(method):
+    if _C._level_count():
+        perhaps = " (or perhaps using torch.autograd.functional.* APIs)" if method == "requires_grad_" else ""
+        raise RuntimeError(f"You are attempting to call Tensor.{method}(){perhaps} inside of a function being transformed by a functorch transform. "
+                           "This is unsupported, please attempt to use the functorch transforms (e.g. grad, vjp, jacrev, jacfwd, hessian) or call "
+                           f"{method}() outside of a function being transformed instead.")
+
+
+def _retain_grad(self):
+    _refuse_inside_transform("retain_grad")
+    _C._retain_grad(self)
+
+
 def _requires_grad_(self, requires_grad=True):
+    _refuse_inside_transform("requires_grad_")
     _C._requires_grad_(self, requires_grad)
     return self
 
@@ -125,6 +142,6 @@ def _register_post_accumulate_grad_hook(self, hook):
 
 Tensor.backward = _backward
 Tensor.requires_grad_ = _requires_grad_
-Tensor.retain_grad = lambda self: _C._retain_grad(self)
+Tensor.retain_grad = _retain_grad
 Tensor.register_hook = _register_hook
 Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook

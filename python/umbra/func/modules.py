@@ -1,22 +1,6 @@
 """Modules as functions of their parameters and buffers."""
 import umbra
-from umbra.nn.utils import stateless
-
-
-def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, *, tie_weights=True, strict=False):
-    """Calls the module with the given tensors in place of its parameters and buffers: a dictionary by name, or several that share no name."""
-    given = parameter_and_buffer_dicts
-    if not isinstance(given, dict):
-        if not isinstance(given, (list, tuple)):
-            raise ValueError(f"Expected parameter_and_buffer_dicts to be a dict, or a list/tuple of dicts, but got {type(given)}")
-        if not all(isinstance(d, dict) for d in given):
-            raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
-        names = [name for d in given for name in d]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
-        given = {name: value for d in given for name, value in d.items()}
-    return stateless.functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
+from umbra.nn.utils.stateless import functional_call  # noqa: F401
 
 
 def stack_module_state(models):
