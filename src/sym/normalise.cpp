@@ -78,34 +78,41 @@ void collect_factor(FactorList& factors, Integer& coefficient, const Expression*
 
 Terms factors_of(const Expression* const& a) { return a->is(Kind::Mul) ? a->args() : Terms(&a, 1); }
 
-/// A term by its factors, bases in order.
-struct Monomial {
-  const Expression* term;
-  std::vector<Factor> factors;
-};
+/// Terms by their factors, bases in order; the factors of all stand in one list.
+class Monomials {
+ public:
+  struct Monomial {
+    const Expression* term;
+    size_t first, count;
+  };
 
-Monomial monomial_of(const Expression* term) {
-  Monomial result{term, {}};
-  if (term->is_number()) return result;
-  for (const Expression* factor : factors_of(term))
-    if (!factor->is_number()) result.factors.push_back(split_power(factor));
-  // Factors of a product are in order, but for sums and powers among them.
-  std::sort(result.factors.begin(), result.factors.end(),
-            [](const Factor& a, const Factor& b) { return compare(a.base, b.base) < 0; });
-  return result;
-}
-
-/// Whether a term stands before another: where their bases or exponents first differ, the one with more of the earlier
-/// base; one without any, a number, last.
-bool stands_before(const Monomial& a, const Monomial& b) {
-  for (size_t i = 0;; ++i) {
-    if (i == a.factors.size()) return false;
-    if (i == b.factors.size()) return true;
-    const Factor &x = a.factors[i], &y = b.factors[i];
-    if (x.base != y.base) return compare(x.base, y.base) < 0;
-    if (x.exponent != y.exponent) return x.exponent > y.exponent;
+  Monomial add(const Expression* term) {
+    size_t first = factors_.size();
+    if (!term->is_number())
+      for (const Expression* factor : factors_of(term))
+        if (!factor->is_number()) factors_.push_back(split_power(factor));
+    // Factors of a product are in order, but for sums and powers among them.
+    if (factors_.size() - first > 1)
+      std::sort(factors_.begin() + first, factors_.end(),
+                [](const Factor& a, const Factor& b) { return compare(a.base, b.base) < 0; });
+    return {term, first, factors_.size() - first};
   }
-}
+
+  /// Whether a term stands before another: where their bases or exponents first differ, the one with more of the
+  /// earlier base; one without any, a number, last.
+  bool before(const Monomial& a, const Monomial& b) const {
+    for (size_t i = 0;; ++i) {
+      if (i == a.count) return false;
+      if (i == b.count) return true;
+      const Factor &x = factors_[a.first + i], &y = factors_[b.first + i];
+      if (x.base != y.base) return compare(x.base, y.base) < 0;
+      if (x.exponent != y.exponent) return x.exponent > y.exponent;
+    }
+  }
+
+ private:
+  FactorList factors_;
+};
 
 /// `3 - 2*s0`: of two terms, a positive number stands before a negative, simple one.
 bool number_first(const Expression* number, const Expression* other) {
@@ -120,19 +127,21 @@ void order_terms(ExpressionList& terms) {
     if (!number_first(terms[0], terms[1])) std::swap(terms[0], terms[1]);
     return;
   }
-  std::vector<Monomial> monomials;
-  for (const Expression* term : terms) monomials.push_back(monomial_of(term));
-  std::stable_sort(monomials.begin(), monomials.end(), stands_before);
-  for (size_t i = 0; i < terms.size(); ++i) terms[i] = monomials[i].term;
+  Monomials monomials;
+  SmallVector<Monomials::Monomial, 8> order;
+  for (const Expression* term : terms) order.push_back(monomials.add(term));
+  std::stable_sort(order.begin(), order.end(), [&](const auto& a, const auto& b) { return monomials.before(a, b); });
+  for (size_t i = 0; i < terms.size(); ++i) terms[i] = order[i].term;
 }
 
 /// Puts a term that is none of a long sum's into its place: sums that grow term by term are not sorted each time.
 void insert_term(ExpressionList& terms, const Expression* term) {
-  Monomial added = monomial_of(term);
+  Monomials monomials;
+  Monomials::Monomial added = monomials.add(term);
   size_t low = 0, high = terms.size();
   while (low < high) {
     size_t middle = (low + high) / 2;
-    if (stands_before(added, monomial_of(terms[middle]))) high = middle;
+    if (monomials.before(added, monomials.add(terms[middle]))) high = middle;
     else low = middle + 1;
   }
   terms.insert(low, term);
