@@ -104,6 +104,7 @@ def not_built_calls():
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "max_norm": lambda: nn.functional.embedding(torch.tensor([0]), x, max_norm=1.0),
+        "sparse": lambda: nn.functional.embedding(torch.tensor([0]), x, sparse=True),
         "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),
@@ -209,6 +210,40 @@ def test_an_output_size_that_a_transposed_convolution_cannot_give_is_refused():
         module(torch.ones(1, 1, 2, 2), output_size=[9, 9])
     with pytest.raises(ValueError, match="must have 2 or 4 elements"):
         module(torch.ones(1, 1, 2, 2), output_size=[9])
+
+
+def test_options_of_factories_that_have_no_effect_are_refused():
+    x = torch.ones(2)
+    for call in (lambda **o: torch.zeros(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
+                 lambda **o: torch.arange(3, **o), lambda **o: torch.randn(2, **o)):
+        with pytest.raises(RuntimeError, match="accelerator"):
+            call(pin_memory=True)
+        with pytest.raises(NotImplementedError, match="layout"):
+            call(layout=torch.sparse_coo)
+        call(pin_memory=False, layout=torch.strided)
+    with pytest.raises(RuntimeError, match="accelerator"):
+        torch.tensor([1.0], pin_memory=True)
+
+
+def test_module_to_takes_what_torch_takes():
+    module = nn.Linear(2, 2)
+    assert module.to(tensor=torch.ones(1, dtype=torch.float64)).weight.dtype == torch.float64
+    assert module.to("cpu", torch.float32, non_blocking=True).weight.dtype == torch.float32
+    for call in (lambda: module.to(foo=1), lambda: module.to([1])):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_load_places_tensors_by_a_function():
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(2)}, file)
+    seen = []
+    file.seek(0)
+    loaded = torch.load(file, map_location=lambda storage, where: (seen.append(where), storage)[1])
+    assert loaded["a"].tolist() == [1, 1] and seen == ["cpu"]
+    file.seek(0)
+    with pytest.raises(TypeError, match="foo"):
+        torch.load(file, foo=1)
 
 
 # ---- functional_call ----
