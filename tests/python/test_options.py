@@ -246,6 +246,15 @@ def test_load_places_tensors_by_a_function():
         torch.load(file, foo=1)
 
 
+def test_seeds_have_64_bits_and_generators_are_the_cpus():
+    assert torch.Generator().manual_seed(-1).initial_seed() == 2**64 - 1
+    for seed in (2**64, -2**63 - 1):
+        with pytest.raises(ValueError, match="Overflow"):
+            torch.manual_seed(seed)
+    with pytest.raises(RuntimeError, match="cuda"):
+        torch.Generator("cuda")
+
+
 # ---- functional_call ----
 
 def test_functional_call_checks_names_when_strict():
