@@ -124,7 +124,6 @@ def _mapped(cls, dims, size, randomness):
             cls.setup_context(inner, tuple(map(batch, inputs, dims)), seen if isinstance(output, tuple) else seen[0])
         ctx.save_for_backward(*inner.saved)
         ctx._inner = inner
-        ctx._shapes = tuple(t.shape if isinstance(t, Tensor) else None for t in inputs)
         if hasattr(inner, "non_differentiable"):
             ctx.mark_non_differentiable(*inner.non_differentiable)
         if hasattr(inner, "materialize"):
@@ -144,7 +143,7 @@ def _mapped(cls, dims, size, randomness):
         with entered(_C._enter_vmap_level(size, randomness)) as level:
             batch = lambda t, dim: level.batch(t, dim) if isinstance(t, Tensor) and dim is not None else t  # noqa: E731
             found = one(tuple(map(batch, ctx.saved_tensors, ctx._inner.dims)), tuple(map(batch, grads, grad_dims)))
-        return tuple(None if g is None else _fit(level, g, dim, shape) for g, dim, shape in zip(found, dims, ctx._shapes))
+        return tuple(None if g is None else _fit(level, g, dim) for g, dim in zip(found, dims))
 
     def jvp(ctx, *tangents):
         with entered(_C._enter_vmap_level(size, randomness)) as level:
@@ -160,7 +159,7 @@ def _mapped(cls, dims, size, randomness):
     return types.new_class(cls.__name__, (Function,), {}, lambda body: body.update(members)), 0
 
 
-def _fit(level, gradient, dim, shape):
+def _fit(level, gradient, dim):
     """A gradient where its input has the batch; summed over the batch where the input has none."""
     if dim is not None:
         return level.result(gradient, dim)

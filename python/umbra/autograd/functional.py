@@ -35,7 +35,7 @@ def _finished(items, create_graph):
     return tuple(t if create_graph else t.detach() for t in items)
 
 
-def _vector(v, like, is_tuple, name, function):
+def _vector(v, like, name, function):
     """The vector that a product is with; ones for a single number."""
     if v is None:
         if len(like) != 1 or like[0].numel() != 1:
@@ -79,7 +79,7 @@ def vjp(func, inputs, v=None, create_graph=False, strict=False):
         given, is_tuple = _inputs(inputs, create_graph, "vjp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vjp")
         _check_strict(strict, outputs, "vjp")
-        found = _gradients(outputs, given, _vector(v, outputs, many, "v", "vjp"), create_graph, strict)
+        found = _gradients(outputs, given, _vector(v, outputs, "v", "vjp"), create_graph, strict)
     return _shaped(_finished(outputs, create_graph), many), _shaped(_finished(found, create_graph), is_tuple)
 
 
@@ -87,7 +87,7 @@ def jvp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and its Jacobian times `v`: reverse mode, twice."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "jvp")
-        along = _vector(v, given, is_tuple, "v", "jvp")
+        along = _vector(v, given, "v", "jvp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "jvp")
         _check_strict(strict, outputs, "jvp")
         weights = tuple(umbra.zeros_like(o).requires_grad_() for o in outputs)
@@ -158,7 +158,7 @@ def vhp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and `v` times its Hessian."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "vhp")
-        vector = _vector(v, given, is_tuple, "v", "vhp")
+        vector = _vector(v, given, "v", "vhp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "vhp")
         _check_scalar(outputs, many, "vhp")
         first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
@@ -170,7 +170,7 @@ def hvp(func, inputs, v=None, create_graph=False, strict=False):
     """`func(*inputs)`, and its Hessian times `v`."""
     with enable_grad():
         given, is_tuple = _inputs(inputs, create_graph, "hvp")
-        vector = _vector(v, given, is_tuple, "v", "hvp")
+        vector = _vector(v, given, "v", "hvp")
         outputs, many = _as_tuple(func(*given), "outputs of the user-provided function", "hvp")
         _check_scalar(outputs, many, "hvp")
         first = _gradients((outputs[0].reshape(()),), given, (umbra.ones_like(outputs[0].reshape(())),), True, strict)
