@@ -85,6 +85,16 @@ bool read_loosely(PyObject* object, const SchemaType& type, Value& out) {
 }
 }  // namespace
 
+namespace {
+/// Options of factories that have no effect yet.
+void check_factory_options(const Operator& op, const Value& pin_memory, const Value* frame) {
+  check(pin_memory.is_none() || !pin_memory.to_bool(), "Cannot access accelerator device when none is available.");
+  const Value& layout = frame[op.schema().find("layout")];
+  check<NotImplementedError>(layout.is_none() || layout.to_layout() == Layout::Strided, op.schema().name,
+                             "(layout=...): layouts other than torch.strided are not in Umbra yet");
+}
+}  // namespace
+
 bool Matcher::read_spelt_out(const CallArguments& call, size_t first, Value* frame, Scratch& scratch) const {
   SymShape* list = scratch.next_list();
   SymInt value;
@@ -162,6 +172,7 @@ bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scr
     if (!parameters_[i].default_value) return why.set(Mismatch::Reason::Missing, i, nullptr);
     frame[i] = Value::borrow(*parameters_[i].default_value);
   }
+  if (pin_memory_ >= 0) check_factory_options(op_, frame[pin_memory_], frame);
   return true;
 }
 

@@ -331,6 +331,7 @@ void bind_construct(nb::module_& m) {
       "tensor",
       [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool pin_memory) -> nb::object {
         if (torch_function_modes_active()) return offer_tensor(data, dtype, device, requires_grad, pin_memory);
+        check(!pin_memory, "Cannot access accelerator device when none is available.");
         return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),

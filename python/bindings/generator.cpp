@@ -58,10 +58,17 @@ std::string from_bytes(const Tensor& state) {
 }
 
 uint64_t seed_of(nb::handle object) {
-  SymInt value;
   nb::object number = owned(PyNumber_Index(object.ptr()));
-  uint64_t seed = PyLong_AsUnsignedLongLongMask(number.ptr());
-  if (PyErr_Occurred()) throw nb::python_error();
+  // 64 bits, read as a signed number or as an unsigned one.
+  uint64_t seed = PyLong_AsUnsignedLongLong(number.ptr());
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    seed = static_cast<uint64_t>(PyLong_AsLongLong(number.ptr()));
+  }
+  if (PyErr_Occurred()) {
+    PyErr_Clear();
+    fail<ValueError>("Overflow when unpacking long long");
+  }
   return seed;
 }
 
@@ -83,7 +90,14 @@ PyObject* wrap_generator(GeneratorPointer generator) {
 void bind_generator(nb::module_& m) {
   nb::class_<GeneratorObject>(m, "Generator")
       .def(
-          "__init__", [](GeneratorObject* self, nb::handle) { new (self) GeneratorObject{make_counted<Generator>()}; },
+          "__init__",
+          [](GeneratorObject* self, nb::handle where) {
+            Device device;
+            check<TypeError>(read_device(where.ptr(), device), "Generator(): argument 'device' must be a device");
+            check(device.type == DeviceType::CPU, "Device type ", device,
+                  " is not supported for torch.Generator(): this build draws on the CPU alone");
+            new (self) GeneratorObject{make_counted<Generator>()};
+          },
           nb::arg("device") = "cpu")
       .def("manual_seed",
            [](nb::object self, nb::handle seed) {

@@ -5,6 +5,7 @@
 #include "dispatch_mode.h"
 #include "misc.h"
 #include "operators.h"
+#include "umbra/dispatch/batching.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::python {
@@ -22,6 +23,65 @@ GenericFunction generic(nb::handle callable) {
     out.resize(op.return_count());
     return out;
   };
+}
+
+/// A batching rule written in Python: `rule(dims, size, randomness, args, kwargs)` gives results and their dimensions.
+struct BatchRule {
+  const Operator* op;
+  Callable function;
+};
+
+nb::object dim_of(const Batched& b) { return b.is_batched() ? nb::cast(b.dim) : nb::none(); }
+
+/// An argument without its batch dimension's wrapper; says where that dimension is.
+Value unwrap_batched(const Value& argument, nb::list& dims) {
+  if (argument.is_tensor()) {
+    Batched b = Batched::of(argument.tensor_ref());
+    dims.append(dim_of(b));
+    return Value(b.value);
+  }
+  if (!argument.is_tensor_list()) {
+    dims.append(nb::none());
+    return argument;
+  }
+  nb::list inner;
+  std::vector<Tensor> values;
+  for (const Tensor& t : argument.tensor_list()) {
+    Batched b = t.defined() ? Batched::of(t) : Batched();
+    inner.append(dim_of(b));
+    values.push_back(b.value);
+  }
+  dims.append(inner);
+  return Value(std::move(values));
+}
+
+Value wrap_batched(const Value& result, nb::handle dim) {
+  auto wrap_one = [](const Tensor& t, nb::handle d) {
+    return t.defined() && !d.is_none() ? Batched(t, nb::cast<int64_t>(d)).wrap() : t;
+  };
+  if (result.is_tensor()) return Value(wrap_one(result.tensor_ref(), dim));
+  if (!result.is_tensor_list()) return result;
+  std::vector<Tensor> out;
+  size_t i = 0;
+  for (const Tensor& t : result.tensor_list())
+    out.push_back(wrap_one(t, nb::isinstance<nb::sequence>(dim) ? nb::handle(nb::object(dim[i++])) : dim));
+  return Value(std::move(out));
+}
+
+void run_batch_rule(const void* context, Value* frame) {
+  const auto& rule = *static_cast<const BatchRule*>(context);
+  const Operator& op = *rule.op;
+  nb::gil_scoped_acquire lock;
+  constexpr const char* randomness[] = {"error", "different", "same"};
+  nb::list dims;
+  Frame values(op);
+  for (size_t i = 0; i < op.argument_count(); ++i) values[i] = unwrap_batched(frame[i], dims);
+  auto [args, kwargs] = wrap_arguments(op, values.data());
+  nb::object answer = nb::handle(rule.function.get())(
+      dims, nb::steal(wrap(batch_scope().size)), randomness[static_cast<int>(batch_scope().randomness)], args, kwargs);
+  std::vector<Value> out(op.frame_size());
+  store_results(op, nb::object(answer[0]).ptr(), out.data());
+  for (size_t i = 0; i < op.return_count(); ++i) frame[i] = wrap_batched(out[i], nb::object(answer[1][i]));
 }
 
 KernelKey key_of(const std::string& name) { return name == "Fake" ? KernelKey::Fake : parse_kernel_key(name); }
@@ -67,6 +127,10 @@ void bind_library(nb::module_& m) {
       .def("fall_through",
            [](Library& self, const std::string& name, const std::string& key) { self.fall_through(name, key_of(key)); })
       .def("reset", &Library::reset);
+  m.def("_register_batch_rule", [](const std::string& name, nb::handle function) {
+    const Operator& op = get_operator(name);
+    const_cast<Operator&>(op).mutable_definition().batch = {run_batch_rule, new BatchRule{&op, Callable(function)}};
+  });
   m.def("_is_differentiable", [](const std::string& name) {
     const Operator& op = get_operator(name);
     if (!op.definition().gradients.empty() || op.is_composite()) return true;

@@ -21,6 +21,7 @@ from umbra._library.autograd import Formula, check_functional
 from umbra._library.custom_ops import CustomOpDef, custom_op
 from umbra._library.infer_schema import infer_schema
 from umbra._library.opcheck import opcheck
+from umbra._library.vmap import register_rule
 from umbra._ops import OpOverloadPacket, forget_packet
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
@@ -244,6 +245,16 @@ def register_autograd(op, backward, /, *, setup_context=None, lib=None):
     _library_for(overload.name(), lib).impl(overload, Formula(overload, backward, setup_context), "Autograd")
 
 
+def register_vmap(op, func=None, /, *, lib=None):
+    """What vmap does with the operator: `func(info, in_dims, *args, **kwargs)` gives (output, out_dims)."""
+    if func is None:
+        return lambda function: register_vmap(op, function, lib=lib)
+    if lib is not None:
+        raise NotImplementedError("torch.library.register_vmap(lib=...) is not in Umbra yet: the rule stays with the operator")
+    register_rule(_overload(op), func)
+    return func
+
+
 def get_ctx():
     """Inside a fake function: makes sizes that only the run will tell."""
     from umbra._subclasses import fake_tensor
@@ -251,10 +262,6 @@ def get_ctx():
 
 
 # ---- what is not there yet ----
-
-def register_vmap(op, func=None, /, *, lib=None):
-    raise NotImplementedError("torch.library.register_vmap is not in Umbra yet")
-
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
     raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")

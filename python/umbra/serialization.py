@@ -52,7 +52,7 @@ def load(f, map_location=None, pickle_module=None, *, weights_only=True, mmap=No
     if pickle_module is not None and weights_only:
         raise RuntimeError("Can not safely load weights when explicit pickle_module is specified")
     not_built("torch.load", pickle_module=(None if pickle_module is pickle else pickle_module, None), encoding=(encoding, "utf-8"))
-    finish = _finisher(_device(map_location))
+    finish = _finisher(map_location if callable(map_location) else _device(map_location))
     if hasattr(f, "read"):
         if mmap:
             raise ValueError("f must be a file path in order to use the mmap argument")
@@ -93,12 +93,12 @@ def _device(map_location):
         return umbra.device(map_location)
     if isinstance(map_location, dict):
         return umbra.device(map_location["cpu"]) if "cpu" in map_location else None
-    raise TypeError(f"map_location should be None, a device, a string or a dict, not {type(map_location).__name__}: tensors are loaded on the "
-                    "CPU, wherever they were saved")
+    raise TypeError(f"map_location should be None, a device, a string, a dict or a function, not {type(map_location).__name__}: tensors are "
+                    "loaded on the CPU, wherever they were saved")
 
 
-def _finisher(device):
-    """What makes of each tensor in a file the tensor that the caller gets."""
+def _finisher(place):
+    """What makes of each tensor in a file the tensor that the caller gets. `place`: a device, or a function of a storage and where it was."""
     from umbra._subclasses.fake_tensor import _mode_object
     from umbra.nn.parameter import Parameter
     fake = _mode_object(_C._active_fake_mode())
@@ -106,6 +106,10 @@ def _finisher(device):
     def finish(tensor, is_parameter, requires_grad):
         if fake is not None:
             tensor = fake.from_tensor(tensor, static_shapes=True)
+        device = place
+        if callable(place):
+            storage = place(tensor.untyped_storage(), "cpu")
+            device = None if storage is None else storage.device
         if device is not None and tensor.device != device:
             tensor = tensor.to(device)
         if is_parameter:

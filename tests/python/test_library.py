@@ -226,7 +226,7 @@ def test_unknown_options_of_custom_op_are_errors():
         library.custom_op("testops::f", f, mutates_args=(), foo=1)
     with pytest.raises(ValueError, match="mutates"):
         library.custom_op("testops::f", f, mutates_args=("x",), schema="(Tensor x) -> Tensor")
-    for function in (library.register_vmap, library.register_autocast, library.register_torch_dispatch):
+    for function in (library.register_autocast, library.register_torch_dispatch):
         with pytest.raises(NotImplementedError, match=function.__name__):
             function("testlib::f", "cpu", torch.float16) if function is library.register_autocast else function("testlib::f", f)
 
@@ -379,3 +379,32 @@ def test_a_tensor_has_no_default_but_none(lib):
     with pytest.raises(RuntimeError):
         lib.define("k(Tensor x=1) -> Tensor")
     lib.define("k(Tensor? x=None) -> Tensor")
+
+
+def test_a_batching_rule_gets_values_and_dimensions():
+    seen = []
+
+    @library.custom_op("testops::scale", mutates_args=())
+    def scale(x: Tensor, f: float) -> Tensor:
+        return x * f
+
+    @scale.register_vmap
+    def _(info, in_dims, x, f):
+        seen.append((info.batch_size, in_dims, x.dim()))
+        return scale(x, f) + 100, in_dims[0]
+    out = torch.func.vmap(lambda x: scale(x, 2.0), in_dims=1)(torch.arange(6.0).view(2, 3))
+    assert out.tolist() == [[100, 106], [102, 108], [104, 110]]
+    assert seen == [(3, (1, None), 2)]
+
+
+def test_a_batching_rule_of_lists_and_several_results():
+    @library.custom_op("testops::pair", mutates_args=())
+    def pair(xs: List[Tensor], y: Tensor) -> Tuple[Tensor, Tensor]:
+        return xs[0] + xs[1], y.clone()
+
+    @pair.register_vmap
+    def _(info, in_dims, xs, y):
+        assert in_dims == ([0, None], None)
+        return pair(xs, y), (0, None)
+    first, second = torch.func.vmap(lambda x, c: pair([x, c], c), in_dims=(0, None), out_dims=(0, None))(torch.ones(3, 2), torch.ones(2))
+    assert first.shape == (3, 2) and second.shape == (2,)

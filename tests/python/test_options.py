@@ -26,7 +26,6 @@ NOTHING_TO_CHANGE = {
     "_functorch/aot_autograd.py aot_function": "num_params_buffers and enable_log change no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",
     "_functorch/aot_export.py aot_export_joint_simple": "num_params_buffers changes no result",
-    "_functorch/compilers.py nop": "a compiler", "_functorch/compilers.py print_compile": "a compiler",
     "_library/autograd.py Generated.forward": "the call has them", "_modules.py _Finder.find_spec": "of importers",
     "_library/opcheck.py test_schema": "no tolerances", "_library/opcheck.py test_autograd_registration": "no tolerances",
     "_library/opcheck.py test_faketensor": "no tolerances",
@@ -37,6 +36,8 @@ NOTHING_TO_CHANGE = {
     "export/_trace.py export": "strict: there is one way to capture", "export/_trace.py _export": "what 2.4 called it",
     "fx/_symbolic_trace.py Tracer.is_leaf_module": "for subclasses", "fx/_symbolic_trace.py Tracer.getattr": "for subclasses",
     "fx/experimental/proxy_tensor.py make_fx": "_disable_torch_fn_metadata_mode: there is no such metadata",
+    "fx/experimental/symbolic_shapes.py ShapeEnv.create_symintnode": "a symbol is its own node",
+    "fx/experimental/symbolic_shapes.py ShapeEnv.format_guards": "guards have one form", "fx/experimental/symbolic_shapes.py expect_true": "of stacks",
     "fx/graph.py find_nodes": "the order is the graph's always",
     "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",
     "fx/interpreter.py Interpreter.output": "for subclasses", "fx/interpreter.py Interpreter.map_nodes_to_values": "for subclasses",
@@ -47,8 +48,6 @@ NOTHING_TO_CHANGE = {
     "_subclasses/fake_tensor.py FakeTensorConverter.from_real_tensor": "trace: there is no log of it",
     "_subclasses/fake_tensor.py FakeTensorMode.from_tensor": "trace: there is no log of it",
 }
-# Folders that other tests look after.
-ELSEWHERE = ("func/", "fx/experimental/symbolic_shapes.py")
 
 
 def _functions(node, prefix=""):
@@ -68,13 +67,12 @@ def test_every_parameter_is_used_or_refused():
     dropped = []
     for path in sorted(PACKAGE.rglob("*.py")):
         file = path.relative_to(PACKAGE).as_posix()
-        if file.startswith(ELSEWHERE):
-            continue
         for name, function in _functions(ast.parse(path.read_text())):
             if _only_raises(function) or f"{file} {name}" in NOTHING_TO_CHANGE:
                 continue
             arguments = function.args
-            given = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs]
+            # A positional `_` is nameless on purpose; `**_` would swallow keywords.
+            given = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs if a.arg != "_"]
             given += [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
             used = {n.id for statement in function.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
             unused = [a for a in given if a not in used and a not in ("self", "cls") and a not in NOTHING_TO_CHANGE and not a.startswith("__")]
@@ -103,6 +101,7 @@ def not_built_calls():
         "num_workers": lambda: torch.utils.data.DataLoader([1], num_workers=2),
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
+        "sparse": lambda: nn.functional.embedding(torch.tensor([0]), x, sparse=True),
         "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),
@@ -208,6 +207,49 @@ def test_an_output_size_that_a_transposed_convolution_cannot_give_is_refused():
         module(torch.ones(1, 1, 2, 2), output_size=[9, 9])
     with pytest.raises(ValueError, match="must have 2 or 4 elements"):
         module(torch.ones(1, 1, 2, 2), output_size=[9])
+
+
+def test_options_of_factories_that_have_no_effect_are_refused():
+    x = torch.ones(2)
+    for call in (lambda **o: torch.zeros(2, **o), lambda **o: torch.ones_like(x, **o), lambda **o: x.new_full((2,), 1.0, **o),
+                 lambda **o: torch.arange(3, **o), lambda **o: torch.randn(2, **o)):
+        with pytest.raises(RuntimeError, match="accelerator"):
+            call(pin_memory=True)
+        with pytest.raises(NotImplementedError, match="layout"):
+            call(layout=torch.sparse_coo)
+        call(pin_memory=False, layout=torch.strided)
+    with pytest.raises(RuntimeError, match="accelerator"):
+        torch.tensor([1.0], pin_memory=True)
+
+
+def test_module_to_takes_what_torch_takes():
+    module = nn.Linear(2, 2)
+    assert module.to(tensor=torch.ones(1, dtype=torch.float64)).weight.dtype == torch.float64
+    assert module.to("cpu", torch.float32, non_blocking=True).weight.dtype == torch.float32
+    for call in (lambda: module.to(foo=1), lambda: module.to([1])):
+        with pytest.raises(TypeError):
+            call()
+
+
+def test_load_places_tensors_by_a_function():
+    file = io.BytesIO()
+    torch.save({"a": torch.ones(2)}, file)
+    seen = []
+    file.seek(0)
+    loaded = torch.load(file, map_location=lambda storage, where: (seen.append(where), storage)[1])
+    assert loaded["a"].tolist() == [1, 1] and seen == ["cpu"]
+    file.seek(0)
+    with pytest.raises(TypeError, match="foo"):
+        torch.load(file, foo=1)
+
+
+def test_seeds_have_64_bits_and_generators_are_the_cpus():
+    assert torch.Generator().manual_seed(-1).initial_seed() == 2**64 - 1
+    for seed in (2**64, -2**63 - 1):
+        with pytest.raises(ValueError, match="Overflow"):
+            torch.manual_seed(seed)
+    with pytest.raises(RuntimeError, match="cuda"):
+        torch.Generator("cuda")
 
 
 # ---- functional_call ----

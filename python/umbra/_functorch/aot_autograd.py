@@ -6,6 +6,7 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
+from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
 from umbra.nn.utils.stateless import _reparametrize_module
@@ -27,13 +28,6 @@ def _check_results(leaves):
         if not isinstance(leaf, KNOWN_TYPES):
             raise RuntimeError(f"Found {type(leaf)} in output, which is not a known type. If this type holds tensors, you need to register "
                                "a pytree for it.")
-
-
-def _refuse(**options):
-    """Options that are not built: what they would change is not left out without a word."""
-    for name, value in options.items():
-        if value:
-            raise NotImplementedError(f"{name}={value!r} is not in Umbra's ahead-of-time autograd yet")
 
 
 def make_boxed_func(function):
@@ -144,7 +138,7 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partiti
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
     that the first arguments stay the same from call to call, is not needed: they are looked at each time. `keep_inference_input_mutations`: writes to
     inputs stay outside the graphs."""
-    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
+    not_built("aot_function", dynamic=(dynamic, False), disable_functionalization=(disable_functionalization, False))
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
 
 
@@ -164,7 +158,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
                     keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
-    _refuse(dynamic=dynamic, disable_functionalization=disable_functionalization)
+    not_built("aot_function", dynamic=(dynamic, False), disable_functionalization=(disable_functionalization, False))
 
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
@@ -200,7 +194,7 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
                           keep_inference_input_mutations=False, inference_compiler=None, ignore_shape_env=False,
                           disable_functionalization=False, pre_grad_passes=None):
     """`mod` compiled; the result takes flat arguments such as `args`."""
-    _refuse(ignore_shape_env=ignore_shape_env, pre_grad_passes=pre_grad_passes)
+    not_built("aot_module_simplified", ignore_shape_env=(ignore_shape_env, False), pre_grad_passes=(pre_grad_passes, None))
     compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
                                disable_functionalization=disable_functionalization)
 

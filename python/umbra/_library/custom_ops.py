@@ -8,6 +8,7 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._library.autograd import Formula, check_functional
 from umbra._library.infer_schema import infer_schema
+from umbra._library.vmap import register_rule
 from umbra.utils._pytree import tree_leaves
 
 _libraries = {}  # of custom operators, by name: a new definition takes the place of the old one
@@ -112,7 +113,11 @@ class CustomOpDef:
         self._formula.backward, self._formula.setup_context = backward, setup_context
 
     def register_vmap(self, func=None):
-        raise NotImplementedError("torch.library.register_vmap is not in Umbra yet")
+        """What vmap does with it: `func(info, in_dims, *args, **kwargs)` gives (output, out_dims)."""
+        if func is None:
+            return self.register_vmap
+        register_rule(self._opoverload, func)
+        return func
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
         raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")

@@ -2,6 +2,7 @@
 import umbra
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
 from umbra.func.vmapping import vmap
 from umbra.func.wrappers import entered, map_tensors, same_name
 from umbra.utils import _pytree as pytree
@@ -213,6 +214,7 @@ def _basis(leaves):
 
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """The Jacobian by reverse mode: all elements of the result at once, or `chunk_size` of them at a time."""
+    not_built("torch.func.jacrev", _preallocate_and_copy=(_preallocate_and_copy, False))
     if not (chunk_size is None or chunk_size > 0):
         raise ValueError("jacrev: `chunk_size` should be greater than 0.")
 

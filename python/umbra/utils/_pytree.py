@@ -118,6 +118,8 @@ def _register_namedtuple(cls, *, serialized_type_name):
 
 
 def register_dataclass(cls, *, field_names=None, drop_field_names=None, serialized_type_name=None):
+    if not field_names and not dataclasses.is_dataclass(cls):
+        raise ValueError(f"field_names must be specified with a list of all fields used to initialize {cls}, as it is not a dataclass.")
     names = field_names or [f.name for f in dataclasses.fields(cls) if f.init]
     names = [name for name in names if name not in (drop_field_names or ())]
 

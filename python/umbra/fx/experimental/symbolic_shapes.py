@@ -7,6 +7,7 @@ import weakref
 from umbra import _C
 from umbra._C import (  # noqa: F401
     ConstraintViolationError, GuardOnDataDependentSymNode, SymBool, SymFloat, SymInt)
+from umbra._options import not_built
 
 
 class DimDynamic(enum.Enum):
@@ -32,6 +33,8 @@ class StatelessSymbolicContext:
     """The policies of a tensor's dimensions."""
 
     def __init__(self, dynamic_sizes, dynamic_strides=None, constraint_sizes=None, constraint_strides=None, view_base_context=None):
+        not_built("StatelessSymbolicContext", dynamic_strides=(dynamic_strides, None), constraint_strides=(constraint_strides, None),
+                  view_base_context=(view_base_context, None))
         self.dynamic_sizes = dynamic_sizes
         self.constraint_sizes = constraint_sizes or [None] * len(dynamic_sizes)
 
@@ -62,11 +65,9 @@ class ShapeEnv:
     def __init__(self, *, should_record_events=None, tracked_fakes=None, allow_scalar_outputs=True,
                  allow_dynamic_output_shape_ops=True, assume_static_by_default=False, specialize_zero_one=True, duck_shape=None,
                  prefer_deferred_runtime_asserts_over_guards=False, trace_asserts=False):
-        for name, value in (("should_record_events", should_record_events), ("assume_static_by_default", assume_static_by_default),
-                            ("prefer_deferred_runtime_asserts_over_guards", prefer_deferred_runtime_asserts_over_guards),
-                            ("trace_asserts", trace_asserts)):
-            if value:
-                raise NotImplementedError(f"ShapeEnv({name}={value}) is not in Umbra yet")
+        not_built("ShapeEnv", should_record_events=(should_record_events or None, None), tracked_fakes=(tracked_fakes or None, None),
+                  assume_static_by_default=(assume_static_by_default, False), trace_asserts=(trace_asserts, False),
+                  prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
         self._env = _C._ShapeEnv(True if duck_shape is None else duck_shape, specialize_zero_one)
         self.allow_scalar_outputs = allow_scalar_outputs
         self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
@@ -153,7 +154,10 @@ class ShapeEnv:
     def create_unbacked_symbool(self):
         return self._env.create_unbacked_symbool()
 
-    def create_symbol(self, val, source="", dynamic_dim=DimDynamic.DUCK, **kwargs):
+    def create_symbol(self, val, source="", dynamic_dim=DimDynamic.DUCK, constraint_dim=None, *, positive=None,
+                      do_not_specialize_zero_one=False, symbolic_context=None):
+        not_built("ShapeEnv.create_symbol", constraint_dim=(constraint_dim, None), positive=(positive or None, None),
+                  do_not_specialize_zero_one=(do_not_specialize_zero_one, False), symbolic_context=(symbolic_context, None))
         return self._env.create_symbol(val, str(source), _policy(dynamic_dim))
 
     def create_symintnode(self, sym, *, hint=None, source=None):
