@@ -19,6 +19,7 @@ PACKAGE = pathlib.Path(torch.__file__).parent
 # Parameters that have nothing to change here, by function or everywhere, and why.
 NOTHING_TO_CHANGE = {
     "exception": "of __exit__", "types": "of handlers", "memo": "copies share the object", "protocol": "of pickle", "_stacklevel": "of warnings",
+    "foreach": "how, not what",
     "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
     "compiler.py disable": "there is no analysis of code to switch off",
     "_functions.py is_autocast_enabled": "there is no autocast",
@@ -72,7 +73,7 @@ def test_every_parameter_is_used_or_refused():
             arguments = function.args
             # A positional `_` is nameless on purpose; `**_` would swallow keywords.
             given = [a.arg for a in arguments.posonlyargs + arguments.args + arguments.kwonlyargs if a.arg != "_"]
-            given += [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None]
+            given += [a.arg for a in (arguments.vararg, arguments.kwarg) if a is not None and (a.arg != "_" or a is arguments.kwarg)]
             used = {n.id for statement in function.body for n in ast.walk(statement) if isinstance(n, ast.Name)}
             unused = [a for a in given if a not in used and a not in ("self", "cls") and a not in NOTHING_TO_CHANGE and not a.startswith("__")]
             dropped += [f"{file} {name}: {a}" for a in unused]
@@ -95,13 +96,11 @@ def not_built_calls():
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "preserve_module_call_signature": lambda: export(Plus(), (x,), preserve_module_call_signature=("a",)),
         "prefer_deferred_runtime_asserts_over_guards": lambda: export(Plus(), (x,), prefer_deferred_runtime_asserts_over_guards=True),
-        "extra_files": lambda: torch.export.save(program, io.BytesIO(), extra_files={"a": "b"}),
         "check_guards": lambda: program.module(check_guards=False),
         "pickle_protocol": lambda: torch.save(x, io.BytesIO(), pickle_protocol=4),
         "num_workers": lambda: torch.utils.data.DataLoader([1], num_workers=2),
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
-        "sparse": lambda: nn.functional.embedding(torch.tensor([0]), x, sparse=True),
         "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),

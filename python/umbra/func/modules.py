@@ -12,9 +12,9 @@ def functional_call(module, parameter_and_buffer_dicts, args=None, kwargs=None, 
         if not all(isinstance(d, dict) for d in given):
             raise ValueError("Expected all elements of parameter_and_buffer_dicts to be dictionaries")
         names = [name for d in given for name in d]
-        for name in names:
-            if names.count(name) > 1:
-                raise ValueError(f"{name} appears in multiple dictionaries; behavior of functional call is ambiguous")
+        repeated = sorted({name for name in names if names.count(name) > 1})
+        if repeated:
+            raise ValueError(f"{repeated} appeared in multiple dictionaries; behavior of functional call is ambiguous")
         given = {name: value for d in given for name, value in d.items()}
     return stateless.functional_call(module, given, args, kwargs, tie_weights=tie_weights, strict=strict)
 
