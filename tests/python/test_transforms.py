@@ -243,3 +243,10 @@ def test_gradients_of_many_cotangents_at_once():
     x = T([1., 2.], requires_grad=True)
     found, = torch.autograd.grad(x ** 2 * x.sum(), x, torch.eye(2), is_grads_batched=True)
     assert found.tolist() == [[7, 1], [4, 16]]
+
+
+def test_jacobians_of_numbers_nest():
+    x = torch.tensor(2.)
+    for outer in (torch.func.jacrev, torch.func.jacfwd):
+        for inner in (torch.func.jacrev, torch.func.jacfwd):
+            assert outer(inner(lambda t: t ** 3))(x).item() == pytest.approx(12)

@@ -228,7 +228,7 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
         inputs, input_spec = pytree.tree_flatten(_selected(args, positions))
         parts = [leaf.split(counts, 0) for leaf in pytree.tree_leaves(rows)]
         jacobian = output_spec.unflatten([
-            input_spec.unflatten([parts[i][o].view(*out.shape, *inp.shape) for i, inp in enumerate(inputs)])
+            input_spec.unflatten([parts[i][o].view((*out.shape, *inp.shape)) for i, inp in enumerate(inputs)])
             for o, out in enumerate(outputs)])
         return (jacobian, *aux) if has_aux else jacobian
     return call
@@ -253,7 +253,7 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         columns, aux = columns if has_aux else (columns, None)
         outputs, output_spec = pytree.tree_flatten(columns)
         jacobian = output_spec.unflatten([
-            input_spec.unflatten([part.reshape(*out.shape[:-1], *inp.shape) for part, inp in zip(out.split(counts, -1), inputs)])
+            input_spec.unflatten([part.reshape((*out.shape[:-1], *inp.shape)) for part, inp in zip(out.split(counts, -1), inputs)])
             for out in outputs])
         return (jacobian, aux) if has_aux else jacobian
     return call

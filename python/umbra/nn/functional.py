@@ -95,7 +95,6 @@ def dropout(input, p=0.5, training=True, inplace=False):
 
 def embedding(input, weight, padding_idx=None, max_norm=None, norm_type=2.0, scale_grad_by_freq=False, sparse=False):
     """Rows of `weight`. With `max_norm` those rows are scaled first, in `weight` itself, to have no more than that norm."""
-    not_built("torch.nn.functional.embedding", sparse=(sparse, False))
     if padding_idx is None:
         padding_idx = -1
     elif not -weight.size(0) <= padding_idx < weight.size(0):
