@@ -101,7 +101,6 @@ def not_built_calls():
         "num_workers": lambda: torch.utils.data.DataLoader([1], num_workers=2),
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
-        "sparse": lambda: nn.functional.embedding(torch.tensor([0]), x, sparse=True),
         "antialias": lambda: nn.functional.interpolate(torch.ones(1, 1, 2, 2), 4, antialias=True),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
         "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),
