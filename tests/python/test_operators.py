@@ -178,3 +178,17 @@ def test_grad_mode_belongs_to_its_thread():
         thread.start()
         thread.join()
     assert seen == [True]
+
+
+# ---- tags ----
+
+def test_tags_are_torchs_and_variants_have_their_own():
+    def names(op):
+        return sorted(tag.name for tag in op.tags)
+    assert names(aten.add.Tensor) == ["core", "pointwise", "pt2_compliant_tag"]
+    assert names(aten.add_.Tensor) == ["inplace", "pointwise", "pt2_compliant_tag"]
+    assert names(aten.add.out) == ["out", "pointwise", "pt2_compliant_tag"]
+    assert names(aten.relu.out) == ["generated", "out", "pt2_compliant_tag"]
+    assert names(aten.item.default) == ["data_dependent_output", "pt2_compliant_tag"]
+    assert names(aten.bernoulli.default) == ["nondeterministic_seeded", "pt2_compliant_tag"]
+    assert names(aten.sum.dim_IntList) == ["core", "pt2_compliant_tag", "reduction"]
