@@ -87,7 +87,7 @@ class Schema:
     def inplace(self, name):
         variant = self.variant(name)
         variant.arguments[0].write = True
-        variant.returns = [("Tensor", None)]
+        variant.returns = [] if variant.arguments[0].list else [("Tensor", None)]
         return variant
 
     def out(self, name, outputs):

@@ -62,16 +62,22 @@ class Analysis {
         make_counted<LiftMode>([this](const Tensor& real) { return add(real); }, LiftMode::Outside::NotFunctional);
     for (const Tensor& primal : primals_of(info_.layout, inputs)) lift->set(primal, add(primal));
     std::vector<Tensor> arguments;
+    std::vector<size_t> steps;  // that each of them is from its base
     std::vector<Value> results;
     {
       EnterMode fake_scope(mode_), functional_scope(make_counted<FunctionalMode>());
       arguments = arguments_of(info_.layout, stand_ins_);
       for (size_t i = 0; i < inputs.size(); ++i) lift->set(inputs[i], arguments[i]);
+      for (const Tensor& t : arguments) steps.push_back(functional_state(t).views.size());
       EnterMode lift_scope(lift);
       results = function(std::vector<Value>(arguments.begin(), arguments.end()));
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
+    for (size_t i = 0; i < inputs.size(); ++i)
+      check_metadata(concat("input ", i), functional_state(arguments[i]).views.size() == steps[i]);
+    for (size_t i = info_.input_count(); i < stand_ins_.size(); ++i)
+      check_metadata("a tensor that it closes over", functional_state(stand_ins_[i]).views.empty());
     for (size_t i = 0; i < stand_ins_.size(); ++i) note_writes(i);
     describe_outputs(info_, results, info_.sources(arguments, stand_ins_));
     return std::move(info_);
@@ -91,6 +97,12 @@ class Analysis {
     stand_ins_.push_back(stand_in);
     info_.primals.push_back({.tensor = real, .requires_grad = real.requires_grad()});
     return stand_in;
+  }
+
+  static void check_metadata(const std::string& what, bool unchanged) {
+    check<NotImplementedError>(
+        unchanged, "the function changes the sizes or strides of ", what,
+        " in place (t_, as_strided_ and the like): ahead-of-time autograd does not support that");
   }
 
   void note_writes(size_t i) {

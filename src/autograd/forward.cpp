@@ -46,8 +46,9 @@ class TangentCall {
       self_ = arguments_[0].tensor();
       self_tangent_ = tangent(self_);
       // Formulas and products are about what was there before; so is what they keep of the tangent.
-      if (differentiable) arguments_[0] = Value(self_.clone());
-      if (differentiable && self_tangent_.defined()) tangent_before_ = self_tangent_.clone();
+      if (differentiable) arguments_[0] = Value(op_.has_tag(Tag::InPlaceView) ? share_data(self_) : self_.clone());
+      if (differentiable && self_tangent_.defined())
+        tangent_before_ = op_.has_tag(Tag::InPlaceView) ? self_tangent_ : self_tangent_.clone();
     }
     run_operator(op_, keys, frame_);
     if (plan_.definition->not_differentiable) return;
@@ -256,6 +257,7 @@ class TangentCall {
 
   /// The tangent of a view is a view of its base's tangent, and changes with it.
   void set_inplace_tangent(const Tensor& changed) {
+    if (op_.has_tag(Tag::InPlaceView)) return set_tangent(self_, changed, level_);
     if (self_tangent_.defined()) return void(changed.defined() ? self_tangent_.copy_(changed) : self_tangent_.zero_());
     if (!changed.defined()) return;
     if (!self_.is_view()) return set_tangent(self_, changed, level_);

@@ -82,6 +82,17 @@ void set_history(const Tensor& tensor, const IntrusivePtr<Node>& node) {
   if (meta.retains_grad) node->retain_grad(meta.output_number, WeakPtr<TensorImpl>(tensor.pointer()));
 }
 
+void cut_history(const Tensor& tensor) {
+  AutogradMeta* meta = meta_of(tensor.impl());
+  if (!meta) return;
+  if (meta->retains_grad && meta->grad_fn) meta->grad_fn->stop_retaining(tensor.impl());
+  release_iteratively(std::move(meta->grad_fn));
+  meta->grad_fn = nullptr;
+  meta->requires_grad = meta->retains_grad = false;
+  meta->output_number = 0;
+  if (meta->rare) meta->rare->tangents.clear();
+}
+
 Tensor data_of(const Tensor& tensor) {
   Tensor out = share_data(tensor);
   auto counter = make_counted<VersionCounter>();

@@ -42,8 +42,32 @@ void refuse_inference_mutation(const Operator& op, const Value* frame) {
   }
 }
 
+/// What changes metadata in place and has no derivative: in place of a view without history (detach_) it cuts the
+/// history off; anything else (resize_) cannot be done to a tensor that has one, recorded or not. True where nothing is
+/// left to do.
+bool change_history(const Operator& op, Value* frame) {
+  const Operator& source = op.functional() ? *op.functional() : op;
+  if (!source.definition().not_differentiable) return false;
+  const Tensor& self = frame[0].tensor_ref();
+  if (!op.functional()) {
+    check(!self.requires_grad(), "cannot resize variables that require grad");
+    return false;
+  }
+  check(
+      !self.is_view(),
+      "Can't detach views in-place. Use detach() instead. If you are using DistributedDataParallel (DDP) for training, "
+      "and gradient_as_bucket_view is set as True, gradients are views of DDP buckets, and hence detach_() cannot be "
+      "called on these gradients. To fix this error, please refer to the Optimizer.zero_grad() function in "
+      "torch/optim/optimizer.py as the solution.");
+  cut_history(self);
+  return true;
+}
+
 void autograd_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
-  if (op.is_mutable()) refuse_inference_mutation(op, frame);
+  if (op.is_mutable()) {
+    refuse_inference_mutation(op, frame);
+    if (op.has_tag(Tag::InPlaceView) && change_history(op, frame)) return;
+  }
   run_operator(op, keys.below(DispatchKey::Autograd), frame);
 }
 
@@ -70,6 +94,7 @@ class Recording {
     if (op_.library_kernels() && no_formula && (keys - kBackendKeys).empty()) return run_inside(keys);
     if (op_.has_out()) refuse_out();
     if (!any_differentiable()) return redispatch(keys);
+    if (op_.is_inplace() && op_.schema().arguments[0].type.list) return run_on_list(keys);
     if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
     make_node();
     Tensor self = op_.is_inplace() ? frame_[0].tensor() : Tensor();
@@ -88,6 +113,20 @@ class Recording {
     if (op_.is_mutable()) return;
     keeps_history_ = true;
     set_output_history();
+  }
+
+  /// A list is written, and no formula says how the tensors of it depend on each other: none can be differentiated.
+  void run_on_list(DispatchKeySet keys) {
+    std::vector<Tensor> written = frame_[0].tensor_list().vec();
+    for (const Tensor& t : written) check_inplace(t);
+    std::vector<IntrusivePtr<Node>> nodes;
+    for (size_t i = 0; i < written.size(); ++i) {
+      node_ = make_counted<NotImplementedNode>(op_);
+      node_->add_edge(gradient_edge(written[i]));
+      nodes.push_back(node_);
+    }
+    redispatch(keys);
+    for (size_t i = 0; i < written.size(); ++i) rebase_history(written[i], nodes[i]);
   }
 
   void redispatch(DispatchKeySet keys) { call_below(op_, keys, frame_); }
@@ -160,6 +199,8 @@ class Recording {
   }
 
   void set_inplace_history(const Tensor& self) {
+    // The tensor is another view from here on; the contents of its base are as they were.
+    if (op_.has_tag(Tag::InPlaceView) && op_.functional()) return set_history(self, node_);
     rebase_history(self, node_);
     if (!operator_node_) return;
     operator_node_->save_results(frame_, true);

@@ -51,6 +51,9 @@ inline bool requires_grad(const TensorImpl* t) {
   return has_own_history(t);
 }
 
+/// Makes the tensor a leaf that requires nothing.
+void cut_history(const Tensor& tensor);
+
 /// Drops a reference to a node without recursion, however long the chain that ends with it.
 void release_iteratively(IntrusivePtr<Node> node);
 

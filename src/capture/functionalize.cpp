@@ -179,7 +179,7 @@ Value wrap_value(const Value& v) {
   return v;
 }
 
-// ---- the three kinds of calls ----
+// ---- the four kinds of calls ----
 
 /// The wrappers of a view: metadata follows from the wrapper that it is taken of, since values may lie in memory
 /// otherwise. Gives one tensor or a list.
@@ -254,6 +254,11 @@ std::vector<Tensor> written_by(const Operator& op, const Value* frame) {
   return written;
 }
 
+bool writes_list(const Operator& op) {
+  const auto& arguments = op.schema().arguments;
+  return !arguments.empty() && arguments[0].alias.write && arguments[0].type.list;
+}
+
 TensorSpec spec_of(const Tensor& t) { return TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device()); }
 
 /// The new size of an output is that of a tensor of its own.
@@ -269,6 +274,12 @@ void check_resize(const Operator& op, const Tensor& out, const TensorSpec& resul
 void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& written, SpecList& results) {
   if (op.definition().mutate.any()) {
     for (const Tensor& t : written) check_no_overlap(op, t);
+  } else if (op.functional() && writes_list(op)) {
+    for (size_t i = 0; i < written.size(); ++i) {
+      Frame element(op, frame);
+      element[0] = Value::borrow(written[i]);
+      check_inplace_write(op, element.data(), results[i]);
+    }
   } else if (op.functional() && op.is_inplace()) {
     check_inplace_write(op, frame, results[0]);
   } else if (op.functional()) {
@@ -311,14 +322,94 @@ void write_results(const Operator& op, const std::vector<Tensor>& written, Value
   }
 }
 
-void call_mutable(const Operator& op, Value* frame) {
+const Operator& functional_form_of(const Operator& op) {
   const Operator* functional = op.functional_form();
   check<NotImplementedError>(functional, op.name(),
                              " writes its arguments and has no functional form: it cannot be captured");
+  return *functional;
+}
+
+void check_captured(const Operator& op, const Tensor& written) {
+  check(is_wrapper(written), op.name(),
+        ": a tensor that is not part of the captured program (a constant) is written; make it an input");
+}
+
+// ---- operators that change metadata ----
+
+/// The wrapper becomes a view of itself: one step more from its base.
+void become_view(const Operator& view, Value* frame, const Tensor& self) {
+  FunctionalState& state = state_of(self.impl());
+  Value shown = view_of_wrapper(view, frame), value = view_of_value(view, frame, self);
+  std::vector<Value> arguments(view.argument_count());
+  for (size_t i = 1; i < view.argument_count(); ++i) arguments[i] = frame[i];
+  state.views.push_back({&view, std::move(arguments), -1});
+  state.value = value.tensor();
+  state.generation = state.base->generation;
+  state.resizes = state.base->resizes;
+  const Tensor& looks = shown.tensor_ref();
+  self.impl()->set_geometry(looks.sym_sizes(), looks.sym_strides(), looks.sym_storage_offset());
+}
+
+/// What gives no view (resize_) makes a value that shares memory with nothing, so nothing may share the wrapper's.
+void become_value(const Operator& op, const Operator& functional, Value* frame, const Tensor& self) {
+  Frame inner(std::max(op.frame_size(), functional.frame_size()));
+  for (size_t i = 0; i < functional.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
+  functional.call(inner.data());
+  Tensor value = inner[0].take_tensor();
+  FunctionalState& state = state_of(self.impl());
+  FunctionalBase& base = *state.base;
+  if (value.sym_sizes() == self.sym_sizes() && value.sym_strides() == self.sym_strides()) return;
+  check<NotImplementedError>(state.views.empty() && base.use_count() == 1 && self.sym_storage_offset() == SymInt(0),
+                             op.name(), ": the tensor shares memory with another one: it cannot be captured");
+  self.storage()->set_bytes(value.storage()->bytes());
+  self.impl()->set_geometry(value.sym_sizes(), value.sym_strides(), value.sym_storage_offset());
+  base.show(self, value);
+  base.value = state.value = value;
+  state.generation = ++base.generation;
+  state.resizes = ++base.resizes;
+}
+
+void call_metadata(const Operator& op, Value* frame) {
+  Tensor self = frame[0].tensor();
+  check_captured(op, self);
+  if (op.definition().unchanged) return;  // detach_: metadata stay as they are
+  const Operator& functional = functional_form_of(op);
+  if (functional.definition().view) become_view(functional, frame, self);
+  else become_value(op, functional, frame, self);
+  self.impl()->bump_version();
+  frame[0] = Value(std::move(self));
+}
+
+// ---- operators that write ----
+
+/// Whether two tensors may have an element in common, as far as plain numbers tell.
+bool may_overlap(const Tensor& a, const Tensor& b) {
+  if (!(a.storage() == b.storage())) return false;
+  if (a.is_symbolic() || b.is_symbolic()) return true;
+  int64_t first = a.storage_offset(), second = b.storage_offset();
+  return first < second + b.impl()->extent() && second < first + a.impl()->extent();
+}
+
+/// The new contents of a list are computed together, and would not see one another.
+void check_apart(const Operator& op, const std::vector<Tensor>& written) {
+  for (size_t i = 0; i < written.size(); ++i)
+    for (size_t j = 0; j < i; ++j)
+      check<NotImplementedError>(!may_overlap(written[i], written[j]), op.name(),
+                                 ": two tensors of the written list share memory: it cannot be captured");
+}
+
+/// How many results of the functional form are new contents: one for each argument that is written, lists whole.
+size_t written_arguments(const Operator& op) {
+  size_t count = 0;
+  for (const SchemaArgument& a : op.schema().arguments) count += a.alias.write;
+  return count;
+}
+
+void call_mutable(const Operator& op, Value* frame) {
+  const Operator* functional = &functional_form_of(op);
   std::vector<Tensor> written = written_by(op, frame);
-  for (const Tensor& t : written)
-    check(is_wrapper(t), op.name(),
-          ": a tensor that is not part of the captured program (a constant) is written; make it an input");
+  for (const Tensor& t : written) check_captured(op, t);
+  if (writes_list(op)) check_apart(op, written);
   SpecList specs;
   bool described = describe_writes(op, frame, specs);
   if (described) check_writes(op, frame, written, specs);
@@ -326,15 +417,20 @@ void call_mutable(const Operator& op, Value* frame) {
   for (size_t i = 0; i < functional->argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
   functional->call(inner.data());
   // First the results that are values of their own, then the new contents of what is written.
-  size_t own = functional->return_count() - written.size();
+  size_t own = functional->return_count() - (writes_list(op) ? written_arguments(op) : written.size());
+  std::vector<Value> contents;
+  for (size_t i = own; i < functional->return_count(); ++i)
+    inner[i].each_tensor([&](TensorImpl* t) { contents.emplace_back(Tensor(IntrusivePtr<TensorImpl>(t))); });
+  check(contents.size() == written.size(), op.name(), ": ", contents.size(), " new values for ", written.size(),
+        " written tensors");
   if (!described) {
-    for (size_t i = 0; i < written.size(); ++i) specs.push_back(spec_of(inner[own + i].tensor_ref()));
+    for (const Value& v : contents) specs.push_back(spec_of(v.tensor_ref()));
     check_writes(op, frame, written, specs);
   }
   std::vector<Value> results;
   for (size_t i = 0; i < own; ++i) results.push_back(wrap_value(inner[i]));
   // As with data: batch_norm, which returns values of its own, changes its running statistics without counting.
-  write_results(op, written, inner.data() + own, own == 0);
+  write_results(op, written, contents.data(), own == 0);
   for (size_t i = 0; results.size() < op.return_count(); ++i) results.push_back(Value(written[i]));
   for (size_t i = 0; i < results.size(); ++i) frame[i] = std::move(results[i]);
 }
@@ -348,6 +444,7 @@ void call_plain(const Operator& op, Value* frame) {
 
 void call_functional(const Operator& op, Value* frame) {
   if (op.is_view() && !op.has_tag(Tag::LiftsData)) call_view(op, frame);
+  else if (op.has_tag(Tag::InPlaceView)) call_metadata(op, frame);
   else if (op.is_mutable()) call_mutable(op, frame);
   else call_plain(op, frame);
 }
@@ -462,6 +559,7 @@ void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& leve
 }
 
 bool was_written(const Tensor& wrapper) { return state_of(wrapper.impl()).base->generation > 0; }
+bool became_view(const Tensor& wrapper) { return !state_of(wrapper.impl()).views.empty(); }
 
 }  // namespace functional_level
 

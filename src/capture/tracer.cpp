@@ -1,5 +1,6 @@
 #include "umbra/capture/tracer.h"
 
+#include <algorithm>
 #include <optional>
 
 #include "umbra/autograd/grad_mode.h"
@@ -115,6 +116,23 @@ void Tracer::note_unbacked_sizes(fx::Node* node, const Tensor& tensor) {
     if (e->is(sym::Kind::Symbol) && !e->has_hint() && !symbols_.count(size.raw()))
       sources_.try_emplace(size.raw(), SymbolSource{node, d, true});
   }
+}
+
+void Tracer::keep_metadata(const Tensor& tensor) {
+  auto shows = [&](const fx::Node* node) {
+    return node->meta.val.is_tensor() && node->meta.val.tensor_impl() == tensor.impl();
+  };
+  // A size that is read where it is first needed has to be read before it changes.
+  std::vector<std::pair<int64_t, SymInt>> sizes;
+  if (!sizes_after_inputs)
+    for (const auto& [bits, source] : sources_)
+      if (!source.is_result && source.dim != SymbolSource::kItself && shows(source.input))
+        sizes.emplace_back(source.dim, SymInt::from_raw(bits));
+  std::sort(sizes.begin(), sizes.end(), [](const auto& a, const auto& b) { return a.first < b.first; });
+  for (const auto& [dim, size] : sizes) symbol_argument(size);
+  Value before(alias_tensor(tensor, tensor.sym_sizes(), tensor.sym_strides(), tensor.sym_storage_offset()));
+  for (fx::Node* node : graph().nodes())
+    if (shows(node)) node->meta.val = before;
 }
 
 void Tracer::record_grad_mode() {
@@ -311,6 +329,7 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   }
   if (gives_back_its_input(op, frame)) return;
   if (tracer->refuses_data && op.has_tag(Tag::DataDependentOutput)) return read_data(*tracer, op, keys, frame);
+  if (op.has_tag(Tag::InPlaceView)) tracer->keep_metadata(frame[0].tensor_ref());
   // The arguments have to outlive the call, whose results take their places.
   Frame arguments(op, frame);
   std::vector<Value> owned;

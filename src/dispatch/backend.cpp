@@ -140,9 +140,45 @@ struct Run {
     return results;
   }
 
+  /// A view in place (t_): the tensor becomes what the view of it is, over the same memory.
+  static void become_view(const Operator& view, Value* frame) {
+    Tensor self = frame[0].tensor();
+    Frame inner(view, frame);
+    view.definition().view(inner.data());
+    const Tensor& changed = inner[0].tensor_ref();
+    if (!changed.is_same(self))
+      self.impl()->set_geometry(changed.sym_sizes(), changed.sym_strides(), changed.sym_storage_offset());
+    self.impl()->bump_version();
+    frame[0] = Value(std::move(self));
+  }
+
+  /// All results are there before the first is written, so no tensor may be in the list twice.
+  void inplace_list(const Operator& op, Value* frame) const {
+    const Operator& base = *op.functional();
+    std::vector<Tensor> written = frame[0].tensor_list().vec();
+    Frame inner(base, frame);
+    base.call(inner.data());
+    TensorList results = inner[0].tensor_list();
+    check(results.size() == written.size(), op.name(), ": ", results.size(), " results for ", written.size(),
+          " tensors");
+    for (size_t i = 0; i < written.size(); ++i)
+      for (size_t j = 0; j < i; ++j)
+        check(!written[i].is_same(written[j]), op.name(), ": a tensor is in the written list more than once");
+    for (size_t i = 0; i < written.size(); ++i) {
+      const Tensor& r = results[i];
+      Frame element(op, frame);
+      element[0] = Value::borrow(written[i]);
+      check_inplace_write(op, element.data(), TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
+      if (with_data()) copy_into(written[i], r, *backend);
+      written[i].impl()->bump_version();
+    }
+  }
+
   void inplace(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
+    if (d.view) return become_view(base, frame);
+    if (op.schema().arguments[0].type.list) return inplace_list(op, frame);
     Tensor self = frame[0].tensor();
     if (!d.meta) {
       Tensor result = call_functional(base, frame)[0];

@@ -40,10 +40,13 @@ OperatorBuilder& OperatorBuilder::inplace(const char* name) {
   check(!schema.arguments.empty() && schema.arguments[0].type.base == SchemaType::Base::Tensor, op_->name(),
         ": an in-place variant writes the first argument, which is no tensor");
   set_variant_name(*op_, schema, name, schema.name + "_");
+  const SchemaType& type = schema.arguments[0].type;
   schema.arguments[0].alias = {"a", true};
-  schema.returns = {{"", schema.arguments[0].type, schema.arguments[0].alias}};
+  schema.returns.clear();  // a list that is written is not returned
+  if (!type.list) schema.returns.push_back({"", type, schema.arguments[0].alias});
   Operator& variant = register_operator(std::move(schema));
   set_variant_tags(variant, *op_, Tag::InPlace);
+  if (op_->is_view()) variant.mutable_definition().tags.add(Tag::InPlaceView);
   variant.set_functional(op_);
   op_->set_inplace(&variant);
   compose_inplace();
@@ -68,7 +71,8 @@ Tensor value_before_writing(const Tensor& self) {
 }  // namespace
 
 void OperatorBuilder::compose_inplace() {
-  if (!op_->is_composite() || !op_->inplace()) return;
+  // A view writes nothing: its in-place variant changes metadata, and says by which operator.
+  if (!op_->is_composite() || !op_->inplace() || op_->is_view()) return;
   auto& variant = const_cast<Operator&>(*op_->inplace());
   variant.mutable_definition().composite = {
       [](const void* context, Value* frame) {

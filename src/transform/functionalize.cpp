@@ -60,11 +60,14 @@ ValueFunction functionalize(ValueFunction function) {
     }
     for (Value& v : results) v = map_tensors(v, [&](const Tensor& t) { return level->unwrap(t); });
     for (size_t i = 0; i < inputs.size(); ++i) {
-      bool written = inputs[i].is_tensor() && same_tensor(inputs, i) == i &&
-                     functional_level::was_written(wrapped[i].tensor_ref());
-      if (!written) continue;
-      refuse_shared_write(inputs, inputs[i].tensor_ref());
+      if (!inputs[i].is_tensor() || same_tensor(inputs, i) != i) continue;
       const Tensor& wrapper = wrapped[i].tensor_ref();
+      bool changed = functional_level::became_view(wrapper);
+      if (!changed && !functional_level::was_written(wrapper)) continue;
+      refuse_shared_write(inputs, inputs[i].tensor_ref());
+      if (changed)
+        inputs[i].tensor_ref().as_strided_(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.sym_storage_offset());
+      if (!functional_level::was_written(wrapper)) continue;
       TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
       write_contents(inputs[i].tensor_ref(), shown, level->unwrap(wrapper));
     }

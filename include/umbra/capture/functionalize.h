@@ -79,6 +79,8 @@ Tensor unwrap(const Tensor& tensor, const IntrusivePtr<RefCounted>& level);
 /// Carries out a call on the values, with what it writes and which views it takes kept in the wrappers.
 void call(const Operator& op, Value* frame, const IntrusivePtr<RefCounted>& level);
 bool was_written(const Tensor& wrapper);
+/// Whether a wrapper that was a value of its own is a view since: its metadata changed in place (t_).
+bool became_view(const Tensor& wrapper);
 }  // namespace functional_level
 
 }  // namespace umbra

@@ -84,6 +84,8 @@ class Tracer final : public Mode {
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
   void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
+  /// To be called before a tensor's metadata change: nodes made so far keep those they were made with.
+  void keep_metadata(const Tensor& tensor);
   /// Whether the tensors of users' classes among the arguments have nodes: inputs of the program, and what became of
   /// them.
   bool knows_subclasses(const Operator& op, const Value* frame) const;

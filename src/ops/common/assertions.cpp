@@ -6,7 +6,7 @@ namespace {
 
 std::tuple<> assert_tensor_metadata(const Tensor& a, const std::optional<std::vector<SymInt>>& size,
                                     const std::optional<std::vector<SymInt>>& stride, std::optional<DType> dtype,
-                                    std::optional<Device> device, std::optional<Layout>) {
+                                    std::optional<Device> device, std::optional<Layout> layout) {
   if (size)
     check(SymIntArrayRef(*size) == a.sym_sizes(), "Tensor sizes mismatch! Expected: ", to_string(SymIntArrayRef(*size)),
           ", Got: ", to_string(a.sym_sizes()));
@@ -17,6 +17,8 @@ std::tuple<> assert_tensor_metadata(const Tensor& a, const std::optional<std::ve
   if (dtype) check(*dtype == a.dtype(), "Tensor dtype mismatch! Expected: ", *dtype, ", Got: ", a.dtype());
   if (device)
     check(device->type == a.device().type, "Tensor device mismatch! Expected: ", *device, ", Got: ", a.device());
+  if (layout)
+    check(*layout == Layout::Strided, "Tensor layout mismatch! Expected: ", to_string(*layout), ", Got: Strided");
   return {};
 }
 

@@ -77,8 +77,11 @@ UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor
 UMBRA_OPERATOR(
     "_to_copy(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None, "
     "bool non_blocking=False, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool, bool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool, bool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, bool,
             OptionalFormat) { copy_values(out, self); })
     .reads_lazy_bits()

@@ -43,8 +43,11 @@ DType fill_dtype(const Scalar& value, OptionalDType dtype) {
 UMBRA_OPERATOR(
     "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return factory_spec(size, dtype, device, format); })
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return factory_spec(size, dtype, device, format);
+    })
     .cpu([](const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) {})
     .not_differentiable()
@@ -53,8 +56,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) {
+    .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
+             OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       check_sizes(size);
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
       for (SymInt s : stride)
@@ -70,8 +74,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](SymIntArrayRef size, const Scalar& value, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) { return factory_spec(size, fill_dtype(value, dtype), device); })
+    .meta([](SymIntArrayRef size, const Scalar& value, OptionalDType dtype, OptionalLayout layout,
+             OptionalDevice device, OptionalBool) {
+      check_strided(layout);
+      return factory_spec(size, fill_dtype(value, dtype), device);
+    })
     .cpu([](const Tensor& out, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, value); })
     .not_differentiable()
@@ -80,7 +87,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return factory_spec(size, dtype, device);
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -91,7 +99,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return factory_spec(size, dtype, device);
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -102,7 +111,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](const Scalar&, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return factory_spec({}, dtype, device);
     })
     .cpu([](const Tensor& out, const Scalar& s, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -116,8 +126,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor&, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool, OptionalFormat) {
     })
     .not_differentiable()
@@ -126,9 +139,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, const Scalar&, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, const Scalar&, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+             OptionalBool, OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool, OptionalFormat) { kernels::fill(out, value); })
     .not_differentiable()
@@ -138,8 +153,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 0); })
     .not_differentiable()
@@ -148,8 +166,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::fill(out, 1); })
     .not_differentiable()
@@ -158,8 +179,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+             OptionalBool) {
+      check_strided(layout);
+      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
+    })
     .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
     })
     .not_differentiable()
@@ -168,8 +192,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout,
+    .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       check_sizes(size);
       return TensorSpec(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
     })
@@ -191,8 +216,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+             OptionalBool) {
+      check_strided(layout);
+      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
+    })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 0); })
     .not_differentiable()
@@ -201,8 +229,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+             OptionalBool) {
+      check_strided(layout);
+      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
+    })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
             OptionalBool) { kernels::fill(out, 1); })
     .not_differentiable()
@@ -211,9 +242,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Tensor& self, SymIntArrayRef size, const Scalar&, OptionalDType dtype, OptionalLayout,
-             OptionalDevice device,
-             OptionalBool) { return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device())); })
+    .meta([](const Tensor& self, SymIntArrayRef size, const Scalar&, OptionalDType dtype, OptionalLayout layout,
+             OptionalDevice device, OptionalBool) {
+      check_strided(layout);
+      return factory_spec(size, dtype.value_or(self.dtype()), device.value_or(self.device()));
+    })
     .cpu([](const Tensor& out, const Tensor&, SymIntArrayRef, const Scalar& value, OptionalDType, OptionalLayout,
             OptionalDevice, OptionalBool) { kernels::fill(out, value); })
     .not_differentiable()
@@ -254,8 +287,9 @@ SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) 
 UMBRA_OPERATOR(
     "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout,
+    .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return factory_spec({range_length(start, end, step)}, range_dtype(dtype, {start, end, step}), device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,

@@ -118,7 +118,8 @@ void check_bounds(SymInt low, SymInt high) {
 UMBRA_OPERATOR(
     "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return random_spec(size, dtype, device);
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -132,7 +133,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       return random_spec(size, dtype, device);
     })
     .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
@@ -146,8 +148,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
-    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
+    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool) {
+      check_strided(layout);
       check_bounds(0, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
@@ -160,8 +163,9 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout, OptionalDevice device,
-             OptionalBool) {
+    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
+             OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       check_bounds(low, high);
       return random_spec(size, dtype.value_or(DType::Int64), device);
     })
@@ -176,7 +180,8 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
     "Tensor")
-    .meta([](SymInt n, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool) {
+    .meta([](SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
       check(n >= 0, "n must be non-negative, got", n);
       return random_spec({n}, dtype.value_or(DType::Int64), device);
     })
@@ -190,8 +195,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::uniform(out, 0, 1, generator_or_default(nullptr)); })
     .random()
@@ -201,8 +209,11 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) { return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve)); })
+    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
+             OptionalFormat format) {
+      check_strided(layout);
+      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
+    })
     .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
             OptionalFormat) { kernels::normal(out, 0, 1, generator_or_default(nullptr)); })
     .random()

@@ -21,6 +21,11 @@ UMBRA_OPERATOR("alias(Tensor(a) self) -> Tensor(a)")
 
 // Shares memory but not history, so it is no tracked view.
 UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
+    .inplace("detach_")
+    .on_inplace([](OperatorBuilder& variant) {
+      // Autograd cuts the history off; there is nothing else to do, or to record.
+      variant.all_backends([](const Tensor& self) { return self; }).unchanged([](const Tensor&) { return true; });
+    })
     .view([](const Tensor& self) {
       Tensor out = same_geometry(self);
       out.impl()->remove_key(DispatchKey::Autograd);

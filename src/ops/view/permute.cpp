@@ -44,6 +44,8 @@ std::vector<int64_t> inverse(ArrayRef<int64_t> dims) {
 }
 
 UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+    .inplace("transpose_")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("TransposeBackward1"); })
     .view(swap_dims)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim0, int64_t dim1) {
       return written.transpose(dim0, dim1);
@@ -54,6 +56,8 @@ UMBRA_OPERATOR("transpose.int(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
     .use(BatchInFront{.dims = {"dim0", "dim1"}, .scalars = true});
 
 UMBRA_OPERATOR("t(Tensor(a) self) -> Tensor(a)")
+    .inplace("t_")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("TBackward1"); })
     .view([](const Tensor& self) {
       check(self.dim() <= 2, "t() expects a tensor with <= 2 dimensions, but self is ", self.dim(), "D");
       return swap_dims(self, 0, self.dim() < 2 ? 0 : 1);
@@ -99,9 +103,17 @@ UMBRA_OPERATOR("mT(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& sel
 });
 
 UMBRA_OPERATOR("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
+    .inplace("swapaxes_")
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose_(axis0, axis1); });
+    })
     .composite([](const Tensor& self, int64_t axis0, int64_t axis1) { return self.transpose(axis0, axis1); });
 
 UMBRA_OPERATOR("swapdims(Tensor(a) self, int dim0, int dim1) -> Tensor(a)")
+    .inplace("swapdims_")
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.composite([](const Tensor& self, int64_t dim0, int64_t dim1) { return self.transpose_(dim0, dim1); });
+    })
     .composite([](const Tensor& self, int64_t dim0, int64_t dim1) { return self.transpose(dim0, dim1); });
 
 UMBRA_OPERATOR("movedim.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")

@@ -108,6 +108,8 @@ Tensor add_dim(const Tensor& self, int64_t dim) {
 }
 
 UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
+    .inplace("squeeze_")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("SqueezeBackward3"); })
     .view([](const Tensor& self) { return drop_dims(self, ~uint64_t{0}); })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t) { return written.reshape(base.sym_sizes()); })
     .gradient("self", {"grad", "self.sym_sizes"},
@@ -122,6 +124,8 @@ UMBRA_OPERATOR("squeeze(Tensor(a) self) -> Tensor(a)")
     });
 
 UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
+    .inplace("squeeze_.dim")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("SqueezeBackward4"); })
     .view([](const Tensor& self, int64_t dim) { return drop_dims(self, uint64_t{1} << wrap_dim(dim, self.dim())); })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t, int64_t) {
       return written.reshape(base.sym_sizes());
@@ -134,6 +138,8 @@ UMBRA_OPERATOR("squeeze.dim(Tensor(a) self, int dim) -> Tensor(a)")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
+    .inplace("squeeze_.dims")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("SqueezeBackward5"); })
     .view([](const Tensor& self, std::vector<int64_t> dims) {
       return drop_dims(self, dim_mask(dims, self.dim(), false));
     })
@@ -148,6 +154,8 @@ UMBRA_OPERATOR("squeeze.dims(Tensor(a) self, int[] dim) -> Tensor(a)")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("unsqueeze(Tensor(a) self, int dim) -> Tensor(a)")
+    .inplace("unsqueeze_")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("UnsqueezeBackward1"); })
     .view(add_dim)
     .view_inverse([](const Tensor&, const Tensor& written, int64_t, int64_t dim) { return written.squeeze(dim); })
     .gradient("self", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.squeeze(dim); })

@@ -312,6 +312,8 @@ Tensor as_strided_backward(const Tensor& grad, std::vector<SymInt> input_size, s
 }
 
 UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor(a)")
+    .inplace("as_strided_")
+    .on_inplace([](OperatorBuilder& variant) { variant.node("AsStridedBackward1"); })
     .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
       for (SymInt s : size)

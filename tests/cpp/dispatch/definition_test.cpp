@@ -181,6 +181,35 @@ TEST(Definitions, VariantsAreDeclaredByTheirFullNames) {
             "definitiontest_variant::scale.to(Tensor x, *, Tensor(a!) to) -> Tensor(a!)");
 }
 
+TEST(Definitions, AViewInPlaceChangesMetadata) {
+  const Operator& op = get_operator("aten::t_");
+  EXPECT_EQ(op.functional(), &get_operator("aten::t"));
+  EXPECT_TRUE(op.has_tag(Tag::InPlaceView));
+  Tensor x = arange(6).reshape({2, 3});
+  const void* memory = x.raw_data();
+  EXPECT_TRUE(x.t_().is_same(x));
+  EXPECT_EQ(x.sizes(), IntArrayRef({3, 2}));
+  EXPECT_EQ(x.strides(), IntArrayRef({1, 3}));
+  EXPECT_EQ(x.raw_data(), memory);
+}
+
+TEST(Definitions, AnOperatorOverAListWritesItInPlace) {
+  static Library library("definitiontest_list");
+  OperatorBuilder builder(library.define("twice(Tensor[] xs) -> Tensor[]"));
+  builder.inplace("twice_").all_backends([](TensorList xs) {
+    std::vector<Tensor> out;
+    for (const Tensor& x : xs) out.push_back(x.mul(2));
+    return out;
+  });
+  const Operator& op = get_operator("definitiontest_list::twice_");
+  EXPECT_EQ(to_string(op.schema()), "definitiontest_list::twice_(Tensor(a!)[] xs) -> ()");
+  Tensor a = ones({2}), b = ones({1, 3});
+  op({Value(std::vector<Tensor>{a, b})});
+  EXPECT_EQ(a.sum().item().to_double(), 4);
+  EXPECT_EQ(b.sum().item().to_double(), 6);
+  EXPECT_THROW(op({Value(std::vector<Tensor>{a, a})}), Error);
+}
+
 // ---- outputs ----
 
 std::string twelve_times(const char* text) {

@@ -22,6 +22,14 @@ TEST(Arguments, OutputsOfAnotherTypeAreCastToOrRefused) {
               HasSubstr("Expected out tensor to have dtype Double, but got Float instead"));
 }
 
+TEST(Arguments, LayoutsOtherThanStridedAreRefusedByName) {
+  TensorOptions sparse{.layout = Layout::SparseCoo};
+  for (const auto& make :
+       std::vector<std::function<Tensor()>>{[&] { return empty({2}, sparse); }, [&] { return rand({2}, sparse); },
+                                            [&] { return zeros_like(ones({2}), sparse); }})
+    EXPECT_THAT(error_of(make), HasSubstr("tensors of layout torch.sparse_coo are not in Umbra yet"));
+}
+
 TEST(Arguments, GradientsMustFitWhatTheyAreOf) {
   Tensor image = ones({1, 1, 4, 4}), kernel = ones({1, 1, 2, 2});
   EXPECT_THAT(error_of([&] {

@@ -1,0 +1,141 @@
+// Operators that give a tensor other memory or another size, in place.
+#include "ops/common/factory_arguments.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_sizes(SymIntArrayRef sizes) {
+  for (SymInt s : sizes)
+    if (!s.is_symbolic() && s.value() < 0)
+      fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+}
+
+/// The memory first: where it cannot grow, the tensor stays as it was.
+void set_size(const Tensor& self, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
+  const Storage& storage = self.storage();
+  SymInt bytes = storage_bytes(sizes, strides, offset, self.item_size()), have = storage->bytes();
+  if (bytes.is_symbolic() || have.is_symbolic()) {
+    if (!storage->has_data()) storage->set_bytes(bytes);
+  } else if (have < bytes) {
+    storage->resize(bytes.value());
+  }
+  self.impl()->set_geometry(sizes, strides, offset);
+}
+
+Tensor resize_to(const Tensor& self, SymIntArrayRef size, OptionalFormat format) {
+  check_sizes(size);
+  check(format != MemoryFormat::Preserve, "Unsupported memory formatPreserve");
+  // A tensor that has the size keeps its strides.
+  if (format || !(self.sym_sizes() == size))
+    set_size(self, SymShape(size), strides_for(size, format.value_or(MemoryFormat::Contiguous)),
+             self.sym_storage_offset());
+  self.impl()->bump_version();
+  return self;
+}
+
+Tensor resize_like(const Tensor& self, const Tensor& other, OptionalFormat format) {
+  if (format == MemoryFormat::Preserve) format = other.suggested_format();
+  return resize_to(self, other.sym_sizes(), format);
+}
+
+UMBRA_OPERATOR("resize_(Tensor(a!) self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+    .all_backends(resize_to)
+    .functional_form("aten::resize")
+    .not_differentiable()
+    .tags({Tag::Core, Tag::InPlaceView});
+
+UMBRA_OPERATOR("resize(Tensor self, SymInt[] size, *, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("resize.out")
+    .all_backends([](const Tensor& self, SymIntArrayRef size, OptionalFormat format) {
+      return self.clone().resize_(size, format);
+    })
+    .not_differentiable()
+    .tags({Tag::Generated});
+
+UMBRA_OPERATOR("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor(a!)")
+    .all_backends(resize_like)
+    .functional_form("aten::resize_as")
+    .not_differentiable()
+    .tags({Tag::InPlaceView});
+
+UMBRA_OPERATOR("resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("resize_as.out")
+    .all_backends([](const Tensor& self, const Tensor& other, OptionalFormat format) {
+      return self.clone().resize_as_(other, format);
+    })
+    .not_differentiable()
+    .tags({Tag::Generated});
+
+// ---- set_: the memory of another tensor ----
+
+const char* type_name(DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return "float";
+    case DType::Float64: return "double";
+    case DType::Int32: return "int";
+    case DType::Int64: return "long";
+    case DType::Int16: return "short";
+    case DType::Int8: return "signed char";
+    case DType::UInt8: return "unsigned char";
+    case DType::Bool: return "bool";
+    default: return kernel_name(dtype);
+  }
+}
+
+/// From here on changes are counted for the tensor alone: it had a count of its own before it came to this memory.
+Tensor take_memory(const Tensor& self, Storage storage) {
+  auto counter = make_counted<VersionCounter>();
+  counter->version = self.version() + 1;
+  self.impl()->set_version_counter(std::move(counter));
+  self.impl()->set_storage(std::move(storage));
+  return self;
+}
+
+void check_source(const Tensor& self, const Tensor& source) {
+  check(self.dtype() == source.dtype(), "Could not set tensor of type ", type_name(source.dtype()),
+        " to a tensor of type ", type_name(self.dtype()));
+  check(self.device() == source.device(), "Attempted to set the storage of a tensor on device \"", self.device(),
+        "\" to a storage on different device \"", source.device(),
+        "\".  This is no longer allowed; the devices must match.");
+}
+
+UMBRA_OPERATOR("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, const Tensor& source) {
+      check_source(self, source);
+      Tensor out = take_memory(self, source.storage());
+      out.impl()->set_geometry(SymShape(source.sym_sizes()), SymShape(source.sym_strides()),
+                               source.sym_storage_offset());
+      return out;
+    })
+    .tags({Tag::InPlaceView});
+
+UMBRA_OPERATOR("set_(Tensor(a!) self) -> Tensor(a!)")
+    .all_backends([](const Tensor& self) {
+      bool with_data = self.storage()->has_data();
+      Tensor out = take_memory(
+          self, with_data ? StorageImpl::allocate(0, self.device()) : StorageImpl::without_data(0, self.device()));
+      out.impl()->set_contiguous({0});
+      return out;
+    })
+    .tags({Tag::InPlaceView});
+
+UMBRA_OPERATOR(
+    "set_.source_Tensor_storage_offset(Tensor(a!) self, Tensor source, SymInt storage_offset, SymInt[] size, SymInt[] "
+    "stride=[]) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, const Tensor& source, SymInt offset, SymIntArrayRef size,
+                     SymIntArrayRef stride) {
+      check_source(self, source);
+      check_sizes(size);
+      check(stride.empty() || stride.size() == size.size(), "mismatch in length of strides and shape");
+      check(offset.is_symbolic() || offset.value() >= 0, "Tensor: invalid storage offset ", offset);
+      SymShape strides = stride.empty() ? contiguous_strides(size) : SymShape(stride);
+      Tensor out = take_memory(self, source.storage());
+      set_size(out, SymShape(size), strides, offset);
+      return out;
+    })
+    .tags({Tag::InPlaceView});
+
+}  // namespace
+}  // namespace umbra::ops

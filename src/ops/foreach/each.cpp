@@ -1,0 +1,114 @@
+#include "ops/foreach/each.h"
+
+#include "dispatch/layers.h"
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra::ops {
+
+namespace {
+
+/// What one operator over lists does; lives as long as it.
+struct Each {
+  const Operator* op;
+  const char* element;
+  bool in_place;
+
+  // Looked up when it is called: definitions come in any order.
+  const Operator& functional() const { return get_operator(element); }
+};
+const Each& each_of(const Operator& op) { return *static_cast<const Each*>(op.definition().all_backends.context); }
+
+bool is_spread(const SchemaArgument& argument) { return argument.type.list; }
+
+size_t length_of(const Value& list) { return list.is_tensor_list() ? list.tensor_list().size() : list.list().size(); }
+
+/// The number of elements; an error, in PyTorch's words, where the lists do not fit one another.
+size_t count_elements(const Operator& op, const Value* frame) {
+  const auto& arguments = op.schema().arguments;
+  std::optional<size_t> count;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!is_spread(arguments[i]) || arguments[i].type.base != SchemaType::Base::Tensor) continue;
+    size_t length = frame[i].is_none() ? 0 : length_of(frame[i]);
+    check(length > 0, "Tensor list must have at least one tensor.");
+    check(!count || *count == length, "Tensor lists must have the same number of tensors, got ", count.value_or(0),
+          " and ", length);
+    count = length;
+  }
+  for (size_t i = 0; i < arguments.size(); ++i)
+    if (is_spread(arguments[i]) && arguments[i].type.base != SchemaType::Base::Tensor)
+      check(length_of(frame[i]) == *count, "Tensor list must have same number of elements as scalar list.");
+  return *count;
+}
+
+Value element_of(const Value& list, size_t i) {
+  return list.is_tensor_list() ? Value(list.tensor_list()[i]) : list.list()[i];
+}
+
+/// The arguments of the call for one element.
+void fill_arguments(const Each& each, const Operator& operation, Value* frame, size_t i, Frame& inner) {
+  for (size_t k = 0; k < operation.argument_count(); ++k) {
+    const SchemaArgument& wanted = operation.schema().arguments[k];
+    if (k >= each.op->argument_count()) inner[k] = *wanted.default_value;
+    else if (is_spread(each.op->schema().arguments[k])) inner[k] = element_of(frame[k], i);
+    else inner[k] = Value::borrow(frame[k]);
+    if (wanted.type.is_tensor() && inner[k].is_scalar()) inner[k] = Value(wrapped_number(inner[k].to_scalar()));
+  }
+}
+
+/// Writes a result over an element whose operator has no in-place variant.
+void write_result(const Tensor& to, Value result) {
+  static const Operator& copy = get_operator("aten::copy_");
+  DType dtype = result.tensor_ref().dtype();
+  check(can_cast(dtype, to.dtype()), "result type ", kernel_name(dtype), " can't be cast to the desired output type ",
+        kernel_name(to.dtype()));
+  check(result.tensor_ref().sym_sizes() == to.sym_sizes(), "output with shape ", to_string(to.sym_sizes()),
+        " doesn't match the broadcast shape ", to_string(result.tensor_ref().sym_sizes()));
+  Value frame[3] = {Value::borrow(to), std::move(result), Value(false)};
+  copy.call(frame);
+}
+
+void run_each(const void* context, Value* frame) {
+  const Each& each = *static_cast<const Each*>(context);
+  const Operator& functional = each.functional();
+  const Operator& operation = each.in_place && functional.inplace() ? *functional.inplace() : functional;
+  size_t count = count_elements(*each.op, frame);
+  std::vector<Tensor> results;
+  for (size_t i = 0; i < count; ++i) {
+    Frame inner(operation);
+    fill_arguments(each, operation, frame, i, inner);
+    operation.call(inner.data());
+    if (!each.in_place) results.push_back(inner[0].take_tensor());
+    else if (!operation.is_mutable()) write_result(frame[0].tensor_list()[i], std::move(inner[0]));
+  }
+  if (!each.in_place) frame[0] = Value(std::move(results));
+}
+
+/// At autograd: in pieces where a history or a tangent has to be noted, as a whole otherwise.
+void autograd_each(const Operator& op, DispatchKeySet keys, Value* frame) {
+  const Each& each = each_of(op);
+  bool noted = false;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) {
+      bool requires_grad = Tensor(IntrusivePtr<TensorImpl>(t)).requires_grad();
+      noted |= requires_grad ? is_grad_enabled() : t->autograd_meta() != nullptr;
+    });
+  // As in PyTorch, what has no in-place variant has no derivative in place.
+  if (noted && (!each.in_place || each.functional().inplace())) return run_each(&each, frame);
+  layer_function(DispatchKey::Autograd)(op, keys, frame);
+}
+
+void define_each(Operator& op, const char* element, bool in_place) {
+  op.mutable_definition().all_backends = {run_each, new Each{&op, element, in_place}};
+  // Those that exist for functionalisation alone have no derivative in PyTorch.
+  if (!op.has_tag(Tag::Generated)) op.set_layer_kernel(DispatchKey::Autograd, autograd_each);
+}
+
+}  // namespace
+
+void each::operator()(OperatorBuilder& builder) const {
+  define_each(builder.op(), element, false);
+  if (builder.op().inplace())
+    builder.on_inplace([&](OperatorBuilder& variant) { define_each(variant.op(), element, true); });
+}
+
+}  // namespace umbra::ops
