@@ -203,7 +203,10 @@ TEST(Functions, ArithmeticOnNumbers) {
   EXPECT_EQ(run("torch.sym_sum", {Value(std::vector<int64_t>{1, 2, 3})}), "6");
   EXPECT_EQ(run("math.ceil", {2.1}), "3");
   EXPECT_EQ(run("builtins.round", {2.5}), "2");
-  EXPECT_EQ(error_of<ValueError>([&] { run("operator.floordiv", {1, 0}); }), "integer division or modulo by zero");
+  EXPECT_EQ(error_of<ZeroDivisionError>([&] {
+              run("operator.floordiv", {1, 0});
+            }),
+            "integer division or modulo by zero");
   EXPECT_EQ(error_of<IndexError>([&] {
               run("operator.getitem", {Value(std::vector<int64_t>{1}), 1});
             }),
