@@ -137,8 +137,8 @@ SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset
     for (size_t i = 0; i < sizes.size(); ++i) last += (sizes[i] - 1) * strides[i];
     return last * item_size;
   }
-  int64_t bytes = offset.value() + 1, step;
-  bool overflow = false;
+  int64_t bytes, step;
+  bool overflow = __builtin_add_overflow(offset.value(), 1, &bytes);
   for (size_t i = 0; i < sizes.size(); ++i) {
     overflow |= __builtin_mul_overflow(sizes[i].value() - 1, strides[i].value(), &step);
     overflow |= __builtin_add_overflow(bytes, step, &bytes);

@@ -111,7 +111,7 @@ bool run_child(const Operator& op, const Group& group, const std::vector<Job>& j
   std::fclose(in);
   int status = 0;
   waitpid(child, &status, 0);
-  return WIFSIGNALED(status);
+  return !WIFEXITED(status) || WEXITSTATUS(status) != 0;  // a sanitizer ends it with a status
 }
 
 std::vector<Outcome> run_operator(const Operator& op, const Group& group, const std::vector<Job>& jobs) {

@@ -15,11 +15,11 @@ struct RoundDecimals : Unary {  // to so many digits after the point; before it,
   using types = Floating;
   int64_t decimals = 0;
   template <class T> auto bind() const {
-    return
-        [ten = static_cast<T>(std::pow(10.0, decimals < 0 ? -decimals : decimals)), negative = decimals < 0](auto x) {
-          using V = decltype(x);
-          return negative ? round(x / V(ten)) * V(ten) : round(x * V(ten)) / V(ten);
-        };
+    return [ten = static_cast<T>(std::pow(10.0, std::abs(static_cast<double>(decimals)))),
+            negative = decimals < 0](auto x) {
+      using V = decltype(x);
+      return negative ? round(x / V(ten)) * V(ten) : round(x * V(ten)) / V(ten);
+    };
   }
 };
 
