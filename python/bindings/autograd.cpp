@@ -147,7 +147,8 @@ void bind_passes(nb::module_& m) {
   m.def("_register_post_accumulate_grad_hook", [](const Tensor& t, nb::handle hook) {
     return autograd::register_post_accumulate_grad_hook(t, [function = Callable(hook)](const Tensor& leaf) {
       nb::gil_scoped_acquire lock;
-      nb::handle(function.get())(nb::steal(wrap(leaf)));
+      nb::object result = nb::handle(function.get())(nb::steal(wrap(leaf)));
+      check<TypeError>(result.is_none(), "Tensor post accumulate grad hooks should return None.");
     });
   });
   nb::class_<autograd::HookHandle>(m, "_HookHandle").def("remove", &autograd::HookHandle::remove);

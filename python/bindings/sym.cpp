@@ -152,7 +152,8 @@ PyObject* remainder(PyObject* a, PyObject* b) {
   });
 }
 
-PyObject* power(PyObject* a, PyObject* b, PyObject*) {
+PyObject* power(PyObject* a, PyObject* b, PyObject* modulus) {
+  if (modulus != Py_None) Py_RETURN_NOTIMPLEMENTED;
   return with_operands(a, b, [](const Operand& x, const Operand& y) {
     bool natural = !x.is_float && !y.is_float && (y.integer.is_symbolic() || y.integer.value() >= 0);
     if (natural) return wrap(sym_pow(x.integer, y.integer));

@@ -5,6 +5,7 @@
 
 #include "aot/runtime.h"
 #include "aot/signature.h"
+#include "autograd/hooks_off.h"
 #include "umbra/autograd/grad_mode.h"
 
 namespace umbra::aot {
@@ -48,6 +49,7 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
 /// All phases, one after the other.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
                                         const std::vector<Tensor>& inputs) {
+  autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
   graphs.info = analyse(function, inputs);
@@ -121,6 +123,10 @@ CompiledGraphs CompiledFunction::graphs(const std::vector<Tensor>& inputs) const
 }
 
 std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
+  check<NotImplementedError>(
+      !dispatch_state().include.has(DispatchKey::Level),
+      "a compiled function cannot be called inside a transform (grad, vjp, jvp, vmap) yet: compile "
+      "the transformed function instead");
   std::vector<Tensor> tensors;
   for (const Value& v : inputs) tensors.push_back(v.tensor());
   std::vector<Tensor> all = cache_->with_state(tensors);

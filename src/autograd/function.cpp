@@ -6,6 +6,7 @@
 
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::autograd {
@@ -81,6 +82,10 @@ class FunctionCall {
       ShowLevels hidden(0);
       outputs = forward(context_);
     }
+    for (const Tensor& t : context_.dirty_)
+      check(contains(outputs, t),
+            "Some elements marked as dirty during the forward method were not returned as output. The inputs that are "
+            "modified inplace must all be outputs of the Function.");
     std::vector<Tensor> results;
     for (const Tensor& output : outputs) results.push_back(output.defined() ? wrap(output) : none());
     if (records_) {
@@ -91,6 +96,12 @@ class FunctionCall {
     set_tangents(results);
     if (records_) context_.dirty_.clear(), context_.non_differentiable_.clear();
     return results;
+  }
+
+  /// The function as the calls that it makes.
+  std::vector<Tensor> run_plain(const std::function<std::vector<Tensor>(FunctionContext&)>& forward) {
+    connect();
+    return forward(context_);
   }
 
  private:
@@ -174,7 +185,10 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
   check<NotImplementedError>(knows_levels || !dispatch_state().include.has(DispatchKey::Level), node->name(),
                              ": a function with a gradient of its own cannot be used inside a transform (grad, vjp, "
                              "jvp, vmap) yet; from Python, an autograd.Function with setup_context can");
-  return FunctionCall(node, inputs).run(forward);
+  // A program that is recorded above autograd has the calls that forward makes, and is differentiated through them.
+  bool recorded_above = active_mode(DispatchKey::PreProxy) && !dispatch_state().exclude.has(DispatchKey::PreProxy);
+  FunctionCall call(node, inputs);
+  return recorded_above ? call.run_plain(forward) : call.run(forward);
 }
 
 }  // namespace umbra::autograd

@@ -94,7 +94,10 @@ void cut_history(const Tensor& tensor) {
 }
 
 Tensor data_of(const Tensor& tensor) {
-  Tensor out = share_data(tensor);
+  // A tracer above autograd does not see what is saved there, but it has to see this.
+  const DispatchState& state = dispatch_state();
+  bool recorded_above = state.include.has(DispatchKey::PreProxy) && !state.exclude.has(DispatchKey::PreProxy);
+  Tensor out = recorded_above ? tensor.detach() : share_data(tensor);
   auto counter = make_counted<VersionCounter>();
   out.impl()->set_version_counter(std::move(counter));
   return out;

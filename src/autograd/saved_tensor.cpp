@@ -1,5 +1,6 @@
 #include "umbra/autograd/saved_tensor.h"
 
+#include "autograd/hooks_off.h"
 #include "autograd/meta.h"
 #include "dispatch/layers.h"
 #include "umbra/generated/functions.h"
@@ -27,6 +28,14 @@ constexpr const char* kReleased =
     "need to backward through the graph a second time or if you need to access saved tensors after calling backward.";
 
 }  // namespace
+
+WithoutSavedTensorHooks::WithoutSavedTensorHooks() : before_(std::exchange(hook_stack().hooks, {})) {
+  g_has_hooks = false;
+}
+WithoutSavedTensorHooks::~WithoutSavedTensorHooks() {
+  hook_stack().hooks = std::move(before_);
+  g_has_hooks = !hook_stack().hooks.empty();
+}
 
 std::string forward_name(const Node& node) {
   std::string name = node.name();

@@ -6,6 +6,7 @@ namespace umbra {
 
 bool LiftMode::is_outside(const Tensor& tensor) const {
   if (tensor.impl()->is_wrapped_number()) return false;
+  if (outside_ == Outside::Any) return true;
   if (outside_ == Outside::HasData) return tensor.storage()->has_data();
   // A user's tensor class and a wrapper of a transform are taken apart elsewhere; what is inside is met then.
   bool holds_others = tensor.keys().has(DispatchKey::Subclass) || tensor.keys().has(DispatchKey::Level);

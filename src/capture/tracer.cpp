@@ -165,6 +165,10 @@ fx::Node* Tracer::record_call(const fx::Function& function, fx::Arguments argume
 // ---- arguments ----
 
 fx::Node* Tracer::constant_node(const Tensor& tensor) {
+  check<NotImplementedError>(
+      !tensor.keys().has(DispatchKey::Subclass),
+      "a tensor of a user's class is a result of the captured function, or is given to an operator "
+      "that is not taken apart: that would fix its value. Give the tensors inside it instead.");
   if (on_constant)
     if (fx::Node* node = on_constant(tensor)) return node;
   std::string path = "_tensor_constant" + std::to_string(constants_++);

@@ -61,11 +61,15 @@ void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
   }
 }
 
+bool is_random(const Operator& op) {
+  return op.definition().random || (op.functional() && op.functional()->definition().random);
+}
+
 constexpr int64_t kLargestConstant = 128;  // elements: literals and small tables, not weights
 
 // All inputs are known: the operator runs for real and the result stays known.
 bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (op.is_mutable() || op.definition().random || op.is_view()) return false;
+  if (op.is_mutable() || is_random(op) || op.is_view()) return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
     // A literal that moves to another device cannot be followed there.
@@ -100,10 +104,14 @@ void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   for (size_t i = 0; i < fakes.size(); ++i) remember_constant(mode, fakes[i], values[i]);
 }
 
+/// `.data` counts its writes apart; a constant that is written through it is written all the same.
+void note_write_apart(const Tensor& written) {
+  if (written.impl()->version_counter()) written.storage()->bump_version();
+}
+
 // A write whose inputs are all known leaves a known value: a new one, since the old one may be a graph's literal too.
 bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.is_mutable() || op.definition().random || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0)
-    return false;
+  if (!op.is_mutable() || is_random(op) || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0) return false;
   for (size_t i = 0; i < op.argument_count(); ++i) {
     if (op.schema().arguments[i].alias.write != (i == 0)) return false;
     if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
@@ -123,6 +131,7 @@ bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
   value = value.clone();
   inner[0] = Value(value);
   op.call(inner.data());
+  note_write_apart(self);
   remember_constant(mode, self, value);
   return true;
 }
@@ -132,7 +141,9 @@ void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* fra
   for (size_t i = 0; i < op.argument_count(); ++i)
     if (op.schema().arguments[i].alias.write)
       frame[i].each_tensor([&](TensorImpl* t) {
-        if (t->keys().has(DispatchKey::Fake)) t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
+        if (!t->keys().has(DispatchKey::Fake)) return;
+        note_write_apart(Tensor(IntrusivePtr<TensorImpl>(t)));
+        t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
       });
 }
 

@@ -133,7 +133,7 @@ Tensor FakeModeImpl::convert(const Tensor& real, SymIntArrayRef sizes, SymIntArr
     fake.impl()->set_view_base(from_tensor(Tensor(base)).pointer());
     fake.impl()->add_key(DispatchKey::Autograd);
   }
-  if (real.requires_grad() && !real.impl()->view_base()) {
+  if (real.requires_grad() && (!real.impl()->view_base() || real.is_leaf())) {
     if (real.is_leaf()) fake.requires_grad_();
     else autograd::set_history(fake, make_counted<UnknownHistory>());
   }

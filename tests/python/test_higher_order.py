@@ -129,3 +129,27 @@ def test_a_checkpoint_has_the_gradient_of_what_it_closes_over(reentrant):
     x, w = tensor([1., 2.], requires_grad=True), tensor([3.], requires_grad=True)
     checkpoint(lambda x: (x * w).sin(), x, use_reentrant=reentrant).sum().backward()
     assert umbra.allclose(x.grad, 3 * (x * 3).cos()) and umbra.allclose(w.grad, (x * (x * 3).cos()).sum())
+
+
+def test_what_a_nested_function_closes_over_has_its_gradient():
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra._higher_order_ops import scan
+    functions = [
+        lambda x, w: map(lambda a: cond(a.sum() > 0, lambda a: a * w, lambda a: a.sin(), (a,)), x),
+        lambda x, w: cond(x.sum() > -9, lambda a: cond(a.sum() > -9, lambda b: b * w, lambda b: b.sin(), (a,)), lambda a: a * 1, (x,)),
+        lambda x, w: map(lambda a: map(lambda b: (b * w).sum(), a.unsqueeze(0)), x),
+        lambda x, w: scan(lambda c, a: (cond(a.sum() > 0, lambda c, a: c + a * w, lambda c, a: c - a, (c, a)), c * w), umbra.zeros(2), x)[1],
+    ]
+    for function in functions:
+        seen = []
+        for run in (function, aot_function(function, lambda graph, _: graph)):
+            x, w = umbra.arange(1., 7.).view(3, 2).sin().requires_grad_(), tensor([0.8, 0.9], requires_grad=True)
+            seen.append(umbra.autograd.grad(run(x, w).sum(), (x, w)))
+        assert all(umbra.allclose(a, b) for a, b in zip(*seen)) and seen[0][1].abs().sum() > 0
+
+
+def test_a_result_requires_gradients_whichever_branch_ran():
+    w = umbra.ones(2, requires_grad=True)
+    y = cond(tensor(False), lambda x: x * w, lambda x: x * 1, (umbra.ones(2),))
+    y.sum().backward()
+    assert y.requires_grad and w.grad.tolist() == [0., 0.]

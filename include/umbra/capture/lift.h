@@ -16,7 +16,11 @@ class LiftMode final : public Mode {
   using MakeStandIn = std::function<Tensor(const Tensor& real)>;
   /// What tells that a tensor is from outside: that it has data, or, where functionalisation is on inside, that it is
   /// no wrapper (a parameter of a model that was built under FakeMode has no data either).
-  enum class Outside : uint8_t { HasData, NotFunctional };
+  enum class Outside : uint8_t {
+    HasData,
+    NotFunctional,
+    Any,  // every tensor: for whoever hands on to another
+  };
   explicit LiftMode(MakeStandIn make, Outside outside = Outside::HasData)
       : Mode(DispatchKey::Lift), make_(std::move(make)), outside_(outside) {}
 

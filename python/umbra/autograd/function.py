@@ -178,8 +178,26 @@ def once_differentiable(function):
     def wrapped(ctx, *args):
         from umbra.autograd.grad_mode import no_grad
         with no_grad():
-            return function(ctx, *args)
+            results = function(ctx, *args)
+        tensors = [a for a in args if isinstance(a, _C.Tensor)]
+        if not (_C.is_grad_enabled() and any(t.requires_grad for t in tensors)):
+            return results
+        refuse = [_RefuseSecondDerivative.apply(r, *tensors) if isinstance(r, _C.Tensor) else r
+                  for r in (results if isinstance(results, tuple) else (results,))]
+        return tuple(refuse) if isinstance(results, tuple) else refuse[0]
     return wrapped
+
+
+class _RefuseSecondDerivative(Function):
+    """Gives its first input; whoever differentiates it is told that this cannot be done."""
+
+    @staticmethod
+    def forward(_, result, *__):
+        return result.detach()
+
+    @staticmethod
+    def backward(_, *__):
+        raise RuntimeError("trying to differentiate twice a function that was marked with @once_differentiable")
 
 
 class InplaceFunction(Function):

@@ -50,9 +50,10 @@ std::vector<Value> differentiate(const FunctionCall& call, DispatchKeySet below)
     context.save_for_backward(tensors);
     std::vector<Value> values;
     {
-      ExcludeKeys off(DispatchKey::Autograd);
+      ExcludeKeys off(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Lift);
       values = call.redispatch(below);
     }
+    ExcludeKeys closed(DispatchKey::Lift);
     *gradient = call.rule().gradient(call, values);
     std::vector<Tensor> out;
     for (const Value& v : values) {
@@ -70,13 +71,13 @@ std::vector<Value> tie(const Operator& op, std::vector<Value> results, const std
   std::vector<Tensor> inputs;
   std::vector<size_t> tied;
   for (size_t i = 0; i < results.size(); ++i)
-    if (results[i].is_tensor() && results[i].tensor_ref().requires_grad()) {
+    if (results[i].is_tensor() && is_differentiable(results[i].tensor_ref().dtype())) {
       tied.push_back(i);
       inputs.push_back(results[i].tensor());
     }
   for (const Tensor& t : tensors)
     if (t.requires_grad()) inputs.push_back(t);
-  if (tied.empty() || inputs.size() == tied.size()) return results;
+  if (tied.empty() || inputs.size() == tied.size() || !is_grad_enabled()) return results;
   auto backward = [inputs, count = tied.size()](autograd::FunctionContext&, autograd::Gradients incoming) {
     for (size_t i = count; i < inputs.size(); ++i) incoming.push_back(zeros_like(inputs[i]));
     return incoming;
@@ -109,7 +110,8 @@ void autograd_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
     frame[0] = Value(differentiate(call, below));
     return;
   }
-  ExcludeKeys off(DispatchKey::Autograd);
+  // Closed functions lift what they close over themselves; what layers below compute is no part of the program.
+  ExcludeKeys off(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Lift);
   frame[0] = Value(call.redispatch(below));
 }
 

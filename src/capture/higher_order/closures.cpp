@@ -90,11 +90,13 @@ ValueFunction close(const Value& function, const std::vector<Value>& known, size
     std::unordered_map<const TensorImpl*, Tensor> replacements;
     for (size_t i = 0; i < known.size(); ++i)
       if (known[i].is_tensor()) replacements[known[i].tensor_impl()] = given[i].tensor();
-    auto lift = make_counted<LiftMode>([outer, replacements](const Tensor& real) {
-      Tensor found_outside = outer ? outer->replace(real) : real;
-      auto found = replacements.find(found_outside.impl());
-      return found == replacements.end() ? found_outside : found->second;
-    });
+    auto lift = make_counted<LiftMode>(
+        [outer, replacements](const Tensor& real) {
+          Tensor found_outside = outer ? outer->replace(real) : real;
+          auto found = replacements.find(found_outside.impl());
+          return found == replacements.end() ? found_outside : found->second;
+        },
+        LiftMode::Outside::Any);
     for (const Value& v : known)
       if (v.is_tensor()) lift->set(v.tensor(), replacements[v.tensor_impl()]);
     EnterMode scope(lift);
