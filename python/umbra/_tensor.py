@@ -56,6 +56,12 @@ def _init_subclass(cls, **kwargs):
         cls.__torch_function__ = _C._disabled_torch_function_impl
 
 
+def _storage(self):
+    """The tensor's memory as elements of its type."""
+    from umbra.storage import TypedStorage
+    return TypedStorage(self)
+
+
 def _overridable(function):
     """A method written in Python, of which a subclass's __torch_function__ and the modes hear first."""
     @functools.wraps(function)
@@ -309,5 +315,5 @@ for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy),
     _attach(f"__{_protocol}__", _function)
 for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_):
     _attach(_function.__name__, _function)
-Tensor.storage = untyped_storage
+Tensor.storage = _storage
 Tensor._typed_storage = untyped_storage
