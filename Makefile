@@ -49,11 +49,12 @@ interop: build ## exchange files with PyTorch
 	@$(call need,tools/interop)
 	tools/interop
 
-# Leaks are left out: oneDNN's and OpenMP's pools live as long as the process. A refused allocation is null, as malloc's is.
+# Leaks are left out: oneDNN's and OpenMP's pools live as long as the process. A refused allocation is null, as malloc's is, and one that
+# runs away is refused.
 asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
 	@cmake --preset $@ > /dev/null
 	@flock build-$@ cmake --build build-$@ -j $(JOBS)
-	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
+	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
 
 format: ## format the C++ sources
 	@git ls-files '*.h' '*.cpp' | xargs --no-run-if-empty clang-format -i

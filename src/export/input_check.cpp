@@ -116,6 +116,17 @@ std::string without_locals(std::string text) {
   return text;
 }
 
+/// "L['xs'][1].size()[0]", of an element of the function's own `*xs`, by the other names that the element goes by: that
+/// of its placeholder, "L['xs_1'].size()[0]", or where inputs have no names, "L['args'][1].size()[0]".
+std::vector<std::string> other_names(std::string_view path) {
+  size_t end = path.find("'][");
+  if (!path.starts_with("L['") || end == std::string_view::npos) return {};
+  size_t close = path.find(']', end + 2);
+  std::string name(path.substr(3, end - 3)), number(path.substr(end + 3, close - end - 3)),
+      rest(path.substr(close + 1));
+  return {"L['" + name + "_" + number + "']" + rest, "L['args'][" + number + "]" + rest};
+}
+
 }  // namespace
 
 InputCheck::InputCheck(const ExportedProgram& program) : env_(program.shape_env) {
@@ -149,7 +160,10 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
   sym::ParseOptions options;
   options.source = [&](std::string_view path) {
     const sym::Expression* symbol = guards_env_->declare_symbol(path, false);
-    if (auto place = places.find(std::string(path)); place != places.end() && !place->second.symbol) {
+    auto place = places.find(std::string(path));
+    for (const std::string& name : other_names(path))
+      if (place == places.end()) place = places.find(name);
+    if (place != places.end() && !place->second.symbol) {
       place->second.symbol = symbol;
       sources_.push_back(place->second);
     }

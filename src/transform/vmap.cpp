@@ -125,6 +125,10 @@ void VmapLevel::write(const Tensor& self, const Tensor& result) {
 }
 
 void VmapLevel::call_inplace(const Operator& op, Value* frame) {
+  check<NotImplementedError>(
+      !op.has_tag(Tag::InPlaceView), op.name(),
+      " changes sizes and strides in place, which vmap cannot carry yet: use the view that gives a "
+      "new tensor");
   Tensor self = frame[0].tensor();
   const Operator& source = computing(op);
   const Definition& own = op.definition();

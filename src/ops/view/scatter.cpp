@@ -115,7 +115,10 @@ UMBRA_OPERATOR(
                 return as_strided(empty_like(self).copy_(grad), size, stride, offset).contiguous();
               })
     .linear()
-    .use(BatchOneByOne{});
+    .batch([](const Batched&, const Batched&, SymIntArrayRef, SymIntArrayRef, std::optional<SymInt>) -> Batched {
+      // Places in memory mean another thing in each element of a batch.
+      fail<NotImplementedError>("as_strided_scatter cannot be batched: vmap does not know the memory of one element");
+    });
 
 }  // namespace
 }  // namespace umbra::ops
