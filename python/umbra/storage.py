@@ -10,7 +10,16 @@ class TypedStorage:
 
     def __init__(self, tensor):
         self._untyped_storage, self.dtype, self.device = tensor.untyped_storage(), tensor.dtype, tensor.device
-        self._elements = tensor.detach().as_strided((len(self),), (1,), 0)
+        self._tensor = tensor
+
+    @property
+    def _elements(self):
+        return self._tensor.detach().as_strided((len(self),), (1,), 0)
+
+    @property
+    def _cdata(self):
+        """What tells one memory from another."""
+        return self._untyped_storage._cdata
 
     def untyped(self):
         return self._untyped_storage
