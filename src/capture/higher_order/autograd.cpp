@@ -2,8 +2,6 @@
 // gradient is made of the gradients of its functions.
 #include "umbra/autograd/autograd.h"
 
-#include <optional>
-
 #include "capture/higher_order/layers.h"
 #include "umbra/autograd/function.h"
 #include "umbra/autograd/grad_mode.h"
@@ -23,10 +21,7 @@ bool needs_gradients(const FunctionCall& call) {
 /// The call with other tensors in the places of its own.
 FunctionCall with_tensors(const FunctionCall& call, const std::vector<Tensor>& tensors) {
   size_t next = 0;
-  return call.changed([&](const Value& v) { return v.is_tensor() ? Value(tensors.at(next++)) : v; },
-                      [](const Value& function, size_t) -> ValueFunction {
-                        return [function](const std::vector<Value>& inputs) { return call_function(function, inputs); };
-                      });
+  return with_values(call, [&](const Value& v) { return v.is_tensor() ? Value(tensors.at(next++)) : v; });
 }
 
 /// "CondBackward"
@@ -117,71 +112,5 @@ void autograd_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
 
 const RegisterFunctionLayer kAutograd(DispatchKey::Autograd, autograd_functions);
 
-// ---- where calls end ----
-
-void fake_functions(const Operator& op, DispatchKeySet, Value* frame) {
-  FunctionCall call(op, frame);
-  std::vector<std::vector<Value>> of_functions;
-  for (size_t which = 0; which < call.functions().size(); ++which)
-    of_functions.push_back(call.run_function(which, call.inputs(which)));
-  frame[0] = Value(call.rule().results(call, of_functions));
-}
-
-void run_functions(const Operator& op, DispatchKeySet, Value* frame) {
-  FunctionCall call(op, frame);
-  frame[0] = Value(call.rule().run(call));
-}
-
-const RegisterFunctionLayer kFake(DispatchKey::Fake, fake_functions);
-const RegisterFunctionLayer kMeta(DispatchKey::Meta, fake_functions);
-const RegisterFunctionLayer kCpu(DispatchKey::CPU, run_functions);
-
-/// The gradients of one function, as a function.
-struct GradientFunction {
-  Value function;
-  size_t input_count;
-  std::vector<size_t> wanted;  // inputs
-  std::vector<size_t> given;   // results that have weights
-
-  /// A gradient may be the weight as it was given, but a function's results are its own.
-  static Tensor own(const Tensor& gradient, const std::vector<Value>& values) {
-    for (const Value& v : values)
-      if (v.is_tensor() && v.tensor_ref().storage() == gradient.storage()) return gradient.clone();
-    return gradient;
-  }
-
-  std::vector<Value> operator()(const std::vector<Value>& values) const {
-    EnableGrad grad_mode;
-    std::vector<Value> all(values.begin(), values.begin() + static_cast<ptrdiff_t>(input_count));
-    std::vector<Tensor> inputs, outputs, weights;
-    for (size_t i : wanted) {
-      inputs.push_back(all[i].tensor().detach().requires_grad_());
-      all[i] = Value(inputs.back());
-    }
-    std::vector<Value> results = call_function(function, all);
-    for (size_t k = 0; k < given.size(); ++k) {
-      if (!results[given[k]].tensor_ref().requires_grad()) continue;
-      outputs.push_back(results[given[k]].tensor());
-      weights.push_back(values[input_count + k].tensor());
-    }
-    std::vector<Tensor> gradients(inputs.size());
-    if (!outputs.empty()) gradients = autograd::grad(outputs, inputs, weights, {}, true);
-    std::vector<Value> found;
-    for (size_t k = 0; k < inputs.size(); ++k)
-      found.push_back(Value(gradients[k].defined() ? own(gradients[k], values) : zeros_like(inputs[k].detach())));
-    return found;
-  }
-};
-
 }  // namespace
-
-ValueFunction function_gradient(const FunctionCall& call, size_t which, const std::vector<Value>& inputs,
-                                const std::vector<size_t>& wanted, const std::vector<Value>& weights,
-                                const std::vector<size_t>& given) {
-  std::vector<Value> examples = inputs;
-  examples.insert(examples.end(), weights.begin(), weights.end());
-  return record_lowered(GradientFunction{call.argument(call.functions()[which]), inputs.size(), wanted, given},
-                        examples);
-}
-
 }  // namespace umbra

@@ -52,19 +52,8 @@ Scouted scout_without_data(const FunctionCall& call) {
   FakeOptions options{.shape_env = make_counted<sym::ShapeEnv>(), .allow_non_fake_inputs = true};
   options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
   auto mode = make_counted<FakeModeImpl>(std::move(options));
-  FunctionCall stand_in = call;
-  for (size_t i = 0; i < call.op().argument_count(); ++i) {
-    auto convert = [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; };
-    const SchemaType& type = call.op().schema().arguments[i].type;
-    if (type.base == SchemaType::Base::Callable) continue;
-    if (!type.list) {
-      stand_in.set_argument(i, convert(call.argument(i)));
-      continue;
-    }
-    std::vector<Value> items = call.list(i);
-    for (Value& v : items) v = convert(v);
-    stand_in.set_argument(i, Value(std::move(items)));
-  }
+  FunctionCall stand_in =
+      with_values(call, [&](const Value& v) { return v.is_tensor() ? Value(mode->from_tensor(v.tensor_ref())) : v; });
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   EnterMode scope(mode);
   Scouted found = scout(stand_in);
@@ -72,7 +61,7 @@ Scouted scout_without_data(const FunctionCall& call) {
   return found;
 }
 
-bool has_data(const FunctionCall& call) {
+bool any_data(const FunctionCall& call) {
   for (const Tensor& t : call.tensors())
     if (t.storage()->has_data()) return true;
   return false;
@@ -109,6 +98,22 @@ ValueFunction close(const Value& function, const std::vector<Value>& known, size
 
 }  // namespace
 
+FunctionCall with_values(const FunctionCall& call, const std::function<Value(const Value&)>& change) {
+  FunctionCall out = call;
+  for (size_t i = 0; i < call.op().argument_count(); ++i) {
+    const SchemaType& type = call.op().schema().arguments[i].type;
+    if (type.base == SchemaType::Base::Callable) continue;
+    if (!type.list) {
+      out.set_argument(i, change(call.argument(i)));
+      continue;
+    }
+    std::vector<Value> items = call.list(i);
+    for (Value& v : items) v = change(v);
+    out.set_argument(i, Value(std::move(items)));
+  }
+  return out;
+}
+
 bool is_captured(const FunctionCall& call) {
   for (DispatchKey key : {DispatchKey::Lift, DispatchKey::PreProxy, DispatchKey::UserMode, DispatchKey::Functionalize,
                           DispatchKey::Proxy, DispatchKey::Fake})
@@ -123,7 +128,7 @@ FunctionCall close_functions(const FunctionCall& call) {
   for (size_t i : call.functions()) closed &= is_closed(call.argument(i));
   if (closed) return call;
   std::vector<Value> closed_over;
-  for (const Tensor& t : has_data(call) ? scout_without_data(call).closed_over : scout(call).closed_over)
+  for (const Tensor& t : any_data(call) ? scout_without_data(call).closed_over : scout(call).closed_over)
     if (!is_operand(call, t)) closed_over.push_back(Value(t));
   FunctionCall wider = call.with_operands(closed_over);
   std::vector<size_t> positions = call.functions();

@@ -64,14 +64,8 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
     for (size_t i : given) all.push_back(Value(incoming[i]));
     std::vector<Value> found =
         FunctionCall(saved.op(), {saved.argument(kPredicate), of_true, of_false, Value(std::move(all))}).call();
-    std::vector<Tensor> gradients;
-    if (saved.argument(kPredicate).is_tensor()) gradients.emplace_back();
-    size_t next = 0;
-    for (size_t i = 0; i < operands.size(); ++i) {
-      if (!operands[i].is_tensor()) continue;
-      bool has_one = next < wanted.size() && wanted[next] == i;
-      gradients.push_back(has_one ? found[next++].tensor() : Tensor());
-    }
+    std::vector<Tensor> gradients = gradients_of(operands, wanted, [&](size_t k, size_t) { return found[k].tensor(); });
+    if (saved.argument(kPredicate).is_tensor()) gradients.emplace(gradients.begin());
     return gradients;
   };
 }

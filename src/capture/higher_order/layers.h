@@ -5,6 +5,9 @@
 
 namespace umbra {
 
+/// The call with other values; its functions stay what they are.
+FunctionCall with_values(const FunctionCall& call, const std::function<Value(const Value&)>& change);
+
 /// Whether the call is to be captured, or seen by a mode: then functions are handed on, not run.
 bool is_captured(const FunctionCall& call);
 

@@ -9,11 +9,9 @@ namespace {
 
 void lift_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
   auto* mode = static_cast<LiftMode*>(active_mode(DispatchKey::Lift));
-  FunctionCall call = FunctionCall(op, frame).changed(
-      [&](const Value& v) { return v.is_tensor() ? Value(mode->replace(v.tensor_ref())) : v; },
-      [](const Value& function, size_t) -> ValueFunction {
-        return [function](const std::vector<Value>& inputs) { return call_function(function, inputs); };
-      });
+  FunctionCall call = with_values(FunctionCall(op, frame), [&](const Value& v) {
+    return v.is_tensor() ? Value(mode->replace(v.tensor_ref())) : v;
+  });
   frame[0] = Value(call.redispatch(keys.below(DispatchKey::Lift) | DispatchKey::Autograd));
 }
 

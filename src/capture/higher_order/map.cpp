@@ -48,16 +48,9 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
     for (size_t i : given) all.push_back(Value(incoming[i]));
     std::vector<Value> found =
         FunctionCall(saved.op(), {function_value(function, true), Value(std::move(all)), Value(shared)}).call();
-    std::vector<Tensor> gradients;
-    size_t next = 0;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].is_tensor()) continue;
-      gradients.emplace_back();
-      if (next >= wanted.size() || wanted[next] != i) continue;
-      Tensor stacked = found[next++].tensor();
-      gradients.back() = i < row_inputs ? stacked : stacked.sum({0});
-    }
-    return gradients;
+    return gradients_of(inputs, wanted, [&](size_t k, size_t i) {
+      return i < row_inputs ? found[k].tensor() : found[k].tensor().sum({0});
+    });
   };
 }
 

@@ -16,6 +16,18 @@ std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count)
 /// Which values gradients may flow to, or do.
 std::vector<size_t> differentiable(const std::vector<Value>& values);
 std::vector<size_t> requiring_gradients(const std::vector<Value>& values);
+/// One gradient for each tensor among the inputs: `gradient(k, i)` for the k-th of the `wanted` ones, which is input i;
+/// the others have none.
+template <class F>
+std::vector<Tensor> gradients_of(const std::vector<Value>& inputs, const std::vector<size_t>& wanted, F gradient) {
+  std::vector<Tensor> out;
+  for (size_t i = 0, next = 0; i < inputs.size(); ++i) {
+    if (!inputs[i].is_tensor()) continue;
+    bool has_one = next < wanted.size() && wanted[next] == i;
+    out.push_back(has_one ? gradient(next++, i) : Tensor());
+  }
+  return out;
+}
 /// Row i of each value that is a tensor of rows.
 std::vector<Value> row(const std::vector<Value>& values, int64_t i);
 /// Rows of results, one list of results a row, as one tensor each.

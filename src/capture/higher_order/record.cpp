@@ -69,7 +69,7 @@ RecordedCall record_all(Tracer& tracer, const FunctionCall& call) {
   return out;
 }
 
-bool has_data(const FunctionCall& call) {
+bool all_data(const FunctionCall& call) {
   for (const Tensor& t : call.tensors())
     if (!t.storage()->has_data()) return false;
   return true;
@@ -131,7 +131,7 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
   std::vector<Value> results;
   {
     ExcludeKeys off(key);
-    results = has_data(call) ? call.redispatch(keys.below(key)) : call.rule().results(call, of_functions);
+    results = all_data(call) ? call.redispatch(keys.below(key)) : call.rule().results(call, of_functions);
   }
   tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name), node_arguments(tracer, call, recorded),
                      Value(results));

@@ -119,19 +119,11 @@ struct WayBack {
   }
 
   std::vector<Tensor> arranged(const std::vector<Value>& inputs, const std::vector<Value>& found) const {
-    size_t carry = 0, sum = count(Part::Carry), rows = sum + count(Part::Additional), next = 0;
-    std::vector<Tensor> gradients;
-    for (size_t i = 0; i < inputs.size(); ++i) {
-      if (!inputs[i].is_tensor()) continue;
-      gradients.emplace_back();
-      if (next >= wanted.size() || wanted[next] != i) continue;
-      ++next;
-      Part which = part_of(i);
-      if (which == Part::Carry) gradients.back() = found[carry++].tensor();
-      else if (which == Part::Additional) gradients.back() = found[sum++].tensor();
-      else gradients.back() = found[rows++].tensor().flip({0});
-    }
-    return gradients;
+    size_t carry = 0, sum = count(Part::Carry), rows = sum + count(Part::Additional);
+    return gradients_of(inputs, wanted, [&](size_t, size_t i) {
+      if (part_of(i) == Part::Carry) return found[carry++].tensor();
+      return part_of(i) == Part::Additional ? found[sum++].tensor() : found[rows++].tensor().flip({0});
+    });
   }
 };
 
