@@ -145,23 +145,6 @@ def test_infer_schema():
         "(Tensor(a0!) x, SymInt[] sizes, Tensor? y=None, *, bool flag=False) -> (Tensor, Tensor)")
 
 
-class Pair(Tensor):
-    """Two tensors of one shape, computed on side by side."""
-
-    @staticmethod
-    def __new__(cls, a, b):
-        return Tensor._make_wrapper_subclass(cls, a.size(), strides=a.stride(), dtype=a.dtype, device=a.device)
-
-    def __init__(self, a, b):
-        self.a, self.b = a, b
-
-    @classmethod
-    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
-        first = func(*tree_map_only(Pair, lambda t: t.a, args), **(kwargs or {}))
-        second = func(*tree_map_only(Pair, lambda t: t.b, args), **(kwargs or {}))
-        return Pair(first, second)
-
-
 class Swap(TorchDispatchMode):
     """Multiplies where the program adds."""
 
@@ -176,7 +159,7 @@ def test_a_wrapper_inside_a_captured_function_comes_apart(mode):
     from umbra.fx.experimental.proxy_tensor import make_fx
 
     def f(x):
-        pair = Pair(x, x + 1) * 3
+        pair = Twice(x, x + 1) * 3
         return pair.a + pair.b
     graph = make_fx(f, tracing_mode=mode)(umbra.ones(2))
     assert graph(umbra.tensor([10., 20.])).tolist() == f(umbra.tensor([10., 20.])).tolist() == [63., 123.]
@@ -199,11 +182,11 @@ def test_a_mode_that_passes_a_call_on_leaves_it_to_the_classes_with_the_mode_on(
         seen = []
 
         def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-            if Pair in types:
+            if Twice in types:
                 return NotImplemented
             self.seen.append(str(func))
             return func(*args, **(kwargs or {}))
-    pair = Pair(umbra.ones(1), umbra.ones(1))
+    pair = Twice(umbra.ones(1), umbra.ones(1))
     with PassPairs() as mode:
         pair.sin()
     assert mode.seen == ["aten.sin.default", "aten.sin.default"]
@@ -255,7 +238,7 @@ def test_function_modes_see_functions_once_and_tensor():
 def test_a_wrapper_of_fakes_is_a_wrapper():
     from umbra._subclasses.fake_tensor import FakeTensorMode
 
-    class Both(Pair):
+    class Both(Twice):
         def __tensor_flatten__(self):
             return ["a", "b"], None
 
