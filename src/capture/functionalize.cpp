@@ -1,11 +1,12 @@
 #include "umbra/capture/functionalize.h"
 
-#include <algorithm>
-
+#include "capture/functional_values.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
+
+using namespace functional;
 
 namespace {
 
@@ -26,134 +27,6 @@ class OfLevel {
 bool is_wrapper(const Tensor& t) {
   if (!t.defined()) return false;
   return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
-}
-
-FunctionalState& state_of(const TensorImpl* impl) { return *static_cast<FunctionalState*>(impl->layer_state().get()); }
-
-Tensor apply_view(const ViewStep& step, const Tensor& to) {
-  Frame frame(*step.op);
-  frame[0] = Value::borrow(to);
-  for (size_t i = 1; i < step.op->argument_count(); ++i) frame[i] = Value::borrow(step.arguments[i]);
-  step.op->call(frame.data());
-  return step.output < 0 ? frame[0].take_tensor() : frame[0].tensor_list()[step.output];
-}
-
-Tensor invert_view(const ViewStep& step, const Tensor& base, const Tensor& written) {
-  const BoxedFunction& inverse = step.op->definition().view_inverse;
-  if (!inverse) {
-    Tensor view = apply_view(step, base);
-    return as_strided_scatter(base, written, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
-  }
-  std::vector<Value> frame{Value(base), Value(written), Value(std::max<int64_t>(step.output, 0))};
-  for (size_t i = 1; i < step.op->argument_count(); ++i) frame.push_back(step.arguments[i]);
-  inverse(frame.data());
-  return frame[0].take_tensor();
-}
-
-// ---- values that lie in memory as the tensor that they stand for ----
-
-/// The same numbers or expressions; nothing is asked of symbols.
-bool identical(SymIntArrayRef a, SymIntArrayRef b) {
-  return std::equal(a.begin(), a.end(), b.begin(), b.end(), [](SymInt x, SymInt y) { return x.raw() == y.raw(); });
-}
-
-bool lies_as_shown(const FunctionalBase& base) {
-  const Tensor& value = base.value;
-  return identical(value.sym_sizes(), base.shown.sizes) && identical(value.sym_strides(), base.shown.strides) &&
-         value.sym_storage_offset().raw() == base.offset.raw() &&
-         value.storage()->bytes().raw() == base.origin.storage()->bytes().raw();
-}
-
-/// Puts the base's contents back to where the wrapper shows them to be: into the memory of the first value, of which
-/// they may be a part.
-void lay_as_shown(FunctionalBase& base) {
-  const TensorSpec& shown = base.shown;
-  SymInt length = base.origin.storage()->bytes() / base.origin.item_size();
-  Tensor memory = as_strided(base.origin, {length}, {SymInt(1)}, SymInt(0));
-  memory = as_strided_scatter(memory, base.value, shown.sizes, shown.strides, base.offset);
-  base.value = as_strided(memory, shown.sizes, shown.strides, base.offset);
-}
-
-/// The view of the base's contents that the steps make. The new contents after a write may lie in memory otherwise than
-/// what was written; some views can only be taken of what lies as it did, and some mean something else.
-Tensor replay(FunctionalBase& base, const std::vector<ViewStep>& views) {
-  bool any = false;
-  for (const ViewStep& step : views) any |= step.op->has_tag(Tag::AddressesMemory);
-  if (any && !lies_as_shown(base)) lay_as_shown(base);
-  try {
-    return replay_views(base.value, views);
-  } catch (const Error&) {
-    if (lies_as_shown(base)) throw;
-  }
-  lay_as_shown(base);
-  return replay_views(base.value, views);
-}
-
-const Tensor& current_value(FunctionalState& state) {
-  if (state.generation != state.base->generation) {
-    check<NotImplementedError>(state.views.empty() || state.resizes == state.base->resizes,
-                               "a view of a tensor that was resized afterwards is used: that cannot be captured");
-    state.value = replay(*state.base, state.views);
-    state.generation = state.base->generation;
-  }
-  return state.value;
-}
-
-/// The places in memory, in order, of all elements.
-std::vector<int64_t> places_of(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset) {
-  std::vector<int64_t> places{offset.value()};
-  for (size_t d = 0; d < sizes.size(); ++d) {
-    std::vector<int64_t> next;
-    for (int64_t place : places)
-      for (int64_t i = 0; i < sizes[d].value(); ++i) next.push_back(place + i * strides[d].value());
-    places = std::move(next);
-  }
-  std::sort(places.begin(), places.end());
-  places.erase(std::unique(places.begin(), places.end()), places.end());
-  return places;
-}
-
-/// A view by strides may reach memory around its base, which belongs to no tensor of the program: what is written there
-/// would be lost.
-void check_write_inside(const Operator& op, const Tensor& wrapper) {
-  constexpr int64_t kMostElements = int64_t{1} << 20;  // that are looked at one by one
-  const FunctionalState& state = state_of(wrapper.impl());
-  const FunctionalBase& base = *state.base;
-  bool by_strides = false;
-  for (const ViewStep& step : state.views) by_strides |= step.op->has_tag(Tag::AddressesMemory);
-  if (!by_strides || wrapper.is_symbolic() || base.value.is_symbolic()) return;
-  if (base.value.numel() * base.value.item_size() == base.origin.storage()->bytes().value()) return;
-  bool countable =
-      wrapper.dtype() == base.value.dtype() && wrapper.numel() <= kMostElements && base.value.numel() <= kMostElements;
-  bool inside = false;
-  if (countable) {
-    auto all = places_of(base.shown.sizes, base.shown.strides, base.offset),
-         written = places_of(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.sym_storage_offset());
-    inside = std::includes(all.begin(), all.end(), written.begin(), written.end());
-  }
-  check<NotImplementedError>(inside, op.name(),
-                             " writes through a view by strides what may be memory around the tensor that it is a view "
-                             "of: that cannot be captured");
-}
-
-/// The same numbers, lazily conjugated and negated or not: views of a tensor ask for what its wrapper says.
-Tensor with_bits(Tensor value, bool conj, bool neg) {
-  if (value.is_conj() != conj) value = conj ? _conj(value.conj().resolve_conj()) : value.resolve_conj();
-  if (value.is_neg() != neg) value = neg ? _neg_view(value.neg()) : value.resolve_neg();
-  return value;
-}
-
-// Carries new contents of a view back into its base.
-void write_value(const Tensor& wrapper, Tensor value) {
-  FunctionalState& state = state_of(wrapper.impl());
-  if (value.dtype() != wrapper.dtype()) value = _to_copy(value, {.dtype = wrapper.dtype()});
-  current_value(state);  // refuses what it cannot show
-  std::vector<Tensor> bases{state.base->value};
-  for (const ViewStep& step : state.views)
-    if (bases.size() < state.views.size()) bases.push_back(apply_view(step, bases.back()));
-  for (size_t i = state.views.size(); i-- > 0;) value = invert_view(state.views[i], bases[i], value);
-  state.base->value = with_bits(value, state.base->conj, state.base->neg);
-  ++state.base->generation;
 }
 
 Tensor unwrap(const Tensor& t) { return is_wrapper(t) ? current_value(state_of(t.impl())) : t; }
@@ -511,12 +384,6 @@ void set_contents(const Tensor& wrapper, const Tensor& value) {
 
 bool was_written(const Tensor& wrapper) {
   return is_functional(wrapper) && state_of(wrapper.impl()).base->generation > 0;
-}
-
-Tensor replay_views(const Tensor& base, const std::vector<ViewStep>& steps) {
-  Tensor value = base;
-  for (const ViewStep& step : steps) value = apply_view(step, value);
-  return value;
 }
 
 const FunctionalState& functional_state(const Tensor& wrapper) {

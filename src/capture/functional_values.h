@@ -1,0 +1,25 @@
+// What functional wrappers stand for: contents, where they lie in memory, and the way from a view back to its base.
+#pragma once
+
+#include "umbra/capture/functionalize.h"
+
+namespace umbra::functional {
+
+inline FunctionalState& state_of(const TensorImpl* impl) {
+  return *static_cast<FunctionalState*>(impl->layer_state().get());
+}
+
+/// The same numbers or expressions; nothing is asked of symbols.
+bool identical(SymIntArrayRef a, SymIntArrayRef b);
+/// Whether the base's contents lie in memory where its wrapper shows them to be.
+bool lies_as_shown(const FunctionalBase& base);
+/// Puts them back there.
+void lay_as_shown(FunctionalBase& base);
+/// A wrapper's contents now, after all writes to its base.
+const Tensor& current_value(FunctionalState& state);
+/// Refuses a write that would reach memory around the base.
+void check_write_inside(const Operator& op, const Tensor& wrapper);
+/// Carries new contents of a view back into its base.
+void write_value(const Tensor& wrapper, Tensor value);
+
+}  // namespace umbra::functional
