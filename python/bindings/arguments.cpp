@@ -89,6 +89,7 @@ namespace {
 /// Options of factories that have no effect yet.
 void check_factory_options(const Operator& op, const Value& pin_memory, const Value* frame) {
   check(pin_memory.is_none() || !pin_memory.to_bool(), "Cannot access accelerator device when none is available.");
+  if (op.schema().name.starts_with("sparse_")) return;  // whose layout it is that counts
   const Value& layout = frame[op.schema().find("layout")];
   check<NotImplementedError>(layout.is_none() || layout.to_layout() == Layout::Strided, op.schema().name,
                              "(layout=...): layouts other than torch.strided are not in Umbra yet");

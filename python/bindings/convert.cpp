@@ -245,10 +245,12 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
       out = Value(dtype);
       return true;
     }
-    case Base::Layout:
-      if (Py_TYPE(object) != g_layout_type) return false;
-      out = Value(static_cast<Layout>(constant_of(object)));
+    case Base::Layout: {
+      Layout layout;
+      if (!read_layout(object, layout)) return false;
+      out = Value(layout);
       return true;
+    }
     case Base::MemoryFormat:
       if (Py_TYPE(object) != g_memory_format_type) return false;
       out = Value(static_cast<MemoryFormat>(constant_of(object)));
@@ -276,7 +278,7 @@ Value read_any(PyObject* object) {
   if (PyComplex_Check(object))
     return Value(std::complex<double>(PyComplex_RealAsDouble(object), PyComplex_ImagAsDouble(object)));
   if (Py_TYPE(object) == g_dtype_type) return Value(static_cast<DType>(constant_of(object)));
-  if (Py_TYPE(object) == g_layout_type) return Value(static_cast<Layout>(constant_of(object)));
+  if (Layout layout; read_layout(object, layout)) return Value(layout);
   if (Py_TYPE(object) == g_memory_format_type) return Value(static_cast<MemoryFormat>(constant_of(object)));
   if (Py_TYPE(object) == g_device_type) return Value(reinterpret_cast<PyDevice*>(object)->value);
   GeneratorPointer generator;

@@ -16,7 +16,7 @@ PyTypeObject* g_memory_format_type;
 namespace {
 
 PyObject* g_dtypes[kDTypeCount];
-PyObject* g_layouts[3];
+PyObject* g_layouts[kLayoutCount];
 PyObject* g_memory_formats[4];
 
 DType dtype_of(PyObject* self) { return static_cast<DType>(constant_of(self)); }
@@ -179,6 +179,12 @@ PyObject* wrap(DType value) { return Py_NewRef(g_dtypes[static_cast<int>(value)]
 PyObject* wrap(Layout value) { return Py_NewRef(g_layouts[static_cast<int>(value)]); }
 PyObject* wrap(MemoryFormat value) { return Py_NewRef(g_memory_formats[static_cast<int>(value)]); }
 
+bool read_layout(PyObject* object, Layout& out) {
+  if (Py_TYPE(object) != g_layout_type) return false;
+  out = static_cast<Layout>(constant_of(object));
+  return true;
+}
+
 bool read_dtype(PyObject* object, DType& out) {
   if (Py_TYPE(object) == g_dtype_type) {
     out = static_cast<DType>(constant_of(object));
@@ -199,7 +205,7 @@ void bind_dtype(nb::module_& m) {
   g_memory_format_type =
       make_type(m.ptr(), "umbra.memory_format", repr<MemoryFormat>, g_constant_methods<MemoryFormat>, nullptr);
   for (int i = 0; i < kDTypeCount; ++i) g_dtypes[i] = make_constant(m, g_dtype_type, static_cast<DType>(i));
-  for (int i = 0; i < 3; ++i) g_layouts[i] = make_constant(m, g_layout_type, static_cast<Layout>(i));
+  for (int i = 0; i < kLayoutCount; ++i) g_layouts[i] = make_constant(m, g_layout_type, static_cast<Layout>(i));
   for (int i = 0; i < 4; ++i)
     g_memory_formats[i] = make_constant(m, g_memory_format_type, static_cast<MemoryFormat>(i));
   bind_limits(m);

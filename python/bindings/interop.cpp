@@ -101,6 +101,8 @@ Tensor tensor_from_buffer(PyObject* object) {
 }
 
 PyObject* to_numpy(const Tensor& t) {
+  check<TypeError>(!t.keys().has(DispatchKey::Sparse), "can't convert ", short_name(t.layout()),
+                   " layout tensor to numpy. Use Tensor.to_dense() first.");
   check(!t.keys().has(DispatchKey::Level), "Cannot access data pointer of Tensor that doesn't have storage");
   bool wrapper = t.impl()->keys().has(DispatchKey::Subclass) && !t.storage()->has_data();
   check(!t.is_fake() && !wrapper, ".numpy() is not supported for tensor subclasses.");

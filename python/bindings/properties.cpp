@@ -11,6 +11,7 @@
 #include "overridable.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/core/sparse.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -27,14 +28,20 @@ PyObject* get_dtype(PyObject* self, void*) { return wrap(tensor_of(self).dtype()
 PyObject* get_device(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(t.device()); });
 }
-PyObject* get_layout(PyObject*, void*) { return wrap(Layout::Strided); }
+PyObject* get_layout(PyObject* self, void*) { return wrap(tensor_of(self).layout()); }
 PyObject* get_shape(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap_size(t.sym_sizes()); });
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* get_item_size(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
 PyObject* get_nbytes(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap(t.sym_numel() * SymInt(t.item_size())); });
+  return property(self, [](const Tensor& t) {
+    check(t.layout() != Layout::SparseCoo,
+          "nbytes is not defined for sparse tensors.  If you want the size of the constituent tensors, add the nbytes "
+          "of the indices and values.  If you want the size of the  equivalent dense tensor, multiply numel() by "
+          "element_size()");
+    return wrap(t.sym_numel() * SymInt(t.item_size()));
+  });
 }
 PyObject* get_version(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
@@ -55,6 +62,9 @@ PyObject* get_names(PyObject* self, void*) {
 }
 template <DeviceType kType> PyObject* is_on(PyObject* self, void*) {
   return PyBool_FromLong(tensor_of(self).device().type == kType);
+}
+template <Layout kLayout> PyObject* has_layout(PyObject* self, void*) {
+  return PyBool_FromLong(tensor_of(self).layout() == kLayout);
 }
 PyObject* always_false(PyObject*, void*) { return Py_NewRef(Py_False); }
 PyObject* always_none(PyObject*, void*) { return Py_NewRef(Py_None); }
@@ -113,6 +123,7 @@ PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject
 }
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
+    check(!is_compressed(t.layout()), "Sparse CSR tensors do not have strides");
     return list_or_entry(
         args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
         [&](int64_t d) { return t.sym_stride(d); });
@@ -143,6 +154,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
 }
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
+    check(!is_compressed(t.layout()), "Sparse CSR tensors do not have is_contiguous");
     Py_ssize_t given = count + (keywords ? PyTuple_GET_SIZE(keywords) : 0);
     MemoryFormat format = MemoryFormat::Contiguous;
     if (given > 0) {
@@ -267,9 +279,9 @@ std::vector<PyGetSetDef> own_properties() {
                                          get("is_meta", is_on<DeviceType::Meta>),
                                          get("is_mps", is_on<DeviceType::MPS>),
                                          get("is_xpu", is_on<DeviceType::XPU>),
-                                         get("is_sparse", always_false),
-                                         get("is_sparse_csr", always_false),
-                                         get("is_mkldnn", always_false),
+                                         get("is_sparse", has_layout<Layout::SparseCoo>),
+                                         get("is_sparse_csr", has_layout<Layout::SparseCsr>),
+                                         get("is_mkldnn", has_layout<Layout::Mkldnn>),
                                          get("is_quantized", always_false),
                                          get("is_nested", always_false),
                                          get("name", always_none)};

@@ -67,6 +67,13 @@ nb::object make_wrapper_subclass(nb::handle cls, nb::handle size, nb::dict optio
   Storage storage = StorageImpl::without_data(storage_bytes(sizes, strides, offset, item_size(dtype)), device);
   auto impl = make_counted<TensorImpl>(std::move(storage), dtype, device, backend);
   impl->set_geometry(sizes, strides, offset);
+  if (nb::object given = option("layout"); !given.is_none()) {
+    Layout layout;
+    check<TypeError>(read_layout(given.ptr(), layout),
+                     "_make_wrapper_subclass(): argument 'layout' must be torch.layout, not ",
+                     short_type_name(Py_TYPE(given.ptr())));
+    impl->set_layout(layout);  // what it says of itself; its handler keeps the elements
+  }
   Tensor tensor(std::move(impl));
   PyTypeObject* type = expect_class(cls);
   check<TypeError>(has_dispatch_method(type), short_type_name(type), " must define __torch_dispatch__");

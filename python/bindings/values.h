@@ -25,6 +25,7 @@ PyObject* wrap(Layout value);
 PyObject* wrap(MemoryFormat value);
 /// A dtype, or one of Python's number types that stands for it (float, int, bool, complex); false where it is neither.
 bool read_dtype(PyObject* object, DType& out);
+bool read_layout(PyObject* object, Layout& out);
 
 // ---- device ----
 struct PyDevice {

@@ -41,6 +41,8 @@ from umbra._legacy import *  # noqa: E402, F401, F403
 from umbra.autograd.grad_mode import (  # noqa: E402, F401
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled)
 from umbra._tensor_str import set_printoptions  # noqa: E402, F401
+from umbra.sparse import (  # noqa: E402, F401
+    sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor)
 from umbra.serialization import load, save  # noqa: E402, F401
 
 del _value, _name

@@ -6,6 +6,8 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 
+_SPARSE = (_C.sparse_coo, _C.sparse_csr, _C.sparse_csc, _C.sparse_bsr, _C.sparse_bsc)  # layouts without memory of their own
+
 
 def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     """Tensor(2, 3), Tensor([1., 2.]), Tensor(other): the old constructor."""
@@ -59,6 +61,7 @@ def _init_subclass(cls, **kwargs):
 def _storage(self):
     """The tensor's memory as elements of its type."""
     from umbra.storage import TypedStorage
+    self.untyped_storage()  # an error where there is none
     return TypedStorage(self)
 
 
@@ -141,6 +144,8 @@ def _reduce_ex(self, protocol):
         options = {"size": tuple(self.shape), "strides": self.stride(), "storage_offset": self.storage_offset(), "dtype": self.dtype,
                    "device": self.device}
         return _rebuild_wrapper, (type(self), options, self.requires_grad, attributes)
+    if self.layout in _SPARSE:
+        raise NotImplementedError(f"pickling a tensor of layout {self.layout} is not in Umbra yet")
     if self.device.type not in ("cpu", "meta") and not isinstance(self, _C.FakeTensor):
         raise RuntimeError(f"a tensor on {self.device} has no data to pickle")
     return _rebuild, (type(self), _Contents(_C._plain_alias(self)), self.requires_grad, attributes)
@@ -233,6 +238,8 @@ def _format(self, spec):
 
 @_overridable
 def untyped_storage(self):
+    if self.layout in _SPARSE:
+        raise NotImplementedError(f"Cannot access storage of {'SparseTensorImpl' if self.is_sparse else 'SparseCsrTensorImpl'}")
     return _C._untyped_storage(self)
 
 
@@ -294,13 +301,26 @@ def apply_(self, function):
         return self.copy_(umbra.tensor(flat, dtype=self.dtype).reshape(self.shape))
 
 
+def _wrapper_subclass(cls, size, *, strides=None, storage_offset=None, memory_format=None, dtype=None, layout=None, device=None,
+                      pin_memory=False, requires_grad=False, dispatch_sizes_strides_policy=None, dispatch_device=False,
+                      dispatch_layout=False, _extra_dispatch_keys=None, storage_size=None):
+    """A tensor of a user's class that has metadata and no memory; what is done with it goes to its `__torch_dispatch__`."""
+    refused = {"memory_format": memory_format, "pin_memory": pin_memory, "dispatch_sizes_strides_policy": dispatch_sizes_strides_policy,
+               "dispatch_device": dispatch_device, "dispatch_layout": dispatch_layout, "_extra_dispatch_keys": _extra_dispatch_keys,
+               "storage_size": storage_size}
+    for name, given in refused.items():
+        if given is not None and given is not False:
+            raise NotImplementedError(f"_make_wrapper_subclass({name}=...) is not in Umbra yet")
+    return _C._make_wrapper_subclass(cls, size, {"strides": strides, "storage_offset": storage_offset, "dtype": dtype, "layout": layout,
+                                                 "device": device, "requires_grad": requires_grad})
+
+
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
 Tensor.__init_subclass__ = classmethod(_init_subclass)
 Tensor.__array_priority__ = 1000
 Tensor._make_subclass = staticmethod(lambda cls, data, require_grad=False, **_: _C._make_subclass(cls, data, require_grad))
-Tensor._make_wrapper_subclass = staticmethod(lambda cls, size, strides=None, storage_offset=None, **kwargs: _C._make_wrapper_subclass(
-    cls, size, {**kwargs, "strides": strides, "storage_offset": storage_offset}))
+Tensor._make_wrapper_subclass = staticmethod(_wrapper_subclass)
 
 
 def _attach(name, function):

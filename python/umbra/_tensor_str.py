@@ -4,6 +4,7 @@ import sys
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._tensor import _SPARSE
 
 _PROFILES = {"default": (4, 1000, 3, 80), "short": (2, 1000, 2, 80), "full": (4, 2**62, 3, 80)}
 
@@ -47,6 +48,13 @@ def _wrapper_str(kind, level, dim, value):
     return f"GradTrackingTensor(lvl={level}, value=\n{inside}\n)"
 
 
+def _sparse_facts(tensor, grad_fact):
+    """What stands behind the size of a sparse tensor: what is not the usual."""
+    facts = [] if tensor.dtype in (_C.get_default_dtype(), _C.int64, _C.bool) else [f"dtype={tensor.dtype}"]
+    facts.append(f"layout={tensor.layout}")
+    return [*facts, grad_fact] if grad_fact else facts
+
+
 def _str(tensor, *, tensor_contents=None):
     wrapper = _C._describe_wrapper(tensor)
     if wrapper is not None and tensor_contents is None:
@@ -57,6 +65,9 @@ def _str(tensor, *, tensor_contents=None):
     with _C._NoModes():
         if tensor_contents is not None:
             text = f"{head}({tensor_contents})"
+        elif tensor.layout in _SPARSE:
+            from umbra import sparse
+            text = sparse.describe(tensor, head, _sparse_facts(tensor, fact))
         else:
             text = _C._format_tensor(tensor, head, [fact] if fact else [])
     if parameter is None or not isinstance(tensor, parameter):

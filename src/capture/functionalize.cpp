@@ -1,6 +1,7 @@
 #include "umbra/capture/functionalize.h"
 
 #include "capture/functional_values.h"
+#include "umbra/core/sparse.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
@@ -349,6 +350,7 @@ void FunctionalBase::show(const Tensor& wrapper, const Tensor& first_value) {
 // A wrapper shows the geometry of its first value. Views of it share its empty storage: aliasing can be told as for any
 // tensor.
 Tensor to_functional(const Tensor& value) {
+  require_strided(value, "functionalisation");
   auto impl = make_counted<TensorImpl>(
       StorageImpl::without_data(value.storage()->bytes(), value.device()), value.dtype(), value.device(),
       (g_level ? DispatchKeySet(DispatchKey::Level) : kKey) | backend_key(value.device()));

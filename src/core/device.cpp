@@ -35,7 +35,15 @@ std::string to_string(Device device) {
 }
 
 std::string to_string(Layout layout) {
-  constexpr const char* kNames[] = {"torch.strided", "torch.sparse_coo", "torch._mkldnn"};
+  constexpr const char* kNames[kLayoutCount] = {"torch.strided",    "torch.sparse_coo", "torch.sparse_csr",
+                                            "torch.sparse_csc", "torch.sparse_bsr", "torch.sparse_bsc",
+                                            "torch._mkldnn",    "torch.jagged"};
+  return kNames[static_cast<int>(layout)];
+}
+
+std::string short_name(Layout layout) {
+  constexpr const char* kNames[kLayoutCount] = {"Strided",   "Sparse",    "SparseCsr", "SparseCsc",
+                                            "SparseBsr", "SparseBsc", "Mkldnn",    "Jagged"};
   return kNames[static_cast<int>(layout)];
 }
 

@@ -277,6 +277,7 @@ Tensor alias_tensor(const Tensor& source, SymIntArrayRef sizes, SymIntArrayRef s
   impl->set_conj(from->is_conj());
   impl->set_neg(from->is_neg());
   impl->set_inference(from->is_inference());
+  impl->set_layout(from->layout());
   if (from->layer_state()) impl->set_layer_state(from->layer_state());
   if (from->version_counter()) impl->set_version_counter(from->version_counter());
   return Tensor(std::move(impl));

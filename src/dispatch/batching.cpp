@@ -1,5 +1,7 @@
 #include "umbra/dispatch/batching.h"
 
+#include "umbra/core/sparse.h"
+
 namespace umbra {
 
 namespace {
@@ -19,6 +21,7 @@ const BatchedState* batched_state(const TensorImpl* tensor, const RefCounted* le
 }
 
 Tensor make_batched(const Tensor& value, int64_t dim, IntrusivePtr<RefCounted> level) {
+  require_strided(value, "vmap");
   const Device device = value.device();
   auto impl = make_counted<TensorImpl>(StorageImpl::without_data(value.storage()->bytes(), device), value.dtype(),
                                        device, DispatchKeySet(DispatchKey::Level) | backend_key(device));

@@ -133,6 +133,7 @@ BoxedFunction& slot_of(Definition& d, Slot slot, Backend backend) {
     case Slot::Mutate: return d.mutate[backend];
     case Slot::Unchanged: return d.unchanged;
     case Slot::TangentForm: return d.tangent_form;
+    case Slot::Sparse: return d.sparse;
     case Slot::Meta:
     case Slot::Kernel: break;
   }

@@ -147,6 +147,7 @@ const char* description(Slot slot) {
     case Slot::Mutate: return "its writing function";
     case Slot::Unchanged: return "its test for nothing to do";
     case Slot::TangentForm: return "its form for tangents";
+    case Slot::Sparse: return "its function for sparse tensors";
   }
   return "a function";
 }
@@ -280,6 +281,7 @@ std::vector<std::string> definition_problems(const Operator& op) {
   look(Slot::Fake, d.fake);
   look(Slot::Unchanged, d.unchanged);
   look(Slot::TangentForm, d.tangent_form);
+  look(Slot::Sparse, d.sparse);
   for (int b = 0; b < static_cast<int>(Backend::Count); ++b) {
     look(Slot::Kernel, d.kernels[static_cast<Backend>(b)]);
     look(Slot::Real, d.real[static_cast<Backend>(b)]);

@@ -2,6 +2,7 @@
 
 #include "fake/state.h"
 #include "umbra/autograd/autograd.h"
+#include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -97,6 +98,7 @@ std::optional<Scalar> readable_number(const Tensor& real) {
 
 Tensor FakeModeImpl::from_tensor(const Tensor& real, const SymbolicContext* context) {
   if (fake_mode_of(real) == this) return real;
+  require_strided(real, "a fake tensor");
   std::lock_guard lock(mutex_);
   auto found = tensors_.find(real.impl());
   if (found != tensors_.end() && found->second.real.lock() == real.pointer())

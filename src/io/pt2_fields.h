@@ -216,8 +216,9 @@ inline constexpr std::pair<int64_t, DType> kDTypes[] = {
     {11, DType::Complex128}, {12, DType::Bool},   {13, DType::BFloat16}, {28, DType::UInt16},   {29, DType::Float8E4M3},
     {30, DType::Float8E5M2}, {34, DType::UInt32}, {35, DType::UInt64},
 };
-inline constexpr std::pair<int64_t, Layout> kLayouts[] = {
-    {1, Layout::SparseCoo}, {6, Layout::Mkldnn}, {7, Layout::Strided}};
+inline constexpr std::pair<int64_t, Layout> kLayoutNumbers[] = {
+    {1, Layout::SparseCoo}, {2, Layout::SparseCsr}, {3, Layout::SparseCsc}, {4, Layout::SparseBsr},
+    {5, Layout::SparseBsc}, {6, Layout::Mkldnn},    {7, Layout::Strided}};
 inline constexpr std::pair<int64_t, MemoryFormat> kMemoryFormats[] = {{1, MemoryFormat::Contiguous},
                                                                       {2, MemoryFormat::ChannelsLast},
                                                                       {3, MemoryFormat::ChannelsLast3d},

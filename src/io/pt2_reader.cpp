@@ -86,7 +86,7 @@ class Reader {
     fail<ValueError>(what, " number ", number, " is not known");
   }
   void read(const Json& json, DType& out) { read_enum(json, out, kDTypes, "dtype"); }
-  void read(const Json& json, Layout& out) { read_enum(json, out, kLayouts, "layout"); }
+  void read(const Json& json, Layout& out) { read_enum(json, out, kLayoutNumbers, "layout"); }
   void read(const Json& json, MemoryFormat& out) { read_enum(json, out, kMemoryFormats, "memory format"); }
   void read(const Json& json, ArgumentKind& out) { read_enum(json, out, kArgumentKinds, "argument kind"); }
 

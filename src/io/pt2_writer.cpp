@@ -49,7 +49,7 @@ template <> struct Write<DType> {
   static Json json(DType value) { return enum_json(value, kDTypes, "dtype"); }
 };
 template <> struct Write<Layout> {
-  static Json json(Layout value) { return enum_json(value, kLayouts, "layout"); }
+  static Json json(Layout value) { return enum_json(value, kLayoutNumbers, "layout"); }
 };
 template <> struct Write<MemoryFormat> {
   static Json json(MemoryFormat value) { return enum_json(value, kMemoryFormats, "memory format"); }

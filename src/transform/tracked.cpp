@@ -4,6 +4,7 @@
 #include "dispatch/layers.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/core/sparse.h"
 
 namespace umbra::transform {
 
@@ -53,6 +54,7 @@ Tensor TrackedLevel::unwrap(const Tensor& tensor) const {
 }
 
 Tensor TrackedLevel::wrap(const Tensor& value, bool captured) const {
+  require_strided(value, "a derivative");
   auto impl = make_counted<TensorImpl>(
       value.storage(), value.dtype(), value.device(),
       DispatchKeySet(DispatchKey::Level) | DispatchKey::Autograd | DispatchKey::Tracked | backend_key(value.device()));

@@ -22,8 +22,14 @@ struct Device {
 
 std::string to_string(Device device);
 
-enum class Layout : uint8_t { Strided, SparseCoo, Mkldnn };
+/// How a tensor keeps its elements. All but Strided keep them in other tensors (core/sparse.h); a jagged one is a
+/// tensor class of the user's.
+enum class Layout : uint8_t { Strided, SparseCoo, SparseCsr, SparseCsc, SparseBsr, SparseBsc, Mkldnn, Jagged };
+inline constexpr int kLayoutCount = 8;
+/// "torch.sparse_coo".
 std::string to_string(Layout layout);
+/// "Sparse", "SparseCsr": what error texts call it.
+std::string short_name(Layout layout);
 
 enum class MemoryFormat : uint8_t { Contiguous, Preserve, ChannelsLast, ChannelsLast3d };
 std::string to_string(MemoryFormat format);

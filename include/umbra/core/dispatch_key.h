@@ -12,6 +12,7 @@ enum class DispatchKey : uint8_t {
   CPU,            // real memory
   CUDA,           // a device this build cannot run; only fake tensors live there
   Meta,           // the meta device: metadata and nothing else
+  Sparse,         // tensors that keep their elements in other tensors: core/sparse.h
   Fake,           // FakeMode: metadata with a device of its choice
   Subclass,       // tensor classes that users write; asked once the modes have passed their tensors on
   Proxy,          // records the call in a graph, below autograd

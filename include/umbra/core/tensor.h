@@ -80,6 +80,8 @@ class TensorImpl final : public RefCounted {
   void set_dtype(DType dtype) { dtype_ = dtype; }
   Device device() const { return device_; }
   void set_device(Device device) { device_ = device; }
+  Layout layout() const { return layout_; }
+  void set_layout(Layout layout) { layout_ = layout; }
   DispatchKeySet keys() const { return keys_; }
   void set_keys(DispatchKeySet keys) { keys_ = keys; }
   void add_key(DispatchKey key) { keys_ |= key; }
@@ -151,6 +153,7 @@ class TensorImpl final : public RefCounted {
   int32_t dim_ = 0;
   DType dtype_;
   Device device_;
+  Layout layout_ = Layout::Strided;
   bool symbolic_ = false, contiguous_ = true, conj_ = false, neg_ = false, wrapped_number_ = false, inference_;
   bool owns_python_object_ = false;
   ViewKind view_kind_ = ViewKind::Plain;
@@ -200,6 +203,7 @@ class Tensor {
   int64_t stride(int64_t d) const { return sym_stride(d).guard_int(); }
   DType dtype() const { return metadata().dtype(); }
   Device device() const { return metadata().device(); }
+  Layout layout() const { return metadata().layout(); }
   int64_t item_size() const { return umbra::item_size(metadata().dtype()); }
   DispatchKeySet keys() const { return metadata().keys(); }
   const Storage& storage() const { return metadata().storage(); }
@@ -217,7 +221,7 @@ class Tensor {
   MemoryFormat suggested_format() const;
   bool is_fake() const { return metadata().keys().has(DispatchKey::Fake); }
   bool is_meta() const { return metadata().device().type == DeviceType::Meta; }
-  TensorOptions options() const { return {.dtype = dtype(), .layout = Layout::Strided, .device = device()}; }
+  TensorOptions options() const { return {.dtype = dtype(), .layout = layout(), .device = device()}; }
   bool is_view() const { return static_cast<bool>(metadata().view_base()); }
   uint32_t version() const { return metadata().version(); }
 

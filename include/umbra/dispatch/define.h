@@ -31,6 +31,7 @@ enum class Slot : uint8_t {
   Mutate,
   Unchanged,
   TangentForm,
+  Sparse,
 };
 
 /// Collects a definition; the operator is registered at once, and each call adds to its definition. A function whose
@@ -85,6 +86,8 @@ class OperatorBuilder {
   }
   /// What a fake run does, where metadata alone does not say it.
   template <class F> OperatorBuilder& fake(F f) { return set(Slot::Fake, boxing::box_function(std::move(f))); }
+  /// What it does where a tensor is not strided (core/sparse.h); without this, such tensors are refused by name.
+  template <class F> OperatorBuilder& sparse(F f) { return set(Slot::Sparse, boxing::box_function(std::move(f))); }
   /// Writes an argument in place, `void(arguments...)`; a fake run skips it. Checks of arguments belong in `meta`.
   template <class F> OperatorBuilder& mutate(F f, Backend backend = Backend::CPU) {
     return set(Slot::Mutate, boxing::box_function(std::move(f)), backend);

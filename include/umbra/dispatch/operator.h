@@ -139,6 +139,7 @@ struct Definition {
   BoxedFunction fake;                // what a fake run does instead
   PerBackend<BoxedFunction> mutate;  // writes its arguments in place; a fake run does nothing but check
   BoxedFunction unchanged;           // whether a call gives back its first argument, so that there is nothing to record
+  BoxedFunction sparse;              // of tensors that are not strided (core/sparse.h); without one they are refused
   BoxedFunction batch;               // under vmap: batched arguments to batched results (dispatch/batching.h)
   std::vector<Gradient> gradients;
   std::string node_name;  // of its autograd node, where it does not follow from the operator's

@@ -7,6 +7,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
+#include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -39,6 +40,15 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
       return spec_like(self, {}, {}, format.value_or(MemoryFormat::Preserve));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalFormat) { copy_values(out, self); })
+    .sparse([](const Tensor& self, OptionalFormat format) {
+      check(format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve, "unsupported memory format option ",
+            to_string(*format));
+      SparseParts parts = sparse_parts(self);
+      parts.indices = parts.indices.clone();
+      if (parts.compressed.defined()) parts.compressed = parts.compressed.clone();
+      parts.values = parts.values.clone();
+      return make_sparse(self.layout(), self.sym_sizes(), std::move(parts));
+    })
     .reads_lazy_bits()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()

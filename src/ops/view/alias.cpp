@@ -31,6 +31,11 @@ UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
       out.impl()->remove_key(DispatchKey::Autograd);
       return out;
     })
+    .sparse([](const Tensor& self) {
+      Tensor out = same_geometry(self);  // and the same parts
+      out.impl()->remove_key(DispatchKey::Autograd);
+      return out;
+    })
     .view_inverse([](const Tensor&, const Tensor& written, int64_t) { return written; })
     .not_differentiable()
     .use(BatchInPlace{});

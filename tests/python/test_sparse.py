@@ -1,0 +1,135 @@
+"""Tensors that are not strided: their metadata, their parts, and the refusal of everything else."""
+import pytest
+
+import umbra as torch
+from umbra._subclasses import FakeTensorMode
+from umbra.fx.experimental.proxy_tensor import make_fx
+
+INDICES, VALUES = [[0, 1, 1], [2, 0, 2]], [3.0, 4.0, 5.0]
+
+
+def coo():
+    return torch.sparse_coo_tensor(INDICES, VALUES, (2, 3))
+
+
+def csr():
+    return torch.sparse_csr_tensor([0, 1, 3], [2, 0, 2], VALUES, size=(2, 3))
+
+
+DENSE = torch.tensor([[0.0, 0.0, 3.0], [4.0, 0.0, 5.0]])
+
+
+def test_a_coo_tensor_has_sizes_and_no_memory():
+    x = coo()
+    assert x.layout == torch.sparse_coo and x.is_sparse and not x.is_sparse_csr
+    assert x.shape == (2, 3) and x.numel() == 6 and x.stride() == (0, 0) and x.dtype == torch.float32
+    assert (x.sparse_dim(), x.dense_dim(), x._nnz(), x.is_coalesced()) == (2, 0, 3, False)
+    with pytest.raises(NotImplementedError, match="Cannot access storage of SparseTensorImpl"):
+        x.untyped_storage()
+    with pytest.raises(TypeError, match="can't convert Sparse layout tensor to numpy"):
+        x.numpy()
+    with pytest.raises(RuntimeError, match="nbytes is not defined"):
+        x.nbytes
+
+
+def test_a_compressed_tensor_has_no_strides():
+    x = csr()
+    assert x.layout == torch.sparse_csr and x.is_sparse_csr and not x.is_sparse
+    assert x.crow_indices().tolist() == [0, 1, 3] and x.col_indices().tolist() == [2, 0, 2] and x.values().tolist() == VALUES
+    with pytest.raises(RuntimeError, match="Sparse CSR tensors do not have strides"):
+        x.stride()
+    with pytest.raises(RuntimeError, match="ccol_indices expected sparse column compressed tensor layout but got SparseCsr"):
+        x.ccol_indices()
+
+
+@pytest.mark.parametrize("layout", ["sparse_coo", "sparse_csr", "sparse_csc", "sparse_bsr", "sparse_bsc"])
+def test_there_and_back(layout):
+    dense = torch.tensor([[0.0, 0, 1, 2], [0, 0, 0, 3], [4, 0, 0, 0], [0, 0, 0, 0]])
+    options = {"blocksize": (2, 2)} if layout.startswith("sparse_bs") else {}
+    x = dense.to_sparse(layout=getattr(torch, layout), **options)
+    assert x.layout == getattr(torch, layout) and torch.equal(x.to_dense(), dense)
+    assert torch.equal(x.to_sparse().to_dense(), dense)
+
+
+def test_elements_of_one_place_add_up():
+    x = torch.sparse_coo_tensor([[2, 0, 2]], [1.0, 2.0, 4.0], (3,))
+    assert x.to_dense().tolist() == [2, 0, 5]
+    with pytest.raises(RuntimeError, match="Cannot get values on an uncoalesced tensor"):
+        x.values()
+    y = x.coalesce()
+    assert y.is_coalesced() and y.indices().tolist() == [[0, 2]] and y.values().tolist() == [2, 5]
+
+
+def test_dense_dimensions():
+    x = torch.tensor([[1.0, 2], [0, 0], [3, 4]]).to_sparse(1)
+    assert (x.sparse_dim(), x.dense_dim()) == (1, 1) and x._values().tolist() == [[1, 2], [3, 4]]
+    assert x.to_dense().tolist() == [[1, 2], [0, 0], [3, 4]]
+
+
+def test_it_prints_as_pytorch_does():
+    assert repr(coo()) == """tensor(indices=tensor([[0, 1, 1],
+                       [2, 0, 2]]),
+       values=tensor([3., 4., 5.]),
+       size=(2, 3), nnz=3, layout=torch.sparse_coo)"""
+    assert repr(csr()) == """tensor(crow_indices=tensor([0, 1, 3]),
+       col_indices=tensor([2, 0, 2]),
+       values=tensor([3., 4., 5.]), size=(2, 3), nnz=3,
+       layout=torch.sparse_csr)"""
+
+
+@pytest.mark.parametrize("make, message", [
+    (lambda: torch.sparse_coo_tensor([[0, 5]], [1.0, 2.0], (3,)), "for dim 0, size is 3 but found index 5"),
+    (lambda: torch.sparse_coo_tensor([[0, -1]], [1.0, 2.0]), "found negative index -1 for dim 0"),
+    (lambda: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0, 3.0]), "nnz from indices: 2, nnz from values: 3"),
+    (lambda: torch.sparse_coo_tensor([[0, 1]], [1.0, 2.0], (3, 3)), r"len\(size\) = 2, sparse_dim = 1, dense_dim = 0"),
+    (lambda: torch.sparse_csr_tensor([0, 1, 3], [2, 0], [3.0, 4.0], size=(2, 3)), r"crow_indices\[..., -1\] == nnz"),
+    (lambda: torch.ones(4, 4).to_sparse_bsr(3), r"must be divisible by given blocksize \(3,3\)"),
+    (lambda: torch.ones(2).values(), "values expected sparse tensor layout but got Strided"),
+])
+def test_what_does_not_fit_is_refused(make, message):
+    with pytest.raises(RuntimeError, match=message):
+        make()
+
+
+@pytest.mark.parametrize("make", [coo, csr])
+@pytest.mark.parametrize("use", [
+    lambda x: x + x, lambda x: x * 2, lambda x: torch.ones(2, 3) + x, lambda x: x.sum(), lambda x: x.view(6), lambda x: x[0], lambda x: x.sin_(),
+    lambda x: x.copy_(torch.ones(2, 3)), lambda x: torch.zeros_like(x), lambda x: torch.add(torch.ones(2, 3), 1, out=x), lambda x: x.to(torch.float64),
+    lambda x: x.requires_grad_(), lambda x: torch.func.vmap(lambda row: row)(x), lambda x: torch.func.grad(lambda t: t.to_dense().sum())(x),
+    lambda x: torch.func.functionalize(lambda t: t.to_dense())(x), lambda x: FakeTensorMode().from_tensor(x),
+])
+def test_what_is_not_built_is_refused_by_name(make, use):
+    with pytest.raises(NotImplementedError, match="sparse|Sparse"):
+        use(make())
+
+
+def test_values_that_require_gradients_are_refused():
+    with pytest.raises(NotImplementedError, match="require gradients"):
+        torch.sparse_coo_tensor([[0]], torch.ones(1, requires_grad=True), (2,))
+    with pytest.raises(NotImplementedError, match="require gradients"):
+        torch.ones(2, requires_grad=True).to_sparse()
+
+
+def test_capture_records_what_is_done_with_an_input_and_refuses_to_make_one():
+    graph = make_fx(lambda x: x.to_dense() + 1)(coo())
+    other = torch.sparse_coo_tensor([[0]], [[7.0, 8.0, 9.0]], (2, 3))
+    assert torch.equal(graph(other), other.to_dense() + 1)
+    with pytest.raises(NotImplementedError, match="inside a capture"):
+        make_fx(lambda v: torch.sparse_coo_tensor([[0]], v, (2,)).to_dense())(torch.ones(1))
+
+
+def test_a_wrapper_class_says_its_own_layout():
+    class Ragged(torch.Tensor):
+        @staticmethod
+        def __new__(cls):
+            return torch.Tensor._make_wrapper_subclass(cls, (2, 3), layout=torch.jagged)
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            return NotImplemented
+
+    assert Ragged().layout == torch.jagged
+    with pytest.raises(NotImplementedError, match="dispatch_sizes_strides_policy"):
+        torch.Tensor._make_wrapper_subclass(Ragged, (2,), dispatch_sizes_strides_policy="sizes")
+    with pytest.raises(TypeError):
+        torch.Tensor._make_wrapper_subclass(Ragged, (2,), colour="red")
