@@ -21,6 +21,9 @@ PARTS = 8
 OWN_MEMBERS = {"size", "stride", "numel", "dim", "is_complex", "is_floating_point", "data", "backward", "requires_grad_", "retain_grad",
                "is_leaf", "is_conj", "is_neg", "storage_offset", "is_contiguous", "sym_size", "sym_stride", "sym_numel",
                "sym_storage_offset", "device", "dtype", "sizes", "strides", "grad", "item_size", "defined", "is_same"}
+# Members that are no free functions: as such, their names would be taken from users.
+METHODS_ONLY = {"values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices", "coalesce", "is_coalesced", "sparse_dim",
+                "dense_dim", "to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"}
 KEYWORDS = {"and", "or", "not", "xor", "union", "double", "float", "int", "long", "short", "bool", "char", "operator"}
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 
@@ -258,7 +261,8 @@ class Function:
 
     def body(self):
         n = max(len(self.boxed), len(self.schema.returns), 1)
-        lines = [f"{result_type(self.schema)} {safe(self.name)}({self.declaration(defaults=False)}) {{",
+        here = "static " if self.name in METHODS_ONLY else ""
+        lines = [f"{here}{result_type(self.schema)} {safe(self.name)}({self.declaration(defaults=False)}) {{",
                  f'  static const Operator& op = get_operator("{self.schema.full_name()}");',
                  f"  Value frame[{n}] = {{{', '.join(self.boxed)}}};", "  op.call(frame);"]
         results = [unboxed(b, l, i) for i, (b, l) in enumerate(self.schema.returns)]
@@ -340,7 +344,8 @@ def main():
     head = note + ("#pragma once\n\n#include <cmath>\n#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n\n"
                    '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace umbra {\n\n')
     for folder, shown in (("include", functions), ("installed", [f for f in functions if f.schema.full_name() in defined])):
-        declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}" for f in shown)
+        declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}"
+                                 for f in shown if f.name not in METHODS_ONLY)
         write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
         methods = [f.method_declaration() for f in shown if f.is_method()]
         write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")
