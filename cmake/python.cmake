@@ -17,6 +17,7 @@ find_package(nanobind CONFIG REQUIRED)
 nanobind_add_module(_C NOMINSIZE ${binding_sources})
 target_link_libraries(_C PRIVATE umbra umbra_warnings fmt::fmt nlohmann_json::nlohmann_json)
 target_include_directories(_C PRIVATE ${CMAKE_SOURCE_DIR}/src ${CMAKE_SOURCE_DIR}/python/bindings)
+target_compile_definitions(_C PRIVATE UMBRA_INTERNAL)
 add_dependencies(_C generate_operators)
 set_target_properties(_C PROPERTIES LIBRARY_OUTPUT_DIRECTORY ${CMAKE_SOURCE_DIR}/python/umbra)
 

@@ -20,7 +20,8 @@ PARTS = 8
 # Members that Tensor has by itself.
 OWN_MEMBERS = {"size", "stride", "numel", "dim", "is_complex", "is_floating_point", "data", "backward", "requires_grad_", "retain_grad",
                "is_leaf", "is_conj", "is_neg", "storage_offset", "is_contiguous", "sym_size", "sym_stride", "sym_numel",
-               "sym_storage_offset", "device", "dtype", "sizes", "strides", "grad", "item_size", "defined", "is_same"}
+               "sym_storage_offset", "device", "dtype", "sizes", "strides", "grad", "item_size", "defined", "is_same",
+               "index", "index_put_"}
 # Members that are no free functions: as such, their names would be taken from users.
 METHODS_ONLY = {"values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices", "coalesce", "is_coalesced", "sparse_dim",
                 "dense_dim", "to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"}
@@ -39,6 +40,8 @@ class Argument:
         self.list_size = int(brackets[1:-1] or 0) if brackets else 0
         self.optional = bool(q2) or (bool(q1) and not self.list)
         self.keyword_only = keyword_only
+        # Where overloads differ here: a number is no list, a truth value no number, and the other way round (see tell_apart).
+        self.only_list = self.only_flag = self.only_number = False
         if self.default is not None:
             self.default = self.default.strip()
 
@@ -107,25 +110,31 @@ class Schema:
 
 PLAIN = {"int": "int64_t", "SymInt": "SymInt", "float": "double", "bool": "bool", "ScalarType": "DType", "Device": "Device",
          "Layout": "Layout", "MemoryFormat": "MemoryFormat", "SymFloat": "SymFloat", "SymBool": "SymBool"}
-ELEMENTS = {"int": "int64_t", "SymInt": "SymInt", "float": "double"}
+NUMBERS = {"int", "SymInt", "float", "Scalar", "SymFloat"}
 LISTS = {"Tensor": "ArrayRef<Tensor>", "int": "IntArrayRef", "SymInt": "SymIntArrayRef", "float": "ArrayRef<double>",
          "bool": "std::vector<bool>", "Scalar": "ArrayRef<Scalar>"}
 
 
 def cpp_type(a):
+    if a.list and a.base in ("int", "SymInt"):
+        plain = a.base.capitalize() if a.base == "int" else a.base
+        kind = f"argument::{plain}List" if a.only_list else f"argument::{plain}s"
+        return f"const argument::Optional<{kind}>&" if a.optional else f"const {kind}&"
     if a.list:
         plain = LISTS[a.base]
-        if a.optional and a.base in ELEMENTS:
-            return f"OptionalArrayRef<{ELEMENTS[a.base]}>"
         return f"std::optional<{plain}>" if a.optional else plain
     if a.base == "Tensor":
         return "const Tensor&"
     if a.base == "Scalar":
-        return "const std::optional<Scalar>&" if a.optional else "const Scalar&"
+        if a.optional:
+            return "const argument::Number&" if a.only_number else "const std::optional<Scalar>&"
+        return "const Scalar&"
     if a.base == "str":
-        return "const std::optional<std::string>&" if a.optional else "const Text&"
+        return "const std::optional<std::string>&" if a.optional else "const argument::Text&"
     if a.base == "Generator":
         return "const IntrusivePtr<Generator>&"
+    if a.base == "bool" and a.only_flag and not a.optional:
+        return "argument::Flag"
     plain = PLAIN[a.base]
     return f"std::optional<{plain}>" if a.optional else plain
 
@@ -153,21 +162,22 @@ def boxed(a):
     """The expression that puts an argument into a frame."""
     n = safe(a.name)
     if a.list:
-        if a.base == "int":
-            inner = "as_sym({})"
-        elif a.base in ("bool",):
+        if a.base in ("int", "SymInt"):
+            items = f"{n}.get()" if a.only_list or a.list_size < 2 else f"{n}.times({a.list_size})"
+            if a.base == "int":
+                items = f"as_sym({items})"
+            return f"{n}.present() ? Value::borrow({items}) : Value()" if a.optional else f"Value::borrow({items})"
+        if a.base == "bool":
             return f"Value({n})"
-        elif a.base == "Scalar":
+        if a.base == "Scalar":
             return f"box_scalars({n})"
-        else:
-            inner = "{}"
-        if a.optional:
-            return f"{n} ? Value::borrow({inner.format('*' + n)}) : Value()"
-        return f"Value::borrow({inner.format(n)})"
+        return f"{n} ? Value::borrow(*{n}) : Value()" if a.optional else f"Value::borrow({n})"
     if a.base == "Tensor":
         return f"Value::borrow({n})"
     if a.base == "str" and not a.optional:
         return f"Value::borrow({n}.string)"
+    if (a.base == "bool" and a.only_flag and not a.optional) or (a.base == "Scalar" and a.optional and a.only_number):
+        return f"Value({n}.value)"
     return f"Value({n})"
 
 
@@ -195,6 +205,22 @@ def unboxed(base, is_list, i):
               "Scalar": "to_scalar", "str": "to_string", "ScalarType": "to_dtype", "SymBool": "to_sym_bool",
               "SymFloat": "to_sym_float"}[base]
     return f"frame[{i}].{method}()"
+
+
+def tell_apart(schemas):
+    """Marks the arguments at which overloads of one name have different things that C++ would convert into each other."""
+    places = {}
+    for schema in schemas:
+        has_out = any(a.keyword_only and a.write for a in schema.arguments)
+        for i, a in enumerate(schema.arguments):
+            places.setdefault((schema.name, has_out, i), []).append(a)
+    for arguments in places.values():
+        lists = any(a.list and a.base != "Tensor" for a in arguments)
+        numbers = any(not a.list and a.base in NUMBERS for a in arguments)
+        scalars = any(a.optional and a.base == "Scalar" for a in arguments)
+        flags = any(not a.list and not a.optional and a.base == "bool" for a in arguments)
+        for a in arguments:
+            a.only_list, a.only_flag, a.only_number = numbers, lists or scalars, flags
 
 
 class Function:
@@ -274,6 +300,16 @@ class Function:
             lines.append("  return {" + ", ".join(results) + "};")
         return "\n".join(lines + ["}"])
 
+    def with_dtype(self):
+        """A factory that is given a type and no other option: `zeros({2, 3}, DType::Int64)`; None where it takes no options."""
+        at = next((i for i, (kind, _, _) in enumerate(self.parameters) if kind == "const TensorOptions&"), 0)
+        if at == 0 or self.name == "to" or any(default is None for _, _, default in self.parameters[at:]):
+            return None
+        parameters = ", ".join(f"{kind} {name}" for kind, name, _ in self.parameters[:at])
+        names = ", ".join(name for _, name, _ in self.parameters[:at])
+        return (f"template <std::same_as<DType> D> Tensor {safe(self.name)}({parameters}, D dtype) "
+                f"{{ return {safe(self.name)}({names}, TensorOptions{{.dtype = dtype}}); }}")
+
     def method_declaration(self):
         return f"  {result_type(self.schema)} {self.name}({self.declaration(skip=1)}) const;"
 
@@ -323,11 +359,13 @@ def main():
     parser.add_argument("--out", required=True)
     args = parser.parse_args()
     out = pathlib.Path(args.out)
-    functions, seen, defined = [], set(), {s.full_name() for s in read_schemas(args.sources)}
+    own = list(read_schemas(args.sources))
+    functions, seen, defined = [], set(), {s.full_name() for s in own}
     aten = [Schema(line) for line in (pathlib.Path(args.sources) / "aten_schemas.txt").read_text().splitlines()]
-    for schema in list(read_schemas(args.sources)) + [s for s in aten if s.full_name() not in defined]:
-        if schema.space != "aten" or not is_expressible(schema):
-            continue
+    schemas = own + [s for s in aten if s.full_name() not in defined]
+    schemas = [s for s in schemas if s.space == "aten" and is_expressible(s)]
+    tell_apart(schemas)
+    for schema in schemas:
         f = Function(schema)
         if f.key() in seen:  # overloads that C++ cannot tell apart: the first one is the function
             continue
@@ -341,11 +379,13 @@ def main():
             pass
         calls.add((f.name, f.required()))
     note = "// Written by tools/generate_operators.py from the operators' schemas.\n"
-    head = note + ("#pragma once\n\n#include <cmath>\n#include <optional>\n#include <string>\n#include <tuple>\n#include <vector>\n\n"
-                   '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace umbra {\n\n')
+    head = note + ("#pragma once\n\n#include <cmath>\n#include <concepts>\n#include <optional>\n#include <string>\n#include <tuple>\n"
+                   "#include <vector>\n\n"
+                   '#include "umbra/core/generator.h"\n#include "umbra/core/value.h"\n\nnamespace UMBRA_API umbra {\n\n')
     for folder, shown in (("include", functions), ("installed", [f for f in functions if f.schema.full_name() in defined])):
         declarations = "\n".join(f"{result_type(f.schema)} {safe(f.name)}({f.declaration()});  // {f.schema.full_name()}"
                                  for f in shown if f.name not in METHODS_ONLY)
+        declarations += "\n\n" + "\n".join(filter(None, (f.with_dtype() for f in shown if f.name not in METHODS_ONLY)))
         write(out / folder / "umbra/generated/functions.h", head + declarations + "\n\n}  // namespace umbra\n")
         methods = [f.method_declaration() for f in shown if f.is_method()]
         write(out / folder / "umbra/generated/methods.inc", note + "\n".join(methods) + "\n")

@@ -54,7 +54,7 @@ Tensor to_bytes(const std::string& text) {
 std::string from_bytes(const Tensor& state) {
   check<TypeError>(state.defined() && state.dtype() == DType::UInt8 && state.is_contiguous(),
                    "RNG state must be a torch.ByteTensor");
-  return {state.data<char>(), static_cast<size_t>(state.numel())};
+  return {reinterpret_cast<const char*>(state.data<std::byte>()), static_cast<size_t>(state.numel())};
 }
 
 uint64_t seed_of(nb::handle object) {

@@ -5,9 +5,9 @@
 #include <set>
 
 #include "construct.h"
-#include "kernels/parallel.h"
 #include "tensor_type.h"
 #include "umbra/core/print.h"
+#include "umbra/core/threads.h"
 #include "umbra/dispatch/operator.h"
 
 namespace umbra::python {
@@ -52,10 +52,10 @@ void bind_misc(nb::module_& m) {
   m.def("_function_names", &function_names);
   m.def("promote_types", [](DType a, DType b) { return promote_types(a, b); });
   m.def("can_cast", [](DType from, DType to) { return can_cast(from, to); });
-  m.def("get_num_threads", [] { return kernels::num_threads(); });
+  m.def("get_num_threads", [] { return get_num_threads(); });
   m.def("set_num_threads", [](int count) {
     check(count > 0, "expected positive number of threads");
-    kernels::set_num_threads(count);
+    umbra::set_num_threads(count);
   });
   m.def("_set_print_options", &set_print_options, nb::arg("precision").none(), nb::arg("threshold").none(),
         nb::arg("edgeitems").none(), nb::arg("linewidth").none(), nb::arg("sci_mode").none());

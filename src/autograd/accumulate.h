@@ -5,7 +5,8 @@
 
 #include "autograd/meta.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 /// Adds to the tensor's `grad`. Under grad mode the sum is recorded; else it is done in place.
 void accumulate_grad(const Tensor& tensor, Tensor gradient);
@@ -26,4 +27,5 @@ class AccumulateGrad final : public Node {
   std::mutex mutex_;
 };
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

@@ -4,7 +4,8 @@
 #include "autograd/plan.h"
 #include "umbra/autograd/saved_tensor.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 class OperatorNode final : public Node {
  public:
@@ -69,4 +70,5 @@ class NotImplementedNode final : public Node {
   const Operator& op_;
 };
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

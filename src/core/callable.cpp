@@ -33,7 +33,7 @@ std::vector<Value> call_function(const Value& function, std::vector<Value> input
   return elements(to_callable(function).call(std::move(inputs)));
 }
 
-std::vector<Value> elements(const Value& list) {
+std::vector<Value> detail::elements(const Value& list) {
   switch (list.tag()) {
     case Value::Tag::List: return list.list().vec();
     case Value::Tag::TensorList: {

@@ -260,5 +260,13 @@ std::string to_string(const Tensor& tensor) {
 }
 
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor) { return out << to_string(tensor); }
+std::ostream& operator<<(std::ostream& out, IntArrayRef values) { return out << to_string(values); }
+std::ostream& operator<<(std::ostream& out, SymIntArrayRef values) { return out << to_string(values); }
+std::ostream& operator<<(std::ostream& out, SymInt value) { return out << to_string(value); }
+std::ostream& operator<<(std::ostream& out, DType type) { return out << to_string(type); }
+std::ostream& operator<<(std::ostream& out, Device device) { return out << to_string(device); }
+std::ostream& operator<<(std::ostream& out, Layout layout) { return out << to_string(layout); }
+std::ostream& operator<<(std::ostream& out, MemoryFormat format) { return out << to_string(format); }
+std::ostream& operator<<(std::ostream& out, const Scalar& value) { return out << to_string(value); }
 
 }  // namespace umbra

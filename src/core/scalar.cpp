@@ -104,4 +104,6 @@ std::string to_string(const Scalar& value) {
   return "(" + number(c.real()) + (std::signbit(c.imag()) ? "" : "+") + number(c.imag()) + "j)";
 }
 
+void detail::fail_overflow(const char* type) { fail("value cannot be converted to type ", type, " without overflow"); }
+
 }  // namespace umbra

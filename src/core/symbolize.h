@@ -3,7 +3,7 @@
 
 #include "umbra/core/call_site.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The executable segment of a loaded object.
 struct TextRange {

@@ -120,7 +120,7 @@ SymShape strides_for(SymIntArrayRef sizes, MemoryFormat format) {
   return strides;
 }
 
-SymInt product(SymIntArrayRef values) {
+SymInt detail::product(SymIntArrayRef values) {
   SymInt result = 1;
   for (SymInt v : values) result *= v;
   return result;
@@ -172,9 +172,8 @@ void* Tensor::raw_data() const {
   return static_cast<char*>(memory->data()) + offset * item_size();
 }
 
-void Tensor::fail_item_size(size_t wanted) const {
-  fail<TypeError>("elements of ", wanted, " bytes asked of a tensor of ", name(dtype()), ", whose elements have ",
-                  item_size());
+void Tensor::fail_dtype(DType wanted) const {
+  fail("expected scalar type ", kernel_name(wanted), " but found ", kernel_name(dtype()));
 }
 
 namespace {

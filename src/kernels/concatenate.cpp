@@ -73,8 +73,8 @@ void keep_part(const Tensor& out, const Tensor& self, const First& first, const 
       Odometer<2> at(walk);
       at.seek(from);
       for (int64_t i = from; i < to; ++i, at.next()) {
-        T* target = out.data<T>() + at[0];
-        const T* source = self.data<T>() + at[1];
+        T* target = words<T>(out) + at[0];
+        const T* source = words<T>(self) + at[1];
         int64_t begin = std::clamp<int64_t>(first(i % rows), 0, columns);
         int64_t end = std::clamp<int64_t>(last(i % rows), begin, columns);
         for (int64_t j = 0; j < begin; ++j) target[j * out_step] = T{};
@@ -120,7 +120,7 @@ void flip(const Tensor& out, const Tensor& self, IntArrayRef dims) {
       Odometer<2> at(walk);
       at.seek(from);
       for (int64_t i = from; i < to; ++i, at.next())
-        move_run(out.data<T>() + at[0], out_step, self.data<T>() + base + at[1], self_step, n);
+        move_run(words<T>(out) + at[0], out_step, words<T>(self) + base + at[1], self_step, n);
     });
   });
 }

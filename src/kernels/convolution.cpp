@@ -126,7 +126,7 @@ template <class Fn> void each_group(const Geometry& g, const Fn& fn) {
 void gather_columns(const Tensor& columns, const Tensor& image, int64_t offset, int64_t channels, const Geometry& g) {
   visit_item_size(image.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    Columns(g).gather(columns.data<T>(), image.data<T>() + offset, channels);
+    Columns(g).gather(words<T>(columns), words<T>(image) + offset, channels);
   });
 }
 

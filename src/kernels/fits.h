@@ -3,7 +3,8 @@
 
 #include "umbra/core/scalar.h"
 
-namespace umbra::kernels {
+namespace UMBRA_API umbra {
+namespace kernels {
 
 /// The largest finite number of a floating type.
 double largest_number(DType dtype);
@@ -13,4 +14,5 @@ bool fits(const Scalar& value, DType dtype);
 /// An error, in PyTorch's words, unless it fits.
 void check_fits(const Scalar& value, DType dtype);
 
-}  // namespace umbra::kernels
+}  // namespace kernels
+}  // namespace umbra

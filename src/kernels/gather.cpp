@@ -170,8 +170,8 @@ void gather(const Tensor& out, const Tensor& self, int64_t dim, const Tensor& in
   IndexedLines lines(source, target, dim, at_least_1d(index));
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* to = target.data<T>();
-    const T* from = source.data<T>();
+    T* to = words<T>(target);
+    const T* from = words<T>(source);
     lines.run([=](int64_t a, int64_t b) { to[b] = from[a]; });
   });
 }
@@ -184,8 +184,8 @@ void scatter(const Tensor& self, int64_t dim, const Tensor& index, const Tensor&
   if (reduce == ScatterReduce::Assign) {
     visit_item_size(self.item_size(), [&](auto tag) {
       using T = typename decltype(tag)::type;
-      T* to = target.data<T>();
-      const T* from = values.data<T>();
+      T* to = words<T>(target);
+      const T* from = words<T>(values);
       lines.run([=](int64_t a, int64_t b) { to[a] = from[b]; });
     });
     return;

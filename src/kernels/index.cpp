@@ -160,8 +160,8 @@ std::vector<Tensor> along(int64_t dim, const Tensor& index) {
 void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* from = self.data<T>();
-    T* to = out.data<T>();
+    const T* from = words<T>(self);
+    T* to = words<T>(out);
     pair.run(true, [=](int64_t a, int64_t b, int64_t n, int64_t a_stride, int64_t b_stride) {
       move_run(to + b, b_stride, from + a, a_stride, n);
     });
@@ -171,8 +171,8 @@ void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
 void move_in(const Tensor& self, const Tensor& values, IndexedPair pair) {
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* to = self.data<T>();
-    const T* from = values.data<T>();
+    T* to = words<T>(self);
+    const T* from = words<T>(values);
     pair.run(true, [=](int64_t a, int64_t b, int64_t n, int64_t a_stride, int64_t b_stride) {
       move_run(to + a, a_stride, from + b, b_stride, n);
     });
@@ -277,7 +277,7 @@ void take(const Tensor& out, const Tensor& self, const Tensor& index) {
       Odometer<2> at(walk);
       at.seek(from);
       for (int64_t i = from; i < to; ++i, at.next())
-        out.data<T>()[at[0]] = self.data<T>()[offset(index.data<int64_t>()[at[1]])];
+        words<T>(out)[at[0]] = words<T>(self)[offset(index.data<int64_t>()[at[1]])];
     });
   });
 }
@@ -297,7 +297,7 @@ void put(const Tensor& self, const Tensor& index, const Tensor& source, bool acc
   }
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    each([&](int64_t at, int64_t i) { self.data<T>()[at] = values.data<T>()[i]; });
+    each([&](int64_t at, int64_t i) { words<T>(self)[at] = words<T>(values)[i]; });
   });
 }
 
@@ -345,14 +345,14 @@ void masked_select(const Tensor& out, const Tensor& self, const Tensor& mask) {
   std::vector<int64_t> shape = broadcast_shape(std::vector<Tensor>{self, mask});
   Strided<2> walk(shape, {broadcast_strides(self, shape), broadcast_strides(mask, shape)});
   walk.simplify();
-  const uint8_t* holds = mask.data<uint8_t>();
+  auto* holds = static_cast<const uint8_t*>(mask.raw_data());
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    T* target = out.data<T>();
+    T* target = words<T>(out);
     Odometer<2> at(walk);
     for (int64_t i = 0, n = walk.numel(); i < n; ++i, at.next()) {
       if (!holds[at[1]]) continue;
-      *target = self.data<T>()[at[0]];
+      *target = words<T>(self)[at[0]];
       target += out.stride(0);
     }
   });
@@ -362,15 +362,15 @@ void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source
   Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(mask, self.sizes())});
   walk.simplify();
   Tensor values = contiguous(source);
-  const uint8_t* holds = mask.data<uint8_t>();
+  auto* holds = static_cast<const uint8_t*>(mask.raw_data());
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T *next = values.data<T>(), *end = next + values.numel();
+    const T *next = words<T>(values), *end = next + values.numel();
     Odometer<2> at(walk);
     for (int64_t i = 0, n = walk.numel(); i < n; ++i, at.next()) {
       if (!holds[at[1]]) continue;
       check(next != end, "Number of elements of source < number of ones in mask");
-      self.data<T>()[at[0]] = *next++;
+      words<T>(self)[at[0]] = *next++;
     }
   });
 }

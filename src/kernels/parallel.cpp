@@ -8,6 +8,7 @@
 #include <mutex>
 
 #include "umbra/core/error.h"
+#include "umbra/core/threads.h"
 
 namespace umbra::kernels {
 
@@ -65,3 +66,8 @@ void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction fun
 }  // namespace detail
 
 }  // namespace umbra::kernels
+
+namespace umbra {
+int get_num_threads() { return kernels::num_threads(); }
+void set_num_threads(int count) { kernels::set_num_threads(count); }
+}  // namespace umbra

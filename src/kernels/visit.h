@@ -7,6 +7,7 @@
 #pragma once
 
 #include "kernels/types.h"
+#include "umbra/core/tensor.h"
 
 namespace umbra::kernels {
 
@@ -28,6 +29,9 @@ template <class Set, class Fn> void visit(DType dtype, const char* kernel, const
 struct alignas(8) Bytes16 {
   uint64_t words[2];
 };
+
+/// A tensor's elements as words of the same size, to be moved and nothing else.
+template <class T> T* words(const Tensor& tensor) { return static_cast<T*>(tensor.raw_data()); }
 
 /// Calls `f` with an unsigned type of that many bytes: kernels that only move elements need no more than their size.
 template <class Fn> void visit_item_size(int64_t bytes, const Fn& fn) {

@@ -6,7 +6,8 @@
 #include "umbra/aot/arguments.h"
 #include "umbra/capture/functionalize.h"
 
-namespace umbra::aot {
+namespace UMBRA_API umbra {
+namespace aot {
 
 /// A tensor the function works on: an input, or one that it closes over.
 struct PrimalInfo {
@@ -68,4 +69,5 @@ Tensor untracked(const Tensor& tensor);
 CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& inputs);
 std::string to_string(const CallInfo& info);
 
-}  // namespace umbra::aot
+}  // namespace aot
+}  // namespace umbra

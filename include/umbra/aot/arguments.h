@@ -9,7 +9,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::aot {
+namespace UMBRA_API umbra {
+namespace aot {
 
 /// How an argument is made of a primal: it is the primal, or the view of it that has this geometry.
 struct ArgumentInfo {
@@ -34,4 +35,5 @@ std::vector<Tensor> primals_of(const ArgumentLayout& layout, const std::vector<T
 /// The arguments, made of primals or of what stands for them.
 std::vector<Tensor> arguments_of(const ArgumentLayout& layout, const std::vector<Tensor>& primals);
 
-}  // namespace umbra::aot
+}  // namespace aot
+}  // namespace umbra

@@ -15,7 +15,8 @@
 
 #include "umbra/aot/partition.h"
 
-namespace umbra::aot {
+namespace UMBRA_API umbra {
+namespace aot {
 
 /// Turns a graph into something to run: `graph -> function`. The default interprets it.
 using GraphCompiler = std::function<ValueFunction(const IntrusivePtr<fx::GraphModule>& module)>;
@@ -63,4 +64,5 @@ requires(!std::is_convertible_v<F, ValueFunction>) CompiledFunction compile(F fu
   return CompiledFunction(umbra::detail::value_function(std::move(function)), std::move(options));
 }
 
-}  // namespace umbra::aot
+}  // namespace aot
+}  // namespace umbra

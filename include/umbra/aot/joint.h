@@ -3,7 +3,8 @@
 
 #include "umbra/aot/analysis.h"
 
-namespace umbra::aot {
+namespace UMBRA_API umbra {
+namespace aot {
 
 /// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs that are tensors,
 /// the intermediates of which outputs are views, then a gradient (or None) for each primal.
@@ -32,4 +33,5 @@ struct JointOptions {
 
 JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, const JointOptions& options = {});
 
-}  // namespace umbra::aot
+}  // namespace aot
+}  // namespace umbra

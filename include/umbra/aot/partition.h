@@ -5,7 +5,8 @@
 
 #include "umbra/aot/joint.h"
 
-namespace umbra::aot {
+namespace UMBRA_API umbra {
+namespace aot {
 
 /// Forward: primals to forward outputs, then saved values. Backward: saved values, then tangents, to gradients.
 struct Partition {
@@ -23,4 +24,5 @@ Partition default_partition(const JointGraph& joint);
 /// there.
 Partition min_cut_partition(const JointGraph& joint);
 
-}  // namespace umbra::aot
+}  // namespace aot
+}  // namespace umbra

@@ -10,7 +10,8 @@
 #include "umbra/autograd/node.h"
 #include "umbra/autograd/saved_tensor.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 struct BackwardOptions {
   bool retain_graph = false;  // keep what was saved, for another pass over the same graph
@@ -70,4 +71,5 @@ bool retains_grad(const Tensor& tensor);
 /// Whether a backward pass is running on this thread, and with which options.
 const BackwardOptions* running_backward();
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

@@ -7,7 +7,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 /// Opens a level for a scope; tangents set at it end with it. Levels nest: an inner one differentiates what the outer
 /// one does.
@@ -32,4 +33,5 @@ struct Dual {
 Tensor make_dual(const Tensor& primal, const Tensor& tangent, int level = -1);
 Dual unpack_dual(const Tensor& tensor, int level = -1);
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

@@ -17,7 +17,8 @@
 
 #include "umbra/autograd/saved_tensor.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 class FunctionNode;
 
@@ -112,4 +113,5 @@ template <class T> struct Function {
   }
 };
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

@@ -6,7 +6,7 @@
 #include "umbra/core/grad_mode.h"
 #include "umbra/dispatch/dispatcher.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Sets the thread's grad mode, and puts the one before back when the scope ends.
 class SetGradEnabled {

@@ -10,7 +10,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 class Node;
 
@@ -133,4 +134,5 @@ class Node : public RefCounted {
   std::unique_ptr<Hooks> hooks_;
 };
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

@@ -9,7 +9,8 @@
 #include "umbra/autograd/node.h"
 #include "umbra/core/value.h"
 
-namespace umbra::autograd {
+namespace UMBRA_API umbra {
+namespace autograd {
 
 class SavedTensor {
  public:
@@ -62,4 +63,5 @@ void pop_saved_tensor_hooks();
 void disable_saved_tensor_hooks(std::optional<std::string> message);
 const std::optional<std::string>& saved_tensor_hooks_disabled();
 
-}  // namespace umbra::autograd
+}  // namespace autograd
+}  // namespace umbra

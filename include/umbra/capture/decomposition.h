@@ -8,7 +8,7 @@
 
 #include "umbra/dispatch/boxing.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// From operators to what they are recorded as: `table.add("aten::silu", [](const Tensor& x) { return x * x.sigmoid();
 /// })`.

@@ -10,7 +10,7 @@
 #include "umbra/capture/make_fx.h"
 #include "umbra/dispatch/dispatcher.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// One view operator on the way from a base to a view of it.
 struct ViewStep {

@@ -9,7 +9,7 @@
 
 #include "umbra/capture/make_fx.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Runs `true_function` or `false_function` on the operands. The predicate is a tensor of one bool, a bool, or a
 /// symbolic bool (which is decided now, with a guard). Under capture both branches are recorded; they must give tensors
@@ -49,7 +49,7 @@ class FunctionCall {
   const Value& argument(size_t i) const { return arguments_.at(i); }
   void set_argument(size_t i, Value value) { arguments_.at(i) = std::move(value); }
   /// A list argument, element by element.
-  std::vector<Value> list(size_t i) const { return elements(arguments_.at(i)); }
+  std::vector<Value> list(size_t i) const { return detail::elements(arguments_.at(i)); }
 
   /// The positions of the functions among the arguments.
   std::vector<size_t> functions() const;

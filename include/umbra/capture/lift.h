@@ -6,7 +6,7 @@
 
 #include "umbra/dispatch/dispatcher.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// While it is active, each tensor that reaches an operator is replaced by its stand-in: one that was set, or one that
 /// is made for each tensor from outside the program. Plain numbers and literals of the program stay.

@@ -12,7 +12,7 @@
 #include "umbra/core/callable.h"
 #include "umbra/fake/fake_mode.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// What the function runs on while it is recorded.
 enum class TracingMode : uint8_t {

@@ -7,7 +7,7 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The shape of a nest: what `flatten` leaves behind and `unflatten` needs. A leaf has no children.
 struct TreeSpec {

@@ -4,7 +4,7 @@
 #include "umbra/graph/graph.h"
 #include "umbra/sym/shape_env.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Puts calls of _assert_scalar into a graph for what is known of its unbacked symbols: the ranges they were made with,
 /// and the conditions of torch._check and of operators (ShapeEnv::runtime_asserts). Each stands behind the call that

@@ -15,7 +15,7 @@
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/graph/graph_module.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 namespace sym {
 class Expression;

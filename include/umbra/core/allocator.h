@@ -3,7 +3,7 @@
 
 #include "umbra/core/device.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Gives and takes memory of one type of device. Used from any thread.
 class Allocator {

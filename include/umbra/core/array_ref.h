@@ -11,7 +11,9 @@
 #include <type_traits>
 #include <vector>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 /// A borrowed array: pointer and length. Like std::span, and a braced list converts to it (`view(x, {2, 3})`).
 template <class T> class ArrayRef {

@@ -14,7 +14,9 @@
 #include <string>
 #include <vector>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 /// One line of a stack trace.
 struct SourceFrame {

@@ -7,7 +7,7 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A function of any values, the form in which captured programs are known.
 using ValueFunction = std::function<std::vector<Value>(const std::vector<Value>& inputs)>;
@@ -26,7 +26,13 @@ Value function_value(ValueFunction function, bool closed = false);
 bool is_closed(const Value& function);
 /// Calls what a Value holds; results one by one.
 std::vector<Value> call_function(const Value& function, std::vector<Value> inputs);
+
+namespace detail {
 /// The elements of a list of any kind; a single value is a list of one.
 std::vector<Value> elements(const Value& list);
+}  // namespace detail
+#ifdef UMBRA_INTERNAL
+using detail::elements;
+#endif
 
 }  // namespace umbra

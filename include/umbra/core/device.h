@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <string>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 enum class DeviceType : uint8_t { CPU, CUDA, Meta, MPS, XPU, HPU };
 

@@ -6,7 +6,7 @@
 
 #include "umbra/core/device.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 enum class DispatchKey : uint8_t {
   CPU,            // real memory

@@ -7,7 +7,7 @@
 
 #include "umbra/core/half.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 enum class DType : uint8_t {
   UInt8,

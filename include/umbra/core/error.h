@@ -11,7 +11,7 @@
 
 #include "umbra/core/call_site.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Base of all of Umbra's errors; Python's RuntimeError.
 class Error : public std::runtime_error {
@@ -91,12 +91,11 @@ requires requires(const T& value) {
   { to_string(value) } -> std::convertible_to<std::string>;
 }
 void append(std::string& out, const T& value) { out += to_string(value); }
-}  // namespace detail
 
 /// Joins the pieces of a message: `concat("expected ", 3, " got ", tensor.sizes())`. Anything with a to_string works.
 template <class... Args> std::string concat(const Args&... args) {
   std::string out;
-  (detail::append(out, args), ...);
+  (append(out, args), ...);
   return out;
 }
 
@@ -110,5 +109,13 @@ template <class ErrorType = Error, class... Args> inline void check(bool conditi
 template <class ErrorType = Error, class... Args> [[noreturn]] void fail(const Args&... args) {
   throw ErrorType(concat(args...));
 }
+}  // namespace detail
+
+// The library's own sources write these short; users have the names for themselves.
+#ifdef UMBRA_INTERNAL
+using detail::check;
+using detail::concat;
+using detail::fail;
+#endif
 
 }  // namespace umbra

@@ -8,7 +8,7 @@
 
 #include "umbra/core/intrusive.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A source of random numbers. `manual_seed(0)` makes what follows repeatable.
 class Generator final : public RefCounted {

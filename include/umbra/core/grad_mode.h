@@ -2,7 +2,9 @@
 // that set them are in autograd/grad_mode.h.
 #pragma once
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 struct GradModeState {
   bool grad = true;        // results of tracked tensors are tracked

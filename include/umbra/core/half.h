@@ -4,7 +4,9 @@
 #include <bit>
 #include <cstdint>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 /// IEEE binary16.
 struct Half {

@@ -8,7 +8,9 @@
 #include <string>
 #include <string_view>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 __extension__ typedef __int128 Integer;
 

@@ -5,7 +5,9 @@
 #include <cstdint>
 #include <utility>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 template <class T> class IntrusivePtr;
 template <class T> class WeakPtr;

@@ -11,7 +11,7 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 struct PrintOptions {
   int precision = 4;         // digits after the point

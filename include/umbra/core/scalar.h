@@ -7,7 +7,7 @@
 #include "umbra/core/dtype.h"
 #include "umbra/core/sym_int.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// An int, float, bool or complex number, or a symbolic int, float or bool. `add(x, 2)`, `full({3}, 1.5)`.
 class Scalar {
@@ -74,5 +74,18 @@ template <class T> T Scalar::to() const {
 template <> inline double Scalar::to<double>() const { return to_double(); }
 
 std::string to_string(const Scalar& value);
+
+namespace detail {
+[[noreturn]] void fail_overflow(const char* type);
+/// The number as a T; what is out of an integer type's range is refused.
+template <class T> T number_of(const Scalar& scalar) {
+  if constexpr (std::is_integral_v<T> && !std::is_same_v<T, bool>) {
+    int64_t value = scalar.to_int();
+    bool same_sign = std::is_signed_v<T> || value >= 0;
+    if (!same_sign || static_cast<int64_t>(static_cast<T>(value)) != value) fail_overflow(name(dtype_of<T>));
+  }
+  return scalar.to<T>();
+}
+}  // namespace detail
 
 }  // namespace umbra

@@ -4,7 +4,7 @@
 #include "umbra/core/call_site.h"
 #include "umbra/core/intrusive.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A place in the user's program. Capturing keeps what is cheap to take (return addresses, code objects with offsets);
 /// it becomes text only when someone reads it.

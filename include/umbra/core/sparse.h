@@ -10,7 +10,7 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// What holds a sparse tensor's elements.
 struct SparseParts {

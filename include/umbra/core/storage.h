@@ -7,7 +7,7 @@
 #include "umbra/core/intrusive.h"
 #include "umbra/core/sym_int.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A block of bytes on a device. Without data (fake, meta) it still has an identity and a size.
 class StorageImpl final : public RefCounted {

@@ -10,7 +10,7 @@
 
 #include "umbra/core/array_ref.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 class SymInt;
 class SymFloat;
@@ -97,11 +97,13 @@ class SymInt {
       refuse(value);
   }
   constexpr SymInt(int value) : data_(value) {}
+  constexpr SymInt(unsigned value) : data_(value) {}
   constexpr SymInt(size_t value) : data_(static_cast<int64_t>(value)) {
     if (value > INT64_MAX) [[unlikely]]
       refuse(value);
   }
   constexpr SymInt(long long value) : SymInt(static_cast<int64_t>(value)) {}
+  constexpr SymInt(unsigned long long value) : SymInt(static_cast<size_t>(value)) {}
   static SymInt from_raw(int64_t bits) {
     SymInt result;
     result.data_ = bits;

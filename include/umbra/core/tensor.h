@@ -8,6 +8,7 @@
 // (umbra/generated/methods.inc, umbra/generated/functions.h).
 #pragma once
 
+#include <functional>
 #include <iosfwd>
 #include <memory>
 #include <optional>
@@ -15,22 +16,25 @@
 #include <tuple>
 #include <vector>
 
+#include "umbra/core/arguments.h"
 #include "umbra/core/device.h"
 #include "umbra/core/dispatch_key.h"
 #include "umbra/core/dtype.h"
 #include "umbra/core/error.h"
 #include "umbra/core/grad_mode.h"
 #include "umbra/core/intrusive.h"
-#include "umbra/core/optional_array.h"
 #include "umbra/core/scalar.h"
 #include "umbra/core/storage.h"
 #include "umbra/core/sym_int.h"
-#include "umbra/core/text.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 class Tensor;
 class Generator;
+
+namespace indexing {
+class Indices;
+}
 
 /// What autograd keeps about a tensor; autograd/ has the only implementation.
 struct AutogradMetaBase {
@@ -179,6 +183,15 @@ class Tensor {
  public:
   Tensor() = default;
   explicit Tensor(IntrusivePtr<TensorImpl> impl) : impl_(std::move(impl)) {}
+  Tensor(const Tensor&) = default;
+  Tensor(Tensor&&) noexcept = default;
+  /// A variable becomes a handle on another tensor.
+  Tensor& operator=(const Tensor&) & = default;
+  Tensor& operator=(Tensor&&) & noexcept = default;
+  /// An expression is written to: `x[1] = y`, `m.select(0, 1) = 0`. Refused where nobody could see what was written,
+  /// as with the result of an operator that makes no view.
+  Tensor operator=(const Tensor& values) &&;
+  Tensor operator=(const Scalar& value) &&;
 
   bool defined() const { return static_cast<bool>(impl_); }
   TensorImpl* impl() const { return impl_.get(); }
@@ -227,9 +240,13 @@ class Tensor {
 
   /// The first element's address. Only tensors with data have one.
   void* raw_data() const;
+  /// The same as elements of their own type; an error where it is another. A std::byte is anybody's.
   template <class T> T* data() const {
-    if (static_cast<int64_t>(sizeof(T)) > item_size()) [[unlikely]]
-      fail_item_size(sizeof(T));
+    constexpr DType wanted = dtype_of<std::remove_const_t<T>>;
+    constexpr bool any = std::is_same_v<std::remove_const_t<T>, std::byte>;
+    static_assert(any || wanted != DType::Undefined, "no tensor has elements of this type");
+    if (!any && dtype() != wanted) [[unlikely]]
+      fail_dtype(wanted);
     return static_cast<T*>(raw_data());
   }
 
@@ -249,7 +266,23 @@ class Tensor {
 #include "umbra/generated/methods.inc"
 #endif
 
+  // ---- what C++ adds to them (ops/) ----
+#ifndef UMBRA_WITHOUT_OPERATORS
+  /// The tensor on another device; itself where it is there already.
+  Tensor to(Device device, bool non_blocking = false, bool copy = false) const;
+  /// The only element as a number of C++; an error where it does not fit.
+  template <class T> T item() const { return umbra::detail::number_of<T>(item()); }
+#endif
+  /// Element `i` of the first dimension, a view; `x[mask]` and `x[positions]` gather.
+  Tensor operator[](SymInt i) const;
+  Tensor operator[](const Tensor& index) const;
+  /// As Python's `x[...]`: `x.index({Slice(0, 2), "...", nullopt, mask})` (core/indexing.h).
+  Tensor index(const indexing::Indices& indices) const;
+  Tensor index_put_(const indexing::Indices& indices, const Tensor& values, bool accumulate = false) const;
+  Tensor index_put_(const indexing::Indices& indices, const Scalar& value) const;
   Tensor operator-() const;
+  Tensor operator~() const;
+  Tensor operator!() const;
 
  private:
   const TensorImpl& metadata() const {
@@ -263,7 +296,7 @@ class Tensor {
     return {reinterpret_cast<const int64_t*>(values.data()), values.size()};
   }
   bool follows_format(MemoryFormat format) const;
-  [[noreturn]] void fail_item_size(size_t wanted) const;
+  [[noreturn]] void fail_dtype(DType wanted) const;
   static void refuse_symbolic(SymIntArrayRef values);
   IntrusivePtr<TensorImpl> impl_;
 };
@@ -274,7 +307,12 @@ int64_t wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar = true);
 /// Row-major strides, or those of another format.
 SymShape contiguous_strides(SymIntArrayRef sizes);
 SymShape strides_for(SymIntArrayRef sizes, MemoryFormat format);
+namespace detail {
 SymInt product(SymIntArrayRef values);
+}
+#ifdef UMBRA_INTERNAL
+using detail::product;
+#endif
 /// Bytes a storage needs for the geometry to lie inside it.
 SymInt storage_bytes(SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset, int64_t item_size);
 
@@ -292,5 +330,14 @@ using TensorList = ArrayRef<Tensor>;
 
 /// Prints the tensor as Python's `print` does (umbra/core/print.h has more).
 std::ostream& operator<<(std::ostream& out, const Tensor& tensor);
+// As messages spell them: "[2, 3]", "torch.float32", "cuda:1".
+std::ostream& operator<<(std::ostream& out, IntArrayRef values);
+std::ostream& operator<<(std::ostream& out, SymIntArrayRef values);
+std::ostream& operator<<(std::ostream& out, SymInt value);
+std::ostream& operator<<(std::ostream& out, DType type);
+std::ostream& operator<<(std::ostream& out, Device device);
+std::ostream& operator<<(std::ostream& out, Layout layout);
+std::ostream& operator<<(std::ostream& out, MemoryFormat format);
+std::ostream& operator<<(std::ostream& out, const Scalar& value);
 
 }  // namespace umbra

@@ -13,7 +13,7 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 class Generator;
 class Value;

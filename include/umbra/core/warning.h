@@ -5,13 +5,18 @@
 
 #include "umbra/core/error.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Who is told. Without one, warnings go to the standard error stream; the Python binding makes them UserWarnings.
 using WarningHandler = void (*)(const std::string& text);
 void set_warning_handler(WarningHandler handler);
 void emit_warning(const std::string& text);
 
+namespace detail {
 template <class... Parts> void warn(const Parts&... parts) { emit_warning(concat(parts...)); }
+}  // namespace detail
+#ifdef UMBRA_INTERNAL
+using detail::warn;
+#endif
 
 }  // namespace umbra

@@ -3,7 +3,7 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The number behind a tensor that wrapped_number() made. A symbolic one is still an expression: capture writes it to
 /// the graph.

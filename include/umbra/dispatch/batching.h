@@ -13,7 +13,7 @@
 
 #include "umbra/dispatch/boxing.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// What vmap does with operators that draw random numbers.
 enum class Randomness : uint8_t { Error, Different, Same };

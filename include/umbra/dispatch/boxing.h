@@ -9,7 +9,7 @@
 
 #include "umbra/dispatch/operator.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 namespace boxing {
 

@@ -15,7 +15,7 @@
 #include "umbra/dispatch/boxing.h"
 #include "umbra/dispatch/operator.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The parts of a definition that are functions over the operator's arguments.
 enum class Slot : uint8_t {

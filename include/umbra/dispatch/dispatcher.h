@@ -8,7 +8,7 @@
 #include "umbra/core/intrusive.h"
 #include "umbra/dispatch/operator.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Keys that every call of this thread gets, and keys that it skips.
 struct DispatchState {
@@ -115,8 +115,8 @@ class WithoutMode {
   DispatchState before_;
 };
 
-/// For a layer above autograd that has recorded a call already: until the scope ends, users' modes entered inside `mode`
-/// may look at calls, but a call that one of them does not pass on as it is, is refused.
+/// For a layer above autograd that has recorded a call already: until the scope ends, users' modes entered inside
+/// `mode` may look at calls, but a call that one of them does not pass on as it is, is refused.
 class ModesMayOnlyLook {
  public:
   explicit ModesMayOnlyLook(const Mode* mode);

@@ -18,7 +18,7 @@
 
 #include "umbra/dispatch/define.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Where a library's kernel stands. The names are PyTorch's dispatch keys.
 enum class KernelKey : uint8_t {

@@ -13,7 +13,7 @@
 #include "umbra/dispatch/signature.h"
 #include "umbra/dispatch/tag.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 class Operator;
 class KernelTable;

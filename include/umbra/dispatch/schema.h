@@ -8,7 +8,7 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The type of an argument or a return: a base, maybe optional, maybe a list (of optional elements).
 struct SchemaType {

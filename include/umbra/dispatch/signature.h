@@ -12,7 +12,7 @@
 #include "umbra/core/generator.h"
 #include "umbra/dispatch/schema.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 struct TensorSpec;
 

@@ -6,7 +6,9 @@
 #include <optional>
 #include <string_view>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 enum class Tag : uint8_t {
   // PyTorch's, in its order: the numbers are written to files.

@@ -4,7 +4,7 @@
 
 #include "umbra/dispatch/operator.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Refuses a call of an in-place variant whose result, which looks like `result`, does not fit into its first argument.
 void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& result);

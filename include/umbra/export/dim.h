@@ -9,7 +9,7 @@
 
 #include "umbra/sym/range.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A dimension that may vary: `Dim("batch", {.max = 4096})`, or one that follows from another: `2 * batch + 1`.
 class Dim {

@@ -14,7 +14,7 @@
 #include "umbra/export/dim.h"
 #include "umbra/export/exported_program.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 struct ExportOptions {
   DynamicShapes dynamic_shapes = {};

@@ -14,7 +14,7 @@
 #include "umbra/graph/graph_module.h"
 #include "umbra/sym/shape_env.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 

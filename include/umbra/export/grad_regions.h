@@ -3,7 +3,7 @@
 
 #include "umbra/graph/graph_module.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Puts what stands between calls of torch._C._set_grad_enabled into submodules that wrap_with_set_grad_enabled calls,
 /// as exported programs have it. `enabled` is the mode that the program is captured in: parts of that mode stay where

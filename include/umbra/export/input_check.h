@@ -7,7 +7,7 @@
 
 #include "umbra/export/exported_program.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// The checks of one program's inputs, prepared once for many calls.
 class InputCheck {

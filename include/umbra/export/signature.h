@@ -6,7 +6,7 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 enum class InputKind : uint8_t { Parameter, Buffer, TensorConstant, UserInput, ConstantInput };
 

@@ -3,7 +3,7 @@
 
 #include "umbra/export/exported_program.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A graph module that takes the program's user inputs and gives its user outputs. Parameters, buffers and constants
 /// are attributes that share the program's tensors; outputs that stand for mutations become copies into what they

@@ -19,7 +19,7 @@
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/sym/shape_env.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 struct FakeOptions {
   /// Symbols for the sizes of converted tensors come from here; without it all sizes are numbers.

@@ -8,7 +8,8 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 class Node;
 class Argument;
@@ -101,4 +102,5 @@ class Argument {
   };
 };
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

@@ -8,7 +8,8 @@
 
 #include "umbra/core/value.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 /// A named function; lives as long as the process, so a pointer to it is its identity.
 struct Function {
@@ -34,4 +35,5 @@ Function& function(std::string_view name);
 /// Defines (or redefines) a function: `define_function({.name = "torch.ops.higher_order.cond", .evaluate = ...})`.
 Function& define_function(Function definition);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

@@ -17,7 +17,8 @@
 
 #include "umbra/graph/node.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 /// Gives out names: each once, none that Python reserves (`sum` becomes `sum_1`).
 class Namespace {
@@ -192,4 +193,5 @@ class Graph final : public RefCounted {
 /// The graph as torch.fx prints it: "graph():\n    %x : [num_users=1] = placeholder[target=x]\n ...".
 std::string to_string(const Graph& graph);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

@@ -17,7 +17,8 @@
 #include "umbra/core/callable.h"
 #include "umbra/graph/graph.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 class Plan;
 
@@ -90,4 +91,5 @@ class GraphModule final : public Callable {
 std::string to_string(const GraphModule& module);
 std::ostream& operator<<(std::ostream& out, const GraphModule& module);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

@@ -14,7 +14,8 @@
 
 #include "umbra/graph/graph_module.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 struct Step;
 
@@ -58,4 +59,5 @@ class Interpreter {
 /// Runs the graph on the inputs and writes each node's value (fake tensors, symbolic sizes) to its `meta.val`.
 void propagate_values(const IntrusivePtr<GraphModule>& module, std::vector<Value> inputs);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

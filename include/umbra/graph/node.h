@@ -12,7 +12,8 @@
 #include "umbra/graph/function.h"
 #include "umbra/graph/source.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 class Graph;
 
@@ -133,4 +134,5 @@ class Node {
   SmallVector<Node*, 4> users_;
 };
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

@@ -5,7 +5,8 @@
 
 #include "umbra/graph/graph_module.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 /// Removes nodes whose values nobody uses. Inputs, outputs, writes to arguments, assertions and random numbers stay;
 /// `is_impure`, where given, decides instead. True if something was removed.
@@ -36,4 +37,5 @@ void sort_topologically(Graph& graph);
 IntrusivePtr<Graph> extract_subgraph(const Graph& graph, ArrayRef<Node*> inputs, const Arguments& outputs,
                                      NodeMap* map = nullptr);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

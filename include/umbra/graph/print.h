@@ -5,7 +5,8 @@
 
 #include "umbra/graph/graph.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 class GraphModule;
 
@@ -40,4 +41,5 @@ std::string type_annotation(const Value& value, const CodeOptions& options = {})
 /// "f32", "bf16", "i64".
 const char* short_name(DType dtype);
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

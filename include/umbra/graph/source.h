@@ -6,7 +6,8 @@
 
 #include "umbra/core/source.h"
 
-namespace umbra::fx {
+namespace UMBRA_API umbra {
+namespace fx {
 
 using umbra::SourceFrame;
 using umbra::SourceLocation;
@@ -30,4 +31,5 @@ class ModuleStack final : public RefCounted {
   std::vector<ModuleFrame> frames_;
 };
 
-}  // namespace umbra::fx
+}  // namespace fx
+}  // namespace umbra

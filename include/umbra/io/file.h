@@ -14,7 +14,10 @@
 #include <string>
 #include <string_view>
 
-namespace umbra::io {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
+namespace io {
 
 /// Read-only bytes that share their owner: a buffer, a mapped file, a part of either.
 class Bytes {
@@ -90,4 +93,5 @@ class AtomicFile final : public ByteSink {
 /// Replaces the file by these bytes, atomically.
 void save_file(const std::string& path, std::string_view contents);
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

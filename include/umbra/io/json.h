@@ -12,7 +12,10 @@
 #include <variant>
 #include <vector>
 
-namespace umbra::io {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
+namespace io {
 
 class Json {
  public:
@@ -69,4 +72,5 @@ std::string write_json(const Json& value);
 /// The shortest text that reads back as the same float, in Python's spelling: 5.0, 1e-05, 1e+16, inf.
 std::string float_repr(double value);
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

@@ -7,11 +7,13 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 using NamedTensors = std::vector<std::pair<std::string, Tensor>>;
 
 /// Text by name: metadata of files, extra files of archives.
 using NamedTexts = std::vector<std::pair<std::string, std::string>>;
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

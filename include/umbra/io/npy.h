@@ -9,7 +9,8 @@
 #include "umbra/io/file.h"
 #include "umbra/io/named_tensors.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 /// Maps the file; the tensor is a view of it, and writing to it does not change the file. Arrays of Python objects, of
 /// records and of big-endian numbers are refused.
@@ -26,4 +27,5 @@ NamedTensors read_npz(const Bytes& bytes, const std::string& label);
 /// As numpy.savez writes it: not compressed.
 void save_npz(const std::string& path, const NamedTensors& tensors);
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

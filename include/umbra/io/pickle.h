@@ -14,7 +14,8 @@
 #include "umbra/io/pickle_value.h"
 #include "umbra/io/zip.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 struct PickleOptions {
   /// Accept instances of TorchScript classes (`__torch__.…`) as Objects.
@@ -44,4 +45,5 @@ void save_state_dict(const std::string& path, const NamedTensors& tensors);
 /// The folder that an archive saved at this path has: its file name without the extension.
 std::string archive_root(const std::string& path);
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

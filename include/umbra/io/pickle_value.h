@@ -17,7 +17,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 /// A value. Copies share containers, as Python's names do; values that were one object in the file are one object here.
 class PickleValue {
@@ -116,4 +117,5 @@ class PickleValue {
   std::shared_ptr<Node> node_;
 };
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

@@ -9,7 +9,7 @@
 #include "umbra/export/exported_program.h"
 #include "umbra/io/pt2_archive.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Writes the program and its weights, atomically: the file is either the old one or the whole new one.
 void save(const ExportedProgram& program, const std::string& path);

@@ -13,7 +13,8 @@
 #include "umbra/io/named_tensors.h"
 #include "umbra/io/pt2_json.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 /// A parameter, buffer or constant by its path in the module. The tensor is a plain one; whether it should require a
 /// gradient stands beside it.
@@ -50,4 +51,5 @@ void save_pt2(const std::string& path, const Pt2Archive& archive);
 /// The same into a sink; `root` is the archive's one folder.
 void write_pt2(ByteSink& sink, const Pt2Archive& archive, const std::string& root = "archive");
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

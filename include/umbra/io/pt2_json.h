@@ -22,7 +22,8 @@
 #include "umbra/core/device.h"
 #include "umbra/core/dtype.h"
 
-namespace umbra::io::pt2 {
+namespace UMBRA_API umbra {
+namespace io::pt2 {
 
 /// A JSON object used as a map, in the order of the file.
 template <class T> using Named = std::vector<std::pair<std::string, T>>;
@@ -281,4 +282,5 @@ PayloadConfig parse_payload_config(std::string_view text, const std::string& lab
 std::string write_program(const ExportedProgram& program);
 std::string write_payload_config(const PayloadConfig& config);
 
-}  // namespace umbra::io::pt2
+}  // namespace io::pt2
+}  // namespace umbra

@@ -5,11 +5,13 @@
 
 #include "umbra/io/pt2_json.h"
 
-namespace umbra::io::pt2 {
+namespace UMBRA_API umbra {
+namespace io::pt2 {
 
 /// An error unless: every name is defined before it is used, and once; every value has its meta; targets name operators
 /// or symbolic functions; the signature matches inputs and outputs one by one; ranges are not reversed. Subgraphs
 /// included. Schemas of operators and symbolic expressions are not looked at.
 void verify(const ExportedProgram& program, const std::string& label);
 
-}  // namespace umbra::io::pt2
+}  // namespace io::pt2
+}  // namespace umbra

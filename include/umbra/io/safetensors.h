@@ -9,7 +9,8 @@
 #include "umbra/io/file.h"
 #include "umbra/io/named_tensors.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 struct Safetensors {
   NamedTensors tensors;
@@ -27,4 +28,5 @@ Safetensors read_safetensors(const Bytes& bytes, const std::string& label);
 void save_safetensors(const std::string& path, const NamedTensors& tensors, const NamedTexts& metadata = {});
 void write_safetensors(ByteSink& sink, const NamedTensors& tensors, const NamedTexts& metadata = {});
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

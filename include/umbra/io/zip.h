@@ -19,7 +19,8 @@
 
 #include "umbra/io/file.h"
 
-namespace umbra::io {
+namespace UMBRA_API umbra {
+namespace io {
 
 /// One file of an archive, by its record in the central directory.
 struct ZipEntry {
@@ -106,4 +107,5 @@ class ZipWriter {
 /// CRC-32 as zip has it.
 uint32_t crc32(const void* data, size_t size);
 
-}  // namespace umbra::io
+}  // namespace io
+}  // namespace umbra

@@ -3,7 +3,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 class ReLU : public Layer {
  public:
@@ -58,4 +59,5 @@ class Dropout : public Layer {
   double p_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

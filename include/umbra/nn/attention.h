@@ -5,7 +5,8 @@
 
 #include "umbra/nn/linear.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 struct MultiheadAttentionOptions {
   double dropout = 0;
@@ -43,4 +44,5 @@ class MultiheadAttention : public Layer {
   bool batch_first_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

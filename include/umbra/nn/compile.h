@@ -7,7 +7,8 @@
 #include "umbra/aot/compile.h"
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 /// The module's forward as graphs. Parameters and buffers are looked up at each call; a change of any submodule's
 /// training flag is captured anew.
@@ -18,4 +19,5 @@ aot::CompiledFunction compile(const M& module, aot::CompileOptions options = {})
   return compile(std::shared_ptr<const Module>(std::make_shared<M>(module)), std::move(options));
 }
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

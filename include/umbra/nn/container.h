@@ -7,7 +7,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 /// Runs its modules one after the other.
 class Sequential : public Layer {
@@ -48,4 +49,5 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
   Iterator end() const { return {nullptr, size()}; }
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

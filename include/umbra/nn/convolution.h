@@ -6,7 +6,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 /// Height and width; one number stands for both.
 struct Pair : std::array<int64_t, 2> {
@@ -71,4 +72,5 @@ class AdaptiveAvgPool2d : public Layer {
   Pair output_size_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

@@ -5,7 +5,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 struct EmbeddingOptions {
   std::optional<int64_t> padding_idx = {};  // a row that stays zero
@@ -23,4 +24,5 @@ class Embedding : public Layer {
   std::optional<int64_t> padding_idx_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

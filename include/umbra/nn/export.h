@@ -9,7 +9,7 @@
 #include "umbra/export/export.h"
 #include "umbra/nn/module.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// Runs the module once on fake inputs and records it. Arguments are called what the module calls them, unless the
 /// options say otherwise.

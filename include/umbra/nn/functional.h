@@ -7,7 +7,8 @@
 #include "umbra/core/tensor.h"
 #include "umbra/generated/functions.h"
 
-namespace umbra::nn::functional {
+namespace UMBRA_API umbra {
+namespace nn::functional {
 
 using umbra::adaptive_avg_pool2d;
 using umbra::conv2d;
@@ -57,4 +58,5 @@ struct MultiheadArguments {
 std::pair<Tensor, Tensor> multi_head_attention(const Tensor& query, const Tensor& key, const Tensor& value,
                                                const MultiheadArguments& arguments);
 
-}  // namespace umbra::nn::functional
+}  // namespace nn::functional
+}  // namespace umbra

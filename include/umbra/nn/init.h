@@ -5,7 +5,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::nn::init {
+namespace UMBRA_API umbra {
+namespace nn::init {
 
 enum class FanMode : uint8_t { FanIn, FanOut };
 
@@ -30,4 +31,5 @@ Tensor kaiming_uniform_(const Tensor& weight, double a = 0, FanMode mode = FanMo
 Tensor kaiming_normal_(const Tensor& weight, double a = 0, FanMode mode = FanMode::FanIn,
                        const std::string& nonlinearity = "leaky_relu");
 
-}  // namespace umbra::nn::init
+}  // namespace nn::init
+}  // namespace umbra

@@ -3,7 +3,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 struct LinearOptions {
   bool bias = true;
@@ -34,4 +35,5 @@ class Identity : public Layer {
   Tensor forward(Tensor x) override { return x; }
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

@@ -21,7 +21,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 class Module;
 
@@ -149,4 +150,5 @@ class Layer : public Module {
   const char* type_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

@@ -5,7 +5,8 @@
 
 #include "umbra/nn/module.h"
 
-namespace umbra::nn {
+namespace UMBRA_API umbra {
+namespace nn {
 
 struct BatchNormOptions {
   double eps = 1e-5;
@@ -50,4 +51,5 @@ class LayerNorm : public Layer {
   double eps_;
 };
 
-}  // namespace umbra::nn
+}  // namespace nn
+}  // namespace umbra

@@ -14,7 +14,8 @@
 
 #include "umbra/core/tensor.h"
 
-namespace umbra::optim {
+namespace UMBRA_API umbra {
+namespace optim {
 
 /// What an optimiser keeps about one parameter: "momentum_buffer", or "step", "exp_avg", "exp_avg_sq".
 using ParameterState = std::map<std::string, Tensor>;
@@ -92,4 +93,5 @@ class AdamW final : public Optimizer {
   AdamWOptions options_;
 };
 
-}  // namespace umbra::optim
+}  // namespace optim
+}  // namespace umbra

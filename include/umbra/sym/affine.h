@@ -5,7 +5,8 @@
 
 #include "umbra/sym/expression.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// coefficient * symbol + constant
 struct Affine {
@@ -15,4 +16,5 @@ struct Affine {
 /// `2*s0 + 1` in s0 is {2, 1}, a number {0, number}; nothing where anything else occurs in the expression.
 std::optional<Affine> affine_in(const Expression* a, const Expression* symbol);
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

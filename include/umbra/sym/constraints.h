@@ -6,7 +6,8 @@
 
 #include "umbra/sym/shape_env.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 struct ConstraintOptions {
   /// Dimensions whose guards relate several of them in ways no Dim can express must become numbers. Without it such
@@ -24,4 +25,5 @@ void check_constraints(ShapeEnv& env, const ConstraintOptions& options = {});
 Range exported_range(ShapeEnv& env, const Expression* a);
 Range exported_range(const Symbol& symbol);
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

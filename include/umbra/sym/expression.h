@@ -17,7 +17,8 @@
 #include "umbra/core/sym_int.h"
 #include "umbra/sym/range.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 class ShapeEnv;
 class ExpressionTable;
@@ -263,4 +264,5 @@ std::vector<const Expression*> free_symbols(const Expression* a);
 /// division by zero, or a number that does not fit.
 bool evaluate_node(const Expression& node, ArrayRef<Number> values, Number& result);
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

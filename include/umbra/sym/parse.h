@@ -14,7 +14,8 @@
 
 #include "umbra/sym/expression.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 struct ParseOptions {
   /// The symbol of a name. `positive` is what the text says of it, if it says anything. By default the env's symbol of
@@ -27,4 +28,5 @@ struct ParseOptions {
 /// Throws ValueError, with the place in the text, if it is not an expression.
 const Expression* parse(ShapeEnv& env, std::string_view text, const ParseOptions& options = {});
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

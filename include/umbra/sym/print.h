@@ -7,7 +7,8 @@
 
 #include "umbra/sym/expression.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// As sympy's str: `2*s0 + 1`, `((s0 + 1)//2)`, `Max(1, u0)`, `Eq(s0, 4)`, `(s0 < 4) & (s1 > 2)`.
 std::string to_text(const Expression* a);
@@ -27,4 +28,5 @@ std::string_view function_name(const Expression* a);
 /// A relation with a number on the left prints with its sides exchanged: `0 <= u0` as `u0 >= 0`.
 bool prints_flipped(const Expression* a);
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

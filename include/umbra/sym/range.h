@@ -10,7 +10,8 @@
 
 #include "umbra/core/integer.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// Positive and negative infinity of integer ranges; PyTorch prints them `int_oo` and `-int_oo`.
 inline constexpr Integer kInfinity = kLargestInteger;
@@ -64,4 +65,5 @@ FloatRange to_float(Range range);
 /// The integers between floor(lower) and ceil(upper), or what truncation makes of them.
 Range to_integers(FloatRange range);
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

@@ -25,7 +25,8 @@
 #include "umbra/sym/expression.h"
 #include "umbra/sym/range.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// What becomes of a size: a number; a symbol, shared by all sizes of equal hint; a symbol of its own.
 enum class Policy : uint8_t { Static, Duck, Dynamic };
@@ -281,4 +282,5 @@ class ShapeEnv final : public RefCounted {
   ExpressionTable table_;
 };
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

@@ -6,7 +6,8 @@
 
 #include "umbra/sym/shape_env.h"
 
-namespace umbra::sym {
+namespace UMBRA_API umbra {
+namespace sym {
 
 /// Below this depth plain recursion is as safe, and quicker.
 inline constexpr uint32_t kDeep = 32;
@@ -56,4 +57,5 @@ const Expression* rebuild(const Expression* a, ExpressionTable& table, Atom&& at
   return made.at(a);
 }
 
-}  // namespace umbra::sym
+}  // namespace sym
+}  // namespace umbra

@@ -5,7 +5,8 @@
 #include "umbra/autograd/autograd.h"
 #include "umbra/transform/tracked.h"
 
-namespace umbra::transform {
+namespace UMBRA_API umbra {
+namespace transform {
 
 /// A wrapper that requires gradients at the level.
 Tensor differentiable(const TrackedLevel& level, const Tensor& value);
@@ -20,4 +21,5 @@ Tensor make_dual(const TrackedLevel& level, const Tensor& primal, const Tensor& 
 /// The tangent of a result, without the level; undefined where there is none.
 Tensor tangent(const TrackedLevel& level, const Tensor& result);
 
-}  // namespace umbra::transform
+}  // namespace transform
+}  // namespace umbra

@@ -8,7 +8,8 @@
 
 #include "umbra/dispatch/dispatcher.h"
 
-namespace umbra::transform {
+namespace UMBRA_API umbra {
+namespace transform {
 
 class Level;
 /// For callers without scopes (Python); EnterLevel is the better way.
@@ -86,4 +87,5 @@ template <class F> Value map_tensors(const Value& value, F&& f) {
   return value;
 }
 
-}  // namespace umbra::transform
+}  // namespace transform
+}  // namespace umbra

@@ -6,7 +6,8 @@
 
 #include "umbra/transform/level.h"
 
-namespace umbra::transform {
+namespace UMBRA_API umbra {
+namespace transform {
 
 /// What a tracked wrapper keeps.
 class TrackedState final : public Wrapped {
@@ -60,4 +61,5 @@ bool is_ended(const TensorImpl* tensor);
 /// The value behind such wrappers, however many; other tensors come back as they are.
 Tensor value_if_ended(const Tensor& tensor);
 
-}  // namespace umbra::transform
+}  // namespace transform
+}  // namespace umbra

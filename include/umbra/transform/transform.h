@@ -15,7 +15,7 @@
 #include "umbra/capture/make_fx.h"
 #include "umbra/dispatch/batching.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 /// A function over tensors as the transforms see it.
 using TensorFunction = std::function<std::vector<Tensor>(const std::vector<Tensor>&)>;

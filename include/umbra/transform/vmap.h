@@ -4,7 +4,8 @@
 #include "umbra/dispatch/batching.h"
 #include "umbra/transform/level.h"
 
-namespace umbra::transform {
+namespace UMBRA_API umbra {
+namespace transform {
 
 class VmapLevel final : public Level {
  public:
@@ -42,4 +43,5 @@ bool is_batched_inside(const Tensor& tensor);
 enum class Batching : uint8_t { Rule, Parts, Loop };
 Batching batching_of(const Operator& op);
 
-}  // namespace umbra::transform
+}  // namespace transform
+}  // namespace umbra
