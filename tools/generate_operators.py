@@ -362,7 +362,9 @@ def main():
     own = list(read_schemas(args.sources))
     functions, seen, defined = [], set(), {s.full_name() for s in own}
     aten = [Schema(line) for line in (pathlib.Path(args.sources) / "aten_schemas.txt").read_text().splitlines()]
-    schemas = own + [s for s in aten if s.full_name() not in defined]
+    # ATen's own text first: how a definition spells a default, and which definitions there are, leaves the headers as they are.
+    known = {s.full_name() for s in aten}
+    schemas = aten + [s for s in own if s.full_name() not in known]
     schemas = [s for s in schemas if s.space == "aten" and is_expressible(s)]
     tell_apart(schemas)
     for schema in schemas:
