@@ -3,6 +3,7 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/meta.h"
+#include "umbra/core/print.h"
 #include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 
