@@ -7,8 +7,6 @@
 #include <mutex>
 #include <string>
 
-#include "kernels/parallel.h"
-
 namespace umbra::kernels::blas {
 namespace {
 
@@ -36,10 +34,10 @@ CBLAS_TRANSPOSE order(bool transposed) { return transposed ? CblasTrans : CblasN
 
 void prepare() {
   static std::once_flag once;
-  std::call_once(once, choose_kernels);
-  if (in_parallel_region()) return;  // others may be in the middle of a call
-  int threads = num_threads();
-  if (openblas_get_num_threads() != threads) openblas_set_num_threads(threads);
+  std::call_once(once, [] {
+    choose_kernels();
+    openblas_set_num_threads(1);
+  });
 }
 
 template <class T>

@@ -6,8 +6,8 @@
 
 namespace umbra::kernels::blas {
 
-/// Readies the library: its kernels for this processor, and as many threads as the kernels may use. Called by whoever
-/// is about to call BLAS or LAPACK.
+/// Readies the library: its kernels for this processor, and no threads of its own, since it is our kernels that share
+/// work out. Called by whoever is about to call BLAS or LAPACK.
 void prepare();
 
 /// A matrix inside memory: rows (or, if `transposed`, columns) are `leading` elements apart and dense.

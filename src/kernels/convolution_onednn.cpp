@@ -1,6 +1,7 @@
 #include "kernels/convolution_geometry.h"
 #include "kernels/copy.h"
 #include "kernels/onednn.h"
+#include "kernels/parallel.h"
 
 namespace umbra::kernels {
 namespace {
@@ -8,6 +9,9 @@ namespace {
 using Dims = dnnl::memory::dims;
 using Geometry = ConvolutionGeometry;
 enum class Kind { Map, Image, Weight };
+
+// So many multiplications are worth a second thread.
+constexpr int64_t kSharedWork = 1 << 20;
 
 // A primitive with the layouts it wants, next to those the tensors have.
 struct ConvolutionPlan {
@@ -18,6 +22,7 @@ struct ConvolutionPlan {
 
 struct Operands {
   Tensor image, map, weight, bias;
+  bool keep_layout = false;  // channels last, all of them: taken as they are
 };
 
 Dims dims_of(const SmallVector<int64_t>& values) { return Dims(values.begin(), values.end()); }
@@ -82,9 +87,8 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Kind kind, const Operands& t, c
   plan.user_map = describe(t.map);
   plan.user_weight = describe_weight(t.weight, g.groups);
   // Tensors with channels last are taken as they are; others go through the layout that oneDNN likes best.
-  bool keep = channels_last(t.image) && channels_last(t.map);
-  dnnl::memory::desc image = keep ? plan.user_image : any_layout(plan.user_image);
-  dnnl::memory::desc map = keep ? plan.user_map : any_layout(plan.user_map);
+  dnnl::memory::desc image = t.keep_layout ? plan.user_image : any_layout(plan.user_image);
+  dnnl::memory::desc map = t.keep_layout ? plan.user_map : any_layout(plan.user_map);
   dnnl::memory::desc weight = any_layout(plan.user_weight), bias;
   if (t.bias.defined()) bias = {{g.map_channels}, onednn::data_type(t.bias.dtype()), dnnl::memory::format_tag::x};
 
@@ -127,7 +131,8 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Kind kind, const Operands& t, c
 
 std::shared_ptr<const ConvolutionPlan> plan_for(Kind kind, const Operands& t, const Geometry& g) {
   static auto& cache = *new onednn::PlanCache<ConvolutionPlan>;
-  onednn::Key key = {static_cast<int64_t>(kind), static_cast<int64_t>(t.image.dtype()), g.groups, t.bias.defined()};
+  onednn::Key key = {static_cast<int64_t>(kind), static_cast<int64_t>(t.image.dtype()), g.groups, t.bias.defined(),
+                     t.keep_layout};
   for (const Tensor* tensor : {&t.image, &t.map, &t.weight}) {
     onednn::append(key, tensor->sizes());
     onednn::append(key, tensor->strides());
@@ -161,14 +166,8 @@ class Placed {
 // Strided in a way that oneDNN's descriptions hold: every element with a place of its own.
 Tensor dense(const Tensor& t) { return t.is_non_overlapping_and_dense() ? t : contiguous(t); }
 
-bool run(Kind kind, Operands t, const Geometry& g) {
-  if (onednn::data_type(t.image.dtype()) == dnnl::memory::data_type::undef || !is_floating(t.image.dtype()))
-    return false;
-  onednn::ThreadScope threads;
-  // What is written has to be written in place; inputs may be copied.
-  const Tensor& result = kind == Kind::Map ? t.map : kind == Kind::Image ? t.image : t.weight;
-  if (!result.is_non_overlapping_and_dense()) return false;
-  t = {dense(t.image), dense(t.map), dense(t.weight), t.bias.defined() ? contiguous(t.bias) : Tensor()};
+bool run_part(Kind kind, const Operands& t, const Geometry& g) {
+  onednn::OneThread here;
   auto plan = plan_for(kind, t, g);
   if (!plan) return false;
   Placed image(t.image, plan->user_image, plan->image), map(t.map, plan->user_map, plan->map);
@@ -185,6 +184,97 @@ bool run(Kind kind, Operands t, const Geometry& g) {
     arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(plan->scratch, onednn::engine(), onednn::scratch(bytes)));
   plan->primitive.execute(onednn::stream(), arguments);
   (kind == Kind::Map ? map : kind == Kind::Image ? image : weight).take_back();
+  return true;
+}
+
+// ---- parts for threads ----
+
+Tensor some_of(const Tensor& t, int64_t dim, int64_t from, int64_t to) {
+  if (!t.defined()) return t;
+  SymShape sizes(t.sym_sizes());
+  sizes[dim] = to - from;
+  return alias_tensor(t, sizes, t.sym_strides(), t.storage_offset() + from * t.stride(dim));
+}
+
+struct Part {
+  Operands operands;
+  Geometry geometry;
+};
+
+Part some_samples(Kind, Operands t, Geometry g, int64_t from, int64_t to) {
+  t.image = some_of(t.image, 0, from, to);
+  t.map = some_of(t.map, 0, from, to);
+  g.batch = to - from;
+  return {t, g};
+}
+Part some_groups(Kind, Operands t, Geometry g, int64_t from, int64_t to) {
+  int64_t images = g.image_channels / g.groups, maps = g.map_channels / g.groups;
+  t.image = some_of(t.image, 1, from * images, to * images);
+  t.map = some_of(t.map, 1, from * maps, to * maps);
+  t.weight = some_of(t.weight, 0, from * maps, to * maps);
+  t.bias = some_of(t.bias, 0, from * maps, to * maps);
+  g.groups = to - from;
+  g.image_channels = g.groups * images;
+  g.map_channels = g.groups * maps;
+  return {t, g};
+}
+// Channels of what the computation makes: each is made of all of the inputs.
+constexpr int64_t kChannelBlock = 16;
+Part some_channels(Kind kind, Operands t, Geometry g, int64_t from, int64_t to) {
+  int64_t& channels = kind == Kind::Image ? g.image_channels : g.map_channels;
+  from *= kChannelBlock;
+  to = std::min(to * kChannelBlock, channels);
+  if (kind == Kind::Image) {
+    t.image = some_of(t.image, 1, from, to);
+    t.weight = some_of(t.weight, 1, from, to);
+  } else {
+    t.map = some_of(t.map, 1, from, to);
+    t.weight = some_of(t.weight, 0, from, to);
+    t.bias = some_of(t.bias, 0, from, to);
+  }
+  channels = to - from;
+  return {t, g};
+}
+
+// How a computation comes apart: what is summed over (the samples, for a weight's gradient) stays together.
+struct Division {
+  int64_t count;
+  Part (*part)(Kind, Operands, Geometry, int64_t, int64_t);
+};
+Division division(Kind kind, const Geometry& g) {
+  if (kind != Kind::Weight && g.batch >= num_threads()) return {g.batch, some_samples};
+  if (g.groups > 1) return {g.groups, some_groups};
+  int64_t channels = kind == Kind::Image ? g.image_channels : g.map_channels;
+  return {(channels + kChannelBlock - 1) / kChannelBlock, some_channels};
+}
+
+bool run(Kind kind, Operands t, const Geometry& g) {
+  if (onednn::data_type(t.image.dtype()) == dnnl::memory::data_type::undef || !is_floating(t.image.dtype()))
+    return false;
+  // What is written has to be written in place; inputs may be copied.
+  const Tensor& result = kind == Kind::Map ? t.map : kind == Kind::Image ? t.image : t.weight;
+  if (!result.is_non_overlapping_and_dense()) return false;
+  t = {dense(t.image), dense(t.map), dense(t.weight), t.bias.defined() ? contiguous(t.bias) : Tensor()};
+  t.keep_layout = channels_last(t.image) && channels_last(t.map);
+  Division parts = division(kind, g);
+  int64_t work = g.batch * g.map_channels * g.map_size() * (g.image_channels / g.groups) * g.kernel_size();
+  int64_t threads = num_threads(), work_of_one = std::max<int64_t>(1, work / parts.count);
+  // As many parts as threads: each part brings the weight, or the image, into oneDNN's layout anew.
+  int64_t grain = std::max((kSharedWork + work_of_one - 1) / work_of_one, (parts.count + threads - 1) / threads);
+  if (grain >= parts.count || in_parallel_region()) return run_part(kind, t, g);
+  int64_t count = (parts.count + grain - 1) / grain;
+  auto part_at = [&](int64_t i) { return parts.part(kind, t, g, i * grain, std::min(parts.count, (i + 1) * grain)); };
+  for (int64_t i : {int64_t{0}, count - 1}) {  // all but the last are of one size
+    Part part = part_at(i);
+    onednn::OneThread here;
+    if (!plan_for(kind, part.operands, part.geometry)) return run_part(kind, t, g);
+  }
+  parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      Part part = part_at(i);
+      run_part(kind, part.operands, part.geometry);
+    }
+  });
   return true;
 }
 

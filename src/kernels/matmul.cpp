@@ -16,6 +16,8 @@ namespace {
 constexpr int64_t kSmallWork = 8192;
 // Up to this many in one matrix, BLAS is faster than oneDNN, whose calls cost some microseconds.
 constexpr int64_t kBlasWork = 60 * 60 * 60;
+// So many multiplications are worth a second thread.
+constexpr int64_t kSharedWork = 1 << 20;
 
 // One operand: a stack of matrices inside memory. Strides count elements.
 struct Matrices {
@@ -37,8 +39,48 @@ struct Product {
   int64_t batch = 1;
   Scalar beta = 0, alpha = 1;
   Tensor bias = {};
+  int64_t bias_at = 0;  // where the row begins in `bias`
   int64_t work() const { return batch * out.rows * out.columns * a.columns; }
 };
+
+void advance(Matrices& m, int64_t elements) { m.data += elements * m.tensor.item_size(); }
+
+Product some_matrices(Product p, int64_t from, int64_t to) {
+  for (Matrices* m : {&p.out, &p.a, &p.b}) advance(*m, from * m->batch_stride);
+  p.batch = to - from;
+  return p;
+}
+Product some_rows(Product p, int64_t from, int64_t to) {
+  for (Matrices* m : {&p.out, &p.a}) {
+    advance(*m, from * m->row_stride);
+    m->rows = to - from;
+  }
+  return p;
+}
+Product some_columns(Product p, int64_t from, int64_t to) {
+  for (Matrices* m : {&p.out, &p.b}) {
+    advance(*m, from * m->column_stride);
+    m->columns = to - from;
+  }
+  p.bias_at += from;
+  return p;
+}
+
+/// Calls `multiply` for parts of the product, on several threads where it is large enough: some of the matrices, or
+/// blocks of rows or columns of the result.
+template <class Fn> void share(const Product& p, const Fn& multiply) {
+  constexpr int64_t kBlock = 16;
+  auto share_out = [&](int64_t count, int64_t block, Product (*some)(Product, int64_t, int64_t)) {
+    int64_t blocks = (count + block - 1) / block, work = std::max<int64_t>(1, p.work() / blocks);
+    parallel_for(0, blocks, (kSharedWork + work - 1) / work, [&](int64_t from, int64_t to) {
+      if (to - from == blocks) multiply(p);
+      else multiply(some(p, from * block, std::min(to * block, count)));
+    });
+  };
+  if (p.batch >= 2 * num_threads()) share_out(p.batch, 1, some_matrices);
+  else if (p.out.rows >= p.out.columns) share_out(p.out.rows, kBlock, some_rows);
+  else share_out(p.out.columns, kBlock, some_columns);
+}
 
 Matrices matrices(const Tensor& t) {
   int64_t d = t.dim();
@@ -153,7 +195,7 @@ template <class T> blas::Matrix<const T> blas_matrix(const Matrices& m, int64_t 
   return {data, true, m.column_stride};
 }
 
-template <class T> void multiply_with_blas(const Product& p) {
+template <class T> void multiply_part_with_blas(const Product& p) {
   T alpha = p.alpha.to<T>(), beta = p.beta.to<T>();
   int64_t rows = p.out.rows, columns = p.out.columns, inner = p.a.columns;
   auto multiply_one = [&](int64_t i) {
@@ -168,16 +210,10 @@ template <class T> void multiply_with_blas(const Product& p) {
       blas::gemm<T>(rows, columns, inner, alpha, a, b, beta, out, p.out.row_stride);
     }
   };
-  // Small matrices are shared out to the threads; a large one BLAS divides by itself.
-  int64_t work = std::max<int64_t>(1, rows * columns * inner);
-  if (p.batch == 1 || work > kBlasWork) {
-    for (int64_t i = 0; i < p.batch; ++i) multiply_one(i);
-  } else {
-    parallel_for(0, p.batch, 1 + 8 * kGrain / work, [&](int64_t from, int64_t to) {
-      for (int64_t i = from; i < to; ++i) multiply_one(i);
-    });
-  }
+  for (int64_t i = 0; i < p.batch; ++i) multiply_one(i);
 }
+
+template <class T> void multiply_with_blas(const Product& p) { share(p, multiply_part_with_blas<T>); }
 
 // ---- oneDNN
 // ----------------------------------------------------------------------------------------------------------
@@ -241,19 +277,45 @@ std::shared_ptr<const MatmulPlan> plan_for(const Product& p) {
   return cache.get(std::move(key), [&] { return make_plan(p); });
 }
 
-// False where oneDNN has no fast way for these types or layouts.
-bool multiply_with_onednn(const Product& p) {
-  onednn::ThreadScope threads;
+// For a part that oneDNN has no fast way for, though it has one for the whole.
+template <class T> void multiply_part_with_loops(Product p) {
+  if (p.bias.defined()) {
+    const T* bias = p.bias.data<T>() + p.bias_at;
+    T* out = reinterpret_cast<T*>(p.out.data);
+    for (int64_t i = 0; i < p.batch * p.out.rows; ++i)
+      std::copy_n(bias, p.out.columns, out + i / p.out.rows * p.out.batch_stride + i % p.out.rows * p.out.row_stride);
+    p.bias = Tensor();
+    p.beta = 1;
+  }
+  LoopProduct<T>(p).run();
+}
+
+void multiply_part_with_onednn(const Product& p) {
+  onednn::OneThread here;
   auto plan = plan_for(p);
-  if (!plan) return false;
+  if (!plan)
+    return visit<FloatingTypes>(p.out.tensor.dtype(), "matmul",
+                                [&](auto tag) { multiply_part_with_loops<typename decltype(tag)::type>(p); });
   auto& engine = onednn::engine();
   std::unordered_map<int, dnnl::memory> arguments = {{DNNL_ARG_SRC, {plan->a, engine, p.a.data}},
                                                      {DNNL_ARG_WEIGHTS, {plan->b, engine, p.b.data}},
                                                      {DNNL_ARG_DST, {plan->out, engine, p.out.data}}};
-  if (p.bias.defined()) arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plan->bias, engine, p.bias.raw_data()));
+  if (p.bias.defined()) {
+    char* bias = static_cast<char*>(p.bias.raw_data()) + p.bias_at * p.bias.item_size();
+    arguments.emplace(DNNL_ARG_BIAS, dnnl::memory(plan->bias, engine, bias));
+  }
   if (size_t bytes = plan->scratch.get_size())
     arguments.emplace(DNNL_ARG_SCRATCHPAD, dnnl::memory(plan->scratch, engine, onednn::scratch(bytes)));
   plan->primitive.execute(onednn::stream(), arguments);
+}
+
+// False where oneDNN has no fast way for these types or layouts.
+bool multiply_with_onednn(const Product& p) {
+  {
+    onednn::OneThread here;
+    if (!plan_for(p)) return false;
+  }
+  share(p, multiply_part_with_onednn);
   return true;
 }
 

@@ -88,20 +88,18 @@ void append(Key& key, IntArrayRef values) {
   key.insert(key.end(), values.begin(), values.end());
 }
 
-int current_thread_count() { return in_parallel_region() ? 1 : num_threads(); }
-
-ThreadScope::ThreadScope() : before_(omp_get_max_threads()) {
-  int wanted = current_thread_count();
-  if (wanted != before_) omp_set_num_threads(wanted);
+OneThread::OneThread() : before_(omp_get_max_threads()) {
+  if (before_ != 1) omp_set_num_threads(1);
 }
 
-ThreadScope::~ThreadScope() {
-  if (omp_get_max_threads() != before_) omp_set_num_threads(before_);
+OneThread::~OneThread() {
+  if (before_ != 1) omp_set_num_threads(before_);
 }
 
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
           int64_t a_leading, const float* b, int64_t b_leading, float beta, float* c, int64_t c_leading) {
   engine();  // the instruction set has to be settled before the first use of oneDNN, whatever it is
+  OneThread here;
   dnnl_sgemm(transpose_a ? 'T' : 'N', transpose_b ? 'T' : 'N', m, n, k, alpha, a, a_leading, b, b_leading, beta, c,
              c_leading);
 }

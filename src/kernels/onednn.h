@@ -24,8 +24,6 @@ dnnl::memory::data_type data_type(DType dtype);
 /// Memory of at least that many bytes that belongs to the calling thread, for a primitive's scratchpad.
 void* scratch(size_t bytes);
 
-/// How many threads a library may use for a call made here.
-int current_thread_count();
 /// What distinguishes one primitive from another: shapes, strides, types and options, as numbers.
 using Key = std::vector<int64_t>;
 struct KeyHash {
@@ -42,9 +40,8 @@ void append(Key& key, IntArrayRef values);
 /// descriptors.
 template <class Plan> class PlanCache {
  public:
-  /// The plan of the key, made by `make` where there is none. A plan depends on the number of threads as well.
+  /// The plan of the key, made by `make` where there is none.
   std::shared_ptr<const Plan> get(Key key, const std::function<std::shared_ptr<const Plan>()>& make) {
-    key.push_back(current_thread_count());
     {
       std::lock_guard lock(mutex_);
       auto found = plans_.find(key);
@@ -63,13 +60,14 @@ template <class Plan> class PlanCache {
   std::unordered_map<Key, std::shared_ptr<const Plan>, KeyHash> plans_;
 };
 
-/// While it lives, OpenMP code called from this thread, oneDNN's included, keeps to the kernels' number of threads.
-class ThreadScope {
+/// While it lives, OpenMP code called from this thread, oneDNN's included, keeps to this thread: it is the kernels that
+/// share work out (kernels/parallel.h), and a second pool of threads would stand in the way of the first.
+class OneThread {
  public:
-  ThreadScope();
-  ~ThreadScope();
-  ThreadScope(const ThreadScope&) = delete;
-  ThreadScope& operator=(const ThreadScope&) = delete;
+  OneThread();
+  ~OneThread();
+  OneThread(const OneThread&) = delete;
+  OneThread& operator=(const OneThread&) = delete;
 
  private:
   int before_;

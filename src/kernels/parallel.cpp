@@ -4,17 +4,19 @@
 
 #include <algorithm>
 #include <atomic>
-#include <exception>
-#include <mutex>
 
+#include "kernels/thread_pool.h"
 #include "umbra/core/error.h"
 #include "umbra/core/threads.h"
 
 namespace umbra::kernels {
 
 namespace {
-std::atomic<int> thread_limit{0};  // 0: what OpenMP offers
+std::atomic<int> thread_limit{0};  // 0: as many as OpenMP would use
 thread_local bool inside = false;
+
+// More parts than threads: who is held up leaves the rest to the others.
+constexpr int64_t kPartsPerThread = 4;
 
 struct InsideScope {
   bool before = inside;
@@ -43,24 +45,24 @@ bool worth_splitting(int64_t count, int64_t grain) {
 
 void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction function, const void* context) {
   grain = std::max<int64_t>(grain, 1);
-  int64_t count = end - begin;
-  int parts = static_cast<int>(std::min<int64_t>(num_threads(), (count + grain - 1) / grain));
-  int64_t length = (count + parts - 1) / parts;
-  std::exception_ptr error;
-  std::mutex error_mutex;
-#pragma omp parallel for num_threads(parts) schedule(static, 1)
-  for (int part = 0; part < parts; ++part) {
-    int64_t from = begin + part * length, to = std::min(end, from + length);
-    if (from >= to) continue;
+  int threads = num_threads();
+  int64_t count = end - begin, most = std::min<int64_t>(threads * kPartsPerThread, ThreadPool::kMostParts);
+  struct Range {
+    int64_t begin, end, length;
+    RangeFunction function;
+    const void* context;
+  } range{begin, end, 0, function, context};
+  int64_t parts = std::min<int64_t>(most, (count + grain - 1) / grain);
+  range.length = (count + parts - 1) / parts;
+  auto do_part = [](const void* pointer, int part) {
+    const Range& r = *static_cast<const Range*>(pointer);
+    int64_t from = r.begin + part * r.length, to = std::min(r.end, from + r.length);
+    if (from >= to) return;
     InsideScope scope;
-    try {
-      function(context, from, to);
-    } catch (...) {
-      std::lock_guard lock(error_mutex);
-      if (!error) error = std::current_exception();
-    }
-  }
-  if (error) std::rethrow_exception(error);
+    r.function(r.context, from, to);
+  };
+  int used = static_cast<int>(std::min<int64_t>(threads, parts));
+  if (!ThreadPool::get().run(static_cast<int>(parts), used, do_part, &range)) function(context, begin, end);
 }
 
 }  // namespace detail

@@ -1,6 +1,8 @@
 #include "kernels/parallel.h"
 
 #include <gtest/gtest.h>
+#include <sys/wait.h>
+#include <unistd.h>
 
 #include <atomic>
 #include <mutex>
@@ -59,6 +61,46 @@ TEST(ParallelFor, UsesNoMoreThreadsThanAllowed) {
   parallel_for(0, 1000, 1, [](int64_t from, int64_t to) { EXPECT_EQ(to - from, 1000); });
   set_num_threads(before);
   EXPECT_THROW(set_num_threads(0), Error);
+}
+
+TEST(ParallelFor, TakesCallsFromSeveralThreadsAtOnce) {
+  set_num_threads(4);
+  std::atomic<int64_t> sum{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i)
+    callers.emplace_back([&] {
+      for (int round = 0; round < 500; ++round)
+        parallel_for(0, 64, 1, [&](int64_t from, int64_t to) { sum += to - from; });
+    });
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(sum, 4 * 500 * 64);
+  set_num_threads(2);
+}
+
+TEST(ParallelFor, GoesOnAfterAnExceptionWithNothingLeftBehind) {
+  set_num_threads(3);
+  for (int round = 0; round < 200; ++round) {
+    EXPECT_THROW(parallel_for(0, 100, 1, [](int64_t, int64_t) { fail("every part"); }), Error);
+    std::atomic<int> parts{0};
+    parallel_for(0, 100, 1, [&](int64_t from, int64_t to) { parts += static_cast<int>(to - from); });
+    EXPECT_EQ(parts, 100);
+  }
+  set_num_threads(2);
+}
+
+TEST(ParallelFor, WorksInAForkedChild) {
+  set_num_threads(2);
+  parallel_for(0, 100, 1, [](int64_t, int64_t) {});
+  pid_t child = fork();
+  if (child == 0) {
+    alarm(20);
+    std::atomic<int64_t> sum{0};
+    parallel_for(0, 1000, 1, [&](int64_t from, int64_t to) { sum += to - from; });
+    _exit(sum == 1000 ? 0 : 1);
+  }
+  int status = 0;
+  waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
 }
 
 }  // namespace
