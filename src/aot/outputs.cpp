@@ -17,7 +17,7 @@ bool same_step(const ViewStep& a, const ViewStep& b) {
 
 /// Whether a tensor can be made of another by views, and by how many of the steps that it is from their common base.
 bool is_view_of(const Tensor& t, const Tensor& other) {
-  if (!is_functional(other) || !(other.storage() == t.storage())) return false;
+  if (!other.defined() || !is_functional(other) || !(other.storage() == t.storage())) return false;
   const std::vector<ViewStep>&all = functional_state(t).views, &first = functional_state(other).views;
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
 }
@@ -40,7 +40,7 @@ class Outputs {
  private:
   static OutputInfo plain(const Value& value) {
     OutputInfo out;
-    out.kind = Kind::Plain;
+    out.kind = value.is_symbolic() ? Kind::Computed : Kind::Plain;
     out.value = value;
     return out;
   }
@@ -133,9 +133,9 @@ void describe_outputs(CallInfo& info, const std::vector<Value>& results, const s
 
 std::string to_string(const OutputInfo& o) {
   constexpr const char* kKinds[] = {
-      "fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain"};
+      "fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain", "computed"};
   std::string out = kKinds[static_cast<int>(o.kind)];
-  if (o.kind != Kind::Fresh && o.kind != Kind::Plain) out += concat(" ", o.base);
+  if (o.kind != Kind::Fresh && o.kind != Kind::Plain && o.kind != Kind::Computed) out += concat(" ", o.base);
   if (o.requires_grad) out += ", requires grad";
   return out;
 }
