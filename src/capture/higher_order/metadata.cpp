@@ -41,6 +41,13 @@ std::vector<Value> fresh(const std::vector<Value>& values) {
   return out;
 }
 
+sym::ShapeEnv* symbols_for(const FunctionCall& call) {
+  FakeModeImpl* mode = detect_fake_mode(call.tensors());
+  return mode ? mode->shape_env() : nullptr;
+}
+
+bool is_integer(const Value& value) { return value.is_int() || value.is_sym_int(); }
+
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count) {
   std::vector<Value> out;
   for (const Value& v : values) {

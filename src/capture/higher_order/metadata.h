@@ -11,6 +11,10 @@ Value stand_in(const Value& value);
 Value row_stand_in(const Value& value);
 /// The values without data, as tensors of their own.
 std::vector<Value> fresh(const std::vector<Value>& values);
+/// Where a call without data gets symbols from: the environment of its tensors or of the thread's fake mode, or null.
+sym::ShapeEnv* symbols_for(const FunctionCall& call);
+/// Whether it is an integer, a symbolic one included.
+bool is_integer(const Value& value);
 /// The same for `count` of each, stacked.
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
 /// Which values gradients may flow to, or do.

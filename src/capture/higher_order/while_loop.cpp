@@ -8,13 +8,18 @@ namespace {
 
 enum { kCondition, kBody, kCarried, kAdditional };
 
+/// An integer that is carried: what it is in one step or in the end, only the run tells.
+Value unknown_integer(const FunctionCall& call) {
+  sym::ShapeEnv* env = symbols_for(call);
+  check<NotImplementedError>(env,
+                             "while_loop: an int that is carried cannot be captured without symbolic shapes; "
+                             "carry a tensor, or capture with tracing_mode=\"symbolic\"");
+  return Value(env->create_unbacked());
+}
+
 std::vector<Value> inputs(const FunctionCall& call, size_t) {
   std::vector<Value> out;
-  for (const Value& v : call.list(kCarried)) {
-    check<NotImplementedError>(v.is_tensor(), "while_loop: a ", tag_name(v.tag()),
-                               " that is carried cannot be captured yet; carry a tensor");
-    out.push_back(stand_in(v));
-  }
+  for (const Value& v : call.list(kCarried)) out.push_back(is_integer(v) ? unknown_integer(call) : stand_in(v));
   for (const Value& v : call.list(kAdditional)) out.push_back(v);
   return out;
 }
@@ -33,8 +38,9 @@ void check_carried(const std::vector<Value>& before, const std::vector<Value>& a
   check<UserError>(before.size() == after.size(), "while_loop: body_fn is given ", before.size(),
                    " values to carry and gives ", after.size());
   for (size_t i = 0; i < before.size(); ++i) {
-    check<UserError>(before[i].is_tensor() == after[i].is_tensor(), "while_loop: carried value ", i, " is ",
-                     tag_name(before[i].tag()), " and becomes ", tag_name(after[i].tag()));
+    check<UserError>((before[i].is_tensor() && after[i].is_tensor()) || (is_integer(before[i]) && is_integer(after[i])),
+                     "while_loop: carried value ", i, " is ", tag_name(before[i].tag()), " and becomes ",
+                     tag_name(after[i].tag()), "; tensors and ints can be carried");
     if (!before[i].is_tensor()) continue;
     const Tensor &a = before[i].tensor_ref(), &b = after[i].tensor_ref();
     bool same = a.dtype() == b.dtype() && a.device() == b.device() && a.sym_sizes() == b.sym_sizes();
@@ -65,7 +71,10 @@ std::vector<Value> results(const FunctionCall& call, const std::vector<std::vect
   bool number = of[0].size() == 1 && (of[0][0].is_bool() || of[0][0].tag() == Value::Tag::SymBool);
   check<UserError>(one_bool || number, "while_loop: cond_fn must return a boolean scalar tensor or a boolean");
   check_carried(call.list(kCarried), of[1]);
-  return fresh(of[1]);
+  std::vector<Value> out = fresh(of[1]);
+  for (Value& v : out)
+    if (is_integer(v)) v = unknown_integer(call);
+  return out;
 }
 
 const RegisterHigherOrder kWhileLoop({
