@@ -122,13 +122,26 @@ class GraphModule(Module):
         return _restore, (made_from, self._class_name), self.__dict__
 
     def _attach(self, graph, handle=None):
-        object.__setattr__(self, "_handle", handle or graph._module(self._class_name))
+        """Takes a graph, and compiles it. With a handle it is one that nobody else has seen."""
         object.__setattr__(self, "_graph", graph)
         object.__setattr__(self, "_specs", (None, None))
         graph.owning_module = self
+        if handle is None:
+            self._compile()
+        else:
+            object.__setattr__(self, "_handle", handle)
+            object.__setattr__(self, "_compiled", graph)
+
+    def _compile(self):
+        """What runs is the graph as it is now: edits take effect when it is compiled again."""
+        compiled, _ = self._graph._copy()
+        object.__setattr__(self, "_compiled", compiled)
+        object.__setattr__(self, "_handle", compiled._module(self._class_name))
 
     @property
     def graph(self):
+        if self._compiled is self._graph:  # from here on it may be edited
+            self._compile()
         return self._graph
 
     @graph.setter
@@ -145,6 +158,7 @@ class GraphModule(Module):
         return self._class_name
 
     def recompile(self):
+        self._compile()
         return PythonCode(self.code)
 
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, *, fast_sympy_print=False,
@@ -152,8 +166,9 @@ class GraphModule(Module):
         """The graph as code with shapes and types; printed, unless that is not wanted."""
         not_built("GraphModule.print_readable", colored=(colored, False), fast_sympy_print=(fast_sympy_print, False),
                   expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
-        self._update_handle()
-        text = self._handle.readable(include_stride, include_device)
+        handle = self._graph._module(self._class_name)
+        self._update(handle, self._graph)
+        text = handle.readable(include_stride, include_device)
         if print_output:
             print(text)
         return text
@@ -168,9 +183,11 @@ class GraphModule(Module):
 
     def _update_handle(self):
         """Tells the C++ module of attributes that were set since."""
-        handle = self._handle
+        self._update(self._handle, self._compiled)
+
+    def _update(self, handle, graph):
         done = set()
-        for node in self._graph.nodes:
+        for node in graph.nodes:
             if node.op not in ("get_attr", "call_module") or node.target in done:
                 continue
             path = node.target
@@ -186,7 +203,7 @@ class GraphModule(Module):
                 handle.set(path, value, _kind(owner, "", value))
 
     def _parameters_of_forward(self):
-        return [node for node in self._graph.nodes if node.op == "placeholder"]
+        return [node for node in self._compiled.nodes if node.op == "placeholder"]
 
     def _bind(self, args, kwargs):
         """Positional arguments in the placeholders' order."""
@@ -219,7 +236,7 @@ class GraphModule(Module):
 
     def _run_in_python(self, inputs):
         from umbra.fx.interpreter import Interpreter
-        return Interpreter(self).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+        return Interpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
 
     def forward(self, *args, **kwargs):
         in_spec, out_spec = self._specs
@@ -230,14 +247,14 @@ class GraphModule(Module):
             inputs = leaves
         else:
             inputs = self._bind(args, kwargs)
-        if self._graph._needs_python() or any(isinstance(value, Proxy) for value in inputs):
+        if self._compiled._needs_python() or any(isinstance(value, Proxy) for value in inputs):
             results = self._run_in_python(inputs)
             return results if out_spec is None else pytree.tree_unflatten(results, out_spec)
         self._update_handle()
         results = self._handle.run(inputs)
         if out_spec is not None:
             return pytree.tree_unflatten(results, out_spec)
-        return _arrange(self._graph, results)
+        return _arrange(self._compiled, results)
 
     @property
     def __signature__(self):
@@ -253,7 +270,7 @@ class GraphModule(Module):
         result._class_name = self._class_name
         result._attach(copy.deepcopy(self._graph, memo))
         object.__setattr__(result, "_specs", self._specs)
-        skipped = ("_handle", "_graph", "_specs")
+        skipped = ("_handle", "_graph", "_compiled", "_specs")
         for key, value in self.__dict__.items():
             if key not in skipped:
                 result.__dict__[key] = copy.deepcopy(value, memo)
