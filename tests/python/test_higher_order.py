@@ -234,3 +234,36 @@ def test_auto_functionalized_calls_an_operator_on_copies():
         assert [t.tolist() for t in result] == [[1, 1], [1, 1]] and x.tolist() == [0, 0]
     with pytest.raises(AssertionError, match="Cannot auto-functionalize op aten.add_.Tensor"):
         umbra.ops.higher_order.auto_functionalized(umbra.ops.aten.add_.Tensor, self=x, other=y)
+
+
+def test_a_captured_while_loop_has_the_gradient_of_the_run():
+    from umbra._functorch.aot_autograd import aot_function
+
+    def f(x, w, limit):
+        i, y, z = while_loop(lambda i, y, z: y.sum() < limit, lambda i, y, z: (i + 1, y * w + z, z.sin() * i), (tensor(0), x, x * 2))
+        return y.square().sum() + z.sum(), i
+    compiled = aot_function(f, lambda graph, _: graph)
+    for limit in (30., 3., -5.):
+        gradients = []
+        for function in (f, compiled):
+            x, w = tensor([1., 2.], requires_grad=True), tensor([1.5, 2.5], requires_grad=True)
+            loss, steps = function(x, w, tensor(limit))
+            loss.backward()
+            gradients.append((loss.item(), steps.item(), x.grad, w.grad))
+        (a, n, *expected), (b, m, *found) = gradients
+        assert a == b and n == m and all(umbra.allclose(p, q, rtol=1e-5) for p, q in zip(expected, found))
+
+
+def test_checkpoint_around_a_cond_that_closes_over_a_tensor_is_compiled():
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra.utils.checkpoint import checkpoint
+
+    def f(x, w):
+        return checkpoint(lambda x: cond(x.sum() > 0, lambda x: x * w, lambda x: x - w, (x,)), x, use_reentrant=False)
+    for sign in (1., -1.):
+        seen = []
+        for function in (f, aot_function(f, lambda graph, _: graph)):
+            x, w = tensor([sign, 2 * sign], requires_grad=True), tensor([3., 4.], requires_grad=True)
+            function(x, w).sum().backward()
+            seen.append((x.grad.tolist(), w.grad.tolist()))
+        assert seen[0] == seen[1]

@@ -103,6 +103,10 @@ SymInt row_count(const char* name, const std::vector<Value>& values) {
   return count;
 }
 
+std::vector<Value> part(const std::vector<Value>& values, size_t from, size_t to) {
+  return {values.begin() + static_cast<ptrdiff_t>(from), values.begin() + static_cast<ptrdiff_t>(to)};
+}
+
 std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b) {
   a.insert(a.end(), b.begin(), b.end());
   return a;

@@ -39,5 +39,7 @@ std::vector<Value> stack_rows(const std::vector<std::vector<Value>>& rows);
 /// How many rows the tensors have; an error where they do not agree or have none.
 SymInt row_count(const char* name, const std::vector<Value>& values);
 std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b);
+/// The values from one place up to another.
+std::vector<Value> part(const std::vector<Value>& values, size_t from, size_t to);
 
 }  // namespace umbra
