@@ -85,8 +85,7 @@ class Analysis {
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined())
-        check_metadata(concat("input ", i), functional_state(arguments[i]).views.size() == steps[i]);
+      if (inputs[i].defined()) note_views(i, arguments[i], steps[i]);
     for (size_t i = info_.input_count(); i < stand_ins_.size(); ++i)
       check_metadata("a tensor that it closes over", functional_state(stand_ins_[i]).views.empty());
     for (size_t i = 0; i < stand_ins_.size(); ++i)
@@ -149,6 +148,17 @@ class Analysis {
     info_.primals.push_back({.tensor = Tensor(), .plain = std::move(value)});
   }
 
+  /// An input that became a view of itself. Where gradients are part of that, it has no place in the graphs.
+  void note_views(size_t input, const Tensor& argument, size_t before) {
+    const std::vector<ViewStep>& views = functional_state(argument).views;
+    if (views.size() == before) return;
+    const ArgumentInfo& place = info_.layout.arguments[input];
+    PrimalInfo& primal = info_.primals[place.primal];
+    bool plain = !place.is_view && !primal.requires_grad && !argument.requires_grad();
+    check_metadata(concat("input ", input), plain && functional_state(argument).base->resizes == 0);
+    primal.views = views;
+  }
+
   static void check_metadata(const std::string& what, bool unchanged) {
     check<NotImplementedError>(
         unchanged, "the function changes the sizes or strides of ", what,
@@ -161,6 +171,10 @@ class Analysis {
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
     const Tensor& t = stand_ins_[i];
+    if (!primal.views.empty()) {  // its memory keeps its place
+      primal.after = primal.stand_in;
+      return;
+    }
     primal.after = TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device());
     SymIntArrayRef before(primal.stand_in.sizes);
     check<NotImplementedError>(!primal.tracked || t.sym_sizes() == before, "tensor ", i, " of size ", to_string(before),

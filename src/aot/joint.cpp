@@ -34,7 +34,7 @@ class Joint {
       // did. What the backward writes comes later.
       for (size_t k = 0; k < forward.size(); ++k) {
         if (!forward[k].is_tensor()) results.push_back(forward[k]);
-        else if (k < layout_.written.size()) results.push_back(Value(from_functional(forward[k].tensor())));
+        else if (k < layout_.written.size()) results.push_back(Value(contents_of(forward[k].tensor())));
         else results.push_back(Value(from_functional_as_shown(forward[k].tensor())));
       }
       if (layout_.is_differentiable()) gradients = run_backward(leaves, primals, forward, inputs);
@@ -68,6 +68,12 @@ class Joint {
     for (const IntermediateInfo& b : info_.intermediates)
       forward.push_back(Value(Tensor(results.at(b.output).tensor_ref().impl()->view_base())));
     return forward;
+  }
+
+  /// What is in a written primal's memory, whatever view of it the primal has become.
+  static Tensor contents_of(const Tensor& primal) {
+    const FunctionalState& state = functional_state(primal);
+    return state.views.empty() ? from_functional(primal) : state.base->value;
   }
 
   /// A gradient has the sizes of what it is the gradient of. Those that only the run will tell have other symbols in
@@ -160,6 +166,17 @@ IntrusivePtr<fx::GraphModule> trace(const ValueFunction& function, const CallInf
   return make_fx(ValueFunction(Joint(function, info, joint)), stand_ins, capture);
 }
 
+/// A tensor without data that the function neither was given nor computed is no constant: it was made by a run of the
+/// function that is not the one recorded.
+void refuse_lost_tensors(const fx::GraphModule& module, const FakeModeImpl* mode) {
+  for (const fx::Attribute& attribute : module.attributes())
+    if (attribute.value.is_tensor())
+      check<NotImplementedError>(
+          fake_mode_of(attribute.value.tensor_ref()) != mode,
+          "the function uses a tensor that it computed in another run while it was captured (by "
+          "a hook, or by something that it keeps): ahead-of-time autograd does not support that");
+}
+
 }  // namespace
 
 TensorSpec tangent_of(const TensorSpec& output) {
@@ -176,6 +193,7 @@ JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, cons
   joint.module = trace(function, info, options, joint);
   // Only the backward itself tells what it writes.
   if (!joint.written_by_backward.empty()) joint.module = trace(function, info, options, joint);
+  refuse_lost_tensors(*joint.module, info.mode.get());
   if (info.mode->shape_env()) insert_runtime_asserts(joint.module->graph(), *info.mode->shape_env(), false);
   fx::eliminate_common_subexpressions(joint.module->graph());
   fx::eliminate_dead_code(joint.module->graph());

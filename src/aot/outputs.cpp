@@ -51,7 +51,10 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
-    if (is_functional(t) && !find_source(t, out) && !find_output(i, out)) find_intermediate(i, out);
+    if (is_functional(t) && !find_source(t, out)) {
+      refuse_earlier_view(t);
+      if (!find_output(i, out)) find_intermediate(i, out);
+    }
     refuse_own_history(t, out);
     return out;
   }
@@ -63,6 +66,21 @@ class Outputs {
           !step.op->definition().not_differentiable || !t.requires_grad(),
           "the function returns a tensor that shares memory with another by ", step.op->name(),
           " and was then written with gradients: that cannot be captured; clone() it before it is written");
+  }
+
+  /// A view that was taken before its input became a view of itself cannot be made of what the input is now.
+  void refuse_earlier_view(const Tensor& t) const {
+    for (const PrimalInfo& primal : info_.primals)
+      if (!primal.views.empty())
+        check<NotImplementedError>(
+            !(sources_[source_of(primal)].storage() == t.storage()),
+            "the function returns a view of an input whose sizes or strides it has changed in place since: "
+            "ahead-of-time autograd does not support that; clone() it");
+  }
+
+  size_t source_of(const PrimalInfo& primal) const {
+    auto number = static_cast<size_t>(&primal - info_.primals.data());
+    return info_.layout.arguments_of[number][0];
   }
 
   bool find_source(const Tensor& t, OutputInfo& out) const {

@@ -193,18 +193,36 @@ void carry_out_writes(const Call& call, std::vector<Tensor>& forward) {
   }
 }
 
-/// An output that is a view of what the caller has. Where the views' sizes are only known since the graph has run, it
-/// is the view that lies where the graph's own output lies.
-Tensor view_of(const Call& call, const Tensor& base, const OutputInfo& output, const Value& computed) {
-  std::vector<ViewStep> steps = output.views;
-  bool known = true;
+/// Views with the numbers of a call; nothing where only the graph's run tells them.
+std::optional<std::vector<ViewStep>> steps_in(const Call& call, std::vector<ViewStep> steps) {
   for (ViewStep& step : steps)
     for (Value& argument : step.arguments) {
       std::optional<Value> value = call.executable->sizes.evaluate(argument, call.symbols);
-      known &= value.has_value();
-      if (value) argument = std::move(*value);
+      if (!value) return std::nullopt;
+      argument = std::move(*value);
     }
-  if (known) return replay_views(base, steps);
+  return steps;
+}
+
+/// Inputs that became views of themselves, in place.
+void change_views(const Call& call) {
+  NoGrad no_grad;
+  const CallInfo& info = call.executable->graphs.info;
+  for (size_t i = 0; i < info.primals.size(); ++i) {
+    if (info.primals[i].views.empty()) continue;
+    std::optional<std::vector<ViewStep>> steps = steps_in(call, info.primals[i].views);
+    check<NotImplementedError>(steps.has_value(),
+                               "an input gets a size in place that depends on data: ahead-of-time "
+                               "autograd does not support that");
+    Tensor target = call.primals[i], view = replay_views(untracked(target), *steps);
+    as_strided_(target, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  }
+}
+
+/// An output that is a view of what the caller has. Where the views' sizes are only known since the graph has run, it
+/// is the view that lies where the graph's own output lies.
+Tensor view_of(const Call& call, const Tensor& base, const OutputInfo& output, const Value& computed) {
+  if (std::optional<std::vector<ViewStep>> steps = steps_in(call, output.views)) return replay_views(base, *steps);
   const Tensor& place = computed.tensor_ref();
   check<NotImplementedError>(place.dtype() == base.dtype() && place.is_conj() == base.is_conj(),
                              "an output is a view of another type, and of a size that depends on data: ahead-of-time "
@@ -255,6 +273,7 @@ std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std
   check_writes(info, call.primals);
   std::vector<Tensor> forward = run_forward(call);
   carry_out_writes(call, forward);
+  change_views(call);
   return results_of(call, info.sources(tensors_among(inputs), call.primals), forward);
 }
 

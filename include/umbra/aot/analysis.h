@@ -17,7 +17,8 @@ struct PrimalInfo {
   bool written = false;
   bool tracked = false;  // the write is part of autograd's history; not so under NoGrad, or where no gradient is needed
   bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
-  TensorSpec after = {};  // its look when the function has run: out= may have given it another size
+  TensorSpec after = {};             // its look when the function has run: out= may have given it another size
+  std::vector<ViewStep> views = {};  // that it became a view of itself by, in place (t_)
 };
 
 struct OutputInfo {
