@@ -6,7 +6,8 @@ import inspect
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.fx.graph import PythonCode
+from umbra.fx.graph import Graph, PythonCode
+from umbra.fx.node import map_aggregate, map_arg
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
 from umbra.utils import _pytree as pytree
@@ -74,11 +75,14 @@ class GraphModule(Module):
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
+        self.meta = {}
         if not isinstance(root, (Module, dict)):
             raise RuntimeError(f"Unsupported type {root} passed for root!")
         self._set_class_name(class_name)
         if hasattr(root, "training"):
             self.training = root.training
+        if isinstance(root, GraphModule):
+            self.meta.update(root.meta)
         self._attach(graph)
         for node in graph.nodes:
             if node.op not in ("get_attr", "call_module"):
@@ -99,6 +103,7 @@ class GraphModule(Module):
         """The Python object of a C++ graph module, with its attributes."""
         self = cls.__new__(cls)
         Module.__init__(self)
+        self.meta = {}
         self._set_class_name(handle.class_name)
         self._attach(handle.graph, handle)
         for path, kind, value in handle.attributes():
@@ -116,15 +121,17 @@ class GraphModule(Module):
             self.__class__ = _class_named(base, name)
 
     def __reduce_ex__(self, protocol):
-        made_from = type(self)._base_class
-        if made_from is None:
-            return super().__reduce_ex__(protocol)
-        return _restore, (made_from, self._class_name), self.__dict__
+        """The graph as it was compiled, and the module's attributes; nodes' metadata stay behind, as in PyTorch."""
+        attributes = {key: value for key, value in self.__dict__.items() if key not in _OF_GRAPH}
+        return _restore, (type(self)._base_class or type(self), self._class_name, _nodes_of(self._compiled), self._specs), attributes
+
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)
 
     def _attach(self, graph, handle=None):
         """Takes a graph, and compiles it. With a handle it is one that nobody else has seen."""
         object.__setattr__(self, "_graph", graph)
-        object.__setattr__(self, "_specs", (None, None))
+        object.__setattr__(self, "_specs", graph._specs)
         graph.owning_module = self
         if handle is None:
             self._compile()
@@ -196,7 +203,7 @@ class GraphModule(Module):
             if isinstance(value, Tensor):
                 if not handle.holds_tensor(path, value):
                     handle.set(path, value, _kind(owner, path.rpartition(".")[2], value))
-            elif isinstance(value, GraphModule):
+            elif isinstance(value, GraphModule) and not (node.op == "call_module" and value._compiled._needs_python()):
                 value._update_handle()
                 handle.set(path, value._handle, "module")
             elif value is not None:
@@ -241,6 +248,8 @@ class GraphModule(Module):
     def forward(self, *args, **kwargs):
         in_spec, out_spec = self._specs
         if in_spec is not None:
+            if kwargs:
+                raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(kwargs))}'")
             leaves, spec = pytree.tree_flatten(args)
             if spec != in_spec:
                 raise ValueError(f"the arguments have the structure {spec}, the graph was made for {in_spec}")
@@ -270,9 +279,8 @@ class GraphModule(Module):
         result._class_name = self._class_name
         result._attach(copy.deepcopy(self._graph, memo))
         object.__setattr__(result, "_specs", self._specs)
-        skipped = ("_handle", "_graph", "_compiled", "_specs")
         for key, value in self.__dict__.items():
-            if key not in skipped:
+            if key not in _OF_GRAPH:
                 result.__dict__[key] = copy.deepcopy(value, memo)
         return result
 
@@ -284,15 +292,61 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target):
-        owner, name = self.get_submodule(target.rpartition(".")[0]), target.rpartition(".")[2]
-        if name not in owner._modules:
+        """Whether there was such a module."""
+        path, _, name = target.rpartition(".")
+        owner = _get_path(self, path)[1] if path else self
+        if not isinstance(owner, Module) or name not in owner._modules:
             return False
         del owner._modules[name]
         return True
 
+    def delete_all_unused_submodules(self):
+        """Deletes the modules that no node of the graph calls or takes an attribute of."""
+        used = set()
+        for node in self._graph.nodes:
+            if node.op not in ("call_module", "get_attr"):
+                continue
+            parts = node.target.split(".")
+            used |= {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
+            if node.op == "call_module":  # and all that it is made of
+                called = _get_path(self, node.target)[1]
+                used |= {f"{node.target}.{name}" for name, _ in called.named_modules() if name} if isinstance(called, Module) else set()
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
 
-def _restore(base, name):
-    return _class_named(base, name).__new__(_class_named(base, name))
+
+_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs")
+
+
+class _Reference:
+    """A node among pickled arguments, by its place."""
+
+    def __init__(self, place):
+        self.place = place
+
+
+def _nodes_of(graph):
+    """A graph as plain data, for pickling."""
+    places = {node: i for i, node in enumerate(graph.nodes)}
+    nodes = []
+    for node in graph.nodes:
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: _Reference(places[n]))
+        nodes.append((node.op, node.target, args, kwargs, node.name))
+    return nodes
+
+
+def _restore(base, name, nodes, specs):
+    cls = base if name in ("GraphModule", base.__name__) else _class_named(base, name)
+    self = cls.__new__(cls)
+    Module.__init__(self)
+    self._class_name = name
+    graph, made = Graph(), []
+    for op, target, args, kwargs, label in nodes:
+        args, kwargs = map_aggregate((args, kwargs), lambda leaf: made[leaf.place] if isinstance(leaf, _Reference) else leaf)
+        made.append(graph._create_node(op, target, tuple(args), kwargs, label))
+    self._attach(graph)
+    object.__setattr__(self, "_specs", specs)
+    return self
 
 
 def _arrange(graph, results):
