@@ -22,13 +22,15 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
 }
 
 CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward,
-                       nb::handle inference, nb::handle decompositions) {
+                       nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs) {
   aot::CompileOptions options;
   options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
   options.forward_compiler = graph_compiler(forward);
   options.backward_compiler = graph_compiler(backward);
   options.inference_compiler = graph_compiler(inference);
   options.decompositions = read_decompositions(decompositions);
+  options.dynamic = dynamic;
+  options.fixed_inputs = fixed_inputs;
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -54,11 +56,11 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   }
   for (const aot::OutputInfo& o : graphs.info.outputs) {
     nb::dict output;
-    output["is_tensor"] = o.kind != aot::OutputInfo::Kind::Plain;
+    output["is_tensor"] = o.kind != aot::OutputInfo::Kind::Plain && o.kind != aot::OutputInfo::Kind::Computed;
     output["aliases_input"] = o.kind == aot::OutputInfo::Kind::Input || o.kind == aot::OutputInfo::Kind::InputView;
     output["requires_grad"] = o.requires_grad;
     nb::list sizes;
-    for (SymInt s : o.spec.sizes) sizes.append(s.guard_int());
+    for (SymInt s : o.spec.sizes) sizes.append(nb::steal(wrap(Value(s))));
     output["sizes"] = sizes;
     outputs.append(output);
   }
@@ -73,11 +75,12 @@ void bind_aot(nb::module_& m) {
   nb::class_<CompiledObject>(m, "_CompiledFunction")
       .def("__call__",
            [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
-      .def("graphs", [](const CompiledObject& c, const std::vector<Tensor>& inputs) {
-        return wrap_graphs(c.function->graphs(inputs));
+      .def("graphs", [](const CompiledObject& c, nb::handle inputs) {
+        return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
-        nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none());
+        nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
+        nb::arg("fixed_inputs"));
 }
 
 }  // namespace umbra::python

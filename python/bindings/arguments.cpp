@@ -130,7 +130,12 @@ bool Matcher::read_extra_keyword(PyObject* keyword, PyObject* value, Value* fram
                                  Mismatch& why) const {
   std::string_view name = text_of(keyword);
   if (value == Py_None && (name == "out" || name == "names" || name == "generator")) return true;
-  if (name == "requires_grad" && pin_memory_ >= 0) return true;
+  if (name == "requires_grad" && pin_memory_ >= 0) {
+    if (value != Py_None && !PyBool_Check(value))
+      fail<TypeError>(op_.schema().name, "(): argument 'requires_grad' must be bool, not ",
+                      short_type_name(Py_TYPE(value)));
+    return true;
+  }
   if (name != "out" || !op_.has_out() || !PyTuple_Check(value))
     return why.set(Mismatch::Reason::UnknownKeyword, 0, keyword);
   size_t base = parameters_.size() - static_cast<size_t>(PyTuple_GET_SIZE(value));

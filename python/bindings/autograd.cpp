@@ -29,6 +29,8 @@ PyObject* get_requires_grad(PyObject* self, void*) {
 int set_requires_grad(PyObject* self, PyObject* value, void*) {
   return assignment(self, [&](const Tensor& t) {
     check(value && PyBool_Check(value), "requires_grad must be a bool");
+    // The method lets a computed tensor be told again that it requires gradients; the attribute is a leaf's.
+    check(t.is_leaf() || value == Py_False, "you can only change requires_grad flags of leaf variables.");
     Tensor(t).requires_grad_(value == Py_True);
   });
 }

@@ -83,6 +83,8 @@ class Survey {
   explicit Survey(PyObject* data) { visit(data, 0); }
   const std::vector<int64_t>& sizes() const { return sizes_; }
   DType dtype() const { return found_ ? dtype_ : default_dtype(); }
+  /// Whether a number among the data is one that a captured program computes.
+  bool symbolic() const { return symbolic_; }
 
  private:
   void visit(PyObject* object, size_t depth) {
@@ -117,9 +119,13 @@ class Survey {
   void element(PyObject* boxed) {
     nb::object number = unboxed(boxed);
     DType t = dtype_of_element(number.ptr());
+    Scalar value;
+    symbolic_ |= is_symbol(number.ptr()) && read_scalar(number.ptr(), value) && value.is_symbolic();
     dtype_ = found_ ? promote_types(dtype_, t) : t;
     found_ = true;
   }
+
+  static bool is_symbol(PyObject* object) { return is_sym_int(object) || is_sym_float(object) || is_sym_bool(object); }
 
   static DType dtype_of_element(PyObject* object) {
     if (is_tensor(object)) {
@@ -144,7 +150,7 @@ class Survey {
   }
 
   std::vector<int64_t> sizes_;
-  bool closed_ = false, found_ = false;
+  bool closed_ = false, found_ = false, symbolic_ = false;
   DType dtype_ = DType::Bool;
 };
 
@@ -224,6 +230,16 @@ PyObject* list_of_items(const Tensor& t) {
   return out.release().ptr();
 }
 
+/// Data with numbers that a captured program computes: operators that put them together.
+Tensor stack_elements(PyObject* object, size_t depth, size_t rank, DType dtype) {
+  if (depth == rank) return call<"aten::scalar_tensor">(element_of(object, dtype), dtype);
+  nb::object list = is_nested(object) ? nb::borrow(object) : as_list(object);
+  std::vector<Tensor> parts;
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(list.ptr()); ++i)
+    parts.push_back(stack_elements(PySequence_Fast_GET_ITEM(list.ptr(), i), depth + 1, rank, dtype));
+  return call<"aten::stack">(parts);
+}
+
 /// Copies of Python's data are made below all layers: what a mode sees is the finished literal.
 class BelowLayers {
  public:
@@ -241,6 +257,22 @@ std::optional<DType> dtype_option(nb::handle object, const char* function) {
   return dtype;
 }
 
+Tensor copy_elements(PyObject* data, const Survey& survey, DType dtype) {
+  SymIntArrayRef sizes = as_sym(survey.sizes());
+  Tensor out = allocate_tensor(sizes, contiguous_strides(sizes), dtype, Device());
+  if (out.numel() > 0) fill(data, 0, survey.sizes().size(), dtype, static_cast<char*>(out.raw_data()));
+  return out;
+}
+
+/// Numbers in lists as a program makes a tensor of them.
+Tensor make_literal(PyObject* data, std::optional<DType> dtype) {
+  if (is_array(data)) return call<"aten::lift_fresh">(tensor_from_data(data, dtype));
+  Survey survey(data);
+  DType type = dtype.value_or(survey.dtype());
+  if (survey.symbolic()) return stack_elements(data, 0, survey.sizes().size(), type);
+  return call<"aten::lift_fresh">(copy_elements(data, survey, type));
+}
+
 Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, bool requires_grad) {
   std::optional<DType> dtype = dtype_option(dtype_object, "tensor");
   Tensor out;
@@ -248,7 +280,7 @@ Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, 
     out = call<"aten::detach">(call<"aten::clone">(tensor_of(data.ptr())));
     if (dtype && *dtype != out.dtype()) out = call<"aten::_to_copy">(out, *dtype);
   } else {
-    out = call<"aten::lift_fresh">(tensor_from_data(data.ptr(), dtype));
+    out = make_literal(data.ptr(), dtype);
   }
   Device where;
   if (!device.is_none()) {
@@ -295,11 +327,7 @@ Tensor tensor_from_data(PyObject* data, std::optional<DType> dtype) {
     return dtype && *dtype != shared.dtype() ? call<"aten::_to_copy">(shared, *dtype) : call<"aten::clone">(shared);
   }
   Survey survey(data);
-  DType type = dtype.value_or(survey.dtype());
-  SymIntArrayRef sizes = as_sym(survey.sizes());
-  Tensor out = allocate_tensor(sizes, contiguous_strides(sizes), type, Device());
-  if (out.numel() > 0) fill(data, 0, survey.sizes().size(), type, static_cast<char*>(out.raw_data()));
-  return out;
+  return copy_elements(data, survey, dtype.value_or(survey.dtype()));
 }
 
 PyObject* to_list(const Tensor& tensor) {

@@ -158,10 +158,17 @@ nb::object wrap_arguments(const fx::Arguments& arguments) {
   for (const fx::Argument& a : arguments) items.append(wrap(a));
   return owned(PyList_AsTuple(items.ptr()));
 }
+
+/// A list or dict as one that cannot be changed: it is a copy, and changes would be lost.
+nb::object immutable(const char* type, nb::handle value) {
+  nb::module_ collections = nb::module_::import_("umbra.fx.immutable_collections");
+  return collections.attr(type)(value);
+}
+
 nb::object wrap_keywords(const fx::KeywordArguments& keywords) {
   nb::dict out;
   for (const auto& [key, value] : keywords) out[make_text(key)] = wrap(value);
-  return out;
+  return immutable("immutable_dict", out);
 }
 
 nb::list wrap_nodes(ArrayRef<fx::Node*> nodes) {
@@ -309,13 +316,13 @@ nb::object wrap(const fx::Argument& argument) {
     case Kind::List: {
       nb::list out;
       for (const fx::Argument& a : argument.items()) out.append(wrap(a));
-      return out;
+      return immutable("immutable_list", out);
     }
     case Kind::Dict: {
       nb::dict out;
       for (size_t i = 0; i < argument.items().size(); ++i)
         out[make_text(argument.keys()[i])] = wrap(argument.items()[i]);
-      return out;
+      return immutable("immutable_dict", out);
     }
     case Kind::Slice: {
       nb::object start = wrap(argument.items()[0]), stop = wrap(argument.items()[1]), step = wrap(argument.items()[2]);

@@ -54,49 +54,109 @@ class Origin final : public autograd::Node {
 /// One run of the function on stand-ins.
 class Analysis {
  public:
-  explicit Analysis(ArgumentLayout layout) : mode_(fake_mode()) { info_.layout = std::move(layout); }
-
-  CallInfo run(const ValueFunction& function, const std::vector<Tensor>& inputs) {
+  Analysis(ArgumentLayout layout, const AnalysisOptions& options, const std::vector<Value>& inputs)
+      : options_(options) {
+    info_.layout = std::move(layout);
     info_.inputs = inputs;
+    info_.mode = fake_mode();
+  }
+
+  CallInfo run(const ValueFunction& function) {
+    std::vector<Tensor> inputs = tensors_among(info_.inputs);
     auto lift =
         make_counted<LiftMode>([this](const Tensor& real) { return add(real); }, LiftMode::Outside::NotFunctional);
-    for (const Tensor& primal : primals_of(info_.layout, inputs)) lift->set(primal, add(primal));
+    std::vector<Tensor> primals = primals_of(info_.layout, inputs);
+    for (size_t i = 0; i < primals.size(); ++i) {
+      if (primals[i].defined()) lift->set(primals[i], add(primals[i], has_symbols(i)));
+      else add_plain(i);
+    }
     std::vector<Tensor> arguments;
     std::vector<size_t> steps;  // that each of them is from its base
     std::vector<Value> results;
     {
-      EnterMode fake_scope(mode_), functional_scope(make_counted<FunctionalMode>());
+      EnterMode fake_scope(info_.mode), functional_scope(make_counted<FunctionalMode>());
       arguments = arguments_of(info_.layout, stand_ins_);
-      for (size_t i = 0; i < inputs.size(); ++i) lift->set(inputs[i], arguments[i]);
-      for (const Tensor& t : arguments) steps.push_back(functional_state(t).views.size());
+      for (size_t i = 0; i < inputs.size(); ++i)
+        if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
+      for (const Tensor& t : arguments) steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
       EnterMode lift_scope(lift);
-      results = function(std::vector<Value>(arguments.begin(), arguments.end()));
+      results = function(values_of(arguments));
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
     for (size_t i = 0; i < inputs.size(); ++i)
-      check_metadata(concat("input ", i), functional_state(arguments[i]).views.size() == steps[i]);
+      if (inputs[i].defined()) note_views(i, arguments[i], steps[i]);
     for (size_t i = info_.input_count(); i < stand_ins_.size(); ++i)
       check_metadata("a tensor that it closes over", functional_state(stand_ins_[i]).views.empty());
-    for (size_t i = 0; i < stand_ins_.size(); ++i) note_writes(i);
+    for (size_t i = 0; i < stand_ins_.size(); ++i)
+      if (stand_ins_[i].defined()) note_writes(i);
     describe_outputs(info_, results, info_.sources(arguments, stand_ins_));
     return std::move(info_);
   }
 
  private:
-  static IntrusivePtr<FakeModeImpl> fake_mode() {
+  IntrusivePtr<FakeModeImpl> fake_mode() const {
+    // Symbols are understood where they were made.
+    for (const Value& v : info_.inputs)
+      if (v.is_tensor() && v.tensor_ref().is_symbolic())
+        return IntrusivePtr<FakeModeImpl>(fake_mode_of(v.tensor_ref()));
     FakeOptions options;
     options.allow_non_fake_inputs = true;
+    if (options_.dynamic) {
+      options.shape_env = make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.naming = sym::Naming::BySource});
+      options.allow_scalar_outputs = options.allow_dynamic_output_shapes = true;
+    }
     return make_counted<FakeModeImpl>(std::move(options));
   }
 
-  Tensor add(const Tensor& real) {
-    Tensor stand_in = to_functional(mode_->from_tensor(untracked(real)));
+  size_t input_of(size_t primal) const { return info_.layout.arguments_of[primal][0]; }
+
+  bool has_symbols(size_t primal) const {
+    size_t input = input_of(primal);
+    return options_.dynamic && input >= options_.fixed_inputs && !info_.layout.arguments[input].is_view;
+  }
+
+  /// What the function is given: what stands for tensors, and the other values.
+  std::vector<Value> values_of(const std::vector<Tensor>& arguments) const {
+    std::vector<Value> values;
+    for (size_t i = 0; i < arguments.size(); ++i)
+      values.push_back(arguments[i].defined() ? Value(arguments[i])
+                                              : info_.primals[info_.layout.arguments[i].primal].plain);
+    return values;
+  }
+
+  Tensor add(const Tensor& real, bool symbolic = false) {
+    Tensor value = untracked(real);
+    SymbolicContext context{concat("__meta_utils_unknown_tensor", tensors_++),
+                            std::vector<sym::SymbolOptions>(real.dim())};
+    Tensor fake = info_.mode->from_tensor(value, symbolic ? &context : nullptr), stand_in = to_functional(fake);
     if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>());
     origins_.push_back(autograd::grad_fn(stand_in));
     stand_ins_.push_back(stand_in);
-    info_.primals.push_back({.tensor = real, .requires_grad = real.requires_grad()});
+    TensorSpec spec(fake.sym_sizes(), fake.sym_strides(), fake.dtype(), fake.device());
+    info_.primals.push_back({.tensor = real, .stand_in = std::move(spec), .requires_grad = real.requires_grad()});
     return stand_in;
+  }
+
+  void add_plain(size_t primal) {
+    size_t input = input_of(primal);
+    Value value = info_.inputs[input];
+    if (has_symbols(primal) && value.is_int())
+      value = Value(info_.mode->shape_env()->create_symbol(value.to_int(), concat("sym_", input), {.size = false}));
+    origins_.emplace_back();
+    stand_ins_.emplace_back();
+    info_.primals.push_back({.tensor = Tensor(), .plain = std::move(value)});
+  }
+
+  /// An input that became a view of itself. Where gradients are part of that, it has no place in the graphs.
+  void note_views(size_t input, const Tensor& argument, size_t before) {
+    const std::vector<ViewStep>& views = functional_state(argument).views;
+    if (views.size() == before) return;
+    const ArgumentInfo& place = info_.layout.arguments[input];
+    PrimalInfo& primal = info_.primals[place.primal];
+    bool plain = !place.is_view && !primal.requires_grad && !argument.requires_grad();
+    check_metadata(concat("input ", input), plain && functional_state(argument).base->resizes == 0);
+    primal.views = views;
   }
 
   static void check_metadata(const std::string& what, bool unchanged) {
@@ -111,15 +171,21 @@ class Analysis {
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
     const Tensor& t = stand_ins_[i];
+    if (!primal.views.empty()) {  // its memory keeps its place
+      primal.after = primal.stand_in;
+      return;
+    }
     primal.after = TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device());
-    check<NotImplementedError>(!primal.tracked || t.sym_sizes() == primal.tensor.sym_sizes(), "tensor ", i, " of size ",
-                               to_string(primal.tensor.sym_sizes()), " gets size ", to_string(t.sym_sizes()),
+    SymIntArrayRef before(primal.stand_in.sizes);
+    check<NotImplementedError>(!primal.tracked || t.sym_sizes() == before, "tensor ", i, " of size ", to_string(before),
+                               " gets size ", to_string(t.sym_sizes()),
                                " and has a gradient: that cannot be captured; make the result a new tensor");
   }
 
-  IntrusivePtr<FakeModeImpl> mode_;
+  const AnalysisOptions& options_;
   CallInfo info_;
-  std::vector<Tensor> stand_ins_;
+  size_t tensors_ = 0;
+  std::vector<Tensor> stand_ins_;  // undefined where the primal is no tensor
   std::vector<IntrusivePtr<autograd::Node>> origins_;
 };
 
@@ -130,24 +196,37 @@ std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>&
   for (size_t i = 0; i < info.primals.size(); ++i)
     for (size_t j = 0; j < info.primals.size(); ++j) {
       const PrimalInfo &written = info.primals[i], &other = info.primals[j];
-      if (i == j || !written.written || !(written.tensor.storage() == other.tensor.storage())) continue;
+      if (i == j || !written.written || !other.tensor.defined() ||
+          !(written.tensor.storage() == other.tensor.storage()))
+        continue;
       check<NotImplementedError>(
           i < info.input_count() && j < info.input_count(), "the function writes tensor ", i,
           ", which shares memory with tensor ", j,
           ", and closes over one of them: ahead-of-time autograd does not support that; make both inputs");
       for (size_t k = 0; k < inputs.size(); ++k)
-        shared[k] = shared[k] || inputs[k].storage() == written.tensor.storage();
+        shared[k] = shared[k] || (inputs[k].defined() && inputs[k].storage() == written.tensor.storage());
     }
   return shared;
 }
 
 }  // namespace
 
-CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& inputs) {
-  CallInfo info = Analysis(lay_out_arguments(inputs, std::vector<bool>(inputs.size()))).run(function, inputs);
-  std::vector<bool> merged = shared_writes(info, inputs);
-  if (std::find(merged.begin(), merged.end(), true) == merged.end()) return info;
-  return Analysis(lay_out_arguments(inputs, merged)).run(function, inputs);
+Value stand_in_for(const CallInfo& info, const PrimalInfo& primal) {
+  if (!primal.tensor.defined()) return primal.plain;
+  Tensor value = untracked(primal.tensor);
+  bool symbolic = std::any_of(primal.stand_in.sizes.begin(), primal.stand_in.sizes.end(),
+                              [](SymInt size) { return size.is_symbolic(); });
+  return Value(symbolic && !value.is_symbolic() ? info.mode->from_tensor_with_sizes(value, primal.stand_in.sizes)
+                                                : info.mode->from_tensor(value));
+}
+
+CallInfo analyse(const ValueFunction& function, const std::vector<Value>& inputs, const AnalysisOptions& options) {
+  std::vector<Tensor> tensors = tensors_among(inputs);
+  std::vector<bool> apart(inputs.size());
+  CallInfo info = Analysis(lay_out_arguments(tensors, apart), options, inputs).run(function);
+  std::vector<bool> merged = shared_writes(info, tensors);
+  if (merged == apart) return info;
+  return Analysis(lay_out_arguments(tensors, merged), options, inputs).run(function);
 }
 
 std::string to_string(const CallInfo& info) {

@@ -39,7 +39,19 @@ Tensor common_base(const std::vector<Tensor>& inputs, const std::vector<size_t>&
   return untracked(alias_tensor(first, {length}, {SymInt(1)}, 0));
 }
 
+size_t first_place(const std::vector<Tensor>& inputs, const Tensor& t) {
+  size_t place = 0;
+  while (!inputs[place].is_same(t)) ++place;
+  return place;
+}
+
 }  // namespace
+
+std::vector<Tensor> tensors_among(const std::vector<Value>& inputs) {
+  std::vector<Tensor> tensors;
+  for (const Value& v : inputs) tensors.push_back(v.is_tensor() ? v.tensor() : Tensor());
+  return tensors;
+}
 
 ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::vector<bool>& merged) {
   ArgumentLayout layout;
@@ -47,12 +59,14 @@ ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::v
     const Tensor& t = inputs[i];
     auto is_made_of = [&](const std::vector<size_t>& members) {
       const Tensor& other = inputs[members[0]];
+      if (!t.defined() || !other.defined()) return false;
       return t.is_same(other) || (merged[i] && merged[members[0]] && t.storage() == other.storage());
     };
     auto found = std::find_if(layout.arguments_of.begin(), layout.arguments_of.end(), is_made_of);
     ArgumentInfo argument;
     argument.primal = static_cast<size_t>(found - layout.arguments_of.begin());
-    while (!inputs[argument.same_as].is_same(t)) ++argument.same_as;
+    argument.same_as = i;
+    if (t.defined()) argument.same_as = first_place(inputs, t);
     argument.is_view = merged[i];
     if (argument.is_view) {
       argument.sizes = SymShape(t.sym_sizes());

@@ -48,25 +48,29 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
 
 /// All phases, one after the other.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
-                                        const std::vector<Tensor>& inputs) {
+                                        const std::vector<Value>& inputs, size_t fixed) {
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  graphs.info = analyse(function, inputs);
+  graphs.info = analyse(function, inputs, {options.dynamic, fixed});
   if (!is_grad_enabled())
     for (PrimalInfo& p : graphs.info.primals) p.requires_grad = false;
   graphs.joint = trace_joint(function, graphs.info, {options.decompositions});
   if (graphs.joint.is_differentiable()) {
     graphs.partition = options.partitioner(graphs.joint);
     e->forward = prepare(options.forward_compiler, graphs.partition.forward);
-    e->backward = prepare_later(options.backward_compiler, graphs.partition.backward);
+    // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
+    e->backward = options.dynamic ? prepare(options.backward_compiler, graphs.partition.backward)
+                                  : prepare_later(options.backward_compiler, graphs.partition.backward);
   } else {
     graphs.partition.forward = graphs.joint.module;
     graphs.partition.forward_outputs = graphs.joint.forward_outputs();
     e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler,
                          graphs.partition.forward);
   }
+  if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);
   graphs.info.inputs.clear();
+  graphs.info.mode = nullptr;
   for (size_t i = 0; i < graphs.info.input_count(); ++i) graphs.info.primals[i].tensor = Tensor();
   return e;
 }
@@ -79,46 +83,51 @@ class CompiledFunction::Cache {
       : function_(std::move(function)), options_(std::move(options)) {}
 
   /// A call's inputs as the graphs have them: the state comes first.
-  std::vector<Tensor> with_state(const std::vector<Tensor>& inputs) const {
-    std::vector<Tensor> all = options_.state ? options_.state() : std::vector<Tensor>();
+  std::vector<Value> with_state(const std::vector<Value>& inputs) const {
+    std::vector<Tensor> state = options_.state ? options_.state() : std::vector<Tensor>();
+    std::vector<Value> all(state.begin(), state.end());
     all.insert(all.end(), inputs.begin(), inputs.end());
     return all;
   }
 
   /// The graphs for a call of these inputs, of which the last `given` are the function's own.
-  std::shared_ptr<const Executable> find(const std::vector<Tensor>& inputs, size_t given) {
-    Signature key{options_.context ? options_.context() : "", describe_tensors(inputs)};
+  std::shared_ptr<const Executable> find(const std::vector<Value>& inputs, size_t given) {
+    size_t fixed =
+        options_.dynamic ? std::min(inputs.size() - given + options_.fixed_inputs, inputs.size()) : inputs.size();
+    Signature key{options_.context ? options_.context() : "", describe_inputs(inputs, fixed)};
     {
       std::lock_guard lock(mutex_);
-      auto found = entries_.find(key);
-      if (found != entries_.end() &&
-          found->second.closed_over == describe_tensors(closed_over(found->second.executable->graphs.info)))
-        return found->second.executable;
+      std::vector<Entry>& known = entries_[key];
+      std::erase_if(known, [](const Entry& e) { return !e.is_current(); });
+      for (const Entry& e : known)
+        if (e.executable->sizes.accept(inputs)) return e.executable;
     }
     auto function = [this, given](const std::vector<Value>& all) {
       return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
     };
-    Entry made{build(function, options_, inputs), {}};
+    Entry made{build(function, options_, inputs, fixed), {}};
     made.closed_over = describe_tensors(closed_over(made.executable->graphs.info));
     std::lock_guard lock(mutex_);
-    return (entries_[std::move(key)] = std::move(made)).executable;
+    entries_[std::move(key)].push_back(made);
+    return made.executable;
   }
 
  private:
   struct Entry {
     std::shared_ptr<const Executable> executable;
     std::vector<int64_t> closed_over;  // what the tensors closed over were like
+    bool is_current() const { return closed_over == describe_tensors(aot::closed_over(executable->graphs.info)); }
   };
   ValueFunction function_;
   CompileOptions options_;
   std::mutex mutex_;
-  std::map<Signature, Entry> entries_;
+  std::map<Signature, std::vector<Entry>> entries_;
 };
 
 CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions options)
     : cache_(std::make_shared<Cache>(std::move(function), std::move(options))) {}
 
-CompiledGraphs CompiledFunction::graphs(const std::vector<Tensor>& inputs) const {
+CompiledGraphs CompiledFunction::graphs(const std::vector<Value>& inputs) const {
   return cache_->find(cache_->with_state(inputs), inputs.size())->graphs;
 }
 
@@ -127,10 +136,8 @@ std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const
       !dispatch_state().include.has(DispatchKey::Level),
       "a compiled function cannot be called inside a transform (grad, vjp, jvp, vmap) yet: compile "
       "the transformed function instead");
-  std::vector<Tensor> tensors;
-  for (const Value& v : inputs) tensors.push_back(v.tensor());
-  std::vector<Tensor> all = cache_->with_state(tensors);
-  return execute(cache_->find(all, tensors.size()), all);
+  std::vector<Value> all = cache_->with_state(inputs);
+  return execute(cache_->find(all, inputs.size()), all);
 }
 
 }  // namespace umbra::aot

@@ -3,6 +3,7 @@
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/lift.h"
+#include "umbra/capture/runtime_asserts.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/passes.h"
 
@@ -23,17 +24,19 @@ class Joint {
       EnterMode functional_scope(make_counted<FunctionalMode>());
       std::vector<Tensor> leaves;
       for (size_t i = 0; i < info_.primals.size(); ++i) {
-        leaves.push_back(to_functional(inputs[i].tensor()));
+        leaves.push_back(inputs[i].is_tensor() ? to_functional(inputs[i].tensor()) : Tensor());
         if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
         // A leaf must not be written where autograd sees it.
         primals.push_back(info_.primals[i].tracked ? leaves[i].clone() : leaves[i]);
       }
-      std::vector<Tensor> forward = run_forward(primals);
+      std::vector<Value> forward = run_forward(primals, inputs);
       // What is written is copied to its place; other results are made of what the graph gives, and have to lie as they
       // did. What the backward writes comes later.
-      for (size_t k = 0; k < forward.size(); ++k)
-        results.push_back(
-            Value(k < layout_.written.size() ? from_functional(forward[k]) : from_functional_as_shown(forward[k])));
+      for (size_t k = 0; k < forward.size(); ++k) {
+        if (!forward[k].is_tensor()) results.push_back(forward[k]);
+        else if (k < layout_.written.size()) results.push_back(Value(contents_of(forward[k].tensor())));
+        else results.push_back(Value(from_functional_as_shown(forward[k].tensor())));
+      }
       if (layout_.is_differentiable()) gradients = run_backward(leaves, primals, forward, inputs);
     }
     for (const Tensor& t : gradients) results.push_back(t.defined() ? Value(from_functional(t)) : Value());
@@ -42,43 +45,71 @@ class Joint {
   }
 
  private:
-  std::vector<Tensor> run_forward(const std::vector<Tensor>& primals) const {
+  std::vector<Value> run_forward(const std::vector<Tensor>& primals, const std::vector<Value>& inputs) const {
     auto lift = make_counted<LiftMode>(nullptr, LiftMode::Outside::NotFunctional);
-    for (size_t i = 0; i < primals.size(); ++i) lift->set(info_.primals[i].tensor, primals[i]);
-    std::vector<Tensor> arguments = arguments_of(info_.layout, primals);
-    for (size_t i = 0; i < arguments.size(); ++i) lift->set(info_.inputs[i], arguments[i]);
-    std::vector<Value> results;
+    for (size_t i = 0; i < primals.size(); ++i)
+      if (primals[i].defined()) lift->set(info_.primals[i].tensor, primals[i]);
+    std::vector<Tensor> tensors = arguments_of(info_.layout, primals);
+    std::vector<Value> arguments, results;
+    for (size_t i = 0; i < tensors.size(); ++i) {
+      if (tensors[i].defined()) lift->set(info_.inputs[i].tensor(), tensors[i]);
+      arguments.push_back(tensors[i].defined() ? Value(tensors[i]) : inputs[info_.layout.arguments[i].primal]);
+    }
     {
       EnterMode lift_scope(lift);
-      results = function_(std::vector<Value>(arguments.begin(), arguments.end()));
+      results = function_(arguments);
     }
-    std::vector<Tensor> forward;
-    for (size_t i : layout_.written) forward.push_back(primals[i]);
-    for (size_t i : layout_.results) forward.push_back(lift->replace(results.at(i).tensor()));
+    std::vector<Value> forward;
+    for (size_t i : layout_.written) forward.push_back(Value(primals[i]));
+    for (size_t i : layout_.results) {
+      const Value& result = results.at(i);
+      forward.push_back(result.is_tensor() ? Value(lift->replace(result.tensor())) : result);
+    }
     for (const IntermediateInfo& b : info_.intermediates)
-      forward.push_back(Tensor(results.at(b.output).tensor_ref().impl()->view_base()));
+      forward.push_back(Value(Tensor(results.at(b.output).tensor_ref().impl()->view_base())));
     return forward;
+  }
+
+  /// What is in a written primal's memory, whatever view of it the primal has become.
+  static Tensor contents_of(const Tensor& primal) {
+    const FunctionalState& state = functional_state(primal);
+    return state.views.empty() ? from_functional(primal) : state.base->value;
+  }
+
+  /// A gradient has the sizes of what it is the gradient of. Those that only the run will tell have other symbols in
+  /// this run than they had in the one that found out about outputs.
+  static void equate_sizes(const Tensor& tangent, const Tensor& output) {
+    FakeModeImpl* mode = fake_mode_of(from_functional(tangent));
+    if (!mode || !mode->shape_env()) return;
+    sym::ShapeEnv& env = *mode->shape_env();
+    for (int64_t d = 0; d < output.dim(); ++d) {
+      SymInt a = tangent.sym_sizes()[d], b = output.sym_sizes()[d];
+      if (a.raw() == b.raw()) continue;
+      env.assume(env.table().relation(sym::Kind::Eq, env.expression(a), env.expression(b)));
+    }
   }
 
   /// One gradient for each primal, undefined where none is needed.
   std::vector<Tensor> run_backward(const std::vector<Tensor>& leaves, const std::vector<Tensor>& primals,
-                                   const std::vector<Tensor>& forward, const std::vector<Value>& inputs) const {
+                                   const std::vector<Value>& forward, const std::vector<Value>& inputs) const {
     std::vector<Tensor> outputs, tangents, wanted;
     for (size_t k = 0; k < layout_.tangents; ++k) {
-      outputs.push_back(forward[layout_.tangent_outputs[k]]);
+      outputs.push_back(forward[layout_.tangent_outputs[k]].tensor());
       tangents.push_back(to_functional(inputs[info_.primals.size() + k].tensor()));
+      equate_sizes(tangents.back(), outputs.back());
     }
     size_t position = info_.primals.size() + layout_.tangents;
     for (size_t i : layout_.written_by_backward) set_contents(primals[i], inputs[position++].tensor());
     std::vector<uint64_t> before;
-    for (const Tensor& t : primals) before.push_back(functional_state(t).base->generation);
+    for (const Tensor& t : primals) before.push_back(t.defined() ? functional_state(t).base->generation : 0);
     std::vector<size_t> differentiable = info_.differentiable_primals();
     for (size_t i : differentiable) wanted.push_back(leaves[i]);
     std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true), gradients(leaves.size());
     for (size_t k = 0; k < differentiable.size(); ++k) gradients[differentiable[k]] = found[k];
     layout_.written_by_backward.clear();
     for (size_t i = 0; i < primals.size(); ++i)
-      if (functional_state(primals[i]).base->generation != before[i]) layout_.written_by_backward.push_back(i);
+      if (primals[i].defined() && functional_state(primals[i]).base->generation != before[i])
+        layout_.written_by_backward.push_back(i);
     return gradients;
   }
 
@@ -87,21 +118,13 @@ class Joint {
   JointGraph& layout_;
 };
 
-/// How the gradient of a forward output is expected: with its strides, but not with elements that share memory.
-TensorSpec tangent_of(const TensorSpec& output) {
-  for (size_t d = 0; d < output.sizes.size(); ++d)
-    if (output.strides[d] == SymInt(0) && !(output.sizes[d] == SymInt(1)))
-      return TensorSpec(output.sizes, output.dtype, output.device);
-  return output;
-}
-
 JointGraph plan(const CallInfo& info) {
   JointGraph layout;
   layout.primals = info.primals.size();
   layout.written = info.written();
   layout.intermediates = info.intermediates.size();
   for (size_t i = 0; i < info.outputs.size(); ++i)
-    if (info.outputs[i].kind != OutputInfo::Kind::Plain) layout.results.push_back(i);
+    if (!info.outputs[i].value.is_object()) layout.results.push_back(i);
   if (!info.needs_gradients()) return layout;
   size_t position = 0;
   auto add = [&](bool differentiable, const TensorSpec& spec) {
@@ -119,43 +142,59 @@ JointGraph plan(const CallInfo& info) {
   return layout;
 }
 
-}  // namespace
-
-namespace {
-
 IntrusivePtr<fx::GraphModule> trace(const ValueFunction& function, const CallInfo& info, const JointOptions& options,
                                     JointGraph& joint) {
-  FakeOptions fake;
-  fake.allow_non_fake_inputs = true;
-  auto mode = make_counted<FakeModeImpl>(std::move(fake));
   CaptureOptions capture;
   capture.mode = TracingMode::Fake;
-  capture.fake_mode = mode;
+  capture.fake_mode = info.mode;
   capture.decompositions = options.decompositions;
   std::vector<Value> stand_ins;
   for (const PrimalInfo& p : info.primals) {
     size_t number = stand_ins.size();
-    stand_ins.push_back(Value(mode->from_tensor(untracked(p.tensor))));
+    stand_ins.push_back(stand_in_for(info, p));
     capture.names.push_back(joint.is_differentiable() ? concat("primals_", number + 1) : concat("arg", number, "_1"));
   }
   for (const TensorSpec& spec : joint.tangent_specs) {
-    stand_ins.push_back(Value(mode->make(spec)));
+    stand_ins.push_back(Value(info.mode->make(spec)));
     capture.names.push_back(concat("tangents_", stand_ins.size() - info.primals.size()));
   }
   for (size_t i : joint.written_by_backward) {
-    stand_ins.push_back(Value(mode->make(info.primals[i].after)));
+    stand_ins.push_back(Value(info.mode->make(info.primals[i].after)));
     capture.names.push_back(concat("later_", i + 1));
   }
+  capture.later_inputs = stand_ins.size() - info.primals.size();
   return make_fx(ValueFunction(Joint(function, info, joint)), stand_ins, capture);
 }
 
+/// A tensor without data that the function neither was given nor computed is no constant: it was made by a run of the
+/// function that is not the one recorded.
+void refuse_lost_tensors(const fx::GraphModule& module, const FakeModeImpl* mode) {
+  for (const fx::Attribute& attribute : module.attributes())
+    if (attribute.value.is_tensor())
+      check<NotImplementedError>(
+          fake_mode_of(attribute.value.tensor_ref()) != mode,
+          "the function uses a tensor that it computed in another run while it was captured (by "
+          "a hook, or by something that it keeps): ahead-of-time autograd does not support that");
+}
+
 }  // namespace
+
+TensorSpec tangent_of(const TensorSpec& output) {
+  for (size_t d = 0; d < output.sizes.size(); ++d) {
+    bool repeats = !output.strides[d].is_symbolic() && output.strides[d].value() == 0;
+    if (repeats && (output.sizes[d].is_symbolic() || output.sizes[d].value() != 1))
+      return TensorSpec(output.sizes, output.dtype, output.device);
+  }
+  return output;
+}
 
 JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, const JointOptions& options) {
   JointGraph joint = plan(info);
   joint.module = trace(function, info, options, joint);
   // Only the backward itself tells what it writes.
   if (!joint.written_by_backward.empty()) joint.module = trace(function, info, options, joint);
+  refuse_lost_tensors(*joint.module, info.mode.get());
+  if (info.mode->shape_env()) insert_runtime_asserts(joint.module->graph(), *info.mode->shape_env(), false);
   fx::eliminate_common_subexpressions(joint.module->graph());
   fx::eliminate_dead_code(joint.module->graph());
   return joint;

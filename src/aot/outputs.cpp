@@ -17,7 +17,7 @@ bool same_step(const ViewStep& a, const ViewStep& b) {
 
 /// Whether a tensor can be made of another by views, and by how many of the steps that it is from their common base.
 bool is_view_of(const Tensor& t, const Tensor& other) {
-  if (!is_functional(other) || !(other.storage() == t.storage())) return false;
+  if (!other.defined() || !is_functional(other) || !(other.storage() == t.storage())) return false;
   const std::vector<ViewStep>&all = functional_state(t).views, &first = functional_state(other).views;
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
 }
@@ -40,7 +40,7 @@ class Outputs {
  private:
   static OutputInfo plain(const Value& value) {
     OutputInfo out;
-    out.kind = Kind::Plain;
+    out.kind = value.is_symbolic() ? Kind::Computed : Kind::Plain;
     out.value = value;
     return out;
   }
@@ -51,7 +51,10 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
-    if (is_functional(t) && !find_source(t, out) && !find_output(i, out)) find_intermediate(i, out);
+    if (is_functional(t) && !find_source(t, out)) {
+      refuse_earlier_view(t);
+      if (!find_output(i, out)) find_intermediate(i, out);
+    }
     refuse_own_history(t, out);
     return out;
   }
@@ -63,6 +66,21 @@ class Outputs {
           !step.op->definition().not_differentiable || !t.requires_grad(),
           "the function returns a tensor that shares memory with another by ", step.op->name(),
           " and was then written with gradients: that cannot be captured; clone() it before it is written");
+  }
+
+  /// A view that was taken before its input became a view of itself cannot be made of what the input is now.
+  void refuse_earlier_view(const Tensor& t) const {
+    for (const PrimalInfo& primal : info_.primals)
+      if (!primal.views.empty())
+        check<NotImplementedError>(
+            !(sources_[source_of(primal)].storage() == t.storage()),
+            "the function returns a view of an input whose sizes or strides it has changed in place since: "
+            "ahead-of-time autograd does not support that; clone() it");
+  }
+
+  size_t source_of(const PrimalInfo& primal) const {
+    auto number = static_cast<size_t>(&primal - info_.primals.data());
+    return info_.layout.arguments_of[number][0];
   }
 
   bool find_source(const Tensor& t, OutputInfo& out) const {
@@ -133,9 +151,9 @@ void describe_outputs(CallInfo& info, const std::vector<Value>& results, const s
 
 std::string to_string(const OutputInfo& o) {
   constexpr const char* kKinds[] = {
-      "fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain"};
+      "fresh", "input", "view of input", "output", "view of output", "view of intermediate", "plain", "computed"};
   std::string out = kKinds[static_cast<int>(o.kind)];
-  if (o.kind != Kind::Fresh && o.kind != Kind::Plain) out += concat(" ", o.base);
+  if (o.kind != Kind::Fresh && o.kind != Kind::Plain && o.kind != Kind::Computed) out += concat(" ", o.base);
   if (o.requires_grad) out += ", requires grad";
   return out;
 }

@@ -1,5 +1,7 @@
 #include "umbra/aot/partition.h"
 
+#include <algorithm>
+
 #include "aot/min_cut.h"
 #include "umbra/graph/passes.h"
 
@@ -7,10 +9,23 @@ namespace umbra::aot {
 
 namespace {
 
+constexpr int64_t kUnknownElements = 4096;  // of a tensor whose size only the run will tell
+
 int64_t bytes_of(const Value& value) {
   int64_t bytes = value.is_symbolic() ? 8 : 0;
-  value.each_tensor([&](TensorImpl* t) { bytes += t->sym_numel().hint() * item_size(t->dtype()); });
+  value.each_tensor([&](TensorImpl* t) {
+    SymInt elements = t->sym_numel();
+    bytes += (elements.has_hint() ? elements.hint() : kUnknownElements) * item_size(t->dtype());
+  });
   return bytes;
+}
+
+/// A size, or what is computed of sizes: kept as a number, not as a tensor.
+bool is_number(const fx::Node* node) { return node->meta.val.is_symbolic(); }
+
+/// Checks give nothing, and belong to the graph that has what they look at.
+bool is_check(const fx::Node* node) {
+  return node->op() == fx::Op::CallFunction && node->is_impure() && node->users().empty() && node->meta.val.is_none();
 }
 
 /// The joint graph with what every partitioner asks about its nodes.
@@ -53,13 +68,16 @@ class Analysis {
   }
 
   /// Cuts the graph at the values to be saved.
-  Partition cut(const std::vector<fx::Node*>& saved) const {
+  Partition cut(std::vector<fx::Node*> saved) const {
     Partition out;
     out.forward_outputs = forward_outputs_.size();
     fx::Arguments forward = forward_outputs_;
     std::vector<fx::Node*> primals(placeholders_.begin(),
                                    placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals));
-    std::vector<fx::Node*> backward_inputs = saved;
+    auto first_number = std::stable_partition(saved.begin(), saved.end(), [](fx::Node* n) { return !is_number(n); });
+    out.saved_numbers = static_cast<size_t>(saved.end() - first_number);
+    std::vector<fx::Node*> backward_inputs(first_number, saved.end());
+    backward_inputs.insert(backward_inputs.end(), saved.begin(), first_number);
     backward_inputs.insert(backward_inputs.end(), placeholders_.begin() + static_cast<ptrdiff_t>(joint_.primals),
                            placeholders_.end());
     for (fx::Node* n : saved) {
@@ -67,15 +85,22 @@ class Analysis {
       out.saved.push_back(n->name());
       out.saved_bytes += bytes_of(n->meta.val);
     }
-    out.forward = with_attributes(fx::extract_subgraph(graph_, primals, forward));
-    out.backward = with_attributes(fx::extract_subgraph(graph_, backward_inputs, gradients_));
+    out.forward = extract(primals, forward, false);
+    out.backward = extract(backward_inputs, gradients_, true);
     return out;
   }
 
  private:
-  IntrusivePtr<fx::GraphModule> with_attributes(IntrusivePtr<fx::Graph> graph) const {
-    // Compilers get graphs that give lists.
-    graph->output_node()->set_args({fx::Argument::list(graph->outputs())});
+  /// The part of the graph that computes some outputs, and the checks that belong to it.
+  IntrusivePtr<fx::GraphModule> extract(const std::vector<fx::Node*>& inputs, const fx::Arguments& outputs,
+                                        bool with_tangents) const {
+    fx::Arguments all = outputs;
+    for (fx::Node* node : graph_.nodes())
+      if (is_check(node) && needs_tangent(node) == with_tangents) all.push_back(node);
+    IntrusivePtr<fx::Graph> graph = fx::extract_subgraph(graph_, inputs, all);
+    fx::Arguments results = graph->outputs();
+    results.resize(outputs.size());
+    graph->output_node()->set_args({fx::Argument::list(std::move(results))});  // compilers get graphs that give lists
     auto module = make_counted<fx::GraphModule>(std::move(graph));
     for (const fx::Attribute& a : joint_.module->attributes()) module->set(a.path, a.value, a.kind);
     module->remove_unused_attributes();
@@ -119,16 +144,26 @@ Partition default_partition(const JointGraph& joint) {
         forward[node->inputs()[0]->id()])
       forward[node->id()] = true;
   std::vector<fx::Node*> saved;
+  auto save = [&](fx::Node* node) {
+    if (std::find(saved.begin(), saved.end(), node) == saved.end()) saved.push_back(node);
+  };
   for (fx::Node* node : analysis.graph().nodes()) {
     if (node->op() == fx::Op::Output || analysis.needs_tangent(node)) continue;
     bool available = forward[node->id()] || node->op() == fx::Op::Placeholder;
     if (!available || !backward[node->id()]) continue;
-    bool read = false;
+    std::vector<fx::Node*> readers;
     for (fx::Node* user : node->users())
-      read |= user->op() != fx::Op::Output && backward[user->id()] &&
-              (analysis.needs_tangent(user) || !forward[user->id()]);
-    for (const fx::Argument& g : analysis.gradients()) read |= g.node() == node;
-    if (read) saved.push_back(node);
+      if (user->op() != fx::Op::Output && backward[user->id()] &&
+          (analysis.needs_tangent(user) || !forward[user->id()]))
+        readers.push_back(user);
+    bool is_gradient = std::any_of(analysis.gradients().begin(), analysis.gradients().end(),
+                                   [&](const fx::Argument& g) { return g.node() == node; });
+    if (readers.empty() && !is_gradient) continue;
+    // Of a tensor whose sizes are all that is read, these are kept.
+    auto reads_size = [&](fx::Node* reader) { return is_number(reader) && !analysis.needs_tangent(reader); };
+    if (!is_gradient && !is_number(node) && std::all_of(readers.begin(), readers.end(), reads_size))
+      for (fx::Node* size : readers) save(size);
+    else save(node);
   }
   return analysis.cut(saved);
 }

@@ -8,16 +8,33 @@ namespace umbra::aot {
 
 namespace {
 
-std::vector<Tensor> tensors_of(std::vector<Value> values) {
-  std::vector<Tensor> out;
-  for (Value& v : values) out.push_back(v.is_tensor() ? v.take_tensor() : Tensor());
-  return out;
+/// One call: its primals, the values of symbols in it, and what the forward graph gave.
+struct Call {
+  std::shared_ptr<const Executable> executable;
+  std::vector<Value> values;    // the primals
+  std::vector<Tensor> primals;  // the same, undefined where one is no tensor
+  sym::Bindings symbols;
+  std::vector<Value> forward;  // outputs of the forward graph, as it gave them
+};
+
+Call start_call(const std::shared_ptr<const Executable>& e, const std::vector<Value>& inputs) {
+  const CallInfo& info = e->graphs.info;
+  Call call{e, {}, primals_of(info.layout, tensors_among(inputs)), e->sizes.bind(inputs), {}};
+  for (size_t i = info.input_count(); i < info.primals.size(); ++i) call.primals.push_back(info.primals[i].tensor);
+  for (size_t i = 0; i < call.primals.size(); ++i)
+    call.values.push_back(call.primals[i].defined() ? Value(call.primals[i]) : inputs[info.layout.arguments_of[i][0]]);
+  return call;
 }
 
-std::vector<Tensor> primals_for(const CallInfo& info, const std::vector<Tensor>& inputs) {
-  std::vector<Tensor> primals = primals_of(info.layout, inputs);
-  for (size_t i = info.input_count(); i < info.primals.size(); ++i) primals.push_back(info.primals[i].tensor);
-  return primals;
+/// The look of a tensor in a call; that of an output whose sizes only the run tells is taken from itself.
+TensorSpec spec_in(const Call& call, const TensorSpec& spec, const Tensor& actual) {
+  auto numbers = [&](const SymShape& symbols) -> std::optional<SymShape> {
+    std::optional<Value> list = call.executable->sizes.evaluate(Value::borrow(SymIntArrayRef(symbols)), call.symbols);
+    return list ? std::optional<SymShape>(SymShape(list->int_list())) : std::nullopt;
+  };
+  std::optional<SymShape> sizes = numbers(spec.sizes), strides = numbers(spec.strides);
+  if (sizes && strides) return TensorSpec(*sizes, *strides, spec.dtype, spec.device);
+  return TensorSpec(actual.sym_sizes(), actual.sym_strides(), spec.dtype, spec.device);
 }
 
 /// The graphs were made for tensors that may be written; before they run, what eager code would say of leaves.
@@ -54,17 +71,26 @@ Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   return gradient.new_empty_strided(spec.sizes, spec.strides).copy_(gradient);
 }
 
+/// What is kept of a call for its backward, beside the saved tensors.
+struct Kept {
+  std::vector<Value> numbers;
+  std::vector<TensorSpec> tangents;  // what the graph expects
+  std::vector<Tensor> later;         // primals that the backward writes
+  std::vector<TensorSpec> after;     // what they look like then
+};
+
 /// What the backward graph computes: gradients of the primals, and what it writes to some of them.
-autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>& saved,
-                                 const std::vector<Tensor>& later, const autograd::Gradients& incoming) {
+autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>& saved, const Kept& kept,
+                                 const autograd::Gradients& incoming) {
   const JointGraph& joint = e.graphs.joint;
-  std::vector<Value> inputs(saved.begin(), saved.end());
+  std::vector<Value> inputs = kept.numbers;
+  inputs.insert(inputs.end(), saved.begin(), saved.end());
   for (size_t k = 0; k < joint.tangents; ++k)
-    inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], joint.tangent_specs[k])));
-  for (const Tensor& t : later) inputs.push_back(Value(untracked(t)));
-  std::vector<Tensor> results = tensors_of(e.backward(inputs));
-  for (size_t k = 0; k < later.size(); ++k)
-    write_contents(later[k], e.graphs.info.primals[joint.written_by_backward[k]].after, results[joint.primals + k]);
+    inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], kept.tangents[k])));
+  for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));
+  std::vector<Tensor> results = tensors_among(e.backward(inputs));
+  for (size_t k = 0; k < kept.later.size(); ++k)
+    write_contents(kept.later[k], kept.after[k], results[joint.primals + k]);
   results.resize(joint.primals);
   return results;
 }
@@ -78,52 +104,81 @@ autograd::Gradients with_refusing_history(const std::vector<Tensor>& sources, co
   return autograd::apply_function(node, sources, [&](autograd::FunctionContext&) { return gradients; });
 }
 
+Kept keep(const Call& call) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  const JointGraph& joint = graphs.joint;
+  Kept kept;
+  for (size_t k = 0; k < joint.tangents; ++k) {
+    const Tensor& output = call.forward[joint.tangent_outputs[k]].tensor_ref();
+    kept.tangents.push_back(tangent_of(spec_in(call, joint.tangent_specs[k], output)));
+  }
+  for (size_t i : joint.written_by_backward) {
+    kept.later.push_back(call.primals[i]);
+    kept.after.push_back(spec_in(call, graphs.info.primals[i].after, call.primals[i]));
+  }
+  return kept;
+}
+
+/// Runs the forward graph; gives what it saves, numbers apart.
+std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  const JointGraph& joint = graphs.joint;
+  std::vector<Value> all = call.executable->forward(call.values);
+  auto first_saved = all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs());
+  auto first_number = all.end() - static_cast<ptrdiff_t>(graphs.partition.saved_numbers);
+  call.forward.assign(all.begin(), first_saved);
+  kept = keep(call);
+  kept.numbers.assign(first_number, all.end());
+  std::vector<Tensor> saved = tensors_among({first_saved, first_number});
+  // What is written when the call ends is kept as it was before.
+  for (Tensor& t : saved)
+    for (size_t i : joint.written)
+      if (t.storage() == call.primals[i].storage()) t = t.clone();
+  return saved;
+}
+
 /// Forward outputs as differentiable tensors: the forward graph runs now, the backward graph when gradients arrive.
-std::vector<Tensor> run_differentiable(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& primals) {
-  const JointGraph& joint = e->graphs.joint;
-  std::vector<Tensor> later;
-  for (size_t i : joint.written_by_backward) later.push_back(primals[i]);
-  auto backward = [e, later](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
+std::vector<Tensor> run_differentiable(Call& call) {
+  std::shared_ptr<const Executable> e = call.executable;
+  auto kept = std::make_shared<Kept>();
+  auto backward = [e, kept](autograd::FunctionContext& context, const autograd::Gradients& incoming) {
     std::vector<Tensor> sources = context.saved_tensors();
     autograd::Gradients gradients;
     {
       NoGrad no_grad;
-      gradients = run_backward(*e, sources, later, incoming);
+      gradients = run_backward(*e, sources, *kept, incoming);
     }
     if (!is_grad_enabled()) return gradients;
     sources.insert(sources.end(), incoming.begin(), incoming.end());
     return with_refusing_history(sources, gradients);
   };
   auto node = make_counted<autograd::FunctionNode>("CompiledFunctionBackward", backward);
-  return autograd::apply_function(node, primals, [&](autograd::FunctionContext& context) {
-    std::vector<Tensor> all = tensors_of(e->forward({primals.begin(), primals.end()}));
-    std::vector<Tensor> saved(all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs()), all.end());
-    // What is written when the call ends is kept as it was before.
-    for (Tensor& t : saved)
-      for (size_t i : joint.written)
-        if (t.storage() == primals[i].storage()) t = t.clone();
-    context.save_for_backward(std::move(saved));
-    all.resize(joint.forward_outputs());
-    std::vector<Tensor> plain;
+  return autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
+    context.save_for_backward(run_and_save(call, *kept));
+    std::vector<Tensor> outputs = tensors_among(call.forward), plain;
     std::vector<Use> uses = uses_of(e->graphs);
-    for (size_t k = 0; k < all.size(); ++k) {
-      if (!uses[k].used) all[k] = Tensor();
-      else if (!uses[k].differentiable) plain.push_back(all[k]);
+    for (size_t k = 0; k < outputs.size(); ++k) {
+      if (!uses[k].used) outputs[k] = Tensor();
+      else if (!uses[k].differentiable) plain.push_back(outputs[k]);
     }
     context.mark_non_differentiable(plain);
-    return all;
+    return outputs;
   });
 }
 
-std::vector<Tensor> run_forward(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& primals) {
-  if (e->graphs.joint.is_differentiable()) return run_differentiable(e, primals);
+/// The forward graph's outputs that are tensors.
+std::vector<Tensor> run_forward(Call& call) {
+  const JointGraph& joint = call.executable->graphs.joint;
+  if (joint.is_differentiable()) return run_differentiable(call);
   NoGrad no_grad;
-  std::vector<Tensor> forward = tensors_of(e->forward({primals.begin(), primals.end()}));
-  forward.resize(e->graphs.joint.forward_outputs());
-  return forward;
+  call.forward = call.executable->forward(call.values);
+  call.forward.resize(joint.forward_outputs());
+  return tensors_among(call.forward);
 }
 
-void carry_out_writes(const CompiledGraphs& graphs, const std::vector<Tensor>& primals, std::vector<Tensor>& forward) {
+void carry_out_writes(const Call& call, std::vector<Tensor>& forward) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  const std::vector<Tensor>& primals = call.primals;
   const std::vector<size_t>& written = graphs.joint.written;
   // Contents that lie where another write goes are taken out of the way first.
   for (size_t k = 0; k < written.size(); ++k)
@@ -133,53 +188,93 @@ void carry_out_writes(const CompiledGraphs& graphs, const std::vector<Tensor>& p
     const PrimalInfo& info = graphs.info.primals[written[k]];
     const Tensor& target = primals[written[k]];
     SetGradEnabled mode(info.tracked);
-    write_contents(info.counted ? target : autograd::data_of(target), info.after, forward[k]);
+    write_contents(info.counted ? target : autograd::data_of(target), spec_in(call, info.after, forward[k]),
+                   forward[k]);
   }
 }
 
+/// Views with the numbers of a call; nothing where only the graph's run tells them.
+std::optional<std::vector<ViewStep>> steps_in(const Call& call, std::vector<ViewStep> steps) {
+  for (ViewStep& step : steps)
+    for (Value& argument : step.arguments) {
+      std::optional<Value> value = call.executable->sizes.evaluate(argument, call.symbols);
+      if (!value) return std::nullopt;
+      argument = std::move(*value);
+    }
+  return steps;
+}
+
+/// Inputs that became views of themselves, in place.
+void change_views(const Call& call) {
+  NoGrad no_grad;
+  const CallInfo& info = call.executable->graphs.info;
+  for (size_t i = 0; i < info.primals.size(); ++i) {
+    if (info.primals[i].views.empty()) continue;
+    std::optional<std::vector<ViewStep>> steps = steps_in(call, info.primals[i].views);
+    check<NotImplementedError>(steps.has_value(),
+                               "an input gets a size in place that depends on data: ahead-of-time "
+                               "autograd does not support that");
+    Tensor target = call.primals[i], view = replay_views(untracked(target), *steps);
+    as_strided_(target, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  }
+}
+
+/// An output that is a view of what the caller has. Where the views' sizes are only known since the graph has run, it
+/// is the view that lies where the graph's own output lies.
+Tensor view_of(const Call& call, const Tensor& base, const OutputInfo& output, const Value& computed) {
+  if (std::optional<std::vector<ViewStep>> steps = steps_in(call, output.views)) return replay_views(base, *steps);
+  const Tensor& place = computed.tensor_ref();
+  check<NotImplementedError>(place.dtype() == base.dtype() && place.is_conj() == base.is_conj(),
+                             "an output is a view of another type, and of a size that depends on data: ahead-of-time "
+                             "autograd does not support that; clone() it");
+  return as_strided(base, place.sym_sizes(), place.sym_strides(), place.sym_storage_offset());
+}
+
 /// The function's outputs in its order, each as what it is to inputs and to other outputs.
-std::vector<Value> results_of(const CompiledGraphs& graphs, const std::vector<Tensor>& sources,
+std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sources,
                               const std::vector<Tensor>& forward) {
+  const CompiledGraphs& graphs = call.executable->graphs;
   const JointGraph& joint = graphs.joint;
   const std::vector<OutputInfo>& outputs = graphs.info.outputs;
   auto first_intermediate = forward.begin() + static_cast<ptrdiff_t>(joint.written.size() + joint.results.size());
   std::vector<Tensor> intermediates(first_intermediate, forward.end());
-  std::vector<Tensor> results(outputs.size());
+  std::vector<Value> results(outputs.size()), computed(outputs.size());
   for (size_t k = 0; k < joint.results.size(); ++k) {
-    size_t i = joint.results[k];
+    size_t i = joint.results[k], position = joint.written.size() + k;
+    computed[i] = call.forward[position];
     if (outputs[i].kind != OutputInfo::Kind::Fresh) continue;
-    results[i] = forward[joint.written.size() + k];
+    results[i] = Value(forward[position]);
     // It may lie in memory that the graph made, but it is no view of anything that the caller knows.
-    if (!outputs[i].requires_grad) results[i].impl()->set_view_base(nullptr);
+    if (!outputs[i].requires_grad) forward[position].impl()->set_view_base(nullptr);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputInfo& o = outputs[i];
     SetGradEnabled mode(is_grad_enabled() && !o.made_without_grad);
+    auto view = [&](const Tensor& base) { return Value(view_of(call, base, o, computed[i])); };
     switch (o.kind) {
-      case OutputInfo::Kind::Fresh:
-      case OutputInfo::Kind::Plain: break;
-      case OutputInfo::Kind::Input: results[i] = sources[o.base]; break;
-      case OutputInfo::Kind::InputView: results[i] = replay_views(sources[o.base], o.views); break;
+      case OutputInfo::Kind::Fresh: break;
+      case OutputInfo::Kind::Plain: results[i] = o.value; break;
+      case OutputInfo::Kind::Computed: results[i] = computed[i]; break;
+      case OutputInfo::Kind::Input: results[i] = Value(sources[o.base]); break;
+      case OutputInfo::Kind::InputView: results[i] = view(sources[o.base]); break;
       case OutputInfo::Kind::Output: results[i] = results[o.base]; break;
-      case OutputInfo::Kind::OutputView: results[i] = replay_views(results[o.base], o.views); break;
-      case OutputInfo::Kind::IntermediateView: results[i] = replay_views(intermediates[o.base], o.views); break;
+      case OutputInfo::Kind::OutputView: results[i] = view(results[o.base].tensor()); break;
+      case OutputInfo::Kind::IntermediateView: results[i] = view(intermediates[o.base]); break;
     }
   }
-  std::vector<Value> values;
-  for (size_t i = 0; i < outputs.size(); ++i)
-    values.push_back(results[i].defined() ? Value(results[i]) : outputs[i].value);
-  return values;
+  return results;
 }
 
 }  // namespace
 
-std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std::vector<Tensor>& inputs) {
+std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std::vector<Value>& inputs) {
   const CallInfo& info = e->graphs.info;
-  std::vector<Tensor> primals = primals_for(info, inputs);
-  check_writes(info, primals);
-  std::vector<Tensor> forward = run_forward(e, primals);
-  carry_out_writes(e->graphs, primals, forward);
-  return results_of(e->graphs, info.sources(inputs, primals), forward);
+  Call call = start_call(e, inputs);
+  check_writes(info, call.primals);
+  std::vector<Tensor> forward = run_forward(call);
+  carry_out_writes(call, forward);
+  change_views(call);
+  return results_of(call, info.sources(tensors_among(inputs), call.primals), forward);
 }
 
 }  // namespace umbra::aot

@@ -1,6 +1,7 @@
 // The last phase: a call of compiled graphs that looks to the caller as the function itself would.
 #pragma once
 
+#include "aot/dynamic.h"
 #include "umbra/aot/compile.h"
 
 namespace umbra::aot {
@@ -9,10 +10,11 @@ namespace umbra::aot {
 struct Executable {
   CompiledGraphs graphs;
   ValueFunction forward, backward;
+  DynamicSizes sizes;
 };
 
 /// Runs the graphs on a call's inputs: gradients flow, writes reach the inputs, outputs are views of what they are
 /// views of.
-std::vector<Value> execute(const std::shared_ptr<const Executable>& executable, const std::vector<Tensor>& inputs);
+std::vector<Value> execute(const std::shared_ptr<const Executable>& executable, const std::vector<Value>& inputs);
 
 }  // namespace umbra::aot

@@ -191,11 +191,17 @@ class TangentCall {
       size_t here = edge++;
       Tensor along = tangent(input);
       if (!along.defined()) return;
-      along = along.expand(output.sym_sizes()).to(output.dtype());
+      along = along.expand(output.sym_sizes()).to(type_of_tangent(input, along, output));
       Tensor part = formulas_for([&](const Tensor&, size_t e) { return e == here; })->apply({along})[here];
       if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
     });
-    return sum.defined() ? sum.to(output.dtype()) : sum;
+    bool widened = sum.defined() && promote_types(sum.dtype(), output.dtype()) != output.dtype();
+    return sum.defined() && !widened ? sum.to(output.dtype()) : sum;
+  }
+
+  /// The output's, but for a tangent that was given in another type than its tensor's: nothing of that is lost.
+  static DType type_of_tangent(const Tensor& input, const Tensor& along, const Tensor& output) {
+    return along.dtype() == input.dtype() ? output.dtype() : promote_types(along.dtype(), output.dtype());
   }
 
   /// The derivative as the transpose of the transpose.
@@ -218,6 +224,9 @@ class TangentCall {
       Tensor gradient = gradients[edge++];
       Tensor weight = tangent(input);
       if (!gradient.defined() || !weight.defined()) return;
+      check<NotImplementedError>(weight.dtype() == input.dtype(), "forward mode of ", functional_.schema().name,
+                                 " with a tangent of type ", weight.dtype(), " for an input of type ", input.dtype(),
+                                 ": give the tangent in the input's type");
       gradient = fit_gradient(*node, edge - 1, gradient, InputMetadata(input));
       if (!gradient.requires_grad()) return;
       outputs.push_back(gradient);

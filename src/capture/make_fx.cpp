@@ -86,7 +86,7 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
   for (size_t i = 0; i < inputs.size(); ++i) {
     std::string name = i < options.names.size() ? options.names[i] : "arg" + std::to_string(i) + "_1";
     stand_ins.push_back(stand_in(inputs[i], name, mode.get(), options.mode == TracingMode::Symbolic));
-    tracer->add_input(name, stand_ins.back());
+    tracer->add_input(name, stand_ins.back(), i + options.later_inputs >= inputs.size());
   }
   {
     std::optional<EnterMode> fake_scope;

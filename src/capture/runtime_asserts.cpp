@@ -35,7 +35,8 @@ const sym::Expression* symbol_of_bool(const Value& value) {
 
 class Inserter {
  public:
-  Inserter(fx::Graph& graph, sym::ShapeEnv& env) : graph_(graph), env_(env) {
+  Inserter(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges)
+      : graph_(graph), env_(env), first_ranges_(first_ranges) {
     for (const sym::RuntimeAssert& a : env.runtime_asserts()) {
       if (std::optional<Bound> bound = bound_of(a.condition)) narrow(*bound);
       pending_.push_back(a.condition);
@@ -97,19 +98,24 @@ class Inserter {
       sizes_.try_emplace(symbol, Size{tensor, dim});
       return;
     }
+    if (!first_ranges_ && !is_mentioned(symbol)) return;
     for (fx::Node* user : tensor->users())  // the recorder has asked for it: it is met there
       if (user->calls(sym_size_) && user->arg(1).value().to_int() == dim) return;
     bind(symbol, size_after(tensor, tensor, dim));
   }
 
-  /// A bool that conditions are about becomes a number.
-  void meet_bool(const sym::Expression* symbol, fx::Node* truth) {
-    auto mentions = [&](const sym::Expression* condition) {
+  /// Whether conditions that are still to be checked are about the symbol.
+  bool is_mentioned(const sym::Expression* symbol) const {
+    return std::any_of(pending_.begin(), pending_.end(), [&](const sym::Expression* condition) {
       if (!condition) return false;
       std::vector<const sym::Expression*> symbols = sym::free_symbols(condition);
       return std::find(symbols.begin(), symbols.end(), symbol) != symbols.end();
-    };
-    if (nodes_.count(symbol) || std::none_of(pending_.begin(), pending_.end(), mentions)) return;
+    });
+  }
+
+  /// A bool that conditions are about becomes a number.
+  void meet_bool(const sym::Expression* symbol, fx::Node* truth) {
+    if (nodes_.count(symbol) || !is_mentioned(symbol)) return;
     auto scope = graph_.inserting_after(truth);
     place_ = truth;
     fx::Node* number = graph_.call(fx::function("torch.sym_ite"), {truth, 1, 0});
@@ -132,9 +138,9 @@ class Inserter {
     auto scope = graph_.inserting_after(node);
     place_ = node;
     sym::ExpressionTable& table = env_.table();
-    sym::Range range = range_of(symbol);
-    if (range.lower > sym::kMinusInfinity) add(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
-    if (range.upper < sym::kInfinity) add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
+    sym::Range range = range_of(symbol), known = first_ranges_ ? sym::Range{} : env_.symbol(symbol).initial;
+    if (range.lower > known.lower) add(table.relation(sym::Kind::Le, table.integer(range.lower), symbol));
+    if (range.upper < known.upper) add(table.relation(sym::Kind::Le, symbol, table.integer(range.upper)));
     for (const sym::Expression*& condition : pending_) {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
@@ -199,6 +205,7 @@ class Inserter {
   };
   fx::Graph& graph_;
   sym::ShapeEnv& env_;
+  bool first_ranges_;
   const Operator& sym_size_ = get_operator("aten::sym_size.int");
   std::unordered_map<const sym::Expression*, sym::Range> ranges_;
   std::vector<const sym::Expression*> pending_;  // null once it is checked
@@ -210,7 +217,9 @@ class Inserter {
 
 }  // namespace
 
-void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env) { Inserter(graph, env).run(); }
+void insert_runtime_asserts(fx::Graph& graph, sym::ShapeEnv& env, bool first_ranges) {
+  Inserter(graph, env, first_ranges).run();
+}
 
 void insert_metadata_asserts(fx::Graph& graph) {
   for (fx::Node* node : graph.nodes()) {

@@ -37,7 +37,7 @@ fx::Node* Tracer::add_input_after(fx::Node* after, const std::string& name, cons
   return node;
 }
 
-fx::Node* Tracer::add_input(const std::string& name, const Value& value) {
+fx::Node* Tracer::add_input(const std::string& name, const Value& value, bool later) {
   fx::Node* node = graph().placeholder(name);
   node->meta.val = value;
   last_input_ = node;
@@ -45,7 +45,7 @@ fx::Node* Tracer::add_input(const std::string& name, const Value& value) {
     const Tensor& tensor = value.tensor_ref();
     tensors_[tensor.impl()] = {tensor, node};
     for (int64_t d = 0; d < tensor.dim(); ++d)
-      if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic())
+      if (SymInt size = tensor.sym_sizes()[d]; size.is_symbolic() && !(later && size.has_hint()))
         sources_.try_emplace(size.raw(), SymbolSource{node, d});
   } else if (value.is_sym_int()) {
     sources_.try_emplace(value.to_sym_int().raw(), SymbolSource{node, SymbolSource::kItself});

@@ -1,5 +1,7 @@
 #include "umbra/dispatch/writes.h"
 
+#include <algorithm>
+
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -11,13 +13,12 @@ constexpr const char* kSharedWithInput =
     "unsupported operation: some elements of the input tensor and the written-to tensor refer to a single memory "
     "location. Please clone() the tensor before performing the operation.";
 
-/// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a symbolic place.
-std::optional<std::pair<int64_t, int64_t>> byte_range(const Tensor& t) {
+/// The bytes that a dense tensor lies on; nothing where it is empty, has gaps or has a place that only data tell.
+std::optional<std::pair<SymInt, SymInt>> byte_range(const Tensor& t) {
   SymInt count = t.sym_numel(), offset = t.sym_storage_offset();
-  if (count.is_symbolic() || offset.is_symbolic() || count.value() == 0 || !t.is_non_overlapping_and_dense())
-    return std::nullopt;
-  int64_t item = t.item_size(), start = offset.value() * item;
-  return std::pair(start, start + count.value() * item);
+  if (!count.has_hint() || !offset.has_hint() || count == 0 || !t.is_non_overlapping_and_dense()) return std::nullopt;
+  SymInt start = offset * t.item_size();
+  return std::pair(start, start + count * t.item_size());
 }
 
 /// What is written must not be read at another place of the same call. The same tensor on both sides is fine: each
@@ -65,9 +66,13 @@ ViewKind view_kind(const TensorImpl* of, bool several) {
 }  // namespace
 
 bool overlaps_itself(const Tensor& tensor) {
-  if (tensor.is_symbolic() || tensor.numel() == 0) return false;
+  auto repeats = [&](int64_t d) {
+    SymInt size = tensor.sym_sizes()[d], stride = tensor.sym_strides()[d];
+    return !stride.is_symbolic() && stride.value() == 0 && size.has_hint() && size > 1;
+  };
+  auto is_empty = [](SymInt size) { return size.has_hint() && size == 0; };
   for (int64_t d = 0; d < tensor.dim(); ++d)
-    if (tensor.sym_sizes()[d].value() > 1 && tensor.sym_strides()[d].value() == 0) return true;
+    if (repeats(d)) return std::none_of(tensor.sym_sizes().begin(), tensor.sym_sizes().end(), is_empty);
   return false;
 }
 

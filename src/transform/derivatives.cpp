@@ -132,12 +132,21 @@ TensorFunction of_input(const TensorFunction& function, const std::vector<Tensor
   };
 }
 
+/// A Jacobian of complex numbers would not be one tensor of numbers.
+void check_real(const char* transform, const char* what, const std::vector<Tensor>& tensors) {
+  for (size_t i = 0; i < tensors.size(); ++i)
+    check(!is_complex(tensors[i].dtype()), transform, ": Expected all ", what,
+          " to be real but received complex tensor at flattened input idx: ", i);
+}
+
 }  // namespace
 
 std::vector<Tensor> jacrev(const TensorFunction& function, const std::vector<Tensor>& inputs, int64_t position) {
   position = wrap_dim(position, static_cast<int64_t>(inputs.size()));
   const Tensor& input = inputs[position];
+  check_real("jacrev", "inputs", {input});
   PullBack pulled = vjp(of_input(function, inputs, position), {input});
+  check_real("jacrev", "outputs", pulled.outputs);
   std::vector<Tensor> jacobians;
   for (size_t i = 0; i < pulled.outputs.size(); ++i) {
     const Tensor& output = pulled.outputs[i];
@@ -157,7 +166,12 @@ std::vector<Tensor> jacfwd(const TensorFunction& function, const std::vector<Ten
   position = wrap_dim(position, static_cast<int64_t>(inputs.size()));
   const Tensor& input = inputs[position];
   TensorFunction single = of_input(function, inputs, position);
-  auto column = [&](const std::vector<Tensor>& unit) { return jvp(single, {input}, unit).tangents; };
+  check_real("jacfwd", "inputs", {input});
+  auto column = [&](const std::vector<Tensor>& unit) {
+    PushForward pushed = jvp(single, {input}, unit);
+    check_real("jacfwd", "outputs", pushed.outputs);
+    return pushed.tangents;
+  };
   std::vector<Tensor> jacobians;
   for (const Tensor& columns : vmap(column, {unit_vectors(input)}, {0})) {
     Tensor last = columns.movedim(0, -1);

@@ -1,6 +1,8 @@
 #include "umbra/transform/level.h"
 
+#include "umbra/capture/higher_order.h"
 #include "umbra/transform/tracked.h"
+#include "umbra/transform/vmap.h"
 
 namespace umbra::transform {
 
@@ -49,6 +51,11 @@ void level_layer(const Operator& op, DispatchKeySet, Value* frame) {
 /// Operators that take functions simply run: what the functions do comes back to the level. A captured one would have
 /// to be recorded with what the level makes of it.
 void level_functions(const Operator& op, DispatchKeySet, Value* frame) {
+  const HigherOrder& rule = *op.definition().higher_order;
+  if (rule.run_undecided && frame[0].is_tensor() && is_batched_inside(frame[0].tensor_ref())) {
+    frame[0] = Value(rule.run_undecided(FunctionCall(op, frame)));
+    return;
+  }
   for (DispatchKey key : {DispatchKey::Proxy, DispatchKey::PreProxy, DispatchKey::Functionalize, DispatchKey::Fake})
     check<NotImplementedError>(!active_mode(key), op.schema().name,
                                ": inside a transform (grad, vmap, ...) it cannot be captured yet");

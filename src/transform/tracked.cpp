@@ -1,5 +1,7 @@
 #include "umbra/transform/tracked.h"
 
+#include <optional>
+
 #include "autograd/forward_state.h"
 #include "dispatch/layers.h"
 #include "umbra/autograd/forward.h"
@@ -38,6 +40,7 @@ Tensor value_if_ended(const Tensor& tensor) {
 void TrackedLevel::on_begin() {
   grad_before_ = is_grad_enabled();
   visible_before_ = autograd::visible_level();
+  inference_before_ = is_inference_mode_enabled();
   if (kind_ == Kind::Reverse) set_grad_enabled(true);
   else dual_level_ = autograd::enter_dual_level() + 1;
 }
@@ -46,6 +49,8 @@ void TrackedLevel::on_end() {
   if (kind_ == Kind::Reverse) set_grad_enabled(grad_before_);
   else autograd::exit_dual_level(dual_level_ - 1);
 }
+
+bool TrackedLevel::in_inference() const { return is_inference_mode_enabled() && !inference_before_; }
 
 bool TrackedLevel::owns(const TensorImpl* t) const { return is_tracked(t) && state_of(t).level.get() == this; }
 
@@ -103,6 +108,8 @@ void TrackedLevel::call(const Operator& op, Value* frame) {
   }
   Restore<Outside> restore{outside_, outside_};
   outside_ = outside_now();
+  std::optional<autograd::ShowLevels> without_tangents;
+  if (kind_ == Kind::Forward && in_inference()) without_tangents.emplace(dual_level_ - 1);
   op.redispatch(DispatchKeySet(DispatchKey::Autograd) | DispatchKey::Tracked, frame);
 }
 
@@ -170,7 +177,12 @@ class ValueCall {
         if (state.value.is_same(value)) wrapper = Tensor(IntrusivePtr<TensorImpl>(t));
         captured |= op_.is_view() && state.captured;
       });
-    return wrapper.defined() ? wrapper : level_.wrap(value, captured);
+    if (wrapper.defined()) return wrapper;
+    wrapper = level_.wrap(value, captured);
+    bool of_inference = op_.is_view() && arguments_[0].is_tensor() ? arguments_[0].tensor_ref().impl()->is_inference()
+                                                                   : level_.in_inference();
+    if (of_inference) wrapper.impl()->set_inference(true);
+    return wrapper;
   }
 
   void show_writes() const {

@@ -1,4 +1,6 @@
 """A compiled function against the function itself: outputs and what they alias, writes, gradients, versions."""
+import itertools
+
 import pytest
 
 import umbra as torch
@@ -58,8 +60,8 @@ def observe(function, make, change_outputs):
 
 
 def compare(function, make, partition=default_partition):
-    for change_outputs in (False, True):
-        compiled = aot_function(function, nop, partition_fn=partition)
+    for change_outputs, dynamic in itertools.product((False, True), (False, True)):
+        compiled = aot_function(function, nop, partition_fn=partition, dynamic=dynamic)
         expected = observe(function, make, change_outputs)
         for _ in range(2):  # captured, then from the cache
             assert observe(compiled, make, change_outputs) == expected
@@ -459,8 +461,8 @@ def test_arguments_and_results_of_unknown_types_are_refused():
 
 
 def test_options_that_are_not_built_are_refused():
-    with pytest.raises(NotImplementedError, match="dynamic"):
-        aot_function(lambda x: x, nop, dynamic=True)
+    with pytest.raises(NotImplementedError, match="disable_functionalization"):
+        aot_function(lambda x: x, nop, disable_functionalization=True)
     with pytest.raises(TypeError, match="unknown"):
         aot_function(lambda x: x, nop, unknown=1)
     with pytest.raises(TypeError, match="unknown"):

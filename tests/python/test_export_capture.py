@@ -242,3 +242,15 @@ def test_tensors_made_from_data_are_new_in_every_run():
     for module in modules:
         assert module(x).tolist() == module(x).tolist() == [2, 3]
         assert "torch.ops.aten.lift_fresh_copy.default(" in module.code
+
+
+def test_sizes_inside_tensor_literals_are_computed_in_each_run():
+    class Model(umbra.nn.Module):
+        def forward(self, x):
+            n = x.shape[0]
+            return umbra.tensor(n) + x, umbra.tensor([[n, 2], [3, n * 2]], dtype=umbra.float32), umbra.tensor([n / 2, 1]), umbra.tensor(n > 4)
+    program = umbra.export.export(Model(), (umbra.ones(3),), dynamic_shapes=({0: umbra.export.Dim.DYNAMIC},)).module()
+    for size in (5, 2):
+        x = umbra.arange(float(size))
+        for found, expected in zip(program(x), Model()(x)):
+            assert found.dtype == expected.dtype and found.tolist() == expected.tolist()

@@ -224,3 +224,31 @@ def test_indices_on_another_device():
                 refused()
         with pytest.raises(RuntimeError, match=r"device between self \(cuda:0\) and values \(cpu\)"):
             table[places] = umbra.zeros(2, 4)
+
+
+def test_fake_runs_are_compared_with_real_ones():
+    from umbra._subclasses import CrossRefFakeMode
+    from umbra._subclasses.fake_tensor import MetadataMismatchError
+    lib = umbra.library.Library("cross_reference", "DEF")
+    for name, real, fake in (("right", lambda x: x * 2, lambda x: umbra.empty_like(x)), ("larger", lambda x: x * 2, lambda x: x.new_empty(4)),
+                             ("wider", lambda x: x.double(), lambda x: umbra.empty_like(x)), ("same", lambda x: x * 2, lambda x: x.view(3))):
+        lib.define(f"{name}(Tensor x) -> Tensor")
+        lib.impl(name, real, "CPU")
+        lib.impl(name, fake, "Meta")
+    x = umbra.ones(3)
+    with CrossRefFakeMode():
+        assert umbra.ops.cross_reference.right(x).tolist() == [2, 2, 2] and x.nonzero().shape == (3, 1)
+        for name, text in (("larger", "Shapes"), ("wider", "Dtypes"), ("same", "outputs_alias_inputs")):
+            with pytest.raises(MetadataMismatchError, match=text):
+                getattr(umbra.ops.cross_reference, name)(x)
+    with CrossRefFakeMode(ignore_op_fn=lambda func: True):
+        umbra.ops.cross_reference.larger(x)
+
+
+def test_a_fake_tensor_is_made_of_a_meta_tensor():
+    from umbra._subclasses import FakeTensor, FakeTensorMode
+    mode = FakeTensorMode()
+    fake = FakeTensor(mode, umbra.empty(4, 2, device="meta").t(), umbra.device("cuda"))
+    assert fake.device.type == "cuda" and fake.stride() == (1, 2) and fake.fake_mode is mode and (fake @ fake.t()).shape == (2, 2)
+    with pytest.raises(AssertionError, match="meta"):
+        FakeTensor(mode, umbra.empty(2), umbra.device("cuda"))

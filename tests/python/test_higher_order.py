@@ -153,3 +153,117 @@ def test_a_result_requires_gradients_whichever_branch_ran():
     y = cond(tensor(False), lambda x: x * w, lambda x: x * 1, (umbra.ones(2),))
     y.sum().backward()
     assert y.requires_grad and w.grad.tolist() == [0., 0.]
+
+
+# ---- what only the run tells ----
+
+class Module(umbra.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, *args):
+        return self.function(*args)
+
+
+def exported(function, *args, **options):
+    return umbra.export.export(Module(function), args, **options)
+
+
+def test_branches_of_different_sizes_give_a_size_that_the_run_tells():
+    def f(x):
+        y = cond(x.sum() > 0, lambda x: x[:1] * 2, lambda x: x * 1, (x,))
+        return y + 1, y.shape[0]
+    x = tensor([[1., 2.], [3., 4.]])
+    program = exported(f, x)
+    assert "u0: VR[1, 2]" in str(program)
+    graph = make_fx(f, tracing_mode="symbolic")(x)
+    for given in (x, -x):
+        expected = f(given)
+        for result in (program.module()(given), graph(given)):
+            assert umbra.equal(result[0], expected[0]) and result[1] == expected[1]
+
+
+def test_branches_that_give_different_ints_give_one_that_the_run_tells():
+    def f(x):
+        y, n = cond(x.sum() > 0, lambda x: (x * 2, 3), lambda x: (x * 1, 4), (x,))
+        return y + n
+    program = exported(f, tensor([1., 2.]))
+    for x in (tensor([1., 2.]), tensor([-1., -2.])):
+        assert umbra.equal(program.module()(x), f(x))
+    with pytest.raises(Exception, match="expected same number"):
+        make_fx(f, tracing_mode="fake")(tensor([1., 2.]))
+
+
+def test_the_gradient_of_branches_of_different_sizes_is_refused_when_captured():
+    from umbra._functorch.aot_autograd import aot_function
+    compiled = aot_function(lambda x: cond(x.sum() > 0, lambda x: x[:1] * 2, lambda x: x * 1, (x,)), lambda graph, _: graph, dynamic=True)
+    with pytest.raises(NotImplementedError, match="different sizes"):
+        compiled(umbra.ones(3, requires_grad=True))
+    assert compiled(-umbra.ones(3)).tolist() == [-1, -1, -1] and compiled(umbra.ones(4)).tolist() == [2]
+
+
+def test_an_int_is_carried():
+    def f(x, n):
+        i, y = while_loop(lambda i, y: i < n, lambda i, y: (i + 2, y * i), (1, x))
+        return y + i, i
+    x = tensor([1., 2.])
+    assert f(x, 5)[1] == 5 and f(x, 0)[1] == 1
+    program = exported(lambda x: f(x, 5), x)
+    graph = make_fx(lambda x: f(x, 6), tracing_mode="symbolic")(x)
+    for result, expected in ((program.module()(x), f(x, 5)), (graph(umbra.ones(3)), f(umbra.ones(3), 6))):
+        assert umbra.equal(result[0], expected[0]) and result[1] == expected[1]
+    with pytest.raises(NotImplementedError, match="symbolic"):
+        make_fx(lambda x: f(x, 6))(x)
+
+
+def test_what_is_carried_stays_of_its_kind():
+    x = tensor([1.])
+    with pytest.raises(Exception, match="carried value 0 is int and becomes|boolean"):
+        while_loop(lambda i, y: i < 3, lambda i, y: (i + 0.5, y * 2), (1, x))
+
+
+def test_auto_functionalized_calls_an_operator_on_copies():
+    lib = umbra.library.Library("joint_writes", "DEF")
+    lib.define("add_to(Tensor(a!) x, Tensor y) -> Tensor")
+    lib.impl("add_to", lambda x, y: x.add_(y) * 0 + y, "CPU")
+    x, y = umbra.zeros(2), umbra.ones(2)
+    operator = umbra.ops.joint_writes.add_to.default
+    for result in (umbra.ops.higher_order.auto_functionalized(operator, x=x, y=y),
+                   umbra.ops.higher_order.auto_functionalized_v2(operator, y=y, _x_base_index=0, _all_bases=[x])):
+        assert [t.tolist() for t in result] == [[1, 1], [1, 1]] and x.tolist() == [0, 0]
+    with pytest.raises(AssertionError, match="Cannot auto-functionalize op aten.add_.Tensor"):
+        umbra.ops.higher_order.auto_functionalized(umbra.ops.aten.add_.Tensor, self=x, other=y)
+
+
+def test_a_captured_while_loop_has_the_gradient_of_the_run():
+    from umbra._functorch.aot_autograd import aot_function
+
+    def f(x, w, limit):
+        i, y, z = while_loop(lambda i, y, z: y.sum() < limit, lambda i, y, z: (i + 1, y * w + z, z.sin() * i), (tensor(0), x, x * 2))
+        return y.square().sum() + z.sum(), i
+    compiled = aot_function(f, lambda graph, _: graph)
+    for limit in (30., 3., -5.):
+        gradients = []
+        for function in (f, compiled):
+            x, w = tensor([1., 2.], requires_grad=True), tensor([1.5, 2.5], requires_grad=True)
+            loss, steps = function(x, w, tensor(limit))
+            loss.backward()
+            gradients.append((loss.item(), steps.item(), x.grad, w.grad))
+        (a, n, *expected), (b, m, *found) = gradients
+        assert a == b and n == m and all(umbra.allclose(p, q, rtol=1e-5) for p, q in zip(expected, found))
+
+
+def test_checkpoint_around_a_cond_that_closes_over_a_tensor_is_compiled():
+    from umbra._functorch.aot_autograd import aot_function
+    from umbra.utils.checkpoint import checkpoint
+
+    def f(x, w):
+        return checkpoint(lambda x: cond(x.sum() > 0, lambda x: x * w, lambda x: x - w, (x,)), x, use_reentrant=False)
+    for sign in (1., -1.):
+        seen = []
+        for function in (f, aot_function(f, lambda graph, _: graph)):
+            x, w = tensor([sign, 2 * sign], requires_grad=True), tensor([3., 4.], requires_grad=True)
+            function(x, w).sum().backward()
+            seen.append((x.grad.tolist(), w.grad.tolist()))
+        assert seen[0] == seen[1]

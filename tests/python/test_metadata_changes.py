@@ -217,7 +217,7 @@ def test_resize_becomes_a_value():
         make_fx(functionalize(shared))(torch.ones(2, 3))
 
 
-def test_ahead_of_time_autograd_refuses_inputs_that_change():
+def test_ahead_of_time_autograd_changes_metadata_inside():
     from umbra._functorch.aot_autograd import aot_function
 
     def inside(x):
@@ -226,8 +226,36 @@ def test_ahead_of_time_autograd_refuses_inputs_that_change():
     aot_function(inside, lambda g, _: g)(x).sum().backward()
     assert torch.equal(x.grad, weights(torch.empty(3, 2)).t() * 2)
 
-    def outside(x):
+
+@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("function", [
+    lambda x: x.t_() * 2,
+    lambda x: (x.unsqueeze_(0).mul_(2), x + 1)[1],
+    lambda x: (x.mul_(2), x.transpose_(0, 1), x.add_(1), x[1:], x),
+    lambda x: (x.t_(), x.view(x.shape), x.t_())[1] * 3,
+    lambda x: (x.as_strided_((2,), (1,), 1), x.sum())[1],
+])
+def test_an_input_changes_its_metadata_in_a_compiled_function(function, dynamic):
+    from umbra._functorch.aot_autograd import aot_function
+
+    def observe(call, shape):
+        x = torch.arange(float(torch.Size(shape).numel())).reshape(shape) + 1
+        results = call(x)
+        results = [r for r in (results if isinstance(results, (tuple, list)) else [results])]
+        x.add_(1)
+        return x.shape, x.stride(), x.storage_offset(), x.tolist(), [(r.shape, r.tolist(), r is x) for r in results]
+    compiled = aot_function(function, lambda g, _: g, dynamic=dynamic)
+    for shape in [(2, 3), (2, 3), (4, 5)]:
+        assert observe(compiled, shape) == observe(function, shape)
+
+
+def test_ahead_of_time_autograd_refuses_changes_that_gradients_are_part_of():
+    from umbra._functorch.aot_autograd import aot_function
+
+    def f(x):
         x.t_()
         return x.mul(2)
     with pytest.raises(NotImplementedError, match="changes the sizes or strides of input 0"):
-        aot_function(outside, lambda g, _: g)(torch.randn(2, 3))
+        aot_function(f, lambda g, _: g)(torch.randn(2, 3, requires_grad=True) * 1)
+    with pytest.raises(NotImplementedError, match="changed in place since"):
+        aot_function(lambda x: (x[1:], x.t_())[0], lambda g, _: g)(torch.randn(2, 3))

@@ -184,3 +184,16 @@ def test_lbfgs_calls_its_closure_as_often_as_pytorch(options, steps, values, cal
         optim.LBFGS([matrix], line_search_fn="strong_wolfe")
     with pytest.raises(ValueError, match="per-parameter options"):
         optim.LBFGS([{"params": [matrix]}, {"params": [vector]}])
+
+
+def test_loaded_state_has_the_type_of_its_parameter():
+    def made(dtype):
+        parameter = nn.Parameter(umbra.ones(2, dtype=dtype))
+        return parameter, optim.SGD([parameter], lr=0.1, momentum=0.9)
+    first, of_first = made(umbra.float64)
+    first.grad = umbra.ones(2, dtype=umbra.float64)
+    of_first.step()
+    second, of_second = made(umbra.float32)
+    of_second.load_state_dict(of_first.state_dict())
+    assert of_second.state[second]["momentum_buffer"].dtype == umbra.float32
+    assert of_first.state[first]["momentum_buffer"].dtype == umbra.float64

@@ -23,7 +23,7 @@ NOTHING_TO_CHANGE = {
     "_dynamo/__init__.py disable": "there is no analysis of code to switch off",
     "compiler.py disable": "there is no analysis of code to switch off",
     "_functions.py is_autocast_enabled": "there is no autocast",
-    "_functorch/aot_autograd.py aot_function": "num_params_buffers and enable_log change no result; the rest is ahead-of-time autograd's",
+    "_functorch/aot_autograd.py aot_function": "enable_log changes no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",
     "_functorch/aot_export.py aot_export_joint_simple": "num_params_buffers changes no result",
     "_library/autograd.py Generated.forward": "the call has them", "_modules.py _Finder.find_spec": "of importers",
@@ -289,9 +289,14 @@ def test_functional_call_replaces_tied_weights_together():
 # ---- the cache of compiled functions ----
 
 def test_plain_arguments_are_told_apart_by_type_and_value():
-    from umbra._functorch.aot_autograd import _key
-    values = [1, True, 1.0, "1", 0.0, -0.0, float("nan"), None]
-    assert len({_key(value) for value in values}) == len(values) and _key(float("nan")) == _key(float("nan"))
+    from umbra.functorch.compile import aot_function
+    graphs = []
+    compiled = aot_function(lambda x, value: (x, value), lambda graph, _: graphs.append(graph) or graph)
+    values = [1, True, 1.0, "1", 0.0, -0.0, float("nan"), None, 2**70]
+    for count, value in enumerate(values, 1):
+        for _ in range(2):
+            result = compiled(torch.ones(1), value)[1]
+            assert type(result) is type(value) and repr(result) == repr(value) and len(graphs) == count
 
 
 def test_dims_are_refused_where_nothing_can_be_dynamic():
@@ -312,3 +317,12 @@ def test_an_interpreter_takes_and_gives_nests_where_the_capture_did():
     graph = make_fx(lambda d: {"sum": d["a"] + d["b"][0]})({"a": torch.ones(1), "b": [torch.ones(1)]})
     assert torch.fx.Interpreter(graph).run({"a": torch.ones(1), "b": [torch.ones(1)]})["sum"].item() == 2
     assert torch.fx.Interpreter(graph).run(torch.ones(1), torch.ones(1), enable_io_processing=False)[0].item() == 2
+
+
+def test_requires_grad_is_a_bool():
+    for make in (lambda value: torch.ones(2, requires_grad=value), lambda value: torch.zeros_like(torch.ones(1), requires_grad=value),
+                 lambda value: torch.tensor([1.0], requires_grad=value)):
+        for value in (1, "a", 1.0):
+            with pytest.raises(TypeError, match="requires_grad"):
+                make(value)
+    assert not torch.ones(2, requires_grad=None).requires_grad and torch.ones(2, requires_grad=True).requires_grad

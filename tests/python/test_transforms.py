@@ -250,3 +250,87 @@ def test_jacobians_of_numbers_nest():
     for outer in (torch.func.jacrev, torch.func.jacfwd):
         for inner in (torch.func.jacrev, torch.func.jacfwd):
             assert outer(inner(lambda t: t ** 3))(x).item() == pytest.approx(12)
+
+
+# ---- what PyTorch refuses ----
+
+@pytest.mark.parametrize("transform", ["jacrev", "jacfwd", "hessian"])
+def test_jacobians_are_of_real_numbers(transform):
+    z = torch.tensor([1 + 2j])
+    with pytest.raises(RuntimeError, match="Expected all inputs to be real but received complex tensor at flattened input idx: 0"):
+        getattr(torch.func, transform)(lambda x: (x * x).real.sum())(z)
+    with pytest.raises(RuntimeError, match="Expected all outputs to be real but received complex tensor at flattened input idx: 0"):
+        getattr(torch.func, transform)(lambda x: x.sum() * 1j)(torch.ones(2))
+
+
+def test_nothing_is_tracked_in_inference_mode_inside_a_transform():
+    def half(x):
+        with torch.inference_mode():
+            y = x * 2
+        return y
+    x = torch.ones(2)
+    assert torch.func.jvp(half, (x,), (x,))[1].tolist() == [0, 0]
+    with pytest.raises(RuntimeError, match="Inference tensors cannot be saved for backward"):
+        torch.func.grad(lambda x: (half(x) * x).sum())(x)
+    with torch.inference_mode():  # around a transform it does not count
+        assert torch.func.grad(lambda x: (x * x).sum())(x).tolist() == [2, 2]
+        assert torch.func.jvp(lambda x: x * x, (x,), (x,))[1].tolist() == [2, 2]
+
+
+def test_requires_grad_is_an_attribute_of_leaves():
+    def f(x):
+        y = x * 2
+        y.requires_grad = True
+        return (y * y).sum()
+    for call in (torch.func.grad(f), lambda x: f(x.requires_grad_())):
+        with pytest.raises(RuntimeError, match="you can only change requires_grad flags of leaf variables"):
+            call(torch.ones(2))
+    assert torch.func.vmap(f)(torch.ones(2, 2)).tolist() == [8, 8]
+
+
+def test_a_tangent_keeps_its_type():
+    x, wide, complex_one = torch.ones(2), torch.full((2,), 1 + 1e-12, dtype=torch.float64), torch.full((2,), 2 + 3j)
+    for f in (lambda x: x * 2, lambda x: x.sin(), lambda x: x.view(2, 1) + x.view(1, 2)):
+        for tangent in (wide, complex_one):
+            along = torch.func.jvp(f, (x,), (tangent,))[1]
+            assert along.dtype == tangent.dtype
+            real = torch.func.jvp(f, (x.double(),), (torch.ones(2, dtype=torch.float64),))[1]
+            assert torch.allclose(along.to(torch.complex128), real * tangent[0].to(torch.complex128), rtol=1e-6)
+    with pytest.raises((NotImplementedError, RuntimeError), match="type"):
+        torch.func.jvp(lambda x: x.softmax(0), (x,), (wide,))
+
+
+# ---- operators that take functions ----
+
+def test_cond_with_a_batch_of_predicates_takes_each_elements_branch():
+    from umbra.func import grad, jvp, vmap
+    x = torch.tensor([[1., 2.], [-3., -4.]])
+
+    def f(x):
+        return torch.cond(x.sum() > 0, lambda x: {"a": x.sin(), "b": x + 1}, lambda x: {"a": x.cos(), "b": x - 1}, (x,))
+    result = vmap(f)(x)
+    assert torch.equal(result["a"], torch.stack([x[0].sin(), x[1].cos()])) and result["b"].tolist() == [[2, 3], [-4, -5]]
+    expected = torch.stack([x[0].cos(), -x[1].sin()])
+    assert torch.equal(vmap(grad(lambda y: f(y)["a"].sum()))(x), expected)
+    assert torch.equal(grad(lambda x: vmap(f)(x)["a"].sum())(x), expected)
+    assert torch.equal(jvp(lambda x: vmap(f)(x)["a"], (x,), (torch.ones(2, 2),))[1], expected)
+    nested = vmap(vmap(f))(torch.stack([x, -x]))["b"]
+    assert nested.tolist() == [[[2, 3], [-4, -5]], [[-2, -3], [4, 5]]]
+    of_one = vmap(lambda p: torch.cond(p > 0, lambda x: x * 1, lambda x: -x, (x[0],)))(torch.tensor([1., -1.]))
+    assert of_one.tolist() == [[1, 2], [-1, -2]]
+
+
+def test_cond_with_a_batch_of_predicates_is_captured():
+    from umbra.func import vmap
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    f = vmap(lambda x: torch.cond(x.sum() > 0, lambda x: x.sin(), lambda x: x.cos(), (x,)))
+    x = torch.tensor([[1., 2.], [-3., -4.]])
+    graph = make_fx(f)(x)
+    assert torch.equal(graph(-x), f(-x)) and "where" in graph.code
+
+
+def test_branches_for_a_batch_of_predicates_must_fit():
+    from umbra.func import vmap
+    for wrong in (lambda x: x[:1] * 1, lambda x: (x * 1).int(), lambda x: (x, x)):
+        with pytest.raises(Exception, match="expected same|Unmatched"):
+            vmap(lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, wrong, (x,)))(torch.ones(2, 2))

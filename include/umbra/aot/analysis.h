@@ -9,14 +9,17 @@
 namespace UMBRA_API umbra {
 namespace aot {
 
-/// A tensor the function works on: an input, or one that it closes over.
+/// What the function works on: an input, or a tensor that it closes over.
 struct PrimalInfo {
-  Tensor tensor;
+  Tensor tensor;             // undefined where the input is another value
+  Value plain = {};          // that value, or the symbol that stands for it
+  TensorSpec stand_in = {};  // the tensor's look as the graphs know it: sizes can be symbols
   bool requires_grad = false;
   bool written = false;
   bool tracked = false;  // the write is part of autograd's history; not so under NoGrad, or where no gradient is needed
   bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
-  TensorSpec after = {};  // its look when the function has run: out= may have given it another size
+  TensorSpec after = {};             // its look when the function has run: out= may have given it another size
+  std::vector<ViewStep> views = {};  // that it became a view of itself by, in place (t_)
 };
 
 struct OutputInfo {
@@ -28,6 +31,7 @@ struct OutputInfo {
     OutputView,        // a view of another output
     IntermediateView,  // a view, as other outputs are, of something that is no output
     Plain,             // no tensor
+    Computed,          // a number that the graphs compute, of sizes or of data
   };
   Kind kind = Kind::Fresh;
   size_t base = 0;  // which source, output or intermediate it is (a view of)
@@ -47,12 +51,13 @@ struct IntermediateInfo {
 
 /// Everything later phases need to know of one call.
 struct CallInfo {
-  std::vector<Tensor> inputs;  // those that were analysed
+  std::vector<Value> inputs;  // those that were analysed
   ArgumentLayout
       layout;  // how the function's arguments are made of the first primals; the other primals are closed over
   std::vector<PrimalInfo> primals;
   std::vector<OutputInfo> outputs;
   std::vector<IntermediateInfo> intermediates;
+  IntrusivePtr<FakeModeImpl> mode;  // of the tensors without data that the function runs on; it has the symbols
 
   size_t input_count() const { return layout.primals(); }
   std::vector<size_t> written() const;
@@ -65,8 +70,19 @@ struct CallInfo {
 /// The tensor without its history; no operator is called, so that it can be used while modes are active.
 Tensor untracked(const Tensor& tensor);
 
+struct AnalysisOptions {
+  /// Sizes of inputs, and integers, become symbols: the graphs are for all calls that keep the guards of
+  /// `CallInfo::mode`'s ShapeEnv. Those of the first `fixed_inputs` (a model's parameters), of inputs that share memory
+  /// which is written, and of what is closed over stay numbers.
+  bool dynamic = false;
+  size_t fixed_inputs = 0;
+};
+
+/// A primal as it is when a graph is captured: a tensor without data, or a plain value.
+Value stand_in_for(const CallInfo& info, const PrimalInfo& primal);
+
 /// Runs the function once on fake tensors and reports.
-CallInfo analyse(const ValueFunction& function, const std::vector<Tensor>& inputs);
+CallInfo analyse(const ValueFunction& function, const std::vector<Value>& inputs, const AnalysisOptions& options = {});
 std::string to_string(const CallInfo& info);
 
 }  // namespace aot

@@ -7,7 +7,7 @@
 
 #include <vector>
 
-#include "umbra/core/tensor.h"
+#include "umbra/core/value.h"
 
 namespace UMBRA_API umbra {
 namespace aot {
@@ -27,8 +27,10 @@ struct ArgumentLayout {
   size_t primals() const { return arguments_of.size(); }
 };
 
+/// The inputs that are tensors, each in its place; an undefined tensor stands where there is another value.
+std::vector<Tensor> tensors_among(const std::vector<Value>& inputs);
 /// Plans the primals of a call. Inputs of which `merged` is true become views of one primal with all others that share
-/// their memory.
+/// their memory. An input that is no tensor has a primal of its own.
 ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::vector<bool>& merged);
 /// The primals of a call with such inputs.
 std::vector<Tensor> primals_of(const ArgumentLayout& layout, const std::vector<Tensor>& inputs);

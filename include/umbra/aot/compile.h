@@ -30,6 +30,10 @@ struct CompileOptions {
   std::function<std::vector<Tensor>()> state = {};
   /// What else the function decides by: it is captured anew for each text this gives.
   std::function<std::string()> context = {};
+  /// Sizes of inputs and integers become symbols. Graphs serve all calls that keep the guards they were captured with;
+  /// others are captured anew. The state's sizes, and those of the first `fixed_inputs` inputs, stay numbers.
+  bool dynamic = false;
+  size_t fixed_inputs = 0;
 };
 
 /// The graphs of one kind of inputs. The tensors that they were captured with are let go, but for those closed over.
@@ -39,17 +43,17 @@ struct CompiledGraphs {
   Partition partition;
 };
 
-/// A compiled function; copies share the graphs. Other shapes, types, needs for gradients or sharing of memory are
-/// captured anew.
+/// A compiled function; copies share the graphs. Other shapes, types, needs for gradients, sharing of memory or values
+/// that are no tensors (numbers, texts) are captured anew.
 class CompiledFunction {
  public:
   CompiledFunction(ValueFunction function, CompileOptions options);
   std::vector<Value> run(const std::vector<Value>& inputs) const;
-  template <class... Tensors> Tensor operator()(const Tensors&... inputs) const {
+  template <class... Inputs> Tensor operator()(const Inputs&... inputs) const {
     return run({Value(inputs)...}).at(0).tensor();
   }
   /// The graphs for inputs like these, captured if need be.
-  CompiledGraphs graphs(const std::vector<Tensor>& inputs) const;
+  CompiledGraphs graphs(const std::vector<Value>& inputs) const;
 
  private:
   class Cache;

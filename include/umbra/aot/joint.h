@@ -6,8 +6,8 @@
 namespace UMBRA_API umbra {
 namespace aot {
 
-/// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs that are tensors,
-/// the intermediates of which outputs are views, then a gradient (or None) for each primal.
+/// Inputs: primals, then tangents. Outputs: new contents of written primals, the function's outputs but for objects
+/// that no graph can hold, the intermediates of which outputs are views, then a gradient (or None) for each primal.
 ///
 /// A primal that the backward writes (a hook or a custom function's backward may) is an input once more, after the
 /// tangents, for what it holds by then; its new contents come after the gradients.
@@ -26,6 +26,9 @@ struct JointGraph {
   size_t forward_outputs() const { return written.size() + results.size() + intermediates; }
   bool is_differentiable() const { return tangents > 0; }
 };
+
+/// How the gradient of a forward output is expected: with its strides, but not with elements that share memory.
+TensorSpec tangent_of(const TensorSpec& output);
 
 struct JointOptions {
   DecompositionTable decompositions = {};

@@ -8,11 +8,13 @@
 namespace UMBRA_API umbra {
 namespace aot {
 
-/// Forward: primals to forward outputs, then saved values. Backward: saved values, then tangents, to gradients.
+/// Forward: primals to forward outputs, then saved tensors, then saved numbers (sizes that are symbols). Backward:
+/// saved numbers, saved tensors, then tangents, to gradients.
 struct Partition {
   IntrusivePtr<fx::GraphModule> forward, backward;
   size_t forward_outputs = 0;
-  std::vector<std::string> saved;  // names of the nodes kept
+  size_t saved_numbers = 0;        // how many of the saved are no tensors
+  std::vector<std::string> saved;  // names of the nodes kept, tensors first
   int64_t saved_bytes = 0;         // at the sizes of the example
 };
 

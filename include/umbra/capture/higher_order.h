@@ -91,6 +91,8 @@ struct HigherOrder {
   std::vector<Value> (*results)(const FunctionCall& call, const std::vector<std::vector<Value>>& of_functions);
   /// Its gradient, made while the call runs; `results` are the call's. Null: it has none under capture.
   FunctionBackward (*gradient)(const FunctionCall& call, const std::vector<Value>& results) = nullptr;
+  /// What it does inside vmap where its first argument, which decides, is a batch: nobody decides for all of it.
+  std::vector<Value> (*run_undecided)(const FunctionCall& call) = nullptr;
   bool prints_lists = false;          // operands stand in lists, not tuples
   size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
   const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"

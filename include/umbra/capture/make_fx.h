@@ -27,6 +27,7 @@ struct CaptureOptions {
   bool pre_dispatch = false;
   DecompositionTable decompositions = {};
   std::vector<std::string> names = {};  // of the inputs; arg0_1, arg1_1, ... where there are none
+  size_t later_inputs = 0;  // the last ones, which are not there yet while most of the graph runs: gradients
   /// The fake mode to use; one of its own otherwise.
   IntrusivePtr<FakeModeImpl> fake_mode = {};
   bool locations = true;  // nodes know the line of the user's program they come from

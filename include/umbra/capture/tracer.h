@@ -30,8 +30,9 @@ class Tracer final : public Mode {
   const IntrusivePtr<fx::GraphModule>& module() const { return module_; }
 
   /// Declares an input of the graph and what stands for it: a tensor, a symbolic number, or a plain value that is baked
-  /// in.
-  fx::Node* add_input(const std::string& name, const Value& value);
+  /// in. Of a `later` one, which is not there yet while most of the graph runs (a gradient), only sizes that depend on
+  /// data are asked for.
+  fx::Node* add_input(const std::string& name, const Value& value, bool later = false);
   /// Makes the graph refer to a tensor by an attribute of its module wherever it appears.
   void add_attribute(const std::string& path, const Tensor& tensor, fx::AttributeKind kind);
   /// The node (or plain value) that stands for a value; tensors met for the first time become constants of the module.

@@ -39,6 +39,8 @@ class TrackedLevel final : public Level {
     int visible_level;
   };
   const Outside& outside() const { return outside_; }
+  /// Whether the function that is transformed has entered inference mode: nothing is tracked then.
+  bool in_inference() const;
   /// As a call would find it now.
   Outside outside_now() const;
 
@@ -49,6 +51,7 @@ class TrackedLevel final : public Level {
   bool grad_before_ = true;  // whether gradients were on where the transform was called
   int dual_level_ = 0;       // counted from 1; 0: none
   int visible_before_ = 0;
+  bool inference_before_ = false;
   Outside outside_{};
 };
 

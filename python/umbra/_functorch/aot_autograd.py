@@ -14,8 +14,17 @@ from umbra.utils import _pytree as pytree
 
 AOT_COUNTER = itertools.count()
 
-# What an argument or a result may be. Graphs keep the values of plain ones, which tell by type and value which graphs to run.
-KNOWN_TYPES = (Tensor, int, str, float, bool, type(None))
+# What an argument or a result may be.
+KNOWN_TYPES = (Tensor, int, str, float, bool, type(None), _C.SymInt, _C.SymFloat, _C.SymBool)
+# What graphs know as their inputs and outputs. Others (enumerations, integers beyond 64 bits) stay with the function, and their values tell which
+# graphs to run.
+_GRAPH_TYPES = (int, str, float, bool, type(None))
+
+
+def _in_graph(leaf):
+    if isinstance(leaf, (Tensor, _C.SymInt, _C.SymFloat, _C.SymBool)):
+        return True
+    return type(leaf) in _GRAPH_TYPES and not (type(leaf) is int and not -2**63 <= leaf < 2**63)
 
 
 def _check_arguments(leaves):
@@ -65,92 +74,88 @@ def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
 
 
-def _key(value):
-    """What tells a plain argument from others, its type included. 0.0 and -0.0 are equal, and nan is not: their texts tell."""
-    return type(value), float.__repr__(value) if isinstance(value, float) else value
-
-
-def _same(a, b):
-    return a is b or _key(a) == _key(b)
-
-
 class _Compiled:
-    """One function, compiled for each structure and set of plain arguments it is called with."""
+    """One function, compiled for each structure of arguments it is called with."""
 
-    def __init__(self, function, forward, backward, inference, partition, decompositions):
+    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs):
         self.function = function
-        self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions)
+        self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
+                        fixed_inputs)
         self.entries = {}
 
     def __call__(self, leaves, spec, context=()):
         """Flat arguments to the function's result. `context` is what else the function decides by."""
-        tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
-        plain = tuple((i, leaf) for i, leaf in enumerate(leaves) if not isinstance(leaf, Tensor))
-        key = (spec, tuple((i, _key(leaf)) for i, leaf in plain), context)
+        compiled, inputs = self._find(leaves, spec, context)
+        *results, form = compiled(inputs)
+        return form.fill(results)
+
+    def prepare(self, leaves, spec, context=()):
+        """Captures and compiles what a call with such arguments would run."""
+        compiled, inputs = self._find(leaves, spec, context)
+        compiled.graphs(inputs)
+
+    def _find(self, leaves, spec, context):
+        kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+        key = (spec, tuple((i, type(leaf), leaf) for i, leaf in kept.items()), context)
         if key not in self.entries:
-            self.entries[key] = self._compile(len(leaves), plain, spec)
-        compiled, results = self.entries[key]
-        *tensors, number = compiled(tensors)
-        return results[number].fill(tensors)
+            self.entries[key] = self._compile(spec, kept)
+        return self.entries[key], [leaf for i, leaf in enumerate(leaves) if i not in kept]
 
-    def _compile(self, count, plain, spec):
-        fixed = dict(plain)
-        results = []
-
-        def run(tensors):
-            remaining = iter(tensors)
-            leaves = [fixed[i] if i in fixed else next(remaining) for i in range(count)]
-            args, kwargs = pytree.tree_unflatten(leaves, spec)
-            result = _Result(self.function(*args, **kwargs))
-            if result not in results:
-                results.append(result)
-            # Graphs keep the plain numbers that were among their results: this one says which form the result has.
-            return [*result.take_tensors(), results.index(result)]
-        partition, forward, backward, inference, decompositions = self.options
-        return _C._aot_compile(run, partition, forward, backward, inference, decompositions), results
+    def _compile(self, spec, kept):
+        def run(inputs):
+            args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
+            leaves, form = pytree.tree_flatten(self.function(*args, **kwargs))
+            _check_results(leaves)
+            kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+            # The last result is no part of the graphs: it says how the others belong together.
+            return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _Form(form, kept_results)]
+        return _C._aot_compile(run, *self.options)
 
 
-class _Result:
-    """The form of a function's result: its structure, and the leaves that are not tensors."""
+def _with_kept(values, kept):
+    """All leaves: the kept ones in their places, the others in theirs."""
+    others = iter(values)
+    return [kept[i] if i in kept else next(others) for i in range(len(values) + len(kept))]
 
-    def __init__(self, value):
-        leaves, self.spec = pytree.tree_flatten(value)
-        _check_results(leaves)
-        self.is_tensor = [isinstance(leaf, Tensor) for leaf in leaves]
-        self.plain = [leaf for leaf in leaves if not isinstance(leaf, Tensor)]
-        self.tensors = [leaf for leaf in leaves if isinstance(leaf, Tensor)]
 
-    def __eq__(self, other):
-        return (self.spec, self.is_tensor) == (other.spec, other.is_tensor) and all(map(_same, self.plain, other.plain))
+class _Form:
+    """The form of a function's result: its structure, and the leaves that graphs cannot hold. A plain tuple comes back as a list, as in PyTorch."""
 
-    def take_tensors(self):
-        tensors, self.tensors = self.tensors, None
-        return tensors
+    def __init__(self, spec, kept):
+        self.spec, self.kept = spec, kept
+        self.is_flat = spec.type in (tuple, list) and all(child.is_leaf() for child in spec.children())
 
-    def fill(self, tensors):
-        tensors, plain = iter(tensors), iter(self.plain)
-        return pytree.tree_unflatten([next(tensors if is_tensor else plain) for is_tensor in self.is_tensor], self.spec)
+    def fill(self, values):
+        leaves = _with_kept(values, self.kept)
+        return leaves if self.is_flat else pytree.tree_unflatten(leaves, self.spec)
 
 
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
                  keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
                  disable_functionalization=False):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
-    that the first arguments stay the same from call to call, is not needed: they are looked at each time. `keep_inference_input_mutations`: writes to
+    that the first arguments stay the same from call to call, matters for `dynamic` alone: the sizes of these are numbers, those of other
+    arguments, and integers, are symbols of the graphs, which then serve every call that keeps their guards. `keep_inference_input_mutations`: writes to
     inputs stay outside the graphs."""
-    not_built("aot_function", dynamic=(dynamic, False), disable_functionalization=(disable_functionalization, False))
-    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler)
+    not_built("aot_function", disable_functionalization=(disable_functionalization, False))
+    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers)
 
 
-def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, context=lambda: ()):
+def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, context=lambda: ()):
     compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, inference_compiler, partition_fn,
-                         decompositions)
+                         decompositions, bool(dynamic), fixed_inputs)
 
     @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
     def call(*args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         _check_arguments(leaves)
         return compiled(leaves, spec, context())
+
+    def prepare(*args, **kwargs):
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        _check_arguments(leaves)
+        compiled.prepare(leaves, spec, context())
+    call._prepare = prepare
     return call
 
 
@@ -158,7 +163,7 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
                     keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
-    not_built("aot_function", dynamic=(dynamic, False), disable_functionalization=(disable_functionalization, False))
+    not_built("aot_function", disable_functionalization=(disable_functionalization, False))
 
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
@@ -166,11 +171,14 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
 
     def training():
         return tuple(part.training for part in mod.modules())
-    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, training)
+
+    def state():
+        return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
+    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()), training)
 
     def call(*args, **kwargs):
-        named = {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
-        return compiled(named, *args, **kwargs)
+        return compiled(state(), *args, **kwargs)
+    call._prepare = lambda *args, **kwargs: compiled._prepare(state(), *args, **kwargs)
     return call
 
 
@@ -193,10 +201,13 @@ def aot_module(mod, *args, **kwargs):
 def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None,
                           keep_inference_input_mutations=False, inference_compiler=None, ignore_shape_env=False,
                           disable_functionalization=False, pre_grad_passes=None):
-    """`mod` compiled; the result takes flat arguments such as `args`."""
+    """`mod` compiled at once for `args`; the result takes flat arguments such as these. Fake tensors with symbolic sizes among them make graphs
+    for every call that keeps the guards on their symbols."""
     not_built("aot_module_simplified", ignore_shape_env=(ignore_shape_env, False), pre_grad_passes=(pre_grad_passes, None))
+    dynamic = any(isinstance(a, _C.SymInt) or isinstance(a, Tensor) and any(isinstance(s, _C.SymInt) for s in a.shape) for a in args)
     compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
-                               disable_functionalization=disable_functionalization)
+                               dynamic=dynamic, disable_functionalization=disable_functionalization)
+    compiled._prepare(*args)
 
     def forward(*runtime_args):
         return compiled(*runtime_args)

@@ -14,12 +14,29 @@ from umbra._C import (
 from umbra._options import not_built
 
 __all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter", "FakeTensorMode",
-           "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
+           "MetadataMismatchError", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
 
 
 class UnsupportedFakeTensorException(RuntimeError):
     """A tensor that cannot be made fake."""
+
+
+class MetadataMismatchError(RuntimeError):
+    """A fake result that does not look like the real one."""
+
+
+def _from_meta(cls, fake_mode, elem, device, constant=None):
+    """A fake tensor on a device with the metadata of a meta tensor."""
+    import umbra
+    not_built("FakeTensor", constant=(constant, None))
+    if elem.device.type != "meta":
+        raise AssertionError(f"elem.device.type must be 'meta', got {elem.device.type}")
+    with fake_mode:
+        return umbra.empty_strided(elem.shape, elem.stride(), dtype=elem.dtype, device=device)
+
+
+FakeTensor.__new__ = _from_meta
 
 
 class DispatchCacheInfo(NamedTuple):

@@ -16,6 +16,8 @@ from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
 
 
 def _signature(mod):
+    if hasattr(mod, "_forward_signature"):
+        return mod._forward_signature()
     return inspect.signature(mod.forward if isinstance(mod, nn_module.Module) else mod)
 
 

@@ -1,5 +1,6 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
+import inspect
 import warnings
 
 from umbra import _C
@@ -51,7 +52,7 @@ class ExportedModule(GraphModule):
         names = program._argument_names()
         in_spec = program.call_spec.in_spec
         keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
-        self.graph._set_pytree(names, keywords, True)
+        self._graph._set_pytree(names, keywords, True)
         self._in_spec, self._out_spec = in_spec, program.call_spec.out_spec
         for name in program.graph_signature.non_persistent_buffers:
             path, _, leaf = name.rpartition(".")
@@ -74,8 +75,18 @@ class ExportedModule(GraphModule):
     def __deepcopy__(self, memo):
         result = super().__deepcopy__(memo)
         object.__setattr__(result, "_program", self._program)
-        result.graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
+        result._graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
+        result._compile()
         return result
+
+    def _forward_signature(self):
+        """The signature of the module that was exported, as far as it was called."""
+        kind = inspect.Parameter.POSITIONAL_OR_KEYWORD
+        names = self._program._argument_names()
+        keywords = list(self._in_spec.children_specs[1].context)
+        count = self._in_spec.children_specs[0].num_children
+        return inspect.Signature([inspect.Parameter(name, kind) for name in names[:count]]
+                                 + [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in keywords])
 
 
 class ExportedProgram:

@@ -212,6 +212,12 @@ def _basis(leaves):
     return basis, counts
 
 
+def _check_not_complex(transform, what, leaves):
+    for i, leaf in enumerate(leaves):
+        if isinstance(leaf, Tensor) and leaf.is_complex():
+            raise RuntimeError(f"{transform}: Expected all {what} to be real but received complex tensor at flattened input idx: {i}")
+
+
 def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_copy=False):
     """The Jacobian by reverse mode: all elements of the result at once, or `chunk_size` of them at a time."""
     not_built("torch.func.jacrev", _preallocate_and_copy=(_preallocate_and_copy, False))
@@ -221,8 +227,10 @@ def jacrev(func, argnums=0, *, has_aux=False, chunk_size=None, _preallocate_and_
     @same_name(func)
     def call(*args):
         positions = _checked_positions(argnums, len(args))
+        _check_not_complex("jacrev", "inputs", pytree.tree_leaves(_selected(args, positions)))
         output, pull_back, *aux = _vjp(func, args, positions, has_aux)
         outputs, output_spec = pytree.tree_flatten(output)
+        _check_not_complex("jacrev", "outputs", outputs)
         basis, counts = _basis(outputs)
         rows = vmap(pull_back, chunk_size=chunk_size)(output_spec.unflatten(basis))
         inputs, input_spec = pytree.tree_flatten(_selected(args, positions))
@@ -244,10 +252,12 @@ def jacfwd(func, argnums=0, has_aux=False, *, randomness="error"):
         for leaf in inputs:
             if not isinstance(leaf, Tensor):
                 raise RuntimeError(f"jacfwd: Expected all inputs to be Tensors, got unsupported type {type(leaf)}")
+        _check_not_complex("jacfwd", "inputs", inputs)
         basis, counts = _basis(inputs)
 
         def push(*tangents):
             result = _jvp(func, args, primals, positions, input_spec.unflatten(list(tangents)), False, has_aux)
+            _check_not_complex("jacfwd", "outputs", pytree.tree_leaves(result[0]))
             return (result[1], result[2]) if has_aux else result[1]
         columns = vmap(push, randomness=randomness, out_dims=(-1, None) if has_aux else -1)(*basis)
         columns, aux = columns if has_aux else (columns, None)

@@ -14,8 +14,19 @@ from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_aggregate
 from umbra.fx.proxy import Proxy, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
+from umbra.utils import _pytree as pytree
 
 _wrapped = []  # (globals of a module, name): functions that graphs call whole
+
+
+class PHBase:
+    """Stands for an input among concrete arguments: `concrete_args={"pair": (PH, PH)}`."""
+
+    def __repr__(self):
+        return "PH"
+
+
+PH = PHBase()
 
 
 def _assert_is_none(value, message):
@@ -205,9 +216,17 @@ class Tracer(TracerBase):
         if name not in concrete:
             return self._placeholder(name, default)
         value = concrete[name]
+        leaves, spec = pytree.tree_flatten(value)
+        if spec.is_leaf():
+            return self._concrete_leaf(name, name + "_1", value, default)
+        return pytree.tree_unflatten([self._concrete_leaf(name, f"{name}_{i}", leaf) for i, leaf in enumerate(leaves, 1)], spec)
+
+    def _concrete_leaf(self, name, label, value, default=inspect.Parameter.empty):
+        if isinstance(value, PHBase):
+            return self._placeholder(label, default)
         if not isinstance(value, (int, float, str, bool, type(None))):
             return value
-        given = self._placeholder(name + "_1", default)
+        given = self._placeholder(label, default)
         message = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
             self.create_proxy("call_function", _assert_is_none, (given, message), {})
@@ -230,6 +249,10 @@ class Tracer(TracerBase):
         args, keywords, starred, double_starred = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
         with self._recording(function):
             result = _call(function, args, keywords, starred, double_starred)
+        given = pytree.tree_flatten(tuple(args[isinstance(root, Module):]))[1]
+        if any(not child.is_leaf() for child in given.children()):
+            result, results = pytree.tree_flatten(result)
+            self.graph._specs = given, results
         self.create_node("output", "output", (self.create_arg(result),), {})
         return self.graph
 

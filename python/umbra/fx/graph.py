@@ -1,7 +1,11 @@
 """Graph: a program as a list of nodes."""
+import math
+import sys
+
 from umbra._C import Graph
 from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
+from umbra.fx._targets import name_of
 from umbra.fx.node import map_arg  # noqa: F401
 
 
@@ -42,9 +46,25 @@ class _InsertionPoint:
 
 
 class PythonCode:
-    def __init__(self, src):
+    """A graph as the source of a function `forward`, and the names that it refers to."""
+
+    def __init__(self, src, globals=None):
         self.src = src
-        self.globals = {}
+        self.globals = {} if globals is None else globals
+
+
+def _names_in(graph):
+    """What the code of a graph finds by name: the modules that its functions are in, and what literals are printed with."""
+    import umbra
+    from umbra.utils import _pytree as pytree
+    names = {"inf": math.inf, "nan": math.nan, "NoneType": type(None), "torch": umbra, "device": umbra.device, "pytree": pytree}
+    for node in graph.nodes:
+        if node.op != "call_function" or not hasattr(node.target, "__name__"):
+            continue
+        root = name_of(node.target).split(".")[0]
+        if root not in names and root in sys.modules:
+            names[root] = sys.modules[root]
+    return names
 
 
 _KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_method", "output")
@@ -154,16 +174,19 @@ def eliminate_dead_code(self, is_impure_node=None):
 
 def _deepcopy(self, memo=None):
     copy, _ = self._copy()
+    if self._specs != (None, None):
+        copy._specs = self._specs
     return copy
 
 
 Graph.nodes = property(_NodeList)
 Graph.owning_module = None
+Graph._specs = (None, None)  # the structures of nested arguments and results, where the graph has them flat
 # Without a node: after the beginning, and before the end.
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
 Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not None)
 Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
-Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose))
+Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose), _names_in(self))
 Graph.print_tabular = lambda self: print(self._tabular())
 Graph.__deepcopy__ = _deepcopy
 for _function in (create_node, placeholder, get_attr, call_function, call_module, call_method, output, node_copy, graph_copy, find_nodes, lint, eliminate_dead_code):

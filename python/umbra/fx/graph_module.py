@@ -6,7 +6,8 @@ import inspect
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.fx.graph import PythonCode
+from umbra.fx.graph import Graph, PythonCode
+from umbra.fx.node import map_aggregate, map_arg
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
 from umbra.utils import _pytree as pytree
@@ -74,11 +75,14 @@ class GraphModule(Module):
 
     def __init__(self, root, graph, class_name="GraphModule"):
         super().__init__()
+        self.meta = {}
         if not isinstance(root, (Module, dict)):
             raise RuntimeError(f"Unsupported type {root} passed for root!")
         self._set_class_name(class_name)
         if hasattr(root, "training"):
             self.training = root.training
+        if isinstance(root, GraphModule):
+            self.meta.update(root.meta)
         self._attach(graph)
         for node in graph.nodes:
             if node.op not in ("get_attr", "call_module"):
@@ -99,6 +103,7 @@ class GraphModule(Module):
         """The Python object of a C++ graph module, with its attributes."""
         self = cls.__new__(cls)
         Module.__init__(self)
+        self.meta = {}
         self._set_class_name(handle.class_name)
         self._attach(handle.graph, handle)
         for path, kind, value in handle.attributes():
@@ -116,19 +121,34 @@ class GraphModule(Module):
             self.__class__ = _class_named(base, name)
 
     def __reduce_ex__(self, protocol):
-        made_from = type(self)._base_class
-        if made_from is None:
-            return super().__reduce_ex__(protocol)
-        return _restore, (made_from, self._class_name), self.__dict__
+        """The graph as it was compiled, and the module's attributes; nodes' metadata stay behind, as in PyTorch."""
+        attributes = {key: value for key, value in self.__dict__.items() if key not in _OF_GRAPH}
+        return _restore, (type(self)._base_class or type(self), self._class_name, _nodes_of(self._compiled), self._specs), attributes
+
+    def __setstate__(self, attributes):
+        self.__dict__.update(attributes)
 
     def _attach(self, graph, handle=None):
-        object.__setattr__(self, "_handle", handle or graph._module(self._class_name))
+        """Takes a graph, and compiles it. With a handle it is one that nobody else has seen."""
         object.__setattr__(self, "_graph", graph)
-        object.__setattr__(self, "_specs", (None, None))
+        object.__setattr__(self, "_specs", graph._specs)
         graph.owning_module = self
+        if handle is None:
+            self._compile()
+        else:
+            object.__setattr__(self, "_handle", handle)
+            object.__setattr__(self, "_compiled", graph)
+
+    def _compile(self):
+        """What runs is the graph as it is now: edits take effect when it is compiled again."""
+        compiled, _ = self._graph._copy()
+        object.__setattr__(self, "_compiled", compiled)
+        object.__setattr__(self, "_handle", compiled._module(self._class_name))
 
     @property
     def graph(self):
+        if self._compiled is self._graph:  # from here on it may be edited
+            self._compile()
         return self._graph
 
     @graph.setter
@@ -145,6 +165,7 @@ class GraphModule(Module):
         return self._class_name
 
     def recompile(self):
+        self._compile()
         return PythonCode(self.code)
 
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False, *, fast_sympy_print=False,
@@ -152,8 +173,9 @@ class GraphModule(Module):
         """The graph as code with shapes and types; printed, unless that is not wanted."""
         not_built("GraphModule.print_readable", colored=(colored, False), fast_sympy_print=(fast_sympy_print, False),
                   expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
-        self._update_handle()
-        text = self._handle.readable(include_stride, include_device)
+        handle = self._graph._module(self._class_name)
+        self._update(handle, self._graph)
+        text = handle.readable(include_stride, include_device)
         if print_output:
             print(text)
         return text
@@ -168,9 +190,11 @@ class GraphModule(Module):
 
     def _update_handle(self):
         """Tells the C++ module of attributes that were set since."""
-        handle = self._handle
+        self._update(self._handle, self._compiled)
+
+    def _update(self, handle, graph):
         done = set()
-        for node in self._graph.nodes:
+        for node in graph.nodes:
             if node.op not in ("get_attr", "call_module") or node.target in done:
                 continue
             path = node.target
@@ -179,14 +203,14 @@ class GraphModule(Module):
             if isinstance(value, Tensor):
                 if not handle.holds_tensor(path, value):
                     handle.set(path, value, _kind(owner, path.rpartition(".")[2], value))
-            elif isinstance(value, GraphModule):
+            elif isinstance(value, GraphModule) and not (node.op == "call_module" and value._compiled._needs_python()):
                 value._update_handle()
                 handle.set(path, value._handle, "module")
             elif value is not None:
                 handle.set(path, value, _kind(owner, "", value))
 
     def _parameters_of_forward(self):
-        return [node for node in self._graph.nodes if node.op == "placeholder"]
+        return [node for node in self._compiled.nodes if node.op == "placeholder"]
 
     def _bind(self, args, kwargs):
         """Positional arguments in the placeholders' order."""
@@ -219,25 +243,27 @@ class GraphModule(Module):
 
     def _run_in_python(self, inputs):
         from umbra.fx.interpreter import Interpreter
-        return Interpreter(self).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
+        return Interpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
 
     def forward(self, *args, **kwargs):
         in_spec, out_spec = self._specs
         if in_spec is not None:
+            if kwargs:
+                raise TypeError(f"forward() got an unexpected keyword argument '{next(iter(kwargs))}'")
             leaves, spec = pytree.tree_flatten(args)
             if spec != in_spec:
                 raise ValueError(f"the arguments have the structure {spec}, the graph was made for {in_spec}")
             inputs = leaves
         else:
             inputs = self._bind(args, kwargs)
-        if self._graph._needs_python() or any(isinstance(value, Proxy) for value in inputs):
+        if self._compiled._needs_python() or any(isinstance(value, Proxy) for value in inputs):
             results = self._run_in_python(inputs)
             return results if out_spec is None else pytree.tree_unflatten(results, out_spec)
         self._update_handle()
         results = self._handle.run(inputs)
         if out_spec is not None:
             return pytree.tree_unflatten(results, out_spec)
-        return _arrange(self._graph, results)
+        return _arrange(self._compiled, results)
 
     @property
     def __signature__(self):
@@ -253,9 +279,8 @@ class GraphModule(Module):
         result._class_name = self._class_name
         result._attach(copy.deepcopy(self._graph, memo))
         object.__setattr__(result, "_specs", self._specs)
-        skipped = ("_handle", "_graph", "_specs")
         for key, value in self.__dict__.items():
-            if key not in skipped:
+            if key not in _OF_GRAPH:
                 result.__dict__[key] = copy.deepcopy(value, memo)
         return result
 
@@ -267,15 +292,61 @@ class GraphModule(Module):
         return True
 
     def delete_submodule(self, target):
-        owner, name = self.get_submodule(target.rpartition(".")[0]), target.rpartition(".")[2]
-        if name not in owner._modules:
+        """Whether there was such a module."""
+        path, _, name = target.rpartition(".")
+        owner = _get_path(self, path)[1] if path else self
+        if not isinstance(owner, Module) or name not in owner._modules:
             return False
         del owner._modules[name]
         return True
 
+    def delete_all_unused_submodules(self):
+        """Deletes the modules that no node of the graph calls or takes an attribute of."""
+        used = set()
+        for node in self._graph.nodes:
+            if node.op not in ("call_module", "get_attr"):
+                continue
+            parts = node.target.split(".")
+            used |= {".".join(parts[:i]) for i in range(1, len(parts) + 1)}
+            if node.op == "call_module":  # and all that it is made of
+                called = _get_path(self, node.target)[1]
+                used |= {f"{node.target}.{name}" for name, _ in called.named_modules() if name} if isinstance(called, Module) else set()
+        for name in [name for name, _ in self.named_modules() if name and name not in used]:
+            self.delete_submodule(name)
 
-def _restore(base, name):
-    return _class_named(base, name).__new__(_class_named(base, name))
+
+_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs")
+
+
+class _Reference:
+    """A node among pickled arguments, by its place."""
+
+    def __init__(self, place):
+        self.place = place
+
+
+def _nodes_of(graph):
+    """A graph as plain data, for pickling."""
+    places = {node: i for i, node in enumerate(graph.nodes)}
+    nodes = []
+    for node in graph.nodes:
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: _Reference(places[n]))
+        nodes.append((node.op, node.target, args, kwargs, node.name))
+    return nodes
+
+
+def _restore(base, name, nodes, specs):
+    cls = base if name in ("GraphModule", base.__name__) else _class_named(base, name)
+    self = cls.__new__(cls)
+    Module.__init__(self)
+    self._class_name = name
+    graph, made = Graph(), []
+    for op, target, args, kwargs, label in nodes:
+        args, kwargs = map_aggregate((args, kwargs), lambda leaf: made[leaf.place] if isinstance(leaf, _Reference) else leaf)
+        made.append(graph._create_node(op, target, tuple(args), kwargs, label))
+    self._attach(graph)
+    object.__setattr__(self, "_specs", specs)
+    return self
 
 
 def _arrange(graph, results):

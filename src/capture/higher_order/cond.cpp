@@ -1,4 +1,6 @@
 // cond: one of two functions, chosen by a tensor.
+#include <algorithm>
+
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
 #include "umbra/generated/functions.h"
@@ -30,32 +32,97 @@ template <class T> void check_same(const char* what, const T& a, const T& b) {
 }
 
 void check_same_kind(const Value& a, const Value& b, size_t i) {
-  auto is_number = [](const Value& v) { return v.is_int() || v.is_sym_int(); };
   bool tensors = a.is_tensor() && b.is_tensor();
-  check<UserError>(tensors || (is_number(a) && is_number(b)),
+  check<UserError>(tensors || (is_integer(a) && is_integer(b)),
                    "torch.cond: unsupported branch return type (constant non-int)\n"
                    "  Explanation: Constants returned from branches must be ints; result ",
                    i, " is ", tag_name(a.tag()), " in the true branch and ", tag_name(b.tag()), " in the false branch");
-  if (!tensors) return check_same("number", to_string(a.to_sym_int()), to_string(b.to_sym_int()));
+  if (!tensors) return;
   const Tensor &x = a.tensor_ref(), &y = b.tensor_ref();
   check_same("dtype", x.dtype(), y.dtype());
   check_same("device", x.device(), y.device());
   check_same("dim", x.dim(), y.dim());
-  check_same("size", to_string(x.sym_sizes()), to_string(y.sym_sizes()));
 }
 
-/// Of two functions, of which nobody can say which one it will be: as either gives them.
-std::vector<Value> results(const FunctionCall&, const std::vector<std::vector<Value>>& of) {
+/// What two branches give for one result, of which nobody can say which it will be. Numbers and sizes that differ are
+/// told by the run alone: symbols, where there is an environment to have them.
+class Merge {
+ public:
+  explicit Merge(const FunctionCall& call) : env_(symbols_for(call)) {}
+
+  Value of(const Value& a, const Value& b) const {
+    if (!a.is_tensor()) return Value(either("number", a.to_sym_int(), b.to_sym_int(), false));
+    const Tensor &x = a.tensor_ref(), &y = b.tensor_ref();
+    SymShape sizes(x.sym_sizes());
+    bool same = true;
+    for (int64_t d = 0; d < x.dim(); ++d) {
+      sizes[d] = either("size", x.sym_sizes()[d], y.sym_sizes()[d], true);
+      same &= sizes[d].raw() == x.sym_sizes()[d].raw();
+    }
+    if (same) return fresh({a})[0];
+    check<NotImplementedError>(x.is_contiguous() && y.is_contiguous(),
+                               "torch.cond: branches that give tensors of different sizes must give contiguous ones");
+    return Value(fake_mode_of(x)->make(TensorSpec(sizes, x.dtype(), x.device())));
+  }
+
+ private:
+  SymInt either(const char* what, SymInt a, SymInt b, bool size) const {
+    if (a.raw() == b.raw() || to_string(a) == to_string(b)) return a;
+    if (!env_) check_same(what, to_string(a), to_string(b));
+    sym::Range x = env_->bound_range(a), y = env_->bound_range(b);
+    return env_->create_unbacked(x.unite(y), size);
+  }
+  sym::ShapeEnv* env_;
+};
+
+std::vector<Value> results(const FunctionCall& call, const std::vector<std::vector<Value>>& of) {
   check<UserError>(of[0].size() == of[1].size(), "Unmatched number of outputs from cond() branches: true branch gives ",
                    of[0].size(), ", false branch gives ", of[1].size());
-  for (size_t i = 0; i < of[0].size(); ++i) check_same_kind(of[0][i], of[1][i], i);
-  return fresh(of[0]);
+  Merge merge(call);
+  std::vector<Value> out;
+  for (size_t i = 0; i < of[0].size(); ++i) {
+    check_same_kind(of[0][i], of[1][i], i);
+    out.push_back(merge.of(of[0][i], of[1][i]));
+  }
+  return out;
+}
+
+/// Both functions run, and each element of the batch takes its own.
+std::vector<Value> run_undecided(const FunctionCall& call) {
+  std::vector<std::vector<Value>> of{call.run_function(0, call.list(kOperands)),
+                                     call.run_function(1, call.list(kOperands))};
+  check<UserError>(of[0].size() == of[1].size(), "Unmatched number of outputs from cond() branches: true branch gives ",
+                   of[0].size(), ", false branch gives ", of[1].size());
+  Tensor predicate = call.argument(kPredicate).tensor().reshape({}).to(DType::Bool);
+  std::vector<Value> out;
+  for (size_t i = 0; i < of[0].size(); ++i) {
+    check_same_kind(of[0][i], of[1][i], i);
+    if (!of[0][i].is_tensor()) {
+      check_same("number", to_string(of[0][i].to_sym_int()), to_string(of[1][i].to_sym_int()));
+      out.push_back(of[0][i]);
+      continue;
+    }
+    const Tensor &x = of[0][i].tensor_ref(), &y = of[1][i].tensor_ref();
+    check_same("size", to_string(x.sym_sizes()), to_string(y.sym_sizes()));
+    out.push_back(Value(where(predicate, x, y)));
+  }
+  return out;
+}
+
+bool has_unknown_size(const Value& v) {
+  if (!v.is_tensor()) return false;
+  SymIntArrayRef sizes = v.tensor_ref().sym_sizes();
+  return std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.has_hint(); });
 }
 
 /// A cond of gradients. Those of the branches are recorded at once, while what they refer to is there.
 FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& results) {
   std::vector<Value> inputs = call.list(kOperands), weights;
   std::vector<size_t> wanted = requiring_gradients(inputs), given = differentiable(results);
+  check<NotImplementedError>(std::none_of(results.begin(), results.end(), has_unknown_size) ||
+                                 std::any_of(inputs.begin(), inputs.end(), has_unknown_size),
+                             "torch.cond: the gradient of branches that give tensors of different sizes cannot be "
+                             "captured yet; detach what they are given, or use no_grad");
   for (size_t i : given) weights.push_back(results[i]);
   Value of_true = function_value(function_gradient(call, 0, inputs, wanted, weights, given), true);
   Value of_false = function_value(function_gradient(call, 1, inputs, wanted, weights, given), true);
@@ -78,6 +145,7 @@ const RegisterHigherOrder kCond({
     .run = run,
     .results = results,
     .gradient = gradient,
+    .run_undecided = run_undecided,
 });
 
 }  // namespace

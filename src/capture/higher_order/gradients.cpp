@@ -1,4 +1,5 @@
 // The gradient of a function that an operator takes: a function again.
+#include "autograd/hooks_off.h"
 #include "capture/higher_order/layers.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/grad_mode.h"
@@ -24,6 +25,8 @@ struct GradientFunction {
 
   std::vector<Value> operator()(const std::vector<Value>& values) const {
     EnableGrad grad_mode;
+    autograd::WithoutSavedTensorHooks
+        of_the_run_alone;  // a checkpoint's would run its function once more, and that would be recorded
     std::vector<Value> all(values.begin(), values.begin() + static_cast<ptrdiff_t>(input_count));
     std::vector<Tensor> inputs, outputs, weights;
     for (size_t i : wanted) {

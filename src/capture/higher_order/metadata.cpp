@@ -41,6 +41,13 @@ std::vector<Value> fresh(const std::vector<Value>& values) {
   return out;
 }
 
+sym::ShapeEnv* symbols_for(const FunctionCall& call) {
+  FakeModeImpl* mode = detect_fake_mode(call.tensors());
+  return mode ? mode->shape_env() : nullptr;
+}
+
+bool is_integer(const Value& value) { return value.is_int() || value.is_sym_int(); }
+
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count) {
   std::vector<Value> out;
   for (const Value& v : values) {
@@ -94,6 +101,10 @@ SymInt row_count(const char* name, const std::vector<Value>& values) {
   }
   check(count != 0, "Leading dimensions of mapped xs cannot be 0.");
   return count;
+}
+
+std::vector<Value> part(const std::vector<Value>& values, size_t from, size_t to) {
+  return {values.begin() + static_cast<ptrdiff_t>(from), values.begin() + static_cast<ptrdiff_t>(to)};
 }
 
 std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b) {

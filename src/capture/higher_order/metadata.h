@@ -11,6 +11,10 @@ Value stand_in(const Value& value);
 Value row_stand_in(const Value& value);
 /// The values without data, as tensors of their own.
 std::vector<Value> fresh(const std::vector<Value>& values);
+/// Where a call without data gets symbols from: the environment of its tensors or of the thread's fake mode, or null.
+sym::ShapeEnv* symbols_for(const FunctionCall& call);
+/// Whether it is an integer, a symbolic one included.
+bool is_integer(const Value& value);
 /// The same for `count` of each, stacked.
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
 /// Which values gradients may flow to, or do.
@@ -35,5 +39,7 @@ std::vector<Value> stack_rows(const std::vector<std::vector<Value>>& rows);
 /// How many rows the tensors have; an error where they do not agree or have none.
 SymInt row_count(const char* name, const std::vector<Value>& values);
 std::vector<Value> joined(std::vector<Value> a, const std::vector<Value>& b);
+/// The values from one place up to another.
+std::vector<Value> part(const std::vector<Value>& values, size_t from, size_t to);
 
 }  // namespace umbra

@@ -17,10 +17,6 @@ std::vector<Value> inputs(const FunctionCall& call, size_t) {
   return joined(std::move(out), call.list(kAdditional));
 }
 
-std::vector<Value> part(const std::vector<Value>& values, size_t from, size_t to) {
-  return {values.begin() + static_cast<ptrdiff_t>(from), values.begin() + static_cast<ptrdiff_t>(to)};
-}
-
 void check_carry(const std::vector<Value>& before, const std::vector<Value>& results) {
   check(results.size() >= before.size(), "scan: combine_fn is given ", before.size(), " values to carry and gives ",
         results.size());

@@ -2,6 +2,7 @@
 from umbra._C import Tensor
 from umbra._subclasses.fake_tensor import FakeTensorMode
 from umbra.fx.interpreter import Interpreter
+from umbra.fx.node import map_aggregate
 
 
 class FakeTensorProp(Interpreter):
@@ -11,7 +12,8 @@ class FakeTensorProp(Interpreter):
 
     def run_node(self, n):
         result = super().run_node(n)
-        n.meta["val"] = result
+        # The node's value is the metadata as of now: neither history nor later writes are its own.
+        n.meta["val"] = map_aggregate(result, lambda leaf: leaf.detach() if isinstance(leaf, Tensor) else leaf)
         return result
 
     def propagate(self, *args):

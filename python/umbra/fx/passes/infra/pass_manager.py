@@ -1,0 +1,117 @@
+"""Passes one after the other, again and again until none changes anything."""
+import functools
+
+from umbra.fx.graph_module import GraphModule
+from umbra.fx.passes.infra.pass_base import PassResult
+from umbra.nn import Module
+
+
+def pass_result_wrapper(fn):
+    """A function that changes a module in place, or gives another, as a pass."""
+    if fn is None:
+        return None
+
+    @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
+    def call(gm):
+        result = fn(gm)
+        if result is None:
+            return PassResult(gm, True)
+        if isinstance(result, PassResult):
+            return result
+        if isinstance(result, Module):
+            return PassResult(result, True)
+        raise AssertionError(f"expected a module, a PassResult or nothing of the pass {fn}, got {type(result)}")
+    return call
+
+
+def this_before_that_pass_constraint(this, that):
+    """The constraint that `this` does not run after `that`."""
+    return lambda a, b: not (a == that and b == this)
+
+
+class PassManager:
+    """Runs passes in an order that keeps the constraints, up to `steps` times."""
+
+    def __init__(self, passes=None, constraints=None, steps=None, run_checks_after_each_pass=False, suppress_check_failures=False):
+        self.passes, self.constraints = list(passes or []), list(constraints or [])
+        self.steps = steps or 1
+        self.run_checks_after_each_pass, self.suppress_check_failures = run_checks_after_each_pass, suppress_check_failures
+        self._validated = not self.constraints
+
+    def add_pass(self, _pass):
+        self.passes.append(_pass)
+        self._validated = False
+
+    def add_constraint(self, constraint):
+        self.constraints.append(constraint)
+        self._validated = False
+
+    def validate_constraints(self):
+        """Raises where the passes stand in an order that a constraint forbids."""
+        if self._validated:
+            return
+        for constraint in self.constraints:
+            for i, first in enumerate(self.passes):
+                for second in self.passes[i + 1:]:
+                    if not constraint(first, second):
+                        raise RuntimeError(f"pass schedule constraint violated. Expected {first} before {second} but found {first} at index {i} and "
+                                           f"{second} at index {self.passes.index(second)} in pass list.")
+        self._validated = True
+
+    def solve_constraints(self):
+        """Puts the passes into an order that keeps all constraints; an error where there is none."""
+        remaining, ordered = list(self.passes), []
+        while remaining:
+            def may_come_next(candidate):
+                return all(constraint(candidate, other) for constraint in self.constraints for other in remaining if other is not candidate)
+            found = next((p for p in remaining if may_come_next(p)), None)
+            if found is None:
+                raise RuntimeError(f"Circular dependency detected within the following passes: {remaining}")
+            remaining.remove(found)
+            ordered.append(found)
+        self.passes = ordered
+        self._validated = True
+
+    def add_checks(self, check):
+        """A function of the module that raises where it is not well formed: run after the passes, or after each."""
+        self.check = check
+
+    def check(self, module):
+        """Replaced by `add_checks`."""
+
+    def __call__(self, module):
+        if not self._validated:
+            self.solve_constraints()
+        self._checked(module)
+        ever_modified = False
+        for _ in range(self.steps):
+            modified = False
+            for fn in self.passes:
+                result = self._run(fn, module)
+                module = result.graph_module
+                modified = modified or result.modified
+                if isinstance(module, GraphModule):
+                    module.recompile()
+                if self.run_checks_after_each_pass:
+                    self._checked(module)
+            ever_modified = ever_modified or modified
+            if not modified:
+                break
+        return PassResult(module, ever_modified)
+
+    def _run(self, fn, module):
+        name = getattr(fn, "__name__", type(fn).__name__)
+        try:
+            result = fn(module)
+        except Exception as error:
+            raise Exception(f"An error occurred when running the '{name}' pass: {error}") from error
+        if not isinstance(result, PassResult):
+            raise TypeError(f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()")
+        return result
+
+    def _checked(self, module):
+        try:
+            self.check(module)
+        except Exception:
+            if not self.suppress_check_failures:
+                raise

@@ -1,0 +1,206 @@
+"""Rewriting graphs: patterns and replacements, passes, splitting, folding; copies and pickles of graph modules."""
+import copy
+import operator
+import pickle
+
+import pytest
+
+import umbra as torch
+from umbra import fx
+from umbra.fx.experimental.const_fold import split_const_subgraphs
+from umbra.fx.passes.infra.pass_base import PassBase, PassResult
+from umbra.fx.passes.infra.pass_manager import PassManager, this_before_that_pass_constraint
+from umbra.fx.passes.split_module import split_module
+from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher
+from umbra.fx.subgraph_rewriter import replace_pattern_with_filters
+
+
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.lin = torch.nn.Linear(2, 2)
+        self.scale = torch.nn.Parameter(torch.tensor([2.0, 3.0]))
+
+    def forward(self, x):
+        return torch.relu(self.lin(x) * self.scale)
+
+
+def names(gm):
+    return [node.name for node in gm.graph.nodes]
+
+
+# ---- when edits take effect ----
+
+def test_an_edit_takes_effect_when_the_module_is_compiled_again():
+    gm = fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+    for node in gm.graph.nodes:
+        if node.target is torch.relu:
+            node.target = torch.neg
+    assert gm(torch.ones(1)).item() == 2 and "relu(" in gm.code and "neg" in gm.print_readable(print_output=False)
+    gm.recompile()
+    assert gm(torch.ones(1)).item() == 0 and "relu(" not in gm.code
+
+
+def test_an_edit_of_a_captured_graph_takes_effect_when_it_is_compiled_again():
+    gm = fx.experimental.proxy_tensor.make_fx(lambda x: x.sin() + 1)(torch.ones(1))
+    sin = next(n for n in gm.graph.nodes if n.target is torch.ops.aten.sin.default)
+    sin.target = torch.ops.aten.neg.default
+    assert gm(torch.zeros(1)).item() == 1
+    gm.recompile()
+    assert gm(torch.ones(1)).item() == 0
+
+
+def test_arguments_of_nodes_cannot_be_changed_by_the_way():
+    gm = fx.symbolic_trace(lambda x: torch.cat([x, x]))
+    node = next(n for n in gm.graph.nodes if n.target is torch.cat)
+    with pytest.raises(TypeError, match="does not support mutation"):
+        node.args[0].append(1)
+    with pytest.raises(TypeError, match="does not support mutation"):
+        node.kwargs["dim"] = 1
+    assert node.args[0] == [node.args[0][0]] * 2 and isinstance(node.args[0], list)
+
+
+# ---- patterns ----
+
+def test_values_that_are_used_elsewhere_are_not_replaced():
+    def f(x):
+        y = x.neg()
+        return torch.relu(y) + y
+    gm = fx.symbolic_trace(f)
+    assert fx.replace_pattern(gm, lambda x: torch.relu(x.neg()), lambda x: torch.sin(x)) == []
+    assert len(fx.replace_pattern(gm, lambda x: x.neg(), lambda x: x * 3)) == 1
+    assert gm(torch.tensor([2.0])).item() == 12
+
+
+def test_matches_in_a_row_are_all_replaced():
+    gm = fx.symbolic_trace(lambda x: torch.sin(torch.sin(torch.sin(x))))
+    assert len(fx.replace_pattern(gm, lambda x: torch.sin(x), lambda x: x * 2)) == 3
+    assert gm(torch.ones(1)).item() == 8
+
+
+def test_a_pattern_of_several_results():
+    gm = fx.symbolic_trace(lambda x, y: (x + y).sin() * (x - y).cos())
+    fx.replace_pattern(gm, lambda x, y: (x + y, x - y), lambda x, y: (x * 2, y * 3))
+    x, y = torch.tensor(0.5), torch.tensor(0.25)
+    assert torch.equal(gm(x, y), (x * 2).sin() * (y * 3).cos())
+
+
+def test_the_replacement_brings_its_modules():
+    gm = fx.symbolic_trace(lambda x: torch.relu(x) + 1)
+    replacement = fx.symbolic_trace(Block())
+    fx.replace_pattern(gm, lambda x: torch.relu(x), replacement)
+    x = torch.tensor([[1.0, -2.0]])
+    assert torch.equal(gm(x), replacement(x) + 1) and [n for n, _ in gm.named_children()] == ["lin"]
+
+
+def test_filters_and_literals():
+    gm = fx.symbolic_trace(lambda x: torch.add(x, 1) * torch.add(x, 5))
+
+    def large(match, original, pattern):
+        return any(value == 5 for value in match.nodes_map.values())
+    done = replace_pattern_with_filters(gm, lambda x, n: torch.add(x, n), lambda x, n: torch.sub(x, n), [large])
+    assert len(done) == 1 and [n.target for n in done[0].replacements] == [torch.sub] and gm(torch.tensor(10.0)).item() == 55
+    pattern = fx.symbolic_trace(lambda x: torch.add(x, 1)).graph
+    assert len(SubgraphMatcher(pattern).match(gm.graph)) == 1
+    assert len(SubgraphMatcher(pattern, ignore_literals=True).match(fx.symbolic_trace(lambda x: torch.add(x, 7)).graph)) == 1
+
+
+# ---- passes ----
+
+def test_passes_keep_their_constraints():
+    log = []
+
+    def named(name):
+        def run(gm):
+            log.append(name)
+            return PassResult(gm, False)
+        return run
+    a, b, c = named("a"), named("b"), named("c")
+    PassManager([a, b, c], [this_before_that_pass_constraint(c, a), this_before_that_pass_constraint(b, c)])(fx.symbolic_trace(Block()))
+    assert log == ["b", "c", "a"]
+    with pytest.raises(RuntimeError, match="Circular"):
+        PassManager([a, b], [this_before_that_pass_constraint(a, b), this_before_that_pass_constraint(b, a)])(fx.symbolic_trace(Block()))
+
+
+def test_a_pass_that_gives_something_else_is_refused():
+    with pytest.raises(TypeError, match="PassResult"):
+        PassManager([lambda gm: gm])(fx.symbolic_trace(Block()))
+
+    class Needs(PassBase):
+        def requires(self, graph_module):
+            raise ValueError("not fit")
+
+        def call(self, graph_module):
+            return PassResult(graph_module, True)
+    with pytest.raises(Exception, match="Needs.*not fit"):
+        PassManager([Needs()])(fx.symbolic_trace(Block()))
+
+
+def test_a_split_module_computes_the_same():
+    def f(x, y):
+        a = x + y
+        b = a * 2
+        return a, (b + x) - y
+    gm = fx.symbolic_trace(f)
+    parts = {"add": 0, "mul": 0, "add_1": 1, "sub": 2}
+    split = split_module(gm, torch.nn.Module(), lambda n: parts[n.name], keep_original_node_name=True)
+    x, y = torch.tensor(3.0), torch.tensor(5.0)
+    assert [t.item() for t in split(x, y)] == [t.item() for t in f(x, y)]
+    assert names(split.submod_0) == ["x", "y", "add", "mul", "output"] and names(split.submod_1) == ["mul", "x", "add_1", "output"]
+    cyclic = {"add": 0, "mul": 1, "add_1": 0, "sub": 1}
+    with pytest.raises(RuntimeError, match="cycle"):
+        split_module(gm, torch.nn.Module(), lambda n: cyclic[n.name])
+
+
+def test_what_follows_from_attributes_alone_is_computed_once():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Parameter(torch.tensor([2.0])), torch.nn.Parameter(torch.tensor([5.0]))
+
+        def forward(self, x):
+            return x * (self.a * self.b + 1) + (self.a - 1)
+    gm = split_const_subgraphs(fx.symbolic_trace(Model()))
+    assert [n.target for n in gm.graph.nodes if n.op == "call_function"].count(operator.mul) == 1
+    for value in (3.0, 1.0):
+        assert gm(torch.tensor([value])).item() == value * 11 + 1
+    assert split_const_subgraphs(fx.symbolic_trace(lambda x: x + 1)).const_subgraph_module is None
+
+
+# ---- copies ----
+
+def test_a_pickled_graph_module_runs():
+    gm = fx.symbolic_trace(Block())
+    gm.meta["note"] = 1
+    again = pickle.loads(pickle.dumps(gm))
+    x = torch.tensor([[1.0, -2.0]])
+    assert torch.equal(again(x), gm(x)) and names(again) == names(gm) and again.meta == {"note": 1} and type(again).__name__ == "Block"
+    captured = fx.experimental.proxy_tensor.make_fx(lambda x: {"a": [x.sin(), x.view(-1)[1:]]})(x)
+    assert torch.equal(pickle.loads(pickle.dumps(captured))(x)["a"][0], x.sin())
+
+
+def test_a_deep_copy_has_its_own_metadata():
+    gm = fx.symbolic_trace(Block())
+    gm.meta["note"] = [1]
+    deep, shallow = copy.deepcopy(gm), copy.copy(gm)
+    gm.meta["note"].append(2)
+    assert deep.meta == {"note": [1]} and shallow.meta == {"note": [1, 2]}
+
+
+def test_nested_concrete_arguments():
+    def f(d, n, y):
+        return d["a"] * n + d["b"][0] + (0 if y is None else y)
+    gm = fx.symbolic_trace(f, concrete_args={"d": {"a": fx.PH, "b": [fx.PH]}, "y": None})
+    assert gm({"a": torch.ones(1), "b": [torch.ones(1)]}, 3, None).item() == 4
+    with pytest.raises(AssertionError, match="specialized"):
+        gm({"a": torch.ones(1), "b": [torch.ones(1)]}, 3, 1)
+    with pytest.raises(ValueError):
+        gm({"a": torch.ones(1)}, 3, None)
+
+
+def test_the_code_of_a_graph_runs_by_itself():
+    gm = fx.symbolic_trace(lambda x, y=3: torch.relu(x - y).view(-1, 2)[0])
+    code = gm.graph.python_code("self")
+    scope = dict(code.globals)
+    exec(code.src, scope)
+    assert scope["forward"](None, torch.tensor([4.0, 2.0])).tolist() == [1, 0]
