@@ -50,13 +50,13 @@ Tensor halvings(const Tensor& a) {
   return norm.div(kPadeBound).log2().ceil().clamp_min(0).unsqueeze(-1).unsqueeze(-1);
 }
 
-Tensor exponential(const Tensor& a) {
+Tensor matrix_exponential(const Tensor& a) {
   Tensor count = halvings(a);
   double most = count.amax().item().to_double();
   if (!std::isfinite(most)) {
     // What is not finite has no exponential; the others are not spoilt by it.
     Tensor finite = count.isfinite();
-    Tensor rest = exponential(where(finite, a, zeros_like(a)));
+    Tensor rest = matrix_exponential(where(finite, a, zeros_like(a)));
     return where(finite, rest, std::numeric_limits<double>::quiet_NaN());
   }
   Tensor x = pade(a.mul(count.neg().exp2()));
@@ -73,7 +73,7 @@ UMBRA_OPERATOR("linalg_matrix_exp(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) {
       if (self.numel() == 0) return;
-      kernels::copy(out, exponential(self.to(compute_type(self.dtype()))));
+      kernels::copy(out, matrix_exponential(self.to(compute_type(self.dtype()))));
     })
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return matrix_exp_backward(self, grad); })
