@@ -24,6 +24,11 @@ umbra_dependency(umbra_onednn libdnnl-dev dnnl.hpp dnnl)
 umbra_dependency(umbra_sleef libsleef-dev sleef.h sleef)
 # OpenBLAS brings BLAS, CBLAS and LAPACK; Debian keeps LAPACK's C interface apart.
 umbra_dependency(umbra_lapack "libopenblas-dev, liblapacke-dev" lapacke.h lapacke openblas)
+# Fourier transforms: one header, which Debian has among those of gemmi. One file includes it, and gets its path.
+find_path(umbra_pocketfft_header pocketfft_hdronly.h PATH_SUFFIXES gemmi/third_party)
+if(NOT umbra_pocketfft_header)
+  message(FATAL_ERROR "pocketfft_hdronly.h is missing (Debian: gemmi-dev); run tools/setup")
+endif()
 # Reads debug information; it comes with GCC, in the compiler's own folders.
 find_path(umbra_backtrace_header backtrace.h HINTS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} REQUIRED)
 find_library(umbra_backtrace_library backtrace HINTS ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES} REQUIRED)

@@ -2,6 +2,7 @@
 #include "errors.h"
 
 #include "umbra/core/error.h"
+#include "umbra/core/linalg_error.h"
 
 namespace umbra::python {
 
@@ -14,6 +15,7 @@ PyObject* g_unsupported;
 PyObject* g_guard_on_data;
 PyObject* g_constraint_violation;
 PyObject* g_user_error;
+PyObject* g_linalg_error;
 
 template <class E> bool raise_as(const Error& error, PyObject* type) {
   if (!dynamic_cast<const E*>(&error)) return false;
@@ -33,6 +35,7 @@ void raise_error(const Error& e) {
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
       raise_as<GuardOnDataDependentSymNode>(e, g_guard_on_data) ||
       raise_as<ConstraintViolationError>(e, g_constraint_violation) || raise_as<UserError>(e, g_user_error) ||
+      raise_as<LinAlgError>(e, g_linalg_error) ||
       (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
 }
 
@@ -67,6 +70,7 @@ void bind_errors(nb::module_& m) {
   PyObject* module = m.ptr();
   nb::object memory_bases = owned(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
   g_out_of_memory = add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
+  g_linalg_error = add_exception(module, "umbra._C._LinAlgError", PyExc_RuntimeError);
   g_data_dependent =
       add_exception(module, "umbra._subclasses.fake_tensor.DataDependentOutputException", PyExc_RuntimeError);
   g_dynamic_shape =

@@ -38,6 +38,7 @@ _modules.mark_missing_methods(_sys.modules[__name__])
 from umbra._ops import Tag, ops  # noqa: E402, F401
 from umbra._functions import *  # noqa: E402, F401, F403
 from umbra._legacy import *  # noqa: E402, F401, F403
+from umbra._linear_algebra import *  # noqa: E402, F401, F403
 from umbra.autograd.grad_mode import (  # noqa: E402, F401
     enable_grad, inference_mode, is_grad_enabled, is_inference_mode_enabled, no_grad, set_grad_enabled)
 from umbra._tensor_str import set_printoptions  # noqa: E402, F401

@@ -143,6 +143,7 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .batch(batch_baddbmm);
 
 UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
+    .out("mv.out")
     .meta([](const Tensor& self, const Tensor& vec) {
       self.sym_size(0);  // a 0-d matrix is told by this dimension
       check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ",
@@ -250,9 +251,10 @@ Tensor matmul_parts(const Tensor& a, const Tensor& b) {
   return _unsafe_view(x.bmm(b.expand(shape_b).reshape({count, b.sym_size(-2), b.sym_size(-1)})), out);
 }
 
-UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor").composite(matmul_parts);
+UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor").out("matmul.out").composite(matmul_parts);
 
 UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
+    .out("linear.out")
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias) {
       if (input.dim() == 2 && bias.defined()) return addmm(bias, input, weight.t());
       if (input.dim() == 3 && bias.defined() && input.is_contiguous()) {

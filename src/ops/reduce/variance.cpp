@@ -1,4 +1,4 @@
-// Variances, deviations, products, norms, logsumexp, running sums.
+// Variances, deviations, products, logsumexp, running sums.
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
 #include "kernels/scan.h"
@@ -63,34 +63,68 @@ UMBRA_OPERATOR(
 
 using Pair = std::tuple<TensorSpec, TensorSpec>;
 
+Pair spread_and_mean_specs(const char* name, const Tensor& self, const OptionalDims& dims, bool keepdim) {
+  check_variance_type(name, self);
+  uint64_t mask = reduced_dims(self, dims);
+  return {reduced_spec(self, mask, keepdim, real_type(self.dtype())), reduced_spec(self, mask, keepdim, self.dtype())};
+}
+
+/// The gradient of the input from those of its variance and its mean, either of which may be missing.
+Tensor variance_mean_gradient(const Tensor& grad_variance, const Tensor& grad_mean, const Tensor& self,
+                              const OptionalDims& dims, const OptionalScalar& correction, bool keepdim) {
+  Tensor out;
+  if (grad_variance.defined()) out = variance_gradient(grad_variance, self, dims, correction, keepdim);
+  if (!grad_mean.defined()) return out;
+  Tensor share =
+      restore_dims(grad_mean.div(Scalar(reduced_count(self.sym_sizes(), dims))), self.sym_sizes(), dims, keepdim)
+          .expand(self.sym_sizes());
+  return out.defined() ? out.add(share) : share;
+}
+
 UMBRA_OPERATOR(
     "var_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
     "Tensor)")
-    .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) -> Pair {
-      check_variance_type("var_mean", self);
-      uint64_t mask = reduced_dims(self, dims);
-      return {reduced_spec(self, mask, keepdim, real_type(self.dtype())),
-              reduced_spec(self, mask, keepdim, self.dtype())};
+    .generated_out("var_mean.correction_out", {"out0", "out1"})
+    .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
+      return spread_and_mean_specs("var_mean", self, dims, keepdim);
     })
     .cpu<2>([](const Tensor& variance, const Tensor& mean, const Tensor& self, OptionalDims dims,
                const OptionalScalar& correction, bool) {
       kernels::var_mean(variance, mean, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), false);
     })
-    .gradient("self", {"grad0", "grad1", "self", "dim", "correction", "keepdim"},
-              [](const Tensor& grad_variance, const Tensor& grad_mean, const Tensor& self, OptionalDims dims,
-                 const OptionalScalar& correction, bool keepdim) {
-                Tensor out;
-                if (grad_variance.defined()) out = variance_gradient(grad_variance, self, dims, correction, keepdim);
-                if (!grad_mean.defined()) return out;
-                Tensor share = restore_dims(grad_mean.div(Scalar(reduced_count(self.sym_sizes(), dims))),
-                                            self.sym_sizes(), dims, keepdim)
-                                   .expand(self.sym_sizes());
-                return out.defined() ? out.add(share) : share;
+    .gradient("self", {"grad0", "grad1", "self", "dim", "correction", "keepdim"}, variance_mean_gradient)
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
+
+UMBRA_OPERATOR(
+    "std_mean.correction(Tensor self, int[1]? dim=None, *, Scalar? correction=None, bool keepdim=False) -> (Tensor, "
+    "Tensor)")
+    .generated_out("std_mean.correction_out", {"out0", "out1"})
+    .meta([](const Tensor& self, OptionalDims dims, const OptionalScalar&, bool keepdim) {
+      return spread_and_mean_specs("std_mean", self, dims, keepdim);
+    })
+    .cpu<2>([](const Tensor& deviation, const Tensor& mean, const Tensor& self, OptionalDims dims,
+               const OptionalScalar& correction, bool) {
+      kernels::var_mean(deviation, mean, self, masked_dims(reduced_dims(self, dims)), correction_of(correction), true);
+    })
+    .gradient("self", {"grad0", "grad1", "self", "result0", "dim", "correction", "keepdim"},
+              [](const Tensor& grad_deviation, const Tensor& grad_mean, const Tensor& self, const Tensor& deviation,
+                 OptionalDims dims, const OptionalScalar& correction, bool keepdim) {
+                Tensor slope;
+                if (grad_deviation.defined())
+                  slope = grad_deviation.div(deviation.mul(2.0)).masked_fill(deviation.eq(0), 0);
+                return variance_mean_gradient(slope, grad_mean, self, dims, correction, keepdim);
               })
     .tags({Tag::Reduction})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
+// ---- by whether the estimate is unbiased ----
+
 OptionalScalar bias(bool unbiased) { return Scalar(unbiased ? 1 : 0); }
+std::optional<IntArrayRef> given(const OptionalDims& dims) {
+  return dims ? std::optional<IntArrayRef>(*dims) : std::nullopt;
+}
+
 UMBRA_OPERATOR("var(Tensor self, bool unbiased=True) -> Tensor")
     .composite([](const Tensor& self, bool unbiased) { return var(self, std::nullopt, bias(unbiased)); })
     .tags({Tag::Reduction});
@@ -98,13 +132,31 @@ UMBRA_OPERATOR("std(Tensor self, bool unbiased=True) -> Tensor")
     .composite([](const Tensor& self, bool unbiased) { return std(self, std::nullopt, bias(unbiased)); })
     .tags({Tag::Reduction});
 UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+    .out("var.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
-      return var(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
+      return var(self, given(dims), bias(unbiased), keepdim);
     })
-    .tags({Tag::Core, Tag::Reduction});
+    .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
+    .out("std.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
-      return std(self, dims ? std::optional<IntArrayRef>(*dims) : std::nullopt, bias(unbiased), keepdim);
+      return std(self, given(dims), bias(unbiased), keepdim);
+    })
+    .tags({Tag::Reduction, Tag::CastsToOut});
+UMBRA_OPERATOR("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+    .composite([](const Tensor& self, bool unbiased) { return var_mean(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
+UMBRA_OPERATOR("std_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
+    .composite([](const Tensor& self, bool unbiased) { return std_mean(self, std::nullopt, bias(unbiased)); })
+    .tags({Tag::Reduction});
+UMBRA_OPERATOR("var_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
+    .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      return var_mean(self, given(dims), bias(unbiased), keepdim);
+    })
+    .tags({Tag::Reduction});
+UMBRA_OPERATOR("std_mean.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> (Tensor, Tensor)")
+    .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
+      return std_mean(self, given(dims), bias(unbiased), keepdim);
     })
     .tags({Tag::Reduction});
 
@@ -175,60 +227,7 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
     .tags({Tag::Core, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
-// ---- norms ----
-
-// Of no elements, only norms that begin at 0 have a value.
-void check_norm_exists(const Tensor& self, const Scalar& ord, const OptionalDims& dims) {
-  if (ord.is_symbolic() || (ord.to_double() >= 0 && !std::isinf(ord.to_double()))) return;
-  if (dims && !dims->empty()) {
-    for (int64_t d : *dims)
-      check(self.dim() == 0 || self.sym_size(d) != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
-            " norm on the dimension ", d,
-            " because this dimension is empty and the operation does not have an identity");
-    return;
-  }
-  check(self.sym_numel() != 0, "linalg.vector_norm cannot compute the ", ord.to_double(),
-        " norm on an empty tensor because the operation does not have an identity");
-}
-
-UMBRA_OPERATOR(
-    "linalg_vector_norm(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
-    "Tensor")
-    .out("linalg_vector_norm.out")
-    .meta([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      check_norm_exists(self, ord, dims);
-      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
-                                 "linalg.vector_norm: Expected a floating point or complex tensor as input. Got ",
-                                 kernel_name(self.dtype()));
-      return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(dtype.value_or(self.dtype())));
-    })
-    .cpu([](const Tensor& out, const Tensor& self, const Scalar& ord, OptionalDims dims, bool,
-            std::optional<DType> dtype) {
-      kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, ord.to_double(),
-                    masked_dims(reduced_dims(self, dims)));
-    })
-    .gradient("self", {"grad", "self", "result", "ord", "dim", "keepdim"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& result, const Scalar& ord, OptionalDims dims,
-                 bool keepdim) {
-                Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim),
-                       r = restore_dims(result, self.sym_sizes(), dims, keepdim);
-                double p = ord.to_double();
-                if (p == 0) return zeros_like(self);
-                if (p == 1) return g.mul(self.sgn());
-                if (std::isinf(p)) {
-                  Tensor size = self.abs(), attained = size.eq(r).logical_or(size.isnan().logical_and(r.isnan()));
-                  Tensor count = dims && !dims->empty() ? attained.sum(IntArrayRef(*dims), true) : attained.sum();
-                  return self.sgn().mul(g.div(count).mul(attained));
-                }
-                // A norm of 0 is flat by convention; the division must not meet it, or its derivative is no number.
-                Tensor zero = r.eq(0), length = r.masked_fill(zero, 1);
-                if (p == 2) return self.mul(g.div(length).masked_fill(zero, 0));
-                Tensor slope = self.sgn().mul(self.abs().pow(p - 1));
-                if (p < 1) slope = slope.masked_fill(self.eq(0), 0);
-                return slope.mul(g.div(length.pow(p - 1)).masked_fill(zero, 0));
-              })
-    .tags({Tag::Reduction})
-    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
+// ---- logarithms of sums ----
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("logsumexp.out")

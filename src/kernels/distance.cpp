@@ -1,0 +1,141 @@
+#include "kernels/distance.h"
+
+#include <cmath>
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+namespace {
+
+/// What each norm does with one difference, with the sum, and for the derivative.
+enum class Norm { Zero, One, Two, Infinity, Other };
+
+Norm norm_of(double p) {
+  return p == 0 ? Norm::Zero : p == 1 ? Norm::One : p == 2 ? Norm::Two : std::isinf(p) ? Norm::Infinity : Norm::Other;
+}
+
+template <class T> T sign(T x) { return static_cast<T>((x > 0) - (x < 0)); }
+
+/// Sums fn(i) over [0, n) in eight lanes, so that the compiler can take them together.
+template <class T, class Fn> T sum_lanes(int64_t n, const Fn& fn) {
+  T lanes[8] = {};
+  int64_t i = 0;
+  for (; i + 8 <= n; i += 8)
+    for (int lane = 0; lane < 8; ++lane) lanes[lane] += fn(i + lane);
+  T total = 0;
+  for (; i < n; ++i) total += fn(i);
+  for (T lane : lanes) total += lane;
+  return total;
+}
+
+template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p) {
+  auto gap = [&](int64_t i) { return std::abs(a[i] - b[i]); };
+  switch (norm) {
+    case Norm::Zero: return sum_lanes<T>(n, [&](int64_t i) { return static_cast<T>(a[i] != b[i]); });
+    case Norm::One: return sum_lanes<T>(n, gap);
+    case Norm::Two: return std::sqrt(sum_lanes<T>(n, [&](int64_t i) { return (a[i] - b[i]) * (a[i] - b[i]); }));
+    case Norm::Infinity: {
+      T most = 0;
+      for (int64_t i = 0; i < n; ++i) most = std::isnan(gap(i)) || gap(i) > most ? gap(i) : most;
+      return most;
+    }
+    case Norm::Other: break;
+  }
+  return std::pow(sum_lanes<T>(n, [&](int64_t i) { return std::pow(gap(i), p); }), 1 / p);
+}
+
+/// Adds the derivative of one distance along a - b, times `weight`, to `out`.
+template <class T>
+void add_slope(T* out, const T* a, const T* b, int64_t n, Norm norm, T p, T weight, T distance, T direction) {
+  if (norm == Norm::Zero || weight == 0 || (distance == 0 && norm != Norm::One)) return;
+  T scale = direction * weight;
+  if (norm == Norm::Two) scale /= distance;
+  if (norm == Norm::Other) scale /= std::pow(distance, p - 1);
+  for (int64_t i = 0; i < n; ++i) {
+    T gap = a[i] - b[i];
+    switch (norm) {
+      case Norm::One: out[i] += scale * sign(gap); break;
+      case Norm::Two: out[i] += scale * gap; break;
+      case Norm::Infinity: out[i] += std::abs(gap) == distance ? scale * sign(gap) : 0; break;
+      default: out[i] += gap == 0 ? 0 : scale * sign(gap) * std::pow(std::abs(gap), p - 1);
+    }
+  }
+}
+
+/// Where row i of the upper triangle of n rows begins among all pairs.
+int64_t first_pair(int64_t i, int64_t n) { return i * n - i * (i + 1) / 2; }
+
+}  // namespace
+
+void cdist(const Tensor& out, const Tensor& x1, const Tensor& x2, double p) {
+  visit<Floating>(x1.dtype(), "cdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t rows = x1.size(1), others = x2.size(1), n = x1.size(2), batch = x1.size(0);
+    const T *a = x1.data<T>(), *b = x2.data<T>();
+    T* to = out.data<T>();
+    parallel_for(0, batch * rows, 1 + kGrain / (others * n + 1), [&](int64_t from, int64_t end) {
+      for (int64_t i = from; i < end; ++i) {
+        const T* side = b + i / rows * others * n;
+        for (int64_t j = 0; j < others; ++j)
+          to[i * others + j] = distance(a + i * n, side + j * n, n, norm_of(p), static_cast<T>(p));
+      }
+    });
+  });
+}
+
+void cdist_backward(const Tensor& out, const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+                    const Tensor& distances) {
+  fill(out, 0);
+  visit<Floating>(x1.dtype(), "cdist_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t rows = x1.size(1), others = x2.size(1), n = x1.size(2), batch = x1.size(0);
+    const T *a = x1.data<T>(), *b = x2.data<T>(), *g = grad.data<T>(), *d = distances.data<T>();
+    parallel_for(0, batch * rows, 1 + kGrain / (others * n + 1), [&](int64_t from, int64_t end) {
+      for (int64_t i = from; i < end; ++i) {
+        const T* side = b + i / rows * others * n;
+        for (int64_t j = 0; j < others; ++j) {
+          int64_t at = i * others + j;
+          add_slope(out.data<T>() + i * n, a + i * n, side + j * n, n, norm_of(p), static_cast<T>(p), g[at], d[at],
+                    T(1));
+        }
+      }
+    });
+  });
+}
+
+void pdist(const Tensor& out, const Tensor& self, double p) {
+  visit<Floating>(self.dtype(), "pdist", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t rows = self.size(0), n = self.size(1);
+    const T* a = self.data<T>();
+    parallel_for(0, rows, 1 + kGrain / (rows * n + 1), [&](int64_t from, int64_t end) {
+      for (int64_t i = from; i < end; ++i) {
+        T* to = out.data<T>() + first_pair(i, rows);
+        for (int64_t j = i + 1; j < rows; ++j)
+          to[j - i - 1] = distance(a + i * n, a + j * n, n, norm_of(p), static_cast<T>(p));
+      }
+    });
+  });
+}
+
+void pdist_backward(const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
+  fill(out, 0);
+  visit<Floating>(self.dtype(), "pdist_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t rows = self.size(0), n = self.size(1);
+    const T *a = self.data<T>(), *g = grad.data<T>(), *d = distances.data<T>();
+    // Each row gathers from all its pairs: no two threads write one.
+    parallel_for(0, rows, 1 + kGrain / (rows * n + 1), [&](int64_t from, int64_t end) {
+      for (int64_t i = from; i < end; ++i)
+        for (int64_t j = 0; j < rows; ++j) {
+          if (i == j) continue;
+          int64_t low = std::min(i, j), at = first_pair(low, rows) + std::max(i, j) - low - 1;
+          add_slope(out.data<T>() + i * n, a + i * n, a + j * n, n, norm_of(p), static_cast<T>(p), g[at], d[at], T(1));
+        }
+    });
+  });
+}
+
+}  // namespace umbra::kernels

@@ -1,0 +1,106 @@
+#include "kernels/fft.h"
+
+#include <complex>
+
+#include "kernels/copy.h"
+#include "kernels/loop.h"
+#include "kernels/vector/fft.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+namespace {
+
+using Kind = FftPass::Kind;
+
+/// One pass, shared out to the threads along the longest of the other dimensions.
+void run_pass(const FftPass& pass) {
+  size_t split = pass.sizes.size();
+  int64_t total = 1;
+  for (size_t d = 0; d < pass.sizes.size(); ++d) {
+    total *= static_cast<int64_t>(pass.sizes[d]);
+    if (d != pass.axis && (split == pass.sizes.size() || pass.sizes[d] > pass.sizes[split])) split = d;
+  }
+  if (total == 0) return;
+  if (split == pass.sizes.size()) return UMBRA_VECTOR(fft_pass)(pass);
+  int64_t count = static_cast<int64_t>(pass.sizes[split]);
+  // Lanes of a vector are filled with transforms side by side: no thread should get fewer.
+  int64_t grain = std::max<int64_t>(16, kGrain / std::max<int64_t>(1, total / count));
+  parallel_for(0, count, grain, [&](int64_t from, int64_t to) {
+    if (from == 0 && to == count) return UMBRA_VECTOR(fft_pass)(pass);
+    FftPass part = pass;
+    part.sizes[split] = static_cast<size_t>(to - from);
+    part.from += from * pass.from_strides[split];
+    part.to += from * pass.to_strides[split];
+    UMBRA_VECTOR(fft_pass)(part);
+  });
+}
+
+void transform(Kind kind, const Tensor& out, const Tensor& in, int64_t dim, bool forward, double scale) {
+  FftPass pass{kind,
+               real_type(in.dtype()) == DType::Float64,
+               forward,
+               scale,
+               {},
+               {},
+               {},
+               static_cast<size_t>(dim),
+               static_cast<const char*>(in.raw_data()),
+               static_cast<char*>(out.raw_data())};
+  const Tensor& shape = kind == Kind::ComplexToReal ? out : in;
+  for (int64_t d = 0; d < in.dim(); ++d) {
+    pass.sizes.push_back(static_cast<size_t>(shape.size(d)));
+    pass.from_strides.push_back(in.stride(d) * in.item_size());
+    pass.to_strides.push_back(out.stride(d) * out.item_size());
+  }
+  run_pass(pass);
+}
+
+Tensor part_of(const Tensor& t, int64_t dim, int64_t start, int64_t size) {
+  SymShape sizes(t.sym_sizes());
+  sizes[dim] = size;
+  return alias_tensor(t, sizes, t.sym_strides(), t.storage_offset() + start * t.stride(dim));
+}
+
+/// The second half of a transform of real numbers along a dimension: the conjugate of the first, backwards.
+template <class T> void mirror(const Tensor& out, int64_t dim) {
+  int64_t n = out.size(dim), step = out.stride(dim);
+  Tensor lines = part_of(out, dim, 0, 1);
+  LoopGeometry(lines).for_each_inner(
+      [&](char* const* data, const int64_t* strides, int64_t count) {
+        for (int64_t i = 0; i < count; ++i) {
+          T* line = reinterpret_cast<T*>(data[0] + i * strides[0]);
+          for (int64_t k = n / 2 + 1; k < n; ++k) line[k * step] = std::conj(line[(n - k) * step]);
+        }
+      },
+      1 + kGrain / std::max<int64_t>(n, 1));
+}
+
+}  // namespace
+
+void fft_c2c(const Tensor& out, const Tensor& self, IntArrayRef dims, bool forward, double scale) {
+  if (dims.empty()) return copy(out, self);
+  Tensor from = self;
+  for (size_t i = dims.size(); i-- > 0;) {
+    transform(Kind::ComplexToComplex, out, from, dims[i], forward, from.is_same(self) ? scale : 1.0);
+    from = out;
+  }
+}
+
+void fft_r2c(const Tensor& out, const Tensor& self, IntArrayRef dims, bool onesided, double scale) {
+  int64_t last = dims.back(), n = self.size(last);
+  Tensor half = onesided ? out : part_of(out, last, 0, n / 2 + 1);
+  transform(Kind::RealToComplex, half, self, last, true, scale);
+  if (!onesided) visit<Complex>(out.dtype(), "fft", [&](auto tag) { mirror<typename decltype(tag)::type>(out, last); });
+  if (dims.size() > 1) fft_c2c(out, out, dims.drop_back(1), true, 1.0);
+}
+
+void fft_c2r(const Tensor& out, const Tensor& self, IntArrayRef dims, double scale) {
+  Tensor half = self;
+  if (dims.size() > 1) {
+    half = scratch(self.sizes(), self.dtype());
+    fft_c2c(half, self, dims.drop_back(1), false, 1.0);
+  }
+  transform(Kind::ComplexToReal, out, half, dims.back(), false, scale);
+}
+
+}  // namespace umbra::kernels

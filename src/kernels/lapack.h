@@ -1,0 +1,46 @@
+// LAPACK's routines by one name for all four element types. Matrices are column-major; results are LAPACK's `info`.
+#pragma once
+
+#include <complex>
+#include <type_traits>
+
+#define lapack_complex_float std::complex<float>
+#define lapack_complex_double std::complex<double>
+#include <lapacke.h>
+
+namespace umbra::kernels::lapack {
+
+/// Chooses among the routines of the four types.
+template <class T, class S, class D, class C, class Z> constexpr auto choose(S s, D d, C c, Z z) {
+  if constexpr (std::is_same_v<T, float>) return s;
+  else if constexpr (std::is_same_v<T, double>) return d;
+  else if constexpr (std::is_same_v<T, std::complex<float>>) return c;
+  else return z;
+}
+
+/// `getrf<T>(m, n, a, lda, pivots)`: LAPACKE's function without its first argument.
+#define UMBRA_LAPACK(name, s, d, c, z)                                                               \
+  template <class T, class... Args> int name(Args... args) {                                         \
+    return choose<T>(LAPACKE_##s, LAPACKE_##d, LAPACKE_##c, LAPACKE_##z)(LAPACK_COL_MAJOR, args...); \
+  }
+UMBRA_LAPACK(getrf, sgetrf, dgetrf, cgetrf, zgetrf)
+UMBRA_LAPACK(getrs, sgetrs, dgetrs, cgetrs, zgetrs)
+UMBRA_LAPACK(potrf, spotrf, dpotrf, cpotrf, zpotrf)
+UMBRA_LAPACK(potrs, spotrs, dpotrs, cpotrs, zpotrs)
+UMBRA_LAPACK(potri, spotri, dpotri, cpotri, zpotri)
+UMBRA_LAPACK(sytrf, ssytrf, dsytrf, csytrf, zsytrf)
+UMBRA_LAPACK(sytrs, ssytrs, dsytrs, csytrs, zsytrs)
+UMBRA_LAPACK(hetrf, ssytrf, dsytrf, chetrf, zhetrf)
+UMBRA_LAPACK(hetrs, ssytrs, dsytrs, chetrs, zhetrs)
+UMBRA_LAPACK(geqrf, sgeqrf, dgeqrf, cgeqrf, zgeqrf)
+UMBRA_LAPACK(orgqr, sorgqr, dorgqr, cungqr, zungqr)
+UMBRA_LAPACK(ormqr, sormqr, dormqr, cunmqr, zunmqr)
+UMBRA_LAPACK(heevd, ssyevd, dsyevd, cheevd, zheevd)
+UMBRA_LAPACK(gesdd, sgesdd, dgesdd, cgesdd, zgesdd)
+UMBRA_LAPACK(gels, sgels, dgels, cgels, zgels)
+UMBRA_LAPACK(gelsy, sgelsy, dgelsy, cgelsy, zgelsy)
+UMBRA_LAPACK(gelsd, sgelsd, dgelsd, cgelsd, zgelsd)
+UMBRA_LAPACK(gelss, sgelss, dgelss, cgelss, zgelss)
+#undef UMBRA_LAPACK
+
+}  // namespace umbra::kernels::lapack

@@ -1,0 +1,312 @@
+// LU, Cholesky, LDL and triangular systems.
+#include "kernels/linear_algebra.h"
+
+#include <cblas.h>
+
+#include <vector>
+
+#include "kernels/batched_matrices.h"
+#include "kernels/lapack.h"
+
+namespace umbra::kernels {
+namespace {
+
+double cube(double n) { return n * n * n; }
+
+/// The transposed view of matrices.
+Tensor transposed(const Tensor& t) {
+  SymShape sizes(t.sym_sizes()), strides(t.sym_strides());
+  size_t last = sizes.size() - 1;
+  std::swap(sizes[last], sizes[last - 1]);
+  std::swap(strides[last], strides[last - 1]);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
+/// A copy of int32 vectors, broadcast to the batch sizes, for LAPACK.
+Tensor pivots_copy(const Tensor& pivots, IntArrayRef batch) {
+  std::vector<int64_t> sizes(batch.begin(), batch.end());
+  sizes.push_back(pivots.size(-1));
+  Tensor out = scratch(sizes, DType::Int32);
+  copy(out, pivots);
+  return out;
+}
+
+/// Writes zeros to what the factorisation left of the input on one side of the diagonal.
+template <class T> void clear_triangle(T* a, int n, bool below) {
+  for (int64_t j = 0; j < n; ++j) {
+    int64_t from = below ? j + 1 : 0, to = below ? n : j;
+    for (int64_t i = from; i < to; ++i) a[j * n + i] = T(0);
+  }
+}
+
+template <class T> void conjugate(T* data, int64_t n) {
+  if constexpr (!std::is_same_v<T, Real<T>>)
+    for (int64_t i = 0; i < n; ++i) data[i] = std::conj(data[i]);
+}
+
+void check_pivots(const int* pivots, int n, int rows) {
+  for (int i = 0; i < n; ++i)
+    check(pivots[i] >= 1 && pivots[i] <= rows,
+          "pivots passed to lu_solve must be in the range [1, number of rows]; did you pass in the pivots of another "
+          "matrix?");
+}
+
+}  // namespace
+
+// ---- LU ----
+
+void lu_factor(const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "lu_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(lu, a);
+    MatrixStack<T> m(lu);
+    int k = std::min(m.rows, m.columns);
+    int *pivot = pivots.data<int>(), *status = info.data<int>();
+    each_matrix(m.count, cube(k),
+                [&](int64_t i) { status[i] = lapack::getrf<T>(m.rows, m.columns, m[i], m.leading(), pivot + i * k); });
+  });
+}
+
+void lu_solve(const Tensor& out, const Tensor& lu, const Tensor& pivots, const Tensor& b, bool left, bool adjoint) {
+  visit<LapackTypes>(b.dtype(), "linalg_lu_solve_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr bool complex = !std::is_same_v<T, Real<T>>;
+    copy(out, b);
+    // A row-major solution of X A = B is the solution of the transposed equation, column-major.
+    MatrixStack<T> x(left ? out : transposed(out));
+    Tensor factors = column_major_copy(lu, batch_of(out)), exchanges = pivots_copy(pivots, batch_of(out));
+    MatrixStack<T> m(factors);
+    const int* pivot = exchanges.data<int>();
+    char form = left ? (adjoint ? 'C' : 'N') : (adjoint ? 'N' : 'T');
+    bool conjugated = complex && !left && adjoint;
+    each_matrix(x.count, cube(m.rows), [&](int64_t i) {
+      check_pivots(pivot + i * m.rows, m.rows, m.rows);
+      int64_t n = static_cast<int64_t>(x.rows) * x.columns;
+      if (conjugated) conjugate(x[i], n);
+      lapack::getrs<T>(form, m.rows, x.columns, m[i], m.leading(), pivot + i * m.rows, x[i], x.leading());
+      if (conjugated) conjugate(x[i], n);
+    });
+  });
+}
+
+namespace {
+
+/// The order of rows that the exchanges make: row i of the factored matrix is row order[i] of the original.
+std::vector<int64_t> exchanged_rows(const int* pivots, int64_t count, int64_t rows) {
+  std::vector<int64_t> order(rows);
+  for (int64_t i = 0; i < rows; ++i) order[i] = i;
+  for (int64_t i = 0; i < count; ++i) {
+    check(pivots[i] >= 1 && pivots[i] <= rows,
+          "pivots passed to lu_unpack must be between 1 and LU.size(-2) inclusive.Did you properly pass the result of "
+          "lu_factor?");
+    std::swap(order[i], order[pivots[i] - 1]);
+  }
+  return order;
+}
+
+template <class T> void unpack_one(T* l, T* u, const T* lu, int64_t m, int64_t n) {
+  int64_t k = std::min(m, n);
+  for (int64_t i = 0; i < m; ++i)
+    for (int64_t j = 0; j < k; ++j) l[i * k + j] = i == j ? T(1) : i > j ? lu[j * m + i] : T(0);
+  for (int64_t i = 0; i < k; ++i)
+    for (int64_t j = 0; j < n; ++j) u[i * n + j] = i <= j ? lu[j * m + i] : T(0);
+}
+
+}  // namespace
+
+void lu_unpack(const Tensor& p, const Tensor& l, const Tensor& u, const Tensor& lu, const Tensor& pivots) {
+  visit<NumberTypes>(lu.dtype(), "lu_unpack_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t count = matrix_count(lu), m = lu.size(-2), n = lu.size(-1), k = std::min(m, n);
+    if (l.defined()) {
+      Tensor factors = column_major_copy(lu, batch_of(lu));
+      parallel_for(0, count, 1 + kGrain / (m * n + 1), [&](int64_t from, int64_t to) {
+        for (int64_t i = from; i < to; ++i)
+          unpack_one(l.data<T>() + i * m * k, u.data<T>() + i * k * n, factors.data<T>() + i * m * n, m, n);
+      });
+    }
+    if (!p.defined()) return;
+    Tensor exchanges = contiguous(pivots);
+    fill(p, 0);
+    for (int64_t i = 0; i < count; ++i) {
+      std::vector<int64_t> order = exchanged_rows(exchanges.data<int>() + i * k, k, m);
+      T* matrix = p.data<T>() + i * m * m;
+      for (int64_t row = 0; row < m; ++row) matrix[order[row] * m + row] = T(1);
+    }
+  });
+}
+
+namespace {
+
+/// -1 for an odd number of exchanges.
+int exchange_sign(const int* pivots, int n) {
+  bool odd = false;
+  for (int i = 0; i < n; ++i) odd ^= pivots[i] != i + 1;
+  return odd ? -1 : 1;
+}
+
+/// Calls `fn(matrix number, sign of the exchanges, matrix)`, the matrices n by n and column-major.
+template <class T, class Fn> void each_lu(const Tensor& lu, const Tensor& pivots, const Fn& fn) {
+  int64_t count = matrix_count(lu), n = lu.size(-1);
+  parallel_for(0, count, 1 + kGrain / (n + 1), [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i)
+      fn(i, exchange_sign(pivots.data<int>() + i * n, static_cast<int>(n)), lu.data<T>() + i * n * n);
+  });
+}
+
+}  // namespace
+
+void determinant(const Tensor& out, const Tensor& lu, const Tensor& pivots) {
+  visit<LapackTypes>(lu.dtype(), "linalg_det", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t n = lu.size(-1);
+    each_lu<T>(lu, pivots, [&](int64_t i, int sign, const T* matrix) {
+      T product(static_cast<Real<T>>(sign));
+      for (int64_t j = 0; j < n; ++j) product *= matrix[j * (n + 1)];
+      out.data<T>()[i] = product;
+    });
+  });
+}
+
+void log_determinant(const Tensor& sign, const Tensor& logarithm, const Tensor& lu, const Tensor& pivots) {
+  visit<LapackTypes>(lu.dtype(), "linalg_slogdet", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    int64_t n = lu.size(-1);
+    each_lu<T>(lu, pivots, [&](int64_t i, int exchanges, const T* matrix) {
+      T direction(static_cast<Real<T>>(exchanges));
+      Real<T> sum = 0;
+      for (int64_t j = 0; j < n; ++j) {
+        T element = matrix[j * (n + 1)];
+        Real<T> size = std::abs(element);
+        direction *= size == 0 ? T(0) : element / size;
+        sum += std::log(size);
+      }
+      sign.data<T>()[i] = direction;
+      logarithm.data<Real<T>>()[i] = sum;
+    });
+  });
+}
+
+// ---- Cholesky ----
+
+void cholesky(const Tensor& out, const Tensor& info, const Tensor& a, bool upper) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "linalg_cholesky_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, a);
+    MatrixStack<T> m(out);
+    int* status = info.data<int>();
+    each_matrix(m.count, cube(m.rows), [&](int64_t i) {
+      status[i] = lapack::potrf<T>(upper ? 'U' : 'L', m.rows, m[i], m.leading());
+      clear_triangle(m[i], m.rows, upper);
+    });
+  });
+}
+
+void cholesky_solve(const Tensor& out, const Tensor& b, const Tensor& factor, bool upper) {
+  visit<LapackTypes>(b.dtype(), "cholesky_solve_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, b);
+    MatrixStack<T> x(out);
+    Tensor factors = column_major_copy(factor, batch_of(out));
+    MatrixStack<T> m(factors);
+    each_matrix(x.count, cube(m.rows), [&](int64_t i) {
+      lapack::potrs<T>(upper ? 'U' : 'L', m.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+    });
+  });
+}
+
+void cholesky_inverse(const Tensor& out, const Tensor& info, const Tensor& factor, bool upper) {
+  fill(info, 0);
+  visit<LapackTypes>(factor.dtype(), "cholesky_inverse_out_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, factor);
+    MatrixStack<T> m(out);
+    int* status = info.data<int>();
+    int64_t n = m.rows;
+    each_matrix(m.count, cube(m.rows), [&](int64_t i) {
+      T* a = m[i];
+      status[i] = lapack::potri<T>(upper ? 'U' : 'L', m.rows, a, m.leading());
+      // LAPACK gives one half of the Hermitian result.
+      for (int64_t column = 0; column < n; ++column)
+        for (int64_t row = column + 1; row < n; ++row) {
+          T &low = a[column * n + row], &high = a[row * n + column];
+          if (upper) conjugate(&(low = high), 1);
+          else conjugate(&(high = low), 1);
+        }
+    });
+  });
+}
+
+// ---- triangular systems ----
+
+namespace {
+
+template <class T>
+void trsm(bool left, bool upper, Form form, bool unit, int rows, int columns, const T* a, int a_leading, T* b,
+          int b_leading) {
+  CBLAS_TRANSPOSE op = form == Form::Plain ? CblasNoTrans : form == Form::Transposed ? CblasTrans : CblasConjTrans;
+  auto call = [&](auto function, auto one) {
+    function(CblasColMajor, left ? CblasLeft : CblasRight, upper ? CblasUpper : CblasLower, op,
+             unit ? CblasUnit : CblasNonUnit, rows, columns, one, a, a_leading, b, b_leading);
+  };
+  T one(1);
+  if constexpr (std::is_same_v<T, float>) call(cblas_strsm, one);
+  else if constexpr (std::is_same_v<T, double>) call(cblas_dtrsm, one);
+  else if constexpr (std::is_same_v<T, std::complex<float>>) call(cblas_ctrsm, &one);
+  else call(cblas_ztrsm, &one);
+}
+
+}  // namespace
+
+void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool upper, bool left, Form form,
+                      bool unit_diagonal) {
+  visit<LapackTypes>(b.dtype(), "triangular_solve_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, b);
+    MatrixStack<T> x(out);
+    Tensor triangles = column_major_copy(a, batch_of(out));
+    MatrixStack<T> m(triangles);
+    each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
+      trsm(left, upper, form, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+    });
+  });
+}
+
+// ---- LDL ----
+
+void ldl_factor(const Tensor& ld, const Tensor& pivots, const Tensor& info, const Tensor& a, bool hermitian) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "ldl_factor_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(ld, a);
+    MatrixStack<T> m(ld);
+    int *pivot = pivots.data<int>(), *status = info.data<int>();
+    each_matrix(m.count, cube(m.rows), [&](int64_t i) {
+      status[i] = hermitian ? lapack::hetrf<T>('L', m.rows, m[i], m.leading(), pivot + i * m.rows)
+                            : lapack::sytrf<T>('L', m.rows, m[i], m.leading(), pivot + i * m.rows);
+      clear_triangle(m[i], m.rows, false);
+    });
+  });
+}
+
+void ldl_solve(const Tensor& out, const Tensor& ld, const Tensor& pivots, const Tensor& b, bool hermitian) {
+  visit<LapackTypes>(b.dtype(), "ldl_solve_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, b);
+    MatrixStack<T> x(out);
+    Tensor factors = column_major_copy(ld, batch_of(out)), exchanges = pivots_copy(pivots, batch_of(out));
+    MatrixStack<T> m(factors);
+    const int* pivot = exchanges.data<int>();
+    each_matrix(x.count, cube(m.rows), [&](int64_t i) {
+      const int* p = pivot + i * m.rows;
+      for (int j = 0; j < m.rows; ++j)
+        check(p[j] != 0 && std::abs(p[j]) <= m.rows, "torch.linalg.ldl_solve: pivots are not those of a factorisation");
+      if (hermitian) lapack::hetrs<T>('L', m.rows, x.columns, m[i], m.leading(), p, x[i], x.leading());
+      else lapack::sytrs<T>('L', m.rows, x.columns, m[i], m.leading(), p, x[i], x.leading());
+    });
+  });
+}
+
+}  // namespace umbra::kernels

@@ -1,0 +1,201 @@
+// QR, eigenvalues, singular values, least squares.
+#include <vector>
+
+#include "kernels/batched_matrices.h"
+#include "kernels/lapack.h"
+#include "kernels/linear_algebra.h"
+
+namespace umbra::kernels {
+namespace {
+
+double cube(double n) { return n * n * n; }
+
+}  // namespace
+
+// ---- QR ----
+
+void geqrf(const Tensor& out, const Tensor& tau, const Tensor& a) {
+  visit<LapackTypes>(a.dtype(), "geqrf_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    copy(out, a);
+    MatrixStack<T> m(out);
+    int k = std::min(m.rows, m.columns);
+    each_matrix(m.count, cube(k),
+                [&](int64_t i) { lapack::geqrf<T>(m.rows, m.columns, m[i], m.leading(), tau.data<T>() + i * k); });
+  });
+}
+
+void householder_product(const Tensor& out, const Tensor& reflectors, const Tensor& tau) {
+  visit<LapackTypes>(out.dtype(), "orgqr_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    // The first columns are the reflectors; LAPACK fills the others.
+    MatrixStack<T> q(out);
+    Tensor vectors = column_major_copy(reflectors, batch_of(out)), factors = contiguous(tau);
+    MatrixStack<T> v(vectors);
+    int k = static_cast<int>(tau.size(-1));
+    each_matrix(q.count, static_cast<double>(q.rows) * q.columns * k, [&](int64_t i) {
+      int64_t columns = std::min(q.columns, v.columns);
+      std::copy_n(v[i], columns * q.rows, q[i]);
+      std::fill_n(q[i] + columns * q.rows, (q.columns - columns) * q.rows, T(0));
+      lapack::orgqr<T>(q.rows, q.columns, k, q[i], q.leading(), factors.template data<T>() + i * k);
+    });
+  });
+}
+
+void ormqr(const Tensor& out, const Tensor& reflectors, const Tensor& tau, const Tensor& other, bool left,
+           bool adjoint) {
+  visit<LapackTypes>(other.dtype(), "ormqr_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    constexpr bool complex = !std::is_same_v<T, Real<T>>;
+    copy(out, other);
+    MatrixStack<T> c(out);
+    Tensor vectors = column_major_copy(reflectors, batch_of(out)), factors = contiguous(tau);
+    MatrixStack<T> v(vectors);
+    int k = static_cast<int>(tau.size(-1));
+    char form = adjoint ? (complex ? 'C' : 'T') : 'N';
+    each_matrix(c.count, static_cast<double>(c.rows) * c.columns * k, [&](int64_t i) {
+      lapack::ormqr<T>(left ? 'L' : 'R', form, c.rows, c.columns, k, v[i], v.leading(),
+                       factors.template data<T>() + i * k, c[i], c.leading());
+    });
+  });
+}
+
+// ---- eigenvalues ----
+
+void eigh(const Tensor& values, const Tensor& vectors, const Tensor& info, const Tensor& a, bool upper) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "linalg_eigh_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    bool wanted = vectors.defined();
+    Tensor work = wanted ? vectors : column_major_scratch(batch_of(a), a.size(-2), a.size(-1), a.dtype());
+    copy(work, a);
+    MatrixStack<T> m(work);
+    auto* w = values.data<Real<T>>();
+    int* status = info.data<int>();
+    each_matrix(m.count, 4 * cube(m.rows), [&](int64_t i) {
+      status[i] = lapack::heevd<T>(wanted ? 'V' : 'N', upper ? 'U' : 'L', m.rows, m[i], m.leading(), w + i * m.rows);
+    });
+  });
+}
+
+namespace {
+
+template <class T> int eig_one(T* a, int n, std::complex<Real<T>>* values, std::complex<Real<T>>* vectors) {
+  using Complex = std::complex<Real<T>>;
+  char job = vectors ? 'V' : 'N';
+  T none;
+  int leading = std::max(n, 1);
+  if constexpr (std::is_same_v<T, Complex>) {
+    return lapack::choose<T>(LAPACKE_cgeev, LAPACKE_zgeev, LAPACKE_cgeev, LAPACKE_zgeev)(
+        LAPACK_COL_MAJOR, 'N', job, n, a, leading, values, &none, 1, vectors ? vectors : &none, leading);
+  } else {
+    // Of a real matrix LAPACK gives real and imaginary parts apart, and a conjugate pair's vectors as one of each.
+    std::vector<T> real(n), imaginary(n), right(vectors ? static_cast<size_t>(n) * n : 1);
+    int info = lapack::choose<T>(LAPACKE_sgeev, LAPACKE_dgeev, LAPACKE_sgeev, LAPACKE_dgeev)(
+        LAPACK_COL_MAJOR, 'N', job, n, a, leading, real.data(), imaginary.data(), &none, 1, right.data(), leading);
+    for (int j = 0; j < n; ++j) values[j] = Complex(real[j], imaginary[j]);
+    if (!vectors) return info;
+    for (int64_t j = 0; j < n; ++j) {
+      const T *first = right.data() + j * n, *second = first + n;
+      bool pair = imaginary[j] != 0 && j + 1 < n;
+      for (int64_t i = 0; i < n; ++i) {
+        vectors[j * n + i] = pair ? Complex(first[i], second[i]) : Complex(first[i], 0);
+        if (pair) vectors[(j + 1) * n + i] = Complex(first[i], -second[i]);
+      }
+      j += pair;
+    }
+    return info;
+  }
+}
+
+}  // namespace
+
+void eig(const Tensor& values, const Tensor& vectors, const Tensor& info, const Tensor& a) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "linalg_eig_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using Complex = std::complex<Real<T>>;
+    Tensor work = column_major_copy(a, batch_of(a));
+    MatrixStack<T> m(work);
+    int* status = info.data<int>();
+    int64_t n = m.rows;
+    each_matrix(m.count, 10 * cube(m.rows), [&](int64_t i) {
+      Complex* v = vectors.defined() ? vectors.data<Complex>() + i * n * n : nullptr;
+      status[i] = eig_one(m[i], m.rows, values.data<Complex>() + i * n, v);
+    });
+  });
+}
+
+// ---- singular values ----
+
+void svd(const Tensor& u, const Tensor& s, const Tensor& vh, const Tensor& info, const Tensor& a) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "linalg_svd_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Tensor work = column_major_copy(a, batch_of(a));
+    MatrixStack<T> m(work);
+    int k = std::min(m.rows, m.columns);
+    bool wanted = u.defined();
+    int64_t u_columns = wanted ? u.size(-1) : 0, v_rows = wanted ? vh.size(-2) : 0;
+    // Of no elements there is nothing to decompose, but whole bases are still asked for.
+    if (m.count == 0 && wanted) {
+      for (const Tensor* basis : {&u, &vh}) {
+        fill(*basis, 0);
+        int64_t n = basis->size(-1), rows = basis->size(-2);
+        if (rows == n)
+          for (int64_t i = 0; i < matrix_count(*basis); ++i)
+            for (int64_t j = 0; j < n; ++j) basis->data<T>()[i * n * n + j * (n + 1)] = T(1);
+      }
+      return;
+    }
+    char job = !wanted ? 'N' : u_columns == m.rows && v_rows == m.columns ? 'A' : 'S';
+    auto* values = s.data<Real<T>>();
+    int* status = info.data<int>();
+    each_matrix(m.count, 10 * cube(k), [&](int64_t i) {
+      T none;
+      T* left = wanted ? u.data<T>() + i * m.rows * u_columns : &none;
+      T* right = wanted ? vh.data<T>() + i * v_rows * m.columns : &none;
+      status[i] = lapack::gesdd<T>(job, m.rows, m.columns, m[i], m.leading(), values + i * k, left, m.leading(), right,
+                                   std::max(1, static_cast<int>(v_rows)));
+    });
+  });
+}
+
+// ---- least squares ----
+
+void least_squares(const Tensor& b, const Tensor& rank, const Tensor& singular_values, const Tensor& info,
+                   const Tensor& a, double rcond, LeastSquaresDriver driver) {
+  fill(info, 0);
+  visit<LapackTypes>(a.dtype(), "linalg_lstsq_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    Tensor work = column_major_copy(a, batch_of(b));
+    MatrixStack<T> m(work), x(b);
+    int k = std::min(m.rows, m.columns);
+    int* status = info.data<int>();
+    auto cutoff = static_cast<Real<T>>(rcond);
+    if (rank.defined()) fill(rank, 0);
+    each_matrix(m.count, 10 * cube(k), [&](int64_t i) {
+      int found = 0, rows = m.rows, columns = m.columns, right = x.columns;
+      std::vector<Real<T>> spectrum(k);
+      if (driver == LeastSquaresDriver::Gels) {
+        status[i] = lapack::gels<T>('N', rows, columns, right, m[i], m.leading(), x[i], x.leading());
+      } else if (driver == LeastSquaresDriver::Gelsy) {
+        std::vector<int> order(columns, 0);
+        status[i] =
+            lapack::gelsy<T>(rows, columns, right, m[i], m.leading(), x[i], x.leading(), order.data(), cutoff, &found);
+      } else {
+        auto solve = [&](auto routine) {
+          status[i] =
+              routine(rows, columns, right, m[i], m.leading(), x[i], x.leading(), spectrum.data(), cutoff, &found);
+        };
+        if (driver == LeastSquaresDriver::Gelsd) solve([](auto... args) { return lapack::gelsd<T>(args...); });
+        else solve([](auto... args) { return lapack::gelss<T>(args...); });
+      }
+      if (rank.defined()) rank.data<int64_t>()[i] = found;
+      if (singular_values.defined())
+        std::copy(spectrum.begin(), spectrum.end(), singular_values.data<Real<T>>() + i * k);
+    });
+  });
+}
+
+}  // namespace umbra::kernels

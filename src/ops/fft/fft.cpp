@@ -1,0 +1,184 @@
+// The three Fourier transforms that all others are made of.
+#include "kernels/fft.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "ops/common/batching.h"
+#include "ops/common/shape.h"
+#include "ops/fft/transforms.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+std::vector<int64_t> wrapped(const std::vector<int64_t>& dims, int64_t rank) {
+  std::vector<int64_t> out;
+  for (int64_t d : dims) out.push_back(wrap_dim(d, rank));
+  dim_mask(out, rank, false);
+  return out;
+}
+
+std::vector<int64_t> plain(const std::vector<SymInt>& dims, int64_t rank) {
+  std::vector<int64_t> out;
+  for (SymInt d : dims) out.push_back(d.guard_int());
+  return wrapped(out, rank);
+}
+
+double scale_of(int64_t norm, double count) {
+  check(norm >= 0 && norm <= 2, "Unsupported normalization type ", norm);
+  auto mode = static_cast<FftNorm>(norm);
+  return mode == FftNorm::None ? 1.0 : mode == FftNorm::ByCount ? 1.0 / count : 1.0 / std::sqrt(count);
+}
+
+double count_of(IntArrayRef sizes, const std::vector<int64_t>& dims) {
+  double count = 1;
+  for (int64_t d : dims) count *= static_cast<double>(sizes[d]);
+  return count;
+}
+
+// ---- layouts ----
+
+/// Dimensions from the one with the largest stride to the one with the smallest; equal ones stay in order.
+void sort_by_stride(std::vector<int64_t>::iterator begin, std::vector<int64_t>::iterator end, SymIntArrayRef strides) {
+  std::stable_sort(begin, end, [&](int64_t a, int64_t b) { return strides[a] > strides[b]; });
+}
+
+/// What is transformed together lies together, the last of `dims` innermost; the other dimensions keep their order in
+/// memory.
+SymShape transform_strides(SymIntArrayRef sizes, SymIntArrayRef input_strides, const std::vector<int64_t>& dims) {
+  if (product(sizes).same(0)) return contiguous_strides(sizes);
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < static_cast<int64_t>(sizes.size()); ++d)
+    if (std::find(dims.begin(), dims.end(), d) == dims.end()) order.push_back(d);
+  sort_by_stride(order.begin(), order.end(), input_strides);
+  order.insert(order.end(), dims.begin(), dims.end());
+  SymShape strides(sizes.size(), 1);
+  SymInt step = 1;
+  for (size_t i = order.size(); i-- > 0;) {
+    strides[order[i]] = step;
+    step = step * sizes[order[i]];
+  }
+  return strides;
+}
+
+SymShape c2c_strides(const Tensor& self, std::vector<int64_t> dims) {
+  sort_by_stride(dims.begin(), dims.end(), self.sym_strides());
+  return transform_strides(self.sym_sizes(), self.sym_strides(), dims);
+}
+
+void check_complex(const Tensor& self) {
+  check(self.is_complex(), "Only supports complex dtypes, but found: ", kernel_name(self.dtype()));
+}
+
+void check_points(SymInt n) { check(n >= 1, "Invalid number of data points (", n, ") specified"); }
+
+// ---- complex to complex ----
+
+UMBRA_OPERATOR("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor")
+    .out("_fft_c2c.out")
+    .meta([](const Tensor& self, std::vector<SymInt> dim, int64_t, bool) {
+      check_complex(self);
+      std::vector<int64_t> dims = plain(dim, self.dim());
+      if (dims.empty()) return spec_like(self);
+      return TensorSpec(self.sym_sizes(), c2c_strides(self, dims), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, std::vector<SymInt> dim, int64_t norm, bool forward) {
+      std::vector<int64_t> dims = plain(dim, self.dim());
+      kernels::fft_c2c(out, self, dims, forward, scale_of(norm, count_of(self.sizes(), dims)));
+    })
+    .gradient("self", {"grad", "dim", "normalization", "forward"},
+              [](const Tensor& grad, std::vector<SymInt> dim, int64_t norm, bool forward) {
+                return _fft_c2c(grad, dim, norm, !forward);
+              })
+    .linear()
+    .batch([](const Batched& self, std::vector<SymInt> dim, int64_t norm, bool forward) {
+      std::vector<SymInt> dims;
+      for (int64_t d : plain(dim, self.rank())) dims.push_back(d + 1);
+      return Batched(_fft_c2c(batch_first(self), dims, norm, forward), 0);
+    });
+
+// ---- real to complex ----
+
+UMBRA_OPERATOR("_fft_r2c(Tensor self, int[] dim, int normalization, bool onesided) -> Tensor")
+    .out("_fft_r2c.out")
+    .meta([](const Tensor& self, std::vector<int64_t> dim, int64_t, bool onesided) {
+      check<TypeError>(self.is_floating_point(),
+                       "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
+      std::vector<int64_t> dims = wrapped(dim, self.dim());
+      check(!dims.empty(), "_fft_r2c: at least one dimension is transformed");
+      SymShape sizes(self.sym_sizes());
+      if (onesided) sizes[dims.back()] = sizes[dims.back()] / 2 + 1;
+      sort_by_stride(dims.begin(), dims.end() - 1, self.sym_strides());
+      return TensorSpec(sizes, transform_strides(sizes, self.sym_strides(), dims), complex_type(self.dtype()),
+                        self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, bool onesided) {
+      check<NotImplementedError>(!is_reduced_floating(self.dtype()),
+                                 "MKL FFT doesn't support tensors of type: ", kernel_name(self.dtype()));
+      std::vector<int64_t> dims = wrapped(dim, self.dim());
+      kernels::fft_r2c(out, self, dims, onesided, scale_of(norm, count_of(self.sizes(), dims)));
+    })
+    .gradient("self", {"grad", "dim", "normalization", "onesided", "self.sym_sizes"},
+              [](const Tensor& grad, std::vector<int64_t> dim, int64_t norm, bool onesided, SymIntArrayRef sizes) {
+                Tensor full = grad;
+                int64_t last = wrap_dim(dim.back(), grad.dim());
+                SymInt missing = sizes[last] - grad.sym_size(last);
+                if (onesided && missing > 0) {
+                  std::vector<SymInt> padding(2 * (grad.dim() - last), 0);
+                  padding.back() = missing;
+                  full = constant_pad_nd(grad, padding, 0);
+                }
+                return real(_fft_c2c(full, std::vector<SymInt>(dim.begin(), dim.end()), norm, false));
+              })
+    .linear()
+    .batch([](const Batched& self, std::vector<int64_t> dim, int64_t norm, bool onesided) {
+      std::vector<int64_t> dims = wrapped(dim, self.rank());
+      for (int64_t& d : dims) ++d;
+      return Batched(_fft_r2c(batch_first(self), dims, norm, onesided), 0);
+    });
+
+// ---- complex to real ----
+
+UMBRA_OPERATOR("_fft_c2r(Tensor self, int[] dim, int normalization, SymInt last_dim_size) -> Tensor")
+    .out("_fft_c2r.out")
+    .meta([](const Tensor& self, std::vector<int64_t> dim, int64_t, SymInt last_size) {
+      check_complex(self);
+      std::vector<int64_t> dims = wrapped(dim, self.dim());
+      check(!dims.empty(), "_fft_c2r: at least one dimension is transformed");
+      int64_t last = dims.back();
+      check_points(last_size);
+      check(self.sym_size(last) == last_size / 2 + 1, "_fft_c2r: a result of ", last_size, " elements takes ",
+            last_size / 2 + 1, " of the input, which has ", self.sym_size(last));
+      // The other dimensions are transformed first; the last pass goes by what lies there then.
+      SymShape strides(self.sym_strides()), sizes(self.sym_sizes());
+      dims.pop_back();
+      if (!dims.empty()) strides = c2c_strides(self, dims);
+      sizes[last] = last_size;
+      return TensorSpec(sizes, transform_strides(sizes, strides, {last}), real_type(self.dtype()), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dim, int64_t norm, SymInt) {
+      std::vector<int64_t> dims = wrapped(dim, self.dim());
+      kernels::fft_c2r(out, self, dims, scale_of(norm, count_of(out.sizes(), dims)));
+    })
+    .gradient("self", {"grad", "dim", "normalization"},
+              [](const Tensor& grad, std::vector<int64_t> dim, int64_t norm) {
+                // Elements that stand for a conjugate as well count twice.
+                Tensor out = _fft_r2c(grad, dim, norm, true);
+                int64_t last = wrap_dim(dim.back(), grad.dim());
+                SymInt n = out.sym_size(last), twice = grad.sym_size(last) - n;
+                if (twice <= 0) return out;
+                std::vector<Tensor> parts{out.narrow(last, 0, 1), out.narrow(last, 1, twice).mul(2)};
+                if (n > twice + 1) parts.push_back(out.narrow(last, twice + 1, n - twice - 1));
+                return cat(parts, last);
+              })
+    .linear()
+    .batch([](const Batched& self, std::vector<int64_t> dim, int64_t norm, SymInt last_size) {
+      std::vector<int64_t> dims = wrapped(dim, self.rank());
+      for (int64_t& d : dims) ++d;
+      return Batched(_fft_c2r(batch_first(self), dims, norm, last_size), 0);
+    });
+
+}  // namespace
+}  // namespace umbra::ops

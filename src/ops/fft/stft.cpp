@@ -1,0 +1,181 @@
+// Short-time Fourier transforms: frames of a signal, each transformed, and back.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using OptionalInt = std::optional<int64_t>;
+using OptionalBool = std::optional<bool>;
+using Text = std::optional<std::string>;
+
+/// A tensor's class as PyTorch's messages name it.
+std::string class_name(const Tensor& t) {
+  bool named = !t.is_complex() && t.dtype() != DType::Bool;
+  return named ? concat("torch.", kernel_name(t.dtype()), "Tensor") : concat("CPU", kernel_name(t.dtype()), "Type");
+}
+
+template <class T> std::string shown(const std::optional<T>& value) {
+  return value ? std::to_string(*value) : std::string("None");
+}
+
+struct Framing {
+  int64_t n_fft, hop, window_length;
+  Tensor window;
+  bool normalized;
+  OptionalBool onesided, complex_result, align;
+
+  /// How messages begin: the call with its arguments.
+  std::string text(const Tensor& self) const {
+    std::string shape = window.defined() ? concat(class_name(window), "{", window.sym_sizes(), "}") : "None";
+    return concat("stft(", class_name(self), self.sym_sizes(), ", n_fft=", n_fft, ", hop_length=", hop,
+                  ", win_length=", window_length, ", window=", shape, ", normalized=", static_cast<int>(normalized),
+                  ", onesided=", shown(onesided), ", return_complex=", shown(complex_result),
+                  ", align_to_window=", shown(align), ") : ");
+  }
+};
+
+/// A window in the middle of n_fft zeros.
+Tensor centered_window(const Tensor& window, int64_t window_length, int64_t n_fft) {
+  int64_t left = (n_fft - window_length) / 2;
+  return constant_pad_nd(window, {left, n_fft - window_length - left}, 0);
+}
+
+Tensor centered_signal(const Tensor& self, int64_t n_fft, const std::string& mode) {
+  SymShape sizes(self.sym_sizes()), wide;
+  int64_t extra = 3 - self.dim();
+  for (int64_t i = 0; i < extra; ++i) wide.push_back(1);
+  for (SymInt s : sizes) wide.push_back(s);
+  Tensor padded = pad(self.view(wide), {n_fft / 2, n_fft / 2}, mode);
+  return padded.view(SymShape(padded.sym_sizes().drop_front(extra)));
+}
+
+Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string& mode) {
+  check(!f.window.defined() || f.window.device() == self.device(),
+        "stft input and window must be on the same device but got self on ", self.device(), " and window on ",
+        f.window.defined() ? f.window.device() : self.device());
+  check(!center || !f.align, "stft only supports align_to_window for center = False.");
+  bool complex_input = self.is_complex() || (f.window.defined() && f.window.is_complex());
+  check(f.complex_result || complex_input,
+        "stft requires the return_complex parameter be given for real inputs, and will further require that "
+        "return_complex=True in a future PyTorch release.");
+  bool complex_result = f.complex_result.value_or(true);
+  auto require = [&](bool condition, const auto&... text) {
+    if (!condition) fail(f.text(self), text...);
+  };
+  check<NotImplementedError>(self.is_floating_point() || self.is_complex(), f.text(self),
+                             "expected a tensor of floating point or complex values");
+  require(self.dim() == 1 || self.dim() == 2, "expected a 1D or 2D tensor");
+  Tensor x = self.dim() == 1 ? self.unsqueeze(0) : self;
+  if (center) x = centered_signal(x, f.n_fft, mode);
+  SymInt length = x.sym_size(1);
+  require(f.n_fft > 0 && f.n_fft <= length, "expected 0 < n_fft < ", length, ", but got n_fft=", f.n_fft);
+  require(f.hop > 0, "expected hop_length > 0, but got hop_length=", f.hop);
+  require(f.window_length > 0 && f.window_length <= f.n_fft, "expected 0 < win_length <= n_fft, but got win_length=",
+          f.window_length);
+  if (f.window.defined())
+    require(f.window.dim() == 1 && f.window.sym_size(0) == f.window_length,
+            "expected a 1D window tensor of size equal to win_length=", f.window_length, ", but got window with size ",
+            f.window.sym_sizes());
+  Tensor window = f.window;
+  if (f.window_length < f.n_fft) {
+    if (!window.defined()) window = ones({f.window_length}, self.options());
+    window = centered_window(window, f.window_length, f.n_fft);
+  }
+  if (!center && f.align.value_or(false)) {
+    int64_t amount = (f.n_fft - f.window_length) / 2;
+    x = pad(x, {amount, amount}, mode);
+  }
+  // Frames overlap: they are views of one signal.
+  SymInt frames = (x.sym_size(1) - f.n_fft) / f.hop + 1;
+  x = x.as_strided({x.sym_size(0), frames, SymInt(f.n_fft)}, {x.sym_stride(0), x.sym_stride(1) * f.hop, x.sym_stride(1)});
+  if (window.defined()) x = x.mul(window);
+  bool onesided = f.onesided.value_or(!x.is_complex());
+  Text norm = f.normalized ? Text("ortho") : Text();
+  check(!onesided || !x.is_complex(), "Cannot have onesided output if window or input is complex");
+  Tensor out = onesided ? fft_rfft(x, std::nullopt, -1, norm) : fft_fft(x, std::nullopt, -1, norm);
+  out = out.transpose(1, 2);
+  if (self.dim() == 1) out = out.squeeze(0);
+  return complex_result ? out : view_as_real(out);
+}
+
+UMBRA_OPERATOR(
+    "stft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+    "normalized=False, bool? onesided=None, bool? return_complex=None, bool? align_to_window=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop, OptionalInt win, const Tensor& window,
+                  bool normalized, OptionalBool onesided, OptionalBool return_complex, OptionalBool align) {
+      Framing f{n_fft, hop.value_or(n_fft / 4), win.value_or(n_fft), window, normalized, onesided, return_complex,
+                align};
+      return stft_parts(self, f, false, "constant");
+    });
+
+UMBRA_OPERATOR(
+    "stft.center(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool "
+    "center=True, str pad_mode=\"reflect\", bool normalized=False, bool? onesided=None, bool? return_complex=None, "
+    "bool? align_to_window=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop, OptionalInt win, const Tensor& window,
+                  bool center, const std::string& mode, bool normalized, OptionalBool onesided,
+                  OptionalBool return_complex, OptionalBool align) {
+      Framing f{n_fft, hop.value_or(n_fft / 4), win.value_or(n_fft), window, normalized, onesided, return_complex,
+                align};
+      return stft_parts(self, f, center, mode);
+    });
+
+UMBRA_OPERATOR(
+    "istft(Tensor self, int n_fft, int? hop_length=None, int? win_length=None, Tensor? window=None, bool center=True, "
+    "bool normalized=False, bool? onesided=None, int? length=None, bool return_complex=False) -> Tensor")
+    .composite([](const Tensor& self, int64_t n_fft, OptionalInt hop_length, OptionalInt win_length,
+                  const Tensor& given, bool center, bool normalized, OptionalBool one_side, OptionalInt length,
+                  bool return_complex) {
+      int64_t hop = hop_length.value_or(n_fft / 4), win = win_length.value_or(n_fft);
+      check(!given.defined() || given.device() == self.device(),
+            "istft input and window must be on the same device but got self on ", self.device(), " and window on ",
+            given.defined() ? given.device() : self.device());
+      check<TypeError>(self.is_complex(),
+                       "istft requires a complex-valued input tensor matching the output from stft with "
+                       "return_complex=True.");
+      SymInt frames = self.sym_size(-1), bins = self.sym_size(-2), signal = (frames - 1) * hop + n_fft;
+      check(self.sym_numel() != 0, "istft input tensor cannot be empty");
+      check(self.dim() == 2 || self.dim() == 3, "istft: expected a tensor with 2 or 3 dimensions, but got ",
+            self.dim());
+      bool onesided = one_side ? *one_side : bins != n_fft;
+      int64_t wanted = onesided ? n_fft / 2 + 1 : n_fft;
+      check(bins == wanted, "istft: expected the frequency dimension (3rd to the last) of the input tensor to match ",
+            onesided ? "n_fft / 2 + 1 when onesided=True, but got " : "n_fft when onesided=False, but got ", bins);
+      check(hop > 0 && hop <= win, "istft: expected 0 < hop_length <= win_length");
+      check(win > 0 && win <= n_fft, "istft: expected 0 < win_length <= n_fft");
+      check(!given.defined() || (given.dim() == 1 && given.sym_size(0) == win),
+            "istft: Invalid window shape. window has to be 1D and length of `win_length`");
+      Tensor window =
+          given.defined() ? given : ones({win}, {.dtype = real_type(self.dtype()), .device = self.device()});
+      if (win != n_fft) window = centered_window(window, win, n_fft);
+      Tensor x = (self.dim() == 2 ? self.unsqueeze(0) : self).transpose(1, 2);
+      Text norm = normalized ? Text("ortho") : Text();
+      if (return_complex) {
+        check(!onesided, "Cannot have onesided output if window or input is complex");
+        x = fft_ifft(x, std::nullopt, -1, norm);
+      } else {
+        check(!window.is_complex(), "Complex windows are incompatible with return_complex=False");
+        if (!onesided) x = x.slice(-1, 0, n_fft / 2 + 1);
+        x = fft_irfft(x, n_fft, -1, norm);
+      }
+      // Overlapping frames are added up, and divided by the sum of the windows' squares.
+      Tensor weighted = x.mul(window.view({1, 1, n_fft}));
+      Tensor y = unfold_backward(weighted, {weighted.sym_size(0), signal}, 1, n_fft, hop);
+      Tensor squares = window.pow(2).expand({1, frames, n_fft});
+      Tensor envelope = unfold_backward(squares, {SymInt(1), signal}, 1, n_fft, hop);
+      int64_t start = center ? n_fft / 2 : 0;
+      SymInt end = length ? SymInt(start + *length) : center ? signal - n_fft / 2 : signal;
+      y = y.slice(1, start, end);
+      envelope = envelope.slice(1, start, end);
+      if (!envelope.is_fake() && !envelope.is_meta())
+        check(envelope.abs().min().ge(1e-11).item().to_bool(), "window overlap add min: 1");
+      y = y.div(envelope);
+      if (self.dim() == 2) y = y.squeeze(0);
+      if (end > signal) y = constant_pad_nd(y, {SymInt(0), end - signal}, 0);
+      return y;
+    });
+
+}  // namespace
+}  // namespace umbra::ops

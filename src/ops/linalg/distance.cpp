@@ -1,0 +1,138 @@
+// Distances between rows: cdist and pdist.
+#include "kernels/distance.h"
+
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
+#include "ops/linalg/linalg.h"
+
+namespace umbra::ops {
+namespace {
+
+void check_norm_order(const char* name, double p) { check(p >= 0, name, " only supports non-negative p values"); }
+
+/// Whether Euclidean distances go by a matrix product: faster, less exact.
+bool by_product(const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+  int64_t chosen = mode.value_or(0);
+  check(chosen >= 0 && chosen <= 2, "possible modes: 0, 1, 2, but was: ", chosen);
+  if (p != 2 || chosen == 2) return false;
+  return chosen == 1 || x1.size(-2) > 25 || x2.size(-2) > 25;
+}
+
+/// The rows as one batch of contiguous matrices.
+Tensor as_batches(const Tensor& x, SymIntArrayRef batch) {
+  Tensor wide = x.expand(matrix_sizes(batch, x.sym_size(-2), x.sym_size(-1)));
+  return kernels::contiguous(wide.reshape({product(SymShape(batch)), x.sym_size(-2), x.sym_size(-1)}));
+}
+
+UMBRA_OPERATOR("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
+    .generated_out("_euclidean_dist.out")
+    .all_backends([](const Tensor& x1, const Tensor& x2) {
+      // |a - b|^2 = |a|^2 + |b|^2 - 2 a b, as one product of longer rows.
+      Tensor n1 = x1.pow(2).sum(IntArrayRef{-1}, true), n2 = x2.pow(2).sum(IntArrayRef{-1}, true);
+      Tensor left = cat({x1.mul(-2), n1, ones_like(n1)}, -1), right = cat({x2, ones_like(n2), n2}, -1);
+      return left.matmul(right.transpose(-2, -1)).clamp_min(0).sqrt();
+    })
+    .gradient("x1, x2", {"grad", "x1", "x2", "result"},
+              [](const Tensor& grad, const Tensor& x1, const Tensor& x2, const Tensor& result) {
+                Tensor ratio = grad.div(result).masked_fill(result.eq(0), 0);
+                return std::make_tuple(
+                    x1.mul(ratio.sum(IntArrayRef{-1}, true)).sub(ratio.matmul(x2)),
+                    x2.mul(ratio.sum(IntArrayRef{-2}).unsqueeze(-1)).sub(ratio.transpose(-2, -1).matmul(x1)));
+              });
+
+UMBRA_OPERATOR("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode) -> Tensor")
+    .generated_out("_cdist_forward.out")
+    .meta([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t>) {
+      check(x1.dim() >= 2, "cdist only supports at least 2D tensors, X1 got: ", x1.dim(), "D");
+      check(x2.dim() >= 2, "cdist only supports at least 2D tensors, X2 got: ", x2.dim(), "D");
+      check(x1.sym_size(-1) == x2.sym_size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.sym_size(-1),
+            " X2: ", x2.sym_size(-1));
+      check(x1.is_floating_point(), "cdist only supports floating-point dtypes, X1 got: ", kernel_name(x1.dtype()));
+      check(x2.is_floating_point(), "cdist only supports floating-point dtypes, X2 got: ", kernel_name(x2.dtype()));
+      check_norm_order("cdist", p);
+      return TensorSpec(matrix_sizes(common_batch(x1, x2), x1.sym_size(-2), x2.sym_size(-2)), x1.dtype(),
+                        common_device({&x1, &x2}));
+    })
+    .cpu([](const Tensor& out, const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+      if (out.numel() == 0) return;
+      if (x1.size(-1) == 0) return kernels::fill(out, 0);
+      SymShape batch = batch_part(out);
+      Tensor a = as_batches(x1, batch), b = as_batches(x2, batch);
+      if (by_product(x1, x2, p, mode)) kernels::copy(out, _euclidean_dist(a, b).reshape(out.sym_sizes()));
+      else kernels::cdist(out, a, b, p);
+    })
+    .gradient("x1", {"grad", "x1", "x2", "p", "result"},
+              [](const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& result) {
+                return ops::sum_to_size(_cdist_backward(grad.contiguous(), x1, x2, p, result), x1.sym_sizes());
+              })
+    .gradient("x2", {"grad", "x1", "x2", "p", "result"},
+              [](const Tensor& grad, const Tensor& x1, const Tensor& x2, double p, const Tensor& result) {
+                Tensor g = grad.transpose(-2, -1).contiguous(), d = result.transpose(-2, -1).contiguous();
+                return ops::sum_to_size(_cdist_backward(g, x2, x1, p, d), x2.sym_sizes());
+              })
+    .tags({Tag::Core})
+    .batch([](const Batched& x1, const Batched& x2, double p, std::optional<int64_t> mode) {
+      int64_t rank = std::max(x1.rank(), x2.rank());
+      return Batched(
+          _cdist_forward(batch_first({batch_all(x1), 0}, rank), batch_first({batch_all(x2), 0}, rank), p, mode), 0);
+    });
+
+UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
+    .generated_out("_cdist_backward.out")
+    .meta([](const Tensor&, const Tensor& x1, const Tensor& x2, double, const Tensor&) {
+      return TensorSpec(matrix_sizes(common_batch(x1, x2), x1.sym_size(-2), x1.sym_size(-1)), x1.dtype(), x1.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
+            const Tensor& distances) {
+      if (out.numel() == 0) return;
+      SymShape batch = batch_part(out);
+      if (x2.size(-2) == 0) return kernels::fill(out, 0);
+      kernels::cdist_backward(out, as_batches(grad, batch), as_batches(x1, batch), as_batches(x2, batch), p,
+                              as_batches(distances, batch));
+    });
+
+UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
+    .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
+      return _cdist_forward(x1, x2, p, mode);
+    });
+
+// ---- one matrix ----
+
+UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
+    .generated_out("_pdist_forward.out")
+    .meta([](const Tensor& self, double p) {
+      check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
+      check(self.is_floating_point(), "pdist only supports floating-point dtypes");
+      check_norm_order("pdist", p);
+      SymInt n = self.sym_size(0);
+      return TensorSpec({n * (n - 1) / 2}, self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, double p) {
+      if (self.size(1) == 0) return kernels::fill(out, 0);
+      kernels::pdist(out, kernels::contiguous(self), p);
+    })
+    .gradient("self", {"grad", "self", "p", "result"},
+              [](const Tensor& grad, const Tensor& self, double p, const Tensor& result) {
+                return _pdist_backward(grad, self, p, result);
+              })
+    .tags({Tag::Core});
+
+UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
+    .generated_out("_pdist_backward.out")
+    .meta([](const Tensor&, const Tensor& self, double, const Tensor&) {
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
+      kernels::pdist_backward(out, kernels::contiguous(grad), kernels::contiguous(self), p,
+                              kernels::contiguous(distances));
+    });
+
+UMBRA_OPERATOR("pdist(Tensor self, float p=2) -> Tensor").composite([](const Tensor& self, double p) {
+  check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
+  check(self.is_floating_point(), "pdist only supports floating-point dtypes");
+  check_norm_order("pdist", p);
+  return _pdist_forward(self.contiguous(), p);
+});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,352 @@
+// Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
+#include <numbers>
+
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
+#include "ops/linalg/linalg.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- exponential ----
+
+// The quotient of polynomials of degree 13 that is the exponential up to rounding for matrices of 1-norm 5.37 or less
+// (N. J. Higham, The scaling and squaring method for the matrix exponential revisited, 2005).
+constexpr double kPade[] = {64764752532480000,
+                            32382376266240000,
+                            7771770303897600,
+                            1187353796428800,
+                            129060195264000,
+                            10559470521600,
+                            670442572800,
+                            33522128640,
+                            1323241920,
+                            40840800,
+                            960960,
+                            16380,
+                            182,
+                            1};
+constexpr double kPadeBound = 5.371920351148152;
+
+Tensor pade(const Tensor& a) {
+  Tensor identity = eye(a.sym_size(-1), {.dtype = a.dtype(), .device = a.device()});
+  Tensor a2 = a.matmul(a), a4 = a2.matmul(a2), a6 = a4.matmul(a2);
+  auto low = [&](int from) {
+    return a6.mul(kPade[from + 6])
+        .add(a4.mul(kPade[from + 4]))
+        .add(a2.mul(kPade[from + 2]))
+        .add(identity.mul(kPade[from]));
+  };
+  auto high = [&](int from) {
+    return a6.matmul(a6.mul(kPade[from + 12]).add(a4.mul(kPade[from + 10])).add(a2.mul(kPade[from + 8])));
+  };
+  Tensor odd = a.matmul(high(1).add(low(1))), even = high(0).add(low(0));
+  return std::get<0>(linalg_solve_ex(even.sub(odd), even.add(odd)));
+}
+
+/// How often each matrix is halved until the quotient is exact enough, then squared.
+Tensor halvings(const Tensor& a) {
+  Tensor norm = linalg_matrix_norm(a, Scalar(1), {-2, -1});
+  return norm.div(kPadeBound).log2().ceil().clamp_min(0).unsqueeze(-1).unsqueeze(-1);
+}
+
+Tensor matrix_exponential(const Tensor& a) {
+  Tensor count = halvings(a);
+  double most = count.amax().item().to_double();
+  if (!std::isfinite(most)) {
+    // What is not finite has no exponential; the others are not spoilt by it.
+    Tensor finite = count.isfinite();
+    Tensor rest = matrix_exponential(where(finite, a, zeros_like(a)));
+    return where(finite, rest, std::numeric_limits<double>::quiet_NaN());
+  }
+  Tensor x = pade(a.mul(count.neg().exp2()));
+  for (int64_t i = 0; i < static_cast<int64_t>(most); ++i) x = where(count.gt(i), x.matmul(x), x);
+  return x;
+}
+
+UMBRA_OPERATOR("linalg_matrix_exp(Tensor self) -> Tensor")
+    .out("linalg_matrix_exp.out")
+    .meta([](const Tensor& self) {
+      check_square(self, "linalg.matrix_exp");
+      check_floating_matrix(self, "linalg.matrix_exp");
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self) {
+      if (self.numel() == 0) return;
+      kernels::copy(out, matrix_exponential(self.to(compute_type(self.dtype()))));
+    })
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) { return matrix_exp_backward(self, grad); })
+    .use(BatchInFront{});
+
+UMBRA_OPERATOR("matrix_exp(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  return linalg_matrix_exp(self);
+});
+
+// The derivative at A^H along G is the upper right block of exp([[A^H, G], [0, A^H]]).
+UMBRA_OPERATOR("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& grad) {
+      Tensor a = adjoint_of(self);
+      SymInt n = a.sym_size(-1);
+      Tensor above = cat({a, grad}, -1), below = cat({zeros_like(a), a}, -1);
+      return linalg_matrix_exp(cat({above, below}, -2)).narrow(-2, 0, n).narrow(-1, n, n);
+    });
+
+// ---- powers ----
+
+Tensor matrix_power_parts(const Tensor& self, int64_t n) {
+  check_square(self, "linalg.matrix_power");
+  if (n == 0) {
+    Tensor identity = eye(self.sym_size(-2), {.dtype = self.dtype(), .device = self.device()});
+    return self.clone(MemoryFormat::Contiguous).copy_(identity);
+  }
+  Tensor base = n < 0 ? linalg_inv(self) : self;
+  uint64_t power = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
+  if (power == 1) return n < 0 ? base : base.clone();
+  if (power == 2) return base.matmul(base);
+  if (power == 3) return base.matmul(base).matmul(base);
+  Tensor result, square;
+  for (; power > 0; power /= 2) {
+    square = square.defined() ? square.matmul(square) : base;
+    if (power % 2) result = result.defined() ? result.matmul(square) : square;
+  }
+  return result;
+}
+UMBRA_OPERATOR("linalg_matrix_power(Tensor self, int n) -> Tensor")
+    .out("linalg_matrix_power.out")
+    .composite(matrix_power_parts);
+UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor").out("matrix_power.out").composite(matrix_power_parts);
+
+UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
+    .out("_compute_linear_combination.out")
+    .meta([](const Tensor& input, const Tensor& coefficients) {
+      check(input.dim() > 0, "_compute_linear_combination: input must have at least one dimension");
+      check(coefficients.dim() == 2 && coefficients.sym_size(1) == input.sym_size(0),
+            "_compute_linear_combination: coefficients must have a column for each tensor of the input");
+      SymShape sizes(input.sym_sizes());
+      sizes[0] = coefficients.sym_size(0);
+      return TensorSpec(sizes, input.dtype(), input.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& input, const Tensor& coefficients) {
+      kernels::copy(out, tensordot(coefficients.to(input.dtype()), input, {1}, {0}));
+    })
+    .not_differentiable();
+
+// ---- trace and other views ----
+
+UMBRA_OPERATOR("trace(Tensor self) -> Tensor")
+    .generated_out("trace.out")
+    .meta([](const Tensor& self) {
+      check(self.dim() == 2, "trace: expected a matrix, but got tensor with dim ", self.dim());
+      DType type = is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+      return TensorSpec({}, type, self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self) { kernels::copy(out, self.diagonal().sum()); })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return trace_backward(grad, sizes); })
+    .linear()
+    .batch([](const Batched& self) {
+      check(self.rank() == 2, "trace: expected a matrix, but got tensor with dim ", self.rank());
+      return Batched(batch_first(self).diagonal(0, -2, -1).sum(IntArrayRef{-1}), 0);
+    });
+
+UMBRA_OPERATOR("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor")
+    .composite([](const Tensor& grad, std::vector<SymInt> sizes) {
+      check(sizes.size() == 2, "expected matrix input");
+      Tensor flat = zeros({sizes[0] * sizes[1]}, grad.options());
+      Tensor places =
+          arange(0, Scalar(flat.sym_numel()), Scalar(sizes[1] + 1), {.dtype = DType::Int64, .device = grad.device()});
+      return flat.index_fill(0, places, grad).view(sizes);
+    });
+
+UMBRA_OPERATOR("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
+    .composite([](const Tensor& a, int64_t offset, int64_t dim1, int64_t dim2) {
+      return a.diagonal(offset, dim1, dim2);
+    });
+
+UMBRA_OPERATOR("matrix_H(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  check(self.dim() == 2 || self.dim() == 0, "tensor.H is only supported on matrices (2-D tensors). Got ", self.dim(),
+        "-D tensor.", self.dim() > 2 ? " For batches of matrices, consider using tensor.mH" : "");
+  if (self.dim() == 0) return self.is_complex() ? self.conj() : self;
+  Tensor turned = self.transpose(0, 1);
+  return self.is_complex() ? turned.conj() : turned;
+});
+
+// ---- Vandermonde ----
+
+UMBRA_OPERATOR("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
+    .composite([](const Tensor& x, std::optional<SymInt> count) {
+      check<NotImplementedError>(x.dtype() != DType::Bool,
+                                 "linalg.vander supports floating point, complex, and integer tensors, but got ",
+                                 kernel_name(x.dtype()));
+      Tensor rows = x.dim() == 0 ? x.unsqueeze(-1) : x;
+      SymInt n = count ? *count : rows.sym_size(-1);
+      check(n > 1, "N must be greater than 1.");
+      SymShape sizes(rows.sym_sizes()), one(rows.sym_sizes());
+      sizes.push_back(n - 1);
+      one.push_back(1);
+      Tensor powers = rows.unsqueeze(-1).expand(sizes).cumprod(-1);
+      return cat({powers.new_ones(one), powers}, -1);
+    });
+
+UMBRA_OPERATOR("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
+    .composite([](const Tensor& x, std::optional<int64_t> count, bool increasing) {
+      check(x.dim() == 1, "x must be a one-dimensional tensor.");
+      SymInt n = count ? SymInt(*count) : x.sym_size(0);
+      check(n >= 0, "N must be non-negative.");
+      DType type = promote_types(x.dtype(), is_integral(x.dtype(), true) ? DType::Int64 : x.dtype());
+      Tensor out = x.new_ones({x.sym_size(0), n}, {.dtype = type});
+      if (n > 1) {
+        Tensor powers = x.to(type).unsqueeze(1).expand({x.sym_size(0), n - 1}).cumprod(1);
+        out = cat({out.narrow(1, 0, 1), powers}, 1);
+      }
+      return increasing ? out : out.flip(IntArrayRef{1});
+    });
+
+// ---- covariance ----
+
+void check_condition(const Tensor& holds, const char* text) {
+  if (holds.is_fake() || holds.is_meta()) return;
+  check(holds.item().to_bool(), text);
+}
+
+/// A vector of weights, one for each observation.
+Tensor checked_weights(const Tensor& weights, SymInt observations, const char* name, bool integral) {
+  check(weights.dim() <= 1, "cov(): expected ", name, " to have one or fewer dimensions but got ", name, " with ",
+        weights.dim(), " dimensions");
+  bool fits = integral ? is_integral(weights.dtype(), false) : is_floating(weights.dtype());
+  check(fits, "cov(): expected ", name, " to have ", integral ? "integral" : "floating point", " dtype but got ", name,
+        " with ", kernel_name(weights.dtype()), " dtype");
+  check(weights.sym_numel() == observations, "cov(): expected ", name,
+        " to have the same numel as there are observations in the input but got ", weights.sym_numel(),
+        " != ", observations);
+  check_condition(weights.min().ge(0),
+                  integral ? "cov(): fweights cannot be negative" : "cov(): aweights cannot be negative");
+  return weights;
+}
+
+UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Tensor? aweights=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t correction, const Tensor& fweights, const Tensor& aweights) {
+      check(self.dim() <= 2, "cov(): expected input to have two or fewer dimensions but got an input with ", self.dim(),
+            " dimensions");
+      check<NotImplementedError>(self.dtype() != DType::Bool, "cov(): bool dtype is not supported for input");
+      Tensor rows = self.dim() < 2 ? self.view({1, -1}) : self;
+      SymInt observations = rows.sym_size(1);
+      Tensor weights;
+      if (fweights.defined()) weights = checked_weights(fweights, observations, "fweights", true);
+      if (aweights.defined()) {
+        Tensor own = checked_weights(aweights, observations, "aweights", false);
+        weights = weights.defined() ? weights.mul(own) : own;
+      }
+      Tensor count = weights.defined()
+                         ? weights.sum()
+                         : scalar_tensor(Scalar(observations), {.dtype = DType::Int64, .device = self.device()});
+      if (weights.defined()) check_condition(count.ne(0), "cov(): weights sum to zero, can't be normalized");
+      Tensor mean = (weights.defined() ? rows.mul(weights) : rows).sum(IntArrayRef{1}).div(count);
+      Tensor divisor;
+      if (weights.defined() && aweights.defined() && correction != 0)
+        divisor = count.sub(weights.mul(aweights).sum().mul(correction).div(count));
+      else divisor = count.sub(correction);
+      if (has_plain_data(divisor) && divisor.le(0).item().to_bool()) divisor = zeros_like(divisor);
+      Tensor centered = rows.sub(mean.unsqueeze(1));
+      Tensor other = (weights.defined() ? centered.mul(weights) : centered).t().conj();
+      Tensor product = centered.mm(other);
+      if (self.is_complex() && rows.sym_size(0) == 1) {
+        // The variance of one variable is real.
+        Tensor part = real(product);
+        product = complex(part, zeros_like(part));
+      }
+      return product.div(divisor).squeeze();
+    });
+
+UMBRA_OPERATOR("corrcoef(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  check(self.dim() <= 2, "corrcoef(): expected input to have two or fewer dimensions but got an input with ",
+        self.dim(), " dimensions");
+  Tensor c = cov(self);
+  if (c.dim() == 0) return c.div(c);
+  Tensor diagonal = c.diagonal();
+  Tensor deviation = (c.is_complex() ? real(diagonal) : diagonal).sqrt();
+  c = c.div(deviation.view({-1, 1})).div(deviation.view({1, -1}));
+  if (c.is_complex()) return complex(real(c).clip(-1, 1), imag(c).clip(-1, 1));
+  return c.clip(-1, 1);
+});
+
+// ---- places in a triangle ----
+
+/// How many places a triangle of a row by col matrix has, below (or above) the diagonal `offset`.
+int64_t triangle_places(int64_t rows, int64_t columns, int64_t offset, bool upper) {
+  int64_t count = 0;
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t end = std::min(std::max<int64_t>(i + offset + (upper ? 0 : 1), 0), columns);
+    count += upper ? columns - end : end;
+  }
+  return count;
+}
+
+TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, bool upper, std::optional<DType> dtype,
+                                std::optional<Device> device) {
+  check(rows >= 0, "row must be non-negative, got", rows);
+  check(columns >= 0, "col must be non-negative, got", columns);
+  return TensorSpec({2, triangle_places(rows, columns, offset, upper)}, dtype.value_or(DType::Int64),
+                    device.value_or(Device()));
+}
+
+void fill_triangle_places(const Tensor& out, int64_t rows, int64_t columns, int64_t offset, bool upper) {
+  Tensor places = kernels::scratch({2, out.size(1)}, DType::Int64);
+  int64_t *row = places.data<int64_t>(), *column = row + out.size(1);
+  for (int64_t i = 0; i < rows; ++i) {
+    int64_t middle = std::min(std::max<int64_t>(i + offset + (upper ? 0 : 1), 0), columns);
+    for (int64_t j = upper ? middle : 0, end = upper ? columns : middle; j < end; ++j) {
+      *row++ = i;
+      *column++ = j;
+    }
+  }
+  kernels::copy(out, places);
+}
+
+UMBRA_OPERATOR(
+    "tril_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor")
+    .meta([](int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype, std::optional<Layout>,
+             std::optional<Device> device,
+             std::optional<bool>) { return triangle_places_spec(rows, columns, offset, false, dtype, device); })
+    .cpu([](const Tensor& out, int64_t rows, int64_t columns, int64_t offset, std::optional<DType>,
+            std::optional<Layout>, std::optional<Device>,
+            std::optional<bool>) { fill_triangle_places(out, rows, columns, offset, false); });
+UMBRA_OPERATOR(
+    "triu_indices(int row, int col, int offset=0, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, "
+    "bool? pin_memory=None) -> Tensor")
+    .meta([](int64_t rows, int64_t columns, int64_t offset, std::optional<DType> dtype, std::optional<Layout>,
+             std::optional<Device> device,
+             std::optional<bool>) { return triangle_places_spec(rows, columns, offset, true, dtype, device); })
+    .cpu([](const Tensor& out, int64_t rows, int64_t columns, int64_t offset, std::optional<DType>,
+            std::optional<Layout>, std::optional<Device>,
+            std::optional<bool>) { fill_triangle_places(out, rows, columns, offset, true); });
+
+// ---- the logarithm of the multivariate gamma function ----
+
+Tensor mvlgamma_arguments(const Tensor& self, int64_t p) {
+  check(p >= 1, "p has to be greater than or equal to 1");
+  check(self.dtype() != DType::Bool, "The input tensor may not be a boolean tensor.");
+  DType type = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
+  check<NotImplementedError>(!is_complex(type), "\"arange_cpu\" not implemented for '", kernel_name(type), "'");
+  double half = static_cast<double>(p) / 2;
+  return arange(Scalar(-half + 0.5), Scalar(0.5), Scalar(0.5), {.dtype = type, .device = self.device()})
+      .add(self.unsqueeze(-1));
+}
+
+UMBRA_OPERATOR("mvlgamma(Tensor self, int p) -> Tensor")
+    .inplace("mvlgamma_")
+    .out("mvlgamma.out")
+    .all_backends([](const Tensor& self, int64_t p) {
+      double terms = static_cast<double>(p) * static_cast<double>(p - 1);
+      return mvlgamma_arguments(self, p).lgamma().sum(IntArrayRef{-1}).add(terms * std::log(std::numbers::pi) / 4);
+    })
+    .gradient("self", {"grad", "self", "p"},
+              [](const Tensor& grad, const Tensor& self, int64_t p) {
+                return grad.mul(mvlgamma_arguments(self, p).digamma().sum(IntArrayRef{-1}));
+              })
+    .tags({Tag::Pointwise});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,497 @@
+// Products of vectors, matrices and batches beyond mm: outer, inner, tensordot, bilinear, chains of matrices.
+#include "kernels/copy.h"
+#include "kernels/matmul.h"
+#include "ops/common/batching.h"
+#include "ops/common/promotion.h"
+#include "ops/linalg/linalg.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- a sum and a product ----
+
+UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .inplace("addmv_")
+    .out("addmv.out")
+    .meta([](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar&, const Scalar&) {
+      check(mat.dim() == 2 && vec.dim() == 1 && self.dim() <= 1, "vector + matrix @ vector expected, got ", self.dim(),
+            ", ", mat.dim(), ", ", vec.dim());
+      SymInt n = mat.sym_size(0), own = self.dim() ? self.sym_size(0) : SymInt(1);
+      bool fits = mat.sym_size(1) == vec.sym_size(0) && (own == n || own == 1);
+      check(fits, "size mismatch, got input (", own, "), mat (", n, "x", mat.sym_size(1), "), vec (", vec.sym_size(0),
+            ")");
+      check(self.dtype() == mat.dtype() && mat.dtype() == vec.dtype(),
+            "addmv input tensors must have the same dtype, but got ", kernel_name(self.dtype()), ", ",
+            kernel_name(mat.dtype()), ", and ", kernel_name(vec.dtype()));
+      return TensorSpec({n}, vec.dtype(), common_device({&self, &mat, &vec}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+            const Scalar& alpha) {
+      check<NotImplementedError>(self.dtype() != DType::Bool, "\"addmv_impl_cpu\" not implemented for 'Bool'");
+      kernels::addmv(out, self, mat, vec, beta, alpha);
+    })
+    .gradient("self", {"grad", "beta"}, scaled)
+    .gradient("mat", {"grad", "vec", "alpha"},
+              [](const Tensor& grad, const Tensor& vec, const Scalar& alpha) {
+                return scaled(grad.unsqueeze(1).mul(vec.conj().unsqueeze(0)), alpha);
+              })
+    .gradient("vec", {"grad", "mat", "alpha"},
+              [](const Tensor& grad, const Tensor& mat, const Scalar& alpha) {
+                return scaled(mat.t().conj().mv(grad), alpha);
+              })
+    .use(batch_through([](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
+                          const Scalar& alpha) {
+      Tensor product = scaled(mv(mat, vec), alpha);
+      return beta.equals(0) ? product : scaled(self, beta).add(product);
+    }));
+
+/// beta * self + alpha * outer(vec1, vec2) by other operators, as types allow.
+Tensor addr_parts(const Tensor& self, const Tensor& vec1, const Tensor& vec2, const Scalar& beta, const Scalar& alpha) {
+  check(vec1.dim() == 1, "addr: Expected 1-D argument vec1, but got ", vec1.dim(), "-D");
+  check(vec2.dim() == 1, "addr: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  DType type = ResultType().add(self).add(vec1).add(vec2).get();
+  auto fits = [&](const Scalar& s, const char* name) {
+    check(type == DType::Bool || is_floating(type) || is_complex(type) || is_integral(s.dtype(), true),
+          "For integral input tensors, argument ", name, " must not be a floating point number.");
+    check(type != DType::Bool || s.dtype() == DType::Bool || is_integral(s.dtype(), true),
+          "For integral input tensors, argument ", name, " must not be a floating point number.");
+    check(is_complex(type) || !is_complex(s.dtype()), "For non-complex input tensors, argument ", name,
+          " must not be a complex number.");
+  };
+  fits(beta, "beta");
+  fits(alpha, "alpha");
+  SymShape shape{vec1.sym_size(0), vec2.sym_size(0)};
+  Tensor wide = self.expand(shape);
+  if (type == DType::Bool) {
+    bool b = !beta.equals(0), a = !alpha.equals(0);
+    Tensor product = outer(vec1, vec2);
+    if (!a) product = zeros_like(product);
+    return b ? wide.logical_or(product) : product;
+  }
+  Tensor product = outer(vec1, vec2);
+  if (!alpha.equals(1)) product = product.mul(alpha);
+  // What is multiplied by 0 does not count, not even where it is no number.
+  if (beta.equals(0)) return product.to(type);
+  return (beta.equals(1) ? wide : wide.mul(beta)).add(product);
+}
+
+UMBRA_OPERATOR("addr(Tensor self, Tensor vec1, Tensor vec2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .inplace("addr_")
+    .out("addr.out")
+    .all_backends(addr_parts)
+    .gradient("self", {"grad", "beta", "self.sym_sizes"},
+              [](const Tensor& grad, const Scalar& beta, SymIntArrayRef sizes) {
+                return ops::sum_to_size(scaled(grad, beta), sizes);
+              })
+    .gradient("vec1", {"grad", "vec2", "alpha"},
+              [](const Tensor& grad, const Tensor& vec2, const Scalar& alpha) {
+                return scaled(grad.mv(vec2.conj()), alpha);
+              })
+    .gradient("vec2", {"grad", "vec1", "alpha"},
+              [](const Tensor& grad, const Tensor& vec1, const Scalar& alpha) {
+                return scaled(grad.t().mv(vec1.conj()), alpha);
+              })
+    .use(batch_through(addr_parts));
+
+/// The sum of a batch of products as one product: the batch joins the inner dimension.
+std::pair<Tensor, Tensor> joined_batches(const Tensor& batch1, const Tensor& batch2) {
+  SymInt n = batch1.sym_size(1), k = batch1.sym_size(0) * batch1.sym_size(2), p = batch2.sym_size(2);
+  return {batch1.transpose(0, 1).reshape({n, k}), batch2.reshape({k, p})};
+}
+
+TensorSpec addbmm_spec(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
+  check(batch1.dim() == 3, "batch1 must be a 3D tensor");
+  check(batch2.dim() == 3, "batch2 must be a 3D tensor");
+  check(batch1.sym_size(0) == batch2.sym_size(0), "batch1 and batch2 must have same number of batches, got ",
+        batch1.sym_size(0), " and ", batch2.sym_size(0));
+  check(batch1.sym_size(2) == batch2.sym_size(1), "Incompatible matrix sizes for bmm (", batch1.sym_size(1), "x",
+        batch1.sym_size(2), " and ", batch2.sym_size(1), "x", batch2.sym_size(2), ")");
+  SymShape sizes{batch1.sym_size(1), batch2.sym_size(2)};
+  self.expand(sizes);
+  check(self.dtype() == batch1.dtype() || batch1.dtype() != batch2.dtype(),
+        "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()), " and ",
+        kernel_name(batch2.dtype()));
+  check(batch1.dtype() == batch2.dtype(), "mat1 and mat2 must have the same dtype, but got ",
+        kernel_name(batch1.dtype()), " and ", kernel_name(batch2.dtype()));
+  return TensorSpec(sizes, self.dtype(), common_device({&self, &batch1, &batch2}));
+}
+
+UMBRA_OPERATOR("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta=1, Scalar alpha=1) -> Tensor")
+    .inplace("addbmm_")
+    .out("addbmm.out")
+    .meta(addbmm_spec)
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+            const Scalar& alpha) {
+      auto [a, b] = joined_batches(batch1, batch2);
+      kernels::addmm(out, self, a, b, beta, alpha);
+    })
+    .gradient("self", {"grad", "beta", "self.sym_sizes"},
+              [](const Tensor& grad, const Scalar& beta, SymIntArrayRef sizes) {
+                return ops::sum_to_size(scaled(grad, beta), sizes);
+              })
+    .gradient("batch1", {"grad", "batch2", "alpha"},
+              [](const Tensor& grad, const Tensor& batch2, const Scalar& alpha) {
+                return scaled(grad.unsqueeze(0).expand({batch2.sym_size(0), -1, -1}).bmm(adjoint_of(batch2)), alpha);
+              })
+    .gradient("batch2", {"grad", "batch1", "alpha"},
+              [](const Tensor& grad, const Tensor& batch1, const Scalar& alpha) {
+                return scaled(adjoint_of(batch1).bmm(grad.unsqueeze(0).expand({batch1.sym_size(0), -1, -1})), alpha);
+              })
+    .use(batch_through([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
+                          const Scalar& alpha) {
+      auto [a, b] = joined_batches(batch1, batch2);
+      Tensor product = scaled(a.mm(b), alpha);
+      return beta.equals(0) ? product : scaled(self, beta).add(product);
+    }));
+
+UMBRA_OPERATOR(
+    "_addmm_activation(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, Scalar alpha=1, bool use_gelu=False) "
+    "-> Tensor")
+    .out("_addmm_activation.out")
+    .all_backends([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                     const Scalar& alpha, bool use_gelu) {
+      Tensor sum = addmm(self, mat1, mat2, beta, alpha);
+      return use_gelu ? gelu(sum) : relu(sum);
+    })
+    .use(batch_through([](const Tensor& self, const Tensor& mat1, const Tensor& mat2, const Scalar& beta,
+                          const Scalar& alpha, bool use_gelu) {
+      Tensor sum = addmm(self, mat1, mat2, beta, alpha);
+      return use_gelu ? gelu(sum) : relu(sum);
+    }));
+
+UMBRA_OPERATOR("_int_mm(Tensor self, Tensor mat2) -> Tensor")
+    .out("_int_mm.out")
+    .meta([](const Tensor& self, const Tensor& mat2) {
+      check(self.dim() == 2, "Expected self to be of dimension 2 but got ", self.dim());
+      check(mat2.dim() == 2, "Expected mat2 to be of dimension 2 but got ", mat2.dim());
+      check(self.sym_size(1) == mat2.sym_size(0), "self.size(1) needs to match mat2.size(0) but got ", self.sym_size(1),
+            " and ", mat2.sym_size(0));
+      check(self.dtype() == DType::Int8 || self.dtype() == DType::UInt8,
+            "Expected self dtype to be of type int8 or uint8 but got ", cpp_name(self.dtype()));
+      check(mat2.dtype() == DType::Int8, "Expected mat2 dtype to be of type int8 but got ", cpp_name(mat2.dtype()));
+      return TensorSpec({self.sym_size(0), mat2.sym_size(1)}, DType::Int32, common_device({&self, &mat2}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mat2) {
+      kernels::mm(out, kernels::cast(self, DType::Int32), kernels::cast(mat2, DType::Int32));
+    })
+    .not_differentiable();
+
+// ---- vectors ----
+
+UMBRA_OPERATOR("vdot(Tensor self, Tensor other) -> Tensor")
+    .out("vdot.out")
+    .meta([](const Tensor& self, const Tensor& other) {
+      check(self.dim() == 1 && other.dim() == 1, "1D tensors expected, but got ", self.dim(), "D and ", other.dim(),
+            "D tensors");
+      check(self.dtype() == other.dtype(), "dot : expected both vectors to have same dtype, but found ",
+            kernel_name(self.dtype()), " and ", kernel_name(other.dtype()));
+      check(self.sym_numel() == other.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(),
+            "] and src [", other.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(),
+            " and ", other.sym_numel(), " elements respectively");
+      return TensorSpec({}, self.dtype(), common_device({&self, &other}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
+      kernels::dot(out, self.is_complex() ? self.conj().resolve_conj() : self, other);
+    })
+    .gradient("self", {"grad", "other"}, [](const Tensor& grad, const Tensor& other) { return grad.conj().mul(other); })
+    .gradient("other", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self); })
+    .use(batch_through([](const Tensor& self, const Tensor& other) { return self.conj().dot(other); }));
+
+Tensor outer_parts(const Tensor& self, const Tensor& vec2) {
+  check(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
+  check(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
+  return self.reshape({self.sym_size(0), 1}).mul(vec2);
+}
+UMBRA_OPERATOR("outer(Tensor self, Tensor vec2) -> Tensor").out("outer.out").composite(outer_parts);
+UMBRA_OPERATOR("ger(Tensor self, Tensor vec2) -> Tensor").out("ger.out").composite(outer_parts);
+
+UMBRA_OPERATOR("inner(Tensor self, Tensor other) -> Tensor")
+    .out("inner.out")
+    .composite([](const Tensor& self, const Tensor& other) {
+      if (self.dim() == 0 || other.dim() == 0) return self.mul(other);
+      check(self.sym_size(-1) == other.sym_size(-1),
+            "inner() the last dimension must match on both input tensors but got shapes ", self.sym_sizes(), " and ",
+            other.sym_sizes());
+      return tensordot(self, other, {-1}, {-1});
+    });
+
+UMBRA_OPERATOR("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
+    .out("linalg_vecdot.out")
+    .composite([](const Tensor& x, const Tensor& y, int64_t dim) {
+      check_floating_matrix(x, "linalg.vecdot");
+      check(x.dtype() == y.dtype(), "linalg.vecdot: Expected x and y to have the same dtype, but found x of type ",
+            kernel_name(x.dtype()), " and y of type ", kernel_name(y.dtype()), " instead");
+      if (x.dim() == 1 && y.dim() == 1) return vdot(x, y);
+      return x.conj().mul(y).sum(IntArrayRef{dim});
+    });
+
+// ---- cross product ----
+
+Tensor cross_parts(const Tensor& self, const Tensor& other, int64_t dim) {
+  // (a2 b3 - a3 b2, ...): each factor turned by one place.
+  SymShape sizes = broadcast_shapes(self.sym_sizes(), other.sym_sizes());
+  Tensor a = self.expand(sizes), b = other.expand(sizes);
+  Tensor index = arange(3, {.device = self.device()});
+  Tensor next = index.add(1).remainder(3), last = index.add(2).remainder(3);
+  return a.index_select(dim, next)
+      .mul(b.index_select(dim, last))
+      .sub(a.index_select(dim, last).mul(b.index_select(dim, next)));
+}
+
+UMBRA_OPERATOR("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor")
+    .out("linalg_cross.out")
+    .meta([](const Tensor& self, const Tensor& other, int64_t dim) {
+      check(self.dim() == other.dim(), "linalg.cross: inputs must have the same number of dimensions.");
+      SymInt a = self.sym_size(dim), b = other.sym_size(dim);
+      check(a == 3 && b == 3, "linalg.cross: inputs dimension ", dim, " must have length 3. Got ", a, " and ", b);
+      SymShape sizes = broadcast_shapes(self.sym_sizes(), other.sym_sizes());
+      check(self.dtype() == other.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
+            kernel_name(other.dtype()));
+      return TensorSpec(sizes, self.dtype(), common_device({&self, &other}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& other, int64_t dim) {
+      check<NotImplementedError>(self.dtype() != DType::Bool, "\"cross\" not implemented for 'Bool'");
+      kernels::copy(out, cross_parts(self, other, dim));
+    })
+    .decomposition(cross_parts)
+    .gradient("self", {"grad", "other", "dim", "self.sym_sizes"},
+              [](const Tensor& grad, const Tensor& other, int64_t dim, SymIntArrayRef sizes) {
+                Tensor wide = other.conj().expand(grad.sym_sizes());
+                return ops::sum_to_size(linalg_cross(wide, grad, dim), sizes);
+              })
+    .gradient("other", {"grad", "self", "dim", "other.sym_sizes"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim, SymIntArrayRef sizes) {
+                Tensor wide = self.conj().expand(grad.sym_sizes());
+                return ops::sum_to_size(linalg_cross(grad, wide, dim), sizes);
+              })
+    .tangent(TangentRule::Multilinear)
+    .batch([](const Batched& self, const Batched& other, int64_t dim) {
+      int64_t d = wrap_dim(dim, self.rank()) + 1;
+      return Batched(linalg_cross(batch_all(self), batch_all(other), d), 0);
+    });
+
+UMBRA_OPERATOR("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
+    .out("cross.out")
+    .composite([](const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
+      if (dim) return linalg_cross(self, other, *dim);
+      for (int64_t d = 0; d < self.dim(); ++d)
+        if (self.sym_size(d) == 3) return linalg_cross(self, other, d);
+      fail("no dimension of size 3 in input");
+    });
+
+// ---- tensors ----
+
+UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims_other) -> Tensor")
+    .out("tensordot.out")
+    .composite([](const Tensor& self, const Tensor& other, std::vector<int64_t> first, std::vector<int64_t> second) {
+      check(first.size() == second.size(), "both dimension lists should have same length");
+      check(self.dtype() == other.dtype(), "both inputs should have same dtype");
+      Tensor a = self, b = other;
+      SymInt inner = 1;
+      std::vector<int64_t> dims_a, dims_b, ones_a, ones_b;
+      for (size_t i = 0; i < first.size(); ++i) {
+        int64_t d = wrap_dim(first[i], self.dim()), e = wrap_dim(second[i], other.dim());
+        SymInt s = self.sym_size(first[i]), t = other.sym_size(second[i]);
+        // Where one side has a single element, the other is summed.
+        if (t == 1) {
+          ones_a.push_back(d);
+          if (s != 1) a = a.sum(IntArrayRef{d}, true);
+        } else if (s == 1) {
+          b = b.sum(IntArrayRef{e}, true);
+        } else {
+          check(s == t, "contracted dimensions need to match, but first has size ", s, " in dim ", first[i],
+                " and second has size ", t, " in dim ", second[i]);
+          inner = inner * s;
+        }
+        dims_a.push_back(d);
+        dims_b.push_back(e);
+      }
+      dim_mask(dims_a, self.dim(), false);
+      dim_mask(dims_b, other.dim(), false);
+      auto contracted = [](const std::vector<int64_t>& dims, int64_t d) {
+        return std::find(dims.begin(), dims.end(), d) != dims.end();
+      };
+      SymShape result;
+      SymInt rows = 1, columns = 1;
+      std::vector<int64_t> order_a, order_b(dims_b);
+      for (int64_t d = 0; d < a.dim(); ++d)
+        if (!contracted(dims_a, d)) {
+          order_a.push_back(d);
+          rows = rows * a.sym_size(d);
+          result.push_back(a.sym_size(d));
+        }
+      order_a.insert(order_a.end(), dims_a.begin(), dims_a.end());
+      for (int64_t d = 0; d < b.dim(); ++d)
+        if (!contracted(dims_b, d)) {
+          order_b.push_back(d);
+          columns = columns * b.sym_size(d);
+          result.push_back(b.sym_size(d));
+        }
+      a = a.permute(order_a);
+      b = b.permute(order_b);
+      // Vectors make a dot product.
+      if (rows == 1 && columns == 1 && order_a.size() == dims_a.size() && order_b.size() == dims_b.size() &&
+          dims_a.size() == 1)
+        return dot(a, b).reshape(result);
+      return a.reshape({rows, inner}).mm(b.reshape({inner, columns})).reshape(result);
+    });
+
+UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
+    .out("kron.out")
+    .composite([](const Tensor& self, const Tensor& other) {
+      int64_t rank = std::max(self.dim(), other.dim());
+      auto at = [rank](const Tensor& t, int64_t d) {
+        int64_t own = d - (rank - t.dim());
+        return own < 0 ? SymInt(1) : t.sym_size(own);
+      };
+      SymShape left, right, result;
+      for (int64_t d = 0; d < rank; ++d) {
+        left.push_back(at(self, d));
+        left.push_back(1);
+        right.push_back(1);
+        right.push_back(at(other, d));
+        result.push_back(at(self, d) * at(other, d));
+      }
+      return _unsafe_view(_unsafe_view(self.contiguous(), left).mul(_unsafe_view(other.contiguous(), right)), result);
+    });
+
+// ---- bilinear ----
+
+/// Dimensions of size 1 at these places.
+Tensor with_dims(Tensor t, const std::vector<int64_t>& dims) {
+  for (int64_t d : dims) t = t.unsqueeze(d);
+  return t;
+}
+
+Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
+                       std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim,
+                       int64_t) {
+  Tensor product = with_dims(i1, expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));
+  return sumdim.empty() ? product : product.sum(IntArrayRef(sumdim));
+}
+
+/// The gradient of one factor of a trilinear product.
+Tensor trilinear_gradient(const Tensor& grad, const Tensor& a, const std::vector<int64_t>& expand_a, const Tensor& b,
+                          const std::vector<int64_t>& expand_b, std::vector<int64_t> own, std::vector<int64_t> summed) {
+  int64_t rank = a.dim() + static_cast<int64_t>(expand_a.size());
+  std::vector<int64_t> back = wrap_dims(summed, rank);
+  std::sort(back.begin(), back.end());
+  Tensor product = with_dims(grad, back).mul(with_dims(a, expand_a).conj()).mul(with_dims(b, expand_b).conj());
+  own = wrap_dims(own, rank);
+  return own.empty() ? product : product.sum(IntArrayRef(own));
+}
+
+UMBRA_OPERATOR(
+    "_trilinear(Tensor i1, Tensor i2, Tensor i3, int[] expand1, int[] expand2, int[] expand3, int[] sumdim, int "
+    "unroll_dim=1) -> Tensor")
+    .generated_out("_trilinear.out")
+    .all_backends(trilinear_parts)
+    .gradient("i1, i2, i3", {"grad", "i1", "i2", "i3", "expand1", "expand2", "expand3", "sumdim"},
+              [](const Tensor& grad, const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
+                 std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim) {
+                auto fit = [](const Tensor& t, const Tensor& like) { return ops::sum_to_size(t, like.sym_sizes()); };
+                return std::make_tuple(fit(trilinear_gradient(grad, i2, expand2, i3, expand3, expand1, sumdim), i1),
+                                       fit(trilinear_gradient(grad, i1, expand1, i3, expand3, expand2, sumdim), i2),
+                                       fit(trilinear_gradient(grad, i1, expand1, i2, expand2, expand3, sumdim), i3));
+              })
+    .use(batch_through(trilinear_parts));
+
+UMBRA_OPERATOR("bilinear(Tensor input1, Tensor input2, Tensor weight, Tensor? bias=None) -> Tensor")
+    .composite([](const Tensor& input1, const Tensor& input2, const Tensor& weight, const Tensor& bias) {
+      check(input1.dtype() == input2.dtype() && input1.dtype() == weight.dtype() &&
+                (!bias.defined() || bias.dtype() == input1.dtype()),
+            "All tensors must have the same dtype, got input1: ", cpp_name(input1.dtype()),
+            ", input2: ", cpp_name(input2.dtype()), ", weight: ", cpp_name(weight.dtype()),
+            bias.defined() ? concat(", bias: ", cpp_name(bias.dtype())) : std::string());
+      check(input1.dim() == input2.dim(), "bilinear(): input dimensions do not match: got ", input1.dim(), " and ",
+            input2.dim());
+      for (int64_t d = 0; d + 1 < input1.dim(); ++d)
+        check(input1.sym_size(d) == input2.sym_size(d), "bilinear(): input batch dimensions do not match at dim ", d,
+              ": got ", input1.sym_size(d), " and ", input2.sym_size(d));
+      check(input1.sym_size(-1) == weight.sym_size(1), "bilinear(): input1 size does not match weight size: got ",
+            input1.sym_size(-1), " but expected ", weight.sym_size(1));
+      check(input2.sym_size(-1) == weight.sym_size(2), "bilinear(): input2 size does not match weight size: got ",
+            input2.sym_size(-1), " but expected ", weight.sym_size(2));
+      check(!bias.defined() || bias.sym_size(0) == weight.sym_size(0),
+            "bilinear(): bias size does not match weight size: got ", bias.defined() ? bias.sym_size(0) : SymInt(0),
+            " but expected ", weight.sym_size(0));
+      // One "bmm" over all rows decides about the types that have such a product.
+      check<NotImplementedError>(input1.dtype() != DType::Bool, "\"bmm\" not implemented for 'Bool'");
+      SymShape shape(input1.sym_sizes());
+      shape[shape.size() - 1] = weight.sym_size(0);
+      Tensor rows1 = input1.reshape({-1, input1.sym_size(-1)}), rows2 = input2.reshape({-1, input2.sym_size(-1)});
+      Tensor out = _trilinear(rows1, weight, rows2, {1, 3}, {0}, {1, 2}, {2, 3}).reshape(shape);
+      return bias.defined() ? out.add(bias) : out;
+    });
+
+// ---- chains ----
+
+/// The cheapest order of a chain of products, by the sizes between the matrices: split[i][j] is where i..j comes apart.
+std::vector<std::vector<size_t>> cheapest_splits(const std::vector<int64_t>& sizes) {
+  size_t n = sizes.size() - 1;
+  std::vector<std::vector<int64_t>> cost(n, std::vector<int64_t>(n, 0));
+  std::vector<std::vector<size_t>> split(n, std::vector<size_t>(n, 0));
+  for (size_t length = 1; length < n; ++length)
+    for (size_t i = 0; i + length < n; ++i) {
+      size_t j = i + length;
+      cost[i][j] = std::numeric_limits<int64_t>::max();
+      for (size_t k = i; k < j; ++k) {
+        int64_t here = cost[i][k] + cost[k + 1][j] + sizes[i] * sizes[k + 1] * sizes[j + 1];
+        if (here >= cost[i][j]) continue;
+        cost[i][j] = here;
+        split[i][j] = k;
+      }
+    }
+  return split;
+}
+
+Tensor multiply_chain(const std::vector<Tensor>& tensors, const std::vector<std::vector<size_t>>& split, size_t i,
+                      size_t j) {
+  if (i == j) return tensors[i];
+  size_t k = split[i][j];
+  return multiply_chain(tensors, split, i, k).mm(multiply_chain(tensors, split, k + 1, j));
+}
+
+Tensor multi_dot_parts(std::vector<Tensor> tensors) {
+  size_t n = tensors.size();
+  check(n >= 2, "multi_dot(): expected at least 2 tensors but got ", n);
+  SymShape shape;
+  check(tensors[0].dim() == 1 || tensors[0].dim() == 2, "multi_dot(): the first tensor must be 1D or 2D but got ",
+        tensors[0].dim(), "D");
+  if (tensors[0].dim() == 2) shape.push_back(tensors[0].sym_size(0));
+  const Tensor last = tensors[n - 1];
+  check(last.dim() == 1 || last.dim() == 2, "multi_dot(): the last tensor must be 1D or 2D but got ", last.dim(), "D");
+  if (last.dim() == 2) shape.push_back(last.sym_size(1));
+  for (size_t i = 1; i + 1 < n; ++i)
+    check(tensors[i].dim() == 2, "multi_dot(): tensor ", i, " must be 2D but got ", tensors[i].dim(), "D");
+  for (size_t i = 1; i < n; ++i) {
+    check(tensors[i].dtype() == tensors[i - 1].dtype(),
+          "multi_dot(): all tensors must have be the same dtype but tensor ", i - 1, " is ",
+          cpp_name(tensors[i - 1].dtype()), " and tensor ", i, " ", cpp_name(tensors[i].dtype()));
+    check(tensors[i - 1].sym_size(-1) == tensors[i].sym_size(0), "multi_dot(): tensors ", i - 1, " and ", i,
+          " with shapes ", tensors[i - 1].sym_sizes(), " and ", tensors[i].sym_sizes(), " cannot be multiplied");
+  }
+  if (tensors[0].dim() == 1) tensors[0] = tensors[0].unsqueeze(0);
+  if (last.dim() == 1) tensors[n - 1] = last.unsqueeze(-1);
+  if (n == 2) return tensors[0].mm(tensors[1]).view(shape);
+  std::vector<int64_t> sizes{tensors[0].size(0)};
+  for (const Tensor& t : tensors) sizes.push_back(t.size(1));
+  return multiply_chain(tensors, cheapest_splits(sizes), 0, n - 1).view(shape);
+}
+
+UMBRA_OPERATOR("linalg_multi_dot(Tensor[] tensors) -> Tensor").out("linalg_multi_dot.out").composite(multi_dot_parts);
+UMBRA_OPERATOR("chain_matmul(Tensor[] matrices) -> Tensor")
+    .out("chain_matmul.out")
+    .composite([](std::vector<Tensor> matrices) {
+      check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
+      for (const Tensor& t : matrices) check(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
+      return matrices.size() == 1 ? matrices[0].clone() : multi_dot_parts(std::move(matrices));
+    });
+
+UMBRA_OPERATOR("linalg_matmul(Tensor self, Tensor other) -> Tensor")
+    .out("linalg_matmul.out")
+    .composite([](const Tensor& self, const Tensor& other) { return matmul(self, other); });
+
+}  // namespace
+}  // namespace umbra::ops
