@@ -93,6 +93,26 @@ Windows adaptive_windows(const Tensor& in, const Tensor& out, int64_t dims) {
   return windows;
 }
 
+// The windows of one channel, chosen by its samples.
+template <class T>
+Windows fractional_windows(const Tensor& in, const Tensor& out, IntArrayRef kernel, const T* samples) {
+  auto dims = static_cast<int64_t>(kernel.size());
+  Windows windows(in, out, dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    using C = Compute<T>;
+    int64_t k = Windows::at(d, dims), size = windows.input[k], count = windows.output[k];
+    C sample = static_cast<C>(samples[dims == 2 ? 1 - d : d]);
+    C step = count > 1 ? static_cast<C>(size - kernel[d]) / static_cast<C>(count - 1) : C(0);
+    for (int64_t o = 0; o < count; ++o) {
+      int64_t first = o + 1 == count ? size - kernel[d]
+                                     : static_cast<int64_t>((static_cast<C>(o) + sample) * step) -
+                                           static_cast<int64_t>(sample * step);
+      windows.spans[k].push_back({first, first + kernel[d], kernel[d]});
+    }
+  }
+  return windows;
+}
+
 int64_t divisor_of(const Span& a, const Span& b, const Span& c, const PoolOptions& options) {
   if (options.divisor) return *options.divisor;
   if (options.count_include_pad) return a.padded * b.padded * c.padded;
@@ -106,29 +126,34 @@ bool is_empty(const Span& a, const Span& b, const Span& c) {
   return a.first >= a.last || b.first >= b.last || c.first >= c.last;
 }
 
+// The largest elements of one group of planes.
+template <int Lanes, class C> void max_windows_of(const Windows& windows, const C* x, C* y, int64_t* positions) {
+  using Limits = std::numeric_limits<C>;
+  windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+    C best[Lanes];
+    int64_t place[Lanes];
+    std::fill_n(best, Lanes, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+    std::fill_n(place, Lanes, (a.first * windows.input[1] + b.first) * windows.input[2] + c.first);
+    windows.inside(a, b, c, [&](int64_t i) {
+      for (int lane = 0; lane < Lanes; ++lane) {
+        C value = x[i * Lanes + lane];
+        bool larger = value > best[lane] || value != value;
+        best[lane] = larger ? value : best[lane];
+        place[lane] = larger ? i : place[lane];
+      }
+    });
+    std::copy_n(best, Lanes, y + o * Lanes);
+    std::copy_n(place, Lanes, positions + o * Lanes);
+  });
+}
+
 template <class T, int Lanes>
 void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, const Windows& windows, int64_t dims) {
   using C = Compute<T>;
-  using Limits = std::numeric_limits<C>;
   Planes<int64_t, int64_t, Lanes> places(indices, dims);
   forward_planes<T, Lanes>(out, self, dims, [&](int64_t group, const C* x, C* y) {
     std::vector<int64_t> positions(places.buffer_size());
-    windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
-      C best[Lanes];
-      int64_t place[Lanes];
-      std::fill_n(best, Lanes, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
-      std::fill_n(place, Lanes, (a.first * windows.input[1] + b.first) * windows.input[2] + c.first);
-      windows.inside(a, b, c, [&](int64_t i) {
-        for (int lane = 0; lane < Lanes; ++lane) {
-          C value = x[i * Lanes + lane];
-          bool larger = value > best[lane] || value != value;
-          best[lane] = larger ? value : best[lane];
-          place[lane] = larger ? i : place[lane];
-        }
-      });
-      std::copy_n(best, Lanes, y + o * Lanes);
-      std::copy_n(place, Lanes, positions.data() + o * Lanes);
-    });
+    max_windows_of<Lanes>(windows, x, y, positions.data());
     places.write(group, positions.data());
   });
 }
@@ -247,6 +272,49 @@ void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad
 
 void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims) {
   max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_max_pool");
+}
+
+void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const Tensor& samples,
+                         IntArrayRef kernel) {
+  if (out.numel() == 0) return;
+  auto dims = static_cast<int64_t>(kernel.size());
+  visit<FloatingTypes>(self.dtype(), "fractional_max_pool", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    Tensor chosen = contiguous(samples);
+    Planes<int64_t, int64_t, 1> places(indices, dims);
+    forward_planes<T, 1>(out, self, dims, [&](int64_t plane, const C* x, C* y) {
+      std::vector<int64_t> positions(places.buffer_size());
+      Windows windows = fractional_windows(self, out, kernel, chosen.data<T>() + plane * dims);
+      max_windows_of<1>(windows, x, y, positions.data());
+      places.write(plane, positions.data());
+    });
+  });
+}
+
+void max_unpool(const Tensor& out, const Tensor& self, const Tensor& indices, int64_t spatial_dims) {
+  if (out.numel() == 0 && self.numel() == 0) return;
+  IntArrayRef sizes = out.sizes().drop_front(out.dim() - spatial_dims);
+  int64_t limit = 1;
+  std::string volume;
+  for (int64_t size : sizes) {
+    limit *= size;
+    volume += (volume.empty() ? "" : "x") + std::to_string(size);
+  }
+  visit<FloatingTypes>(self.dtype(), "max_unpool", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    Planes<int64_t, int64_t, 1> places(indices, spatial_dims);
+    backward_planes<T, 1>(out, self, spatial_dims, [&](int64_t plane, const C* x, C* y) {
+      std::vector<int64_t> buffer(places.buffer_size());
+      const int64_t* place = places.read(plane, buffer);
+      for (int64_t i = 0; i < places.buffer_size(); ++i) {
+        check(place[i] >= 0 && place[i] < limit, "Found an invalid max index: ", place[i],
+              " (output volumes are of size ", volume, ")");
+        y[place[i]] = x[i];
+      }
+    });
+  });
 }
 
 }  // namespace umbra::kernels
