@@ -3,9 +3,7 @@
 #include <limits>
 
 #include "kernels/copy.h"
-#include "kernels/parallel.h"
-#include "kernels/visit.h"
-#include "kernels/walk.h"
+#include "kernels/planes.h"
 
 namespace umbra::kernels {
 namespace {
@@ -95,105 +93,30 @@ Windows adaptive_windows(const Tensor& in, const Tensor& out, int64_t dims) {
   return windows;
 }
 
+// The windows of one channel, chosen by its samples.
+template <class T>
+Windows fractional_windows(const Tensor& in, const Tensor& out, IntArrayRef kernel, const T* samples) {
+  auto dims = static_cast<int64_t>(kernel.size());
+  Windows windows(in, out, dims);
+  for (int64_t d = 0; d < dims; ++d) {
+    using C = Compute<T>;
+    int64_t k = Windows::at(d, dims), size = windows.input[k], count = windows.output[k];
+    C sample = static_cast<C>(samples[dims == 2 ? 1 - d : d]);
+    C step = count > 1 ? static_cast<C>(size - kernel[d]) / static_cast<C>(count - 1) : C(0);
+    for (int64_t o = 0; o < count; ++o) {
+      int64_t first = o + 1 == count ? size - kernel[d]
+                                     : static_cast<int64_t>((static_cast<C>(o) + sample) * step) -
+                                           static_cast<int64_t>(sample * step);
+      windows.spans[k].push_back({first, first + kernel[d], kernel[d]});
+    }
+  }
+  return windows;
+}
+
 int64_t divisor_of(const Span& a, const Span& b, const Span& c, const PoolOptions& options) {
   if (options.divisor) return *options.divisor;
   if (options.count_include_pad) return a.padded * b.padded * c.padded;
   return (a.last - a.first) * (b.last - b.first) * (c.last - c.first);
-}
-
-// ---- planes
-// ----------------------------------------------------------------------------------------------------------
-
-// A tensor as planes over its last `dims` dimensions, in groups of `Lanes` neighbouring channels. A group is read into,
-// or written from, numbers of type C in which the lanes lie side by side: position by position, lane by lane. With
-// channels last in memory, groups of several lanes keep to whole cache lines; else one lane, that is one plane, is
-// best.
-template <class T, class C, int Lanes> class Planes {
- public:
-  Planes(const Tensor& t, int64_t dims)
-      : data_(t.data<T>()), inner_(t.sizes().drop_front(t.dim() - dims), {t.strides().drop_front(t.dim() - dims)}) {
-    int64_t outer_dims = t.dim() - dims;
-    if (Lanes > 1) {
-      channels_ = t.size(--outer_dims);
-      channel_stride_ = t.stride(outer_dims);
-    }
-    outer_ = Strided<1>(t.sizes().slice(0, outer_dims), {t.strides().slice(0, outer_dims)});
-    outer_.simplify();
-    inner_.simplify();
-    positions_ = inner_.numel();
-  }
-  int64_t count() const { return outer_.numel() * blocks(); }
-  int64_t buffer_size() const { return positions_ * Lanes; }
-
-  const C* read(int64_t group, std::vector<C>& buffer) const {
-    const T* from = data_ + offset(group);
-    if constexpr (std::is_same_v<T, C> && Lanes == 1) {
-      if (inner_.sizes.empty() || (inner_.sizes.size() == 1 && inner_.strides[0][0] == 1)) return from;
-    }
-    each(group, [&](int64_t at, int64_t i) { buffer[i] = static_cast<C>(from[at]); });
-    return buffer.data();
-  }
-  void write(int64_t group, const std::vector<C>& values) const {
-    T* to = data_ + offset(group);
-    each(group, [&](int64_t at, int64_t i) { to[at] = static_cast<T>(values[i]); });
-  }
-
- private:
-  int64_t blocks() const { return (channels_ + Lanes - 1) / Lanes; }
-  int64_t offset(int64_t group) const {
-    Odometer<1> at(outer_);
-    at.seek(group / blocks());
-    return at[0] + group % blocks() * Lanes * channel_stride_;
-  }
-  template <class Fn> void each(int64_t group, const Fn& fn) const {
-    int64_t width = std::min<int64_t>(Lanes, channels_ - group % blocks() * Lanes);
-    Odometer<1> at(inner_);
-    for (int64_t i = 0; i < positions_; ++i, at.next())
-      for (int64_t lane = 0; lane < width; ++lane) fn(at[0] + lane * channel_stride_, i * Lanes + lane);
-  }
-
-  T* data_;
-  Strided<1> outer_, inner_;
-  int64_t channels_ = 1, channel_stride_ = 0, positions_ = 0;
-};
-
-template <int Lanes> using LaneCount = std::integral_constant<int, Lanes>;
-
-// Calls fn with the number of lanes that suits a tensor's strides.
-template <class Fn> void with_lanes(const Tensor& t, int64_t dims, const Fn& fn) {
-  int64_t channel = t.dim() - dims - 1;
-  bool channels_last = channel >= 0 && t.size(channel) > 1 && t.stride(channel) == 1 && !t.is_contiguous();
-  if (channels_last) fn(LaneCount<16>());
-  else fn(LaneCount<1>());
-}
-
-// Runs fn(group, input planes, output planes) for each group of planes and stores the output.
-template <class T, int Lanes, class Fn>
-void forward_planes(const Tensor& out, const Tensor& self, int64_t dims, const Fn& fn) {
-  using C = Compute<T>;
-  Planes<T, C, Lanes> from(self, dims), to(out, dims);
-  parallel_for(0, to.count(), 1 + kGrain / (4 * from.buffer_size() + 1), [&](int64_t begin, int64_t end) {
-    std::vector<C> input(from.buffer_size()), output(to.buffer_size());
-    for (int64_t group = begin; group < end; ++group) {
-      fn(group, from.read(group, input), output.data());
-      to.write(group, output);
-    }
-  });
-}
-
-// The other way round: fn(group, output gradients, input gradients) adds to planes of zeros.
-template <class T, int Lanes, class Fn>
-void backward_planes(const Tensor& grad_input, const Tensor& grad_output, int64_t dims, const Fn& fn) {
-  using C = Compute<T>;
-  Planes<T, C, Lanes> from(grad_output, dims), to(grad_input, dims);
-  parallel_for(0, to.count(), 1 + kGrain / (4 * to.buffer_size() + 1), [&](int64_t begin, int64_t end) {
-    std::vector<C> input(to.buffer_size()), output(from.buffer_size());
-    for (int64_t group = begin; group < end; ++group) {
-      std::fill(input.begin(), input.end(), C(0));
-      fn(group, from.read(group, output), input.data());
-      to.write(group, input);
-    }
-  });
 }
 
 // ---- maxima and averages
@@ -203,30 +126,35 @@ bool is_empty(const Span& a, const Span& b, const Span& c) {
   return a.first >= a.last || b.first >= b.last || c.first >= c.last;
 }
 
+// The largest elements of one group of planes.
+template <int Lanes, class C> void max_windows_of(const Windows& windows, const C* x, C* y, int64_t* positions) {
+  using Limits = std::numeric_limits<C>;
+  windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
+    C best[Lanes];
+    int64_t place[Lanes];
+    std::fill_n(best, Lanes, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
+    std::fill_n(place, Lanes, (a.first * windows.input[1] + b.first) * windows.input[2] + c.first);
+    windows.inside(a, b, c, [&](int64_t i) {
+      for (int lane = 0; lane < Lanes; ++lane) {
+        C value = x[i * Lanes + lane];
+        bool larger = value > best[lane] || value != value;
+        best[lane] = larger ? value : best[lane];
+        place[lane] = larger ? i : place[lane];
+      }
+    });
+    std::copy_n(best, Lanes, y + o * Lanes);
+    std::copy_n(place, Lanes, positions + o * Lanes);
+  });
+}
+
 template <class T, int Lanes>
 void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, const Windows& windows, int64_t dims) {
   using C = Compute<T>;
-  using Limits = std::numeric_limits<C>;
   Planes<int64_t, int64_t, Lanes> places(indices, dims);
   forward_planes<T, Lanes>(out, self, dims, [&](int64_t group, const C* x, C* y) {
     std::vector<int64_t> positions(places.buffer_size());
-    windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
-      C best[Lanes];
-      int64_t place[Lanes];
-      std::fill_n(best, Lanes, Limits::has_infinity ? -Limits::infinity() : Limits::lowest());
-      std::fill_n(place, Lanes, (a.first * windows.input[1] + b.first) * windows.input[2] + c.first);
-      windows.inside(a, b, c, [&](int64_t i) {
-        for (int lane = 0; lane < Lanes; ++lane) {
-          C value = x[i * Lanes + lane];
-          bool larger = value > best[lane] || value != value;
-          best[lane] = larger ? value : best[lane];
-          place[lane] = larger ? i : place[lane];
-        }
-      });
-      std::copy_n(best, Lanes, y + o * Lanes);
-      std::copy_n(place, Lanes, positions.data() + o * Lanes);
-    });
-    places.write(group, positions);
+    max_windows_of<Lanes>(windows, x, y, positions.data());
+    places.write(group, positions.data());
   });
 }
 
@@ -344,6 +272,49 @@ void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad
 
 void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims) {
   max_over(out, indices, self, adaptive_windows(self, out, spatial_dims), spatial_dims, "adaptive_max_pool");
+}
+
+void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const Tensor& samples,
+                         IntArrayRef kernel) {
+  if (out.numel() == 0) return;
+  auto dims = static_cast<int64_t>(kernel.size());
+  visit<FloatingTypes>(self.dtype(), "fractional_max_pool", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    Tensor chosen = contiguous(samples);
+    Planes<int64_t, int64_t, 1> places(indices, dims);
+    forward_planes<T, 1>(out, self, dims, [&](int64_t plane, const C* x, C* y) {
+      std::vector<int64_t> positions(places.buffer_size());
+      Windows windows = fractional_windows(self, out, kernel, chosen.data<T>() + plane * dims);
+      max_windows_of<1>(windows, x, y, positions.data());
+      places.write(plane, positions.data());
+    });
+  });
+}
+
+void max_unpool(const Tensor& out, const Tensor& self, const Tensor& indices, int64_t spatial_dims) {
+  if (out.numel() == 0 && self.numel() == 0) return;
+  IntArrayRef sizes = out.sizes().drop_front(out.dim() - spatial_dims);
+  int64_t limit = 1;
+  std::string volume;
+  for (int64_t size : sizes) {
+    limit *= size;
+    volume += (volume.empty() ? "" : "x") + std::to_string(size);
+  }
+  visit<FloatingTypes>(self.dtype(), "max_unpool", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    Planes<int64_t, int64_t, 1> places(indices, spatial_dims);
+    backward_planes<T, 1>(out, self, spatial_dims, [&](int64_t plane, const C* x, C* y) {
+      std::vector<int64_t> buffer(places.buffer_size());
+      const int64_t* place = places.read(plane, buffer);
+      for (int64_t i = 0; i < places.buffer_size(); ++i) {
+        check(place[i] >= 0 && place[i] < limit, "Found an invalid max index: ", place[i],
+              " (output volumes are of size ", volume, ")");
+        y[place[i]] = x[i];
+      }
+    });
+  });
 }
 
 }  // namespace umbra::kernels

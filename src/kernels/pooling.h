@@ -25,4 +25,11 @@ void adaptive_average_pool(const Tensor& out, const Tensor& self, int64_t spatia
 void adaptive_average_pool_backward(const Tensor& grad_input, const Tensor& grad_output, int64_t spatial_dims);
 void adaptive_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, int64_t spatial_dims);
 
+/// Windows of the kernel's size at places that numbers between 0 and 1 choose: `samples` has one for each spatial
+/// dimension of each channel, [batch, channels, dims]; with two dimensions that of the last one comes first.
+void fractional_max_pool(const Tensor& out, const Tensor& indices, const Tensor& self, const Tensor& samples,
+                         IntArrayRef kernel);
+/// Each element at its place in planes of zeros.
+void max_unpool(const Tensor& out, const Tensor& self, const Tensor& indices, int64_t spatial_dims);
+
 }  // namespace umbra::kernels

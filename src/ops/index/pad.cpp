@@ -1,4 +1,4 @@
-// Padding: with a number, or with elements from the tensor's own edges.
+// Padding with a number or round about, and the choice among all ways to pad.
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -67,51 +67,75 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
     .tags({Tag::Core})
     .use(BatchInFront{});
 
-// Which element of a dimension of size n stands at place i, which may lie outside: mirrored at the edge, the edge
-// itself, or round about.
-enum class Edge { Reflect, Replicate, Circular };
-
-Tensor padded_places(SymInt before, SymInt after, SymInt n, Edge edge, Device device) {
-  Tensor place = arange(Scalar(-before), Scalar(n + after), {.dtype = DType::Int64, .device = device});
-  switch (edge) {
-    case Edge::Reflect: return place.abs().sub(Scalar(n - 1)).abs().neg().add(Scalar(n - 1));
-    case Edge::Replicate: return place.clamp(0, Scalar(n - 1));
-    case Edge::Circular: return place.remainder(Scalar(n));
-  }
-  return place;
-}
-
-Tensor pad_by_edges(const Tensor& self, SymIntArrayRef pad, Edge edge) {
-  check_padding(self, pad);
-  SymShape positive;
-  Tensor out = crop(self, pad, positive);
-  for (size_t i = 0; i < pad.size() / 2; ++i) {
-    int64_t d = padded_dim(self, i);
-    SymInt before = positive[2 * i], after = positive[2 * i + 1], n = self.sym_sizes()[d];
-    check(edge != Edge::Reflect || (before < n && after < n),
-          "Argument #4: Padding size should be less than the corresponding input dimension, but got: padding (", before,
-          ", ", after, ") at dimension ", d, " of input ", to_string(self.sym_sizes()));
-    check(edge != Edge::Circular || (before <= n && after <= n),
-          "Padding value causes wrapping around more than once.");
-    if (before != 0 || after != 0)
-      out = out.index_select(d, padded_places(before, after, out.sym_sizes()[d], edge, self.device()));
-  }
-  return out;
-}
-
+// Round about: elements of the other end. Corners are written more than once.
 UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
-    .composite([](const Tensor& self, SymIntArrayRef pad) { return pad_by_edges(self, pad, Edge::Circular); });
+    .composite([](const Tensor& self, SymIntArrayRef pad) {
+      size_t spatial = static_cast<size_t>(std::max<int64_t>(self.dim() - 2, 0));
+      check(pad.size() == 2 * spatial && self.dim() >= 2, "Invalid padding size, expected ", 2 * spatial, " but got ",
+            pad.size());
+      SymShape sizes(self.sym_sizes());
+      for (size_t i = 0; i < spatial; ++i) {
+        int64_t d = padded_dim(self, i);
+        SymInt before = pad[2 * i], after = pad[2 * i + 1], size = self.sym_sizes()[d];
+        sizes[d] = size + before + after;
+        check(before <= size && after <= size, "Padding value causes wrapping around more than once.");
+        check(sizes[d] > 0, "Negative padding value is resulting in an empty dimension.");
+      }
+      Tensor out = self.new_empty(sizes, self.options()), to = out, from = self;
+      auto positive = [](SymInt p) { return sym_max(p, 0); };
+      for (size_t i = 0; i < spatial; ++i) {
+        int64_t d = padded_dim(self, i);
+        SymInt before = pad[2 * i], after = pad[2 * i + 1];
+        to = to.slice(d, positive(before), sizes[d] - positive(after));
+        from = from.slice(d, positive(-before), self.sym_sizes()[d] - positive(-after));
+      }
+      to.copy_(from);
+      for (size_t i = 0; i < spatial; ++i) {
+        int64_t d = padded_dim(self, i);
+        SymInt before = pad[2 * i], after = pad[2 * i + 1], end = sizes[d] - positive(after);
+        if (before > 0) out.slice(d, 0, before).copy_(out.slice(d, end - before, end));
+        if (after > 0)
+          out.slice(d, sizes[d] - after, sizes[d]).copy_(out.slice(d, positive(before), positive(before) + after));
+      }
+      return out;
+    });
+
+// The numbers are those of _pad_enum.
+enum class PaddingMode : int64_t { Reflect, Replicate, Circular, Constant };
+constexpr const char* kModeNames[] = {"reflect", "replicate", "circular", "constant"};
+
+Tensor pad_in_mode(const Tensor& self, SymIntArrayRef pad, PaddingMode mode, std::optional<double> value) {
+  check(pad.size() % 2 == 0, "Padding length must be divisible by 2");
+  auto length = static_cast<int64_t>(pad.size());
+  check(length <= 2 * self.dim(),
+        "Padding length should be less than or equal to two times the input dimension but got padding length ", length,
+        " and input of dimension ", self.dim());
+  if (mode == PaddingMode::Constant) return self.constant_pad_nd(pad, value.value_or(0));
+  check(!value || *value == 0, "Padding mode \"", kModeNames[static_cast<int64_t>(mode)],
+        "\" doesn't take in value argument");
+  int64_t dims = length / 2;
+  bool fits = dims >= 1 && dims <= 3 && (self.dim() == dims + 1 || self.dim() == dims + 2);
+  check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
+  if (mode == PaddingMode::Circular) return _pad_circular(self, pad);
+  if (mode == PaddingMode::Reflect)
+    return dims == 1   ? reflection_pad1d(self, pad)
+           : dims == 2 ? reflection_pad2d(self, pad)
+                       : reflection_pad3d(self, pad);
+  return dims == 1   ? replication_pad1d(self, pad)
+         : dims == 2 ? replication_pad2d(self, pad)
+                     : replication_pad3d(self, pad);
+}
+
+UMBRA_OPERATOR("_pad_enum(Tensor self, SymInt[] pad, int mode, float? value=None) -> Tensor")
+    .composite([](const Tensor& self, SymIntArrayRef pad, int64_t mode, std::optional<double> value) {
+      check<NotImplementedError>(mode >= 0 && mode <= 3, "Unrecognised padding mode ", mode);
+      return pad_in_mode(self, pad, static_cast<PaddingMode>(mode), value);
+    });
 
 UMBRA_OPERATOR("pad(Tensor self, SymInt[] pad, str mode=\"constant\", float? value=None) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad, const std::string& mode, std::optional<double> value) {
-      if (mode == "constant") return self.constant_pad_nd(pad, value.value_or(0));
-      check(!value || *value == 0, "Padding mode \"", mode, "\" doesn't take in value argument");
-      int64_t padded = static_cast<int64_t>(pad.size()) / 2;
-      bool fits = padded >= 1 && padded <= 3 && (self.dim() == padded + 1 || self.dim() == padded + 2);
-      check<NotImplementedError>(fits, "Only 2D, 3D, 4D, 5D padding with non-constant padding are supported for now");
-      if (mode == "reflect") return pad_by_edges(self, pad, Edge::Reflect);
-      if (mode == "replicate") return pad_by_edges(self, pad, Edge::Replicate);
-      if (mode == "circular") return _pad_circular(self, pad);
+      for (int64_t i = 0; i < 4; ++i)
+        if (mode == kModeNames[i]) return pad_in_mode(self, pad, static_cast<PaddingMode>(i), value);
       fail<NotImplementedError>("Unrecognised padding mode ", mode);
     });
 

@@ -1,8 +1,8 @@
-// Losses over classes: nll_loss and cross_entropy_loss; mean squared error.
+// Losses over classes: nll_loss and cross_entropy_loss.
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
-#include "ops/common/promotion.h"
 #include "ops/common/shape.h"
+#include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -116,6 +116,7 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR(
     "nll_loss(Tensor self, Tensor target, Tensor? weight=None, int reduction=Mean, SymInt ignore_index=-100) -> Tensor")
+    .out("nll_loss.out")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
     });
@@ -143,10 +144,6 @@ UMBRA_OPERATOR(
       Tensor loss = nll_loss2d(image, labels, weight, reduction, ignore);
       return reduction == 0 ? loss.view(target.sym_sizes()) : loss;
     });
-
-Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
-  return reduction == 1 ? loss.mean() : reduction == 2 ? loss.sum() : loss;
-}
 
 // Targets that are probabilities, one for each class.
 Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
@@ -199,48 +196,6 @@ UMBRA_OPERATOR(
       }
       return loss.mul(1 - smoothing).add(spread.mul(smoothing / static_cast<double>(classes.guard_int())));
     });
-
-UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
-    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
-      // Bools have no difference of their own, but take part in one with other types.
-      DType common = ResultType().add(self).add(target).get();
-      Tensor difference = self.to(common).sub(target.to(common));
-      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '",
-                                 kernel_name(difference.dtype()), "'");
-      return reduce_loss(difference.mul(difference), reduction);
-    })
-    .gradient("self", {"grad", "self", "target", "reduction"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-                return mse_loss_backward(grad, self, target, reduction);
-              })
-    .gradient("target", {"grad", "self", "target", "reduction"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-                return mse_loss_backward(grad, target, self, reduction);
-              });
-
-UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
-    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-      Tensor difference = self.sub(target);
-      Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
-      return slope.mul(grad);
-    })
-    .gradient("grad_output", {"grad", "self", "target", "reduction"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-                Tensor difference = self.sub(target);
-                Tensor slope =
-                    reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
-                return slope.mul(grad);
-              })
-    .gradient("self", {"grad", "grad_output", "reduction"},
-              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
-                Tensor out = grad.mul(grad_output).mul(2.0);
-                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
-              })
-    .gradient("target", {"grad", "grad_output", "reduction"},
-              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
-                Tensor out = grad.mul(grad_output).mul(-2.0);
-                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
-              });
 
 }  // namespace
 }  // namespace umbra::ops

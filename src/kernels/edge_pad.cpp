@@ -1,0 +1,94 @@
+#include "kernels/edge_pad.h"
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+namespace {
+
+/// Which element of a dimension each place of the padded one shows.
+std::vector<int64_t> places_along(int64_t padded, int64_t size, int64_t before, Edge edge) {
+  std::vector<int64_t> places;
+  for (int64_t o = 0; o < padded; ++o) {
+    int64_t at = o - before;
+    if (edge == Edge::Replicate) at = std::clamp<int64_t>(at, 0, size - 1);
+    else if (at < 0) at = -at;
+    else if (at >= size) at = 2 * (size - 1) - at;
+    places.push_back(at);
+  }
+  return places;
+}
+
+/// Calls fn(offset in the padded tensor, offset in the inner one, places along the last dimension) for each line of
+/// the padded tensor's last dimension, in parallel over what is ahead of the padded ones.
+template <class Fn>
+void each_line(const Tensor& padded, const Tensor& inner, Edge edge, IntArrayRef before, const Fn& fn) {
+  auto dims = static_cast<int64_t>(before.size());
+  int64_t lead = inner.dim() - dims;
+  std::vector<std::vector<int64_t>> places;
+  for (int64_t d = 0; d < dims; ++d)
+    places.push_back(places_along(padded.size(lead + d), inner.size(lead + d), before[d], edge));
+  Strided<2> outer(inner.sizes().slice(0, lead), {padded.strides().slice(0, lead), inner.strides().slice(0, lead)});
+  outer.simplify();
+  int64_t lines = 1;
+  for (int64_t d = 0; d + 1 < dims; ++d) lines *= padded.size(lead + d);
+  int64_t work = lines * static_cast<int64_t>(places.back().size()) + 1;
+  parallel_for(0, outer.numel(), 1 + kGrain / work, [&](int64_t begin, int64_t end) {
+    Odometer<2> at(outer);
+    at.seek(begin);
+    for (int64_t i = begin; i < end; ++i, at.next())
+      for (int64_t line = 0; line < lines; ++line) {
+        int64_t to = at[0], from = at[1], rest = line;
+        for (int64_t d = dims - 2; d >= 0; --d) {
+          int64_t o = rest % padded.size(lead + d);
+          rest /= padded.size(lead + d);
+          to += o * padded.stride(lead + d);
+          from += places[d][o] * inner.stride(lead + d);
+        }
+        fn(to, from, places.back());
+      }
+  });
+}
+
+}  // namespace
+
+void edge_pad(const Tensor& out, const Tensor& self, Edge edge, IntArrayRef before) {
+  if (out.numel() == 0) return;
+  int64_t to_step = out.stride(-1), from_step = self.stride(-1);
+  visit_item_size(self.item_size(), [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    T* to = static_cast<T*>(out.raw_data());
+    const T* from = static_cast<const T*>(self.raw_data());
+    each_line(out, self, edge, before, [&](int64_t o, int64_t i, const std::vector<int64_t>& places) {
+      for (size_t k = 0; k < places.size(); ++k)
+        to[o + static_cast<int64_t>(k) * to_step] = from[i + places[k] * from_step];
+    });
+  });
+}
+
+void edge_pad_backward(const Tensor& grad_input, const Tensor& grad_output, Edge edge, IntArrayRef before) {
+  fill(grad_input, 0);
+  if (grad_output.numel() == 0) return;
+  visit<DifferentiableTypes>(grad_input.dtype(), "padding_backward", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    using C = Compute<T>;
+    // Narrow types are added up in float.
+    Tensor sums = grad_input;
+    if constexpr (!std::is_same_v<T, C>) {
+      sums = scratch(grad_input.sizes(), dtype_of<C>);
+      fill(sums, 0);
+    }
+    C* to = sums.data<C>();
+    const T* from = grad_output.data<T>();
+    int64_t to_step = sums.stride(-1), from_step = grad_output.stride(-1);
+    each_line(grad_output, sums, edge, before, [&](int64_t o, int64_t i, const std::vector<int64_t>& places) {
+      for (size_t k = 0; k < places.size(); ++k)
+        to[i + places[k] * to_step] += static_cast<C>(from[o + static_cast<int64_t>(k) * from_step]);
+    });
+    if constexpr (!std::is_same_v<T, C>) copy(grad_input, sums);
+  });
+}
+
+}  // namespace umbra::kernels

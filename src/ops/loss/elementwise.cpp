@@ -1,0 +1,206 @@
+// Losses that compare two tensors element by element: squared, absolute, huber, smooth, soft margin.
+#include "ops/common/promotion.h"
+#include "ops/common/shape.h"
+#include "ops/loss/reduction.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+/// The difference in the common type; kernels have no use for bools, and some none for integers.
+Tensor difference_of(const char* kernel, const Tensor& self, const Tensor& target, bool integers) {
+  // Bools have no difference of their own, but take part in one with other types.
+  DType common = ResultType().add(self).add(target).get();
+  bool fits = is_floating(common) || (integers && !is_complex(common) && common != DType::Bool);
+  bool no_data = self.is_fake() || self.is_meta();
+  check<NotImplementedError>(fits || (no_data && common != DType::Bool), "\"", kernel, "\" not implemented for '",
+                             kernel_name(common), "'");
+  return self.to(common).sub(target.to(common));
+}
+
+UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
+    .out("mse_loss.out")
+    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      // Bools have no difference of their own, but take part in one with other types.
+      DType common = ResultType().add(self).add(target).get();
+      Tensor difference = self.to(common).sub(target.to(common));
+      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '",
+                                 kernel_name(difference.dtype()), "'");
+      return reduce_loss(difference.mul(difference), reduction);
+    })
+    .gradient("self", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                return mse_loss_backward(grad, self, target, reduction);
+              })
+    .gradient("target", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                return mse_loss_backward(grad, target, self, reduction);
+              });
+
+UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+    .out("mse_loss_backward.grad_input", {"grad_input"})
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+      Tensor difference = self.sub(target);
+      Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
+      return slope.mul(grad);
+    })
+    .gradient("grad_output", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                Tensor difference = self.sub(target);
+                Tensor slope =
+                    reduction == 1 ? difference.mul(2.0).div(Scalar(difference.sym_numel())) : difference.mul(2.0);
+                return slope.mul(grad);
+              })
+    .gradient("self", {"grad", "grad_output", "reduction"},
+              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
+                Tensor out = grad.mul(grad_output).mul(2.0);
+                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
+              })
+    .gradient("target", {"grad", "grad_output", "reduction"},
+              [](const Tensor& grad, const Tensor& grad_output, int64_t reduction) {
+                Tensor out = grad.mul(grad_output).mul(-2.0);
+                return reduction == 1 ? out.div(Scalar(grad.sym_numel())) : out;
+              });
+
+UMBRA_OPERATOR("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      return reduce_loss(self.sub(target).abs(), reduction);
+    });
+
+// ---- huber and smooth: squares near zero, lines farther away ----
+
+/// Slope of 0 at 0, 1 and -1 from `width` on: the derivative of both, up to a factor.
+Tensor clipped_slope(const Tensor& difference, double width) { return difference.clamp(-width, width); }
+
+UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.) -> Tensor")
+    .out("huber_loss.out")
+    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+      check(delta > 0, "huber_loss does not support non-positive values for delta.");
+      Tensor distance = difference_of("huber_cpu", self, target, false).abs();
+      if (reduction == kReduceNone || !self.is_fake())
+        check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      Tensor loss = where(distance.le(delta), distance.mul(distance).mul(0.5), distance.sub(0.5 * delta).mul(delta));
+      return reduce_loss(loss, reduction);
+    })
+    .gradient("self", {"grad", "self", "target", "reduction", "delta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+                return huber_loss_backward(grad, self, target, reduction, delta);
+              })
+    .gradient("target", {"grad", "self", "target", "reduction", "delta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+                return huber_loss_backward(grad, target, self, reduction, delta);
+              });
+
+UMBRA_OPERATOR(
+    "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
+    .out("huber_loss_backward.out", {"grad_input"})
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+      Tensor slope = clipped_slope(self.sub(target), delta);
+      return share_of_mean(slope.mul(grad), slope, reduction);
+    })
+    .gradient("grad_output", {"grad", "self", "target", "reduction", "delta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+                return share_of_mean(grad.mul(clipped_slope(self.sub(target), delta)), grad, reduction);
+              })
+    .gradient("self", {"grad", "grad_output", "self", "target", "reduction", "delta"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                 int64_t reduction, double delta) {
+                Tensor near = self.sub(target).abs().lt(delta);
+                return share_of_mean(grad.mul(grad_output).mul(near), grad, reduction);
+              })
+    .gradient("target", {"grad", "grad_output", "self", "target", "reduction", "delta"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                 int64_t reduction, double delta) {
+                Tensor near = self.sub(target).abs().lt(delta);
+                return share_of_mean(grad.mul(grad_output).mul(near), grad, reduction).neg();
+              });
+
+// A width of zero leaves lines alone.
+Tensor smooth_slope(const Tensor& difference, double beta) {
+  return beta == 0 ? difference.sign() : clipped_slope(difference.div(beta), 1);
+}
+
+UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, float beta=1.) -> Tensor")
+    .out("smooth_l1_loss.out")
+    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+      check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+      Tensor distance = difference_of("smooth_l1_cpu", self, target, false).abs();
+      if (beta == 0) return reduce_loss(distance, reduction);
+      Tensor loss = where(distance.lt(beta), distance.mul(0.5).mul(distance).div(beta), distance.sub(0.5 * beta));
+      return reduce_loss(loss, reduction);
+    })
+    .gradient("self", {"grad", "self", "target", "reduction", "beta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+                return smooth_l1_loss_backward(grad, self, target, reduction, beta);
+              })
+    .gradient("target", {"grad", "self", "target", "reduction", "beta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+                return smooth_l1_loss_backward(grad, target, self, reduction, beta);
+              });
+
+UMBRA_OPERATOR(
+    "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
+    .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+      Tensor slope = smooth_slope(self.sub(target), beta);
+      return share_of_mean(slope.mul(grad), slope, reduction);
+    })
+    .gradient("grad_output", {"grad", "self", "target", "reduction", "beta"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+                return share_of_mean(grad.mul(smooth_slope(self.sub(target), beta)), grad, reduction);
+              })
+    .gradient("self", {"grad", "grad_output", "self", "target", "reduction", "beta"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                 int64_t reduction, double beta) {
+                Tensor near = self.sub(target).abs().lt(beta);
+                return share_of_mean(grad.mul(grad_output).mul(near).div(beta), grad, reduction);
+              })
+    .gradient("target", {"grad", "grad_output", "self", "target", "reduction", "beta"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                 int64_t reduction, double beta) {
+                Tensor near = self.sub(target).abs().lt(beta);
+                return share_of_mean(grad.mul(grad_output).mul(near).div(beta), grad, reduction).neg();
+              });
+
+// ---- soft margin ----
+
+UMBRA_OPERATOR("soft_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
+    .out("soft_margin_loss.out")
+    .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      Tensor loss = target.neg().mul(self).exp().log1p();
+      if (!self.is_fake() && !self.is_meta()) {  // the kernel computes in the input's memory
+        check(self.sym_sizes() == loss.sym_sizes(), "output with shape ", to_string(self.sym_sizes()),
+              " doesn't match the broadcast shape ", to_string(loss.sym_sizes()));
+        check(self.dtype() == loss.dtype(), "result type ", kernel_name(loss.dtype()),
+              " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      }
+      return reduce_loss(loss, reduction);
+    })
+    .gradient("self", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                return soft_margin_loss_backward(grad, self, target, reduction);
+              });
+
+UMBRA_OPERATOR("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
+    .out("soft_margin_loss_backward.grad_input", {"grad_input"})
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+      Tensor slope = target.neg().mul(target.neg().mul(self).exp());
+      slope = slope.div(target.neg().mul(self).exp().add(1));
+      return share_of_mean(slope, slope, reduction).mul(grad);
+    })
+    .gradient("grad_output", {"grad", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+                Tensor z = target.neg().mul(self).exp();
+                return share_of_mean(grad.mul(target.neg().mul(z).div(z.add(1))), grad, reduction);
+              })
+    .gradient("self", {"grad", "grad_output", "self", "target", "reduction"},
+              [](const Tensor& grad, const Tensor& grad_output, const Tensor& self, const Tensor& target,
+                 int64_t reduction) {
+                Tensor z = target.neg().mul(self).exp(), bend = target.mul(target).mul(z).div(z.add(1).pow(2));
+                return share_of_mean(grad.mul(grad_output).mul(bend), grad, reduction);
+              });
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,15 @@
+#include "ops/loss/reduction.h"
+
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+
+Tensor reduce_loss(const Tensor& loss, int64_t reduction) {
+  return reduction == kReduceMean ? loss.mean() : reduction == kReduceSum ? loss.sum() : loss;
+}
+
+Tensor share_of_mean(const Tensor& gradient, const Tensor& of, int64_t reduction) {
+  return reduction == kReduceMean ? gradient.div(Scalar(of.sym_numel())) : gradient;
+}
+
+}  // namespace umbra::ops
