@@ -1,3 +1,4 @@
+#include "kernels/functors/distributions.h"
 #include "kernels/functors/polynomials.h"
 #include "kernels/functors/special.h"
 #include "kernels/vector/pointwise_loops.h"
@@ -30,6 +31,8 @@ UMBRA_INSTANTIATE_POINTWISE(Zeta);
 UMBRA_INSTANTIATE_POINTWISE(Igamma);
 UMBRA_INSTANTIATE_POINTWISE(Igammac);
 UMBRA_INSTANTIATE_POINTWISE(Polygamma);
+UMBRA_INSTANTIATE_POINTWISE(StandardGammaGrad);
+UMBRA_INSTANTIATE_POINTWISE(DirichletGrad);
 UMBRA_INSTANTIATE_POINTWISE(HermiteH);
 UMBRA_INSTANTIATE_POINTWISE(HermiteHe);
 UMBRA_INSTANTIATE_POINTWISE(LaguerreL);

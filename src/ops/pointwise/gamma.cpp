@@ -51,16 +51,26 @@ UMBRA_OPERATOR("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](
   return self.copy_(polygamma(n, is_grad_enabled() && self.requires_grad() ? self.clone() : self));
 });
 
+/// self - (p - 1) / 2, ..., self - 1 / 2, self in a new last dimension.
+Tensor half_steps_below(const Tensor& self, int64_t p) {
+  check(p >= 1, "p has to be greater than or equal to 1");
+  DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
+  Tensor steps = arange(-static_cast<double>(p) / 2 + 0.5, 0.5, 0.5, {.dtype = dtype, .device = self.device()});
+  return steps.add(self.unsqueeze(-1));
+}
+
 UMBRA_OPERATOR("mvlgamma(Tensor self, int p) -> Tensor")
     .inplace("mvlgamma_")
     .out("mvlgamma.out")
-    .composite([](const Tensor& self, int64_t p) {
-      check(p >= 1, "p has to be greater than or equal to 1");
-      DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
-      Tensor steps = arange(-static_cast<double>(p) / 2 + 0.5, 0.5, 0.5, {.dtype = dtype, .device = self.device()});
+    .all_backends([](const Tensor& self, int64_t p) {
       double constant = static_cast<double>(p * (p - 1)) * std::log(M_PI) / 4;
-      return steps.add(self.unsqueeze(-1)).lgamma_().sum({-1}).add_(constant);
-    });
+      return half_steps_below(self, p).lgamma_().sum({-1}).add_(constant);
+    })
+    .gradient("self", {"grad", "self", "p"},
+              [](const Tensor& grad, const Tensor& self, int64_t p) {
+                return grad.mul(half_steps_below(self, p).digamma_().sum({-1}));
+              })
+    .tangent(TangentRule::Pointwise);
 
 // sum of (other + k)^-self over all k from 0.
 UMBRA_OPERATOR("special_zeta(Tensor self, Tensor other) -> Tensor")
