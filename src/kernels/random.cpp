@@ -100,7 +100,7 @@ void uniform(const Tensor& self, double from, double to, Generator& generator) {
     using C = Compute<T>;
     C low = static_cast<C>(from), range = static_cast<C>(to) - low, high = static_cast<T>(static_cast<C>(to));
     fill_each<T>(self, [&] {
-      T value = static_cast<T>(draw_unit<C>(generator) * range + low);
+      T value = static_cast<T>(std::fma(draw_unit<C>(generator), range, low));
       // Rounding must not reach the bound that is excluded.
       return static_cast<C>(value) == high ? static_cast<T>(low) : value;
     });
@@ -114,7 +114,7 @@ void normal(const Tensor& self, double mean, double deviation, Generator& genera
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
   visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (!blocks) fill_each<T>(self, [&] { return draw_normal(generator) * deviation + mean; });
+    if (!blocks) fill_each<T>(self, [&] { return std::fma(draw_normal(generator), deviation, mean); });
     else if constexpr (std::is_same_v<T, Compute<T>>) normal_blocks<T>(self, mean, deviation, generator);
     else narrow_normal_blocks<T>(self, mean, deviation, generator);
   });
@@ -217,13 +217,14 @@ void geometric(const Tensor& self, double p, Generator& generator) {
 
 void cauchy(const Tensor& self, double median, double sigma, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  fill_floating(self, "cauchy_cpu",
-                [&] { return median + sigma * std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)); });
+  fill_floating(self, "cauchy_cpu", [&] {
+    return std::fma(sigma, std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)), median);
+  });
 }
 
 void log_normal(const Tensor& self, double mean, double deviation, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  fill_floating(self, "log_normal_cpu", [&] { return std::exp(draw_normal(generator) * deviation + mean); });
+  fill_floating(self, "log_normal_cpu", [&] { return std::exp(std::fma(draw_normal(generator), deviation, mean)); });
 }
 
 }  // namespace umbra::kernels

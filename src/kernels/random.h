@@ -1,5 +1,7 @@
 // Random numbers: the same streams as PyTorch draws on the CPU from the same seed.
 //
+// To the last bit: where PyTorch's compiler joins a product and a sum, so do these (std::fma).
+//
 // Each fills `self` in place, in the order in which its elements lie in memory, and holds the generator's lock while it
 // draws.
 #pragma once

@@ -1,10 +1,11 @@
 // Random numbers whose distribution is given by tensors, element by element in row-major order.
 #include <algorithm>
+#include <array>
+#include <bit>
 
 #include "kernels/copy.h"
 #include "kernels/random.h"
 #include "kernels/random_draws.h"
-#include "kernels/reduce.h"
 #include "kernels/rows.h"
 #include "kernels/visit.h"
 
@@ -118,6 +119,48 @@ template <class T> double draw_gamma(T alpha, Generator& g) {
   }
 }
 
+// ---- a row's sum, in the order in which PyTorch adds: four lanes by four rows, and partial sums by levels ----
+
+constexpr int kLanes = 4, kRows = 4, kLevels = 4, kWidth = kLanes * kRows;
+using Partial = std::array<double, kWidth>;
+
+void add_to(Partial& sums, const double* x) {
+  for (int i = 0; i < kWidth; ++i) sums[i] += x[i];
+}
+
+/// The sums of every sixteenth element.
+Partial sums_by_place(const double* x, int64_t steps) {
+  int power =
+      std::max(4, static_cast<int>(std::bit_width(static_cast<uint64_t>(std::max<int64_t>(steps - 1, 0)))) / kLevels);
+  const int64_t together = int64_t{1} << power;
+  std::array<Partial, kLevels> levels{};
+  int64_t i = 0;
+  while (i + together <= steps) {
+    for (int64_t j = 0; j < together; ++j, ++i) add_to(levels[0], x + i * kWidth);
+    for (int level = 1; level < kLevels; ++level) {
+      add_to(levels[level], levels[level - 1].data());
+      levels[level - 1].fill(0);
+      if (i & ((together - 1) << (level * power))) break;
+    }
+  }
+  for (; i < steps; ++i) add_to(levels[0], x + i * kWidth);
+  for (int level = 1; level < kLevels; ++level) add_to(levels[0], levels[level].data());
+  return levels[0];
+}
+
+double row_sum(const double* x, int64_t n) {
+  Partial sums = sums_by_place(x, n / kWidth);
+  int64_t i = n / kWidth * kWidth;
+  for (; i + kLanes <= n; i += kLanes)
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += x[i + lane];
+  for (int row = 1; row < kRows; ++row)
+    for (int lane = 0; lane < kLanes; ++lane) sums[lane] += sums[row * kLanes + lane];
+  double sum = 0;
+  for (; i < n; ++i) sum += x[i];
+  for (int lane = 0; lane < kLanes; ++lane) sum += sums[lane];
+  return sum;
+}
+
 /// All elements of `out` from those of an input, in row-major order.
 template <class T, class Draw> void draw_from(const Tensor& out, const Tensor& in, const Draw& draw) {
   std::vector<T> values = read_vector<T>(in);
@@ -165,13 +208,13 @@ void dirichlet(const Tensor& out, const Tensor& alpha, Generator& generator) {
     Tensor shares = scratch(alpha.sizes(), DType::Float64);
     draw_from<double>(shares, alpha, [&](double each) { return draw_gamma(each, generator); });
     int64_t n = alpha.dim() == 0 ? 1 : alpha.size(-1), rows = n == 0 ? 0 : alpha.numel() / n;
-    Tensor sums = scratch({rows}, DType::Float64);
-    sum(sums, alias_tensor(shares, {rows, n}, {n, 1}, 0), {1});
     std::vector<T> values(alpha.numel());
     const T most = std::nextafter(T(1), T(0));
-    for (int64_t i = 0; i < alpha.numel(); ++i) {
-      double share = shares.data<double>()[i] / sums.data<double>()[i / n];
-      values[i] = std::min(most, std::max(std::numeric_limits<T>::min(), static_cast<T>(share)));
+    for (int64_t row = 0; row < rows; ++row) {
+      const double* share = shares.data<double>() + row * n;
+      double sum = row_sum(share, n);
+      for (int64_t i = 0; i < n; ++i)
+        values[row * n + i] = std::min(most, std::max(std::numeric_limits<T>::min(), static_cast<T>(share[i] / sum)));
     }
     write_vector(out, values);
   });
@@ -220,9 +263,10 @@ void randomized_relu(const Tensor& out, const Tensor& noise, const Tensor& self,
   visit<detail::Join<Floating, Types<BFloat16>>>(self.dtype(), "rrelu_with_noise_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> values = read_vector<T>(self), slopes(values.size());
+    const double low = static_cast<Compute<T>>(lower), range = static_cast<Compute<T>>(upper) - low;
     for (size_t i = 0; i < values.size(); ++i) {
       if (values[i] <= Compute<T>(0)) {
-        slopes[i] = static_cast<T>(static_cast<Compute<T>>(draw_unit<double>(generator) * (upper - lower) + lower));
+        slopes[i] = static_cast<T>(static_cast<Compute<T>>(draw_unit<double>(generator) * range + low));
         values[i] = static_cast<T>(values[i] * slopes[i]);
       } else {
         slopes[i] = static_cast<T>(Compute<T>(1));

@@ -75,13 +75,14 @@ UMBRA_OPERATOR(
     "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("empty_permuted.out")
-    .meta([](SymIntArrayRef size, const std::vector<int64_t>& physical_layout, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) {
+    .meta([](SymIntArrayRef size, const std::vector<int64_t>& physical_layout, OptionalDType dtype,
+             OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check_strided(layout);
       return TensorSpec(size, permuted_strides(size, physical_layout), dtype.value_or(default_dtype()),
                         device.value_or(Device()));
     })
-    .cpu([](const Tensor&, SymIntArrayRef, const std::vector<int64_t>&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {})
+    .cpu([](const Tensor&, SymIntArrayRef, const std::vector<int64_t>&, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) {})
     .not_differentiable();
 
 UMBRA_OPERATOR(
@@ -291,6 +292,7 @@ Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
 UMBRA_OPERATOR(
     "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
     "Tensor")
+    .out("eye.out")
     .all_backends([](SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
       return identity(n, n, options_of(dtype, layout, device, pin));
     })
@@ -300,7 +302,6 @@ UMBRA_OPERATOR(
     "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .out("eye.m_out")
-    .out("eye.out")
     .all_backends([](SymInt n, SymInt m, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
                      OptionalBool pin) { return identity(n, m, options_of(dtype, layout, device, pin)); })
     .not_differentiable();

@@ -128,19 +128,21 @@ UMBRA_OPERATOR(
 // ---- linspace, logspace: a number of steps ----
 
 /// The type of what lies between two numbers.
-DType spaced_dtype(const char* name, const Scalar& start, const Scalar& end, OptionalDType dtype) {
-  if (!start.is_complex() && !end.is_complex()) return dtype.value_or(default_dtype());
+DType spaced_dtype(const char* name, bool complex, OptionalDType dtype) {
+  if (!complex) return dtype.value_or(default_dtype());
   DType inferred = complex_type(default_dtype());
   check(!dtype || is_complex(*dtype), "torch.", name, "(): inferred dtype ", cpp_name(inferred),
         " can't be safely cast to passed dtype ", kernel_name(dtype.value_or(inferred)));
   return dtype.value_or(inferred);
 }
 
-TensorSpec spaced_spec(const char* name, const Scalar& start, const Scalar& end, int64_t steps, OptionalDType dtype,
+/// Bounds are numbers or tensors.
+template <class Start, class End>
+TensorSpec spaced_spec(const char* name, const Start& start, const End& end, int64_t steps, OptionalDType dtype,
                        OptionalLayout layout, OptionalDevice device) {
   check_strided(layout);
   check(steps >= 0, "number of steps must be non-negative");
-  return factory_spec({steps}, spaced_dtype(name, start, end, dtype), device);
+  return factory_spec({steps}, spaced_dtype(name, start.is_complex() || end.is_complex(), dtype), device);
 }
 
 /// A bound that is given as a tensor.
@@ -176,11 +178,13 @@ UMBRA_OPERATOR(
 template <class Start, class End> struct LinearlySpaced {
   void operator()(OperatorBuilder& builder) const {
     builder
-        .all_backends([](const Start& start, const End& end, int64_t steps, OptionalDType dtype, OptionalLayout layout,
-                         OptionalDevice device, OptionalBool pin) {
+        .meta([](const Start& start, const End& end, int64_t steps, OptionalDType dtype, OptionalLayout layout,
+                 OptionalDevice device, OptionalBool) {
           check_bounds("linspace", start, end);
-          return linspace(bound_of(start), bound_of(end), steps, options_of(dtype, layout, device, pin));
+          return spaced_spec("linspace", start, end, steps, dtype, layout, device);
         })
+        .cpu([](const Tensor& out, const Start& start, const End& end, int64_t, OptionalDType, OptionalLayout,
+                OptionalDevice, OptionalBool) { kernels::linspace(out, bound_of(start), bound_of(end)); })
         .not_differentiable();
   }
 };
@@ -214,11 +218,14 @@ UMBRA_OPERATOR(
 template <class Start, class End> struct LogarithmicallySpaced {
   void operator()(OperatorBuilder& builder) const {
     builder
-        .all_backends([](const Start& start, const End& end, int64_t steps, double base, OptionalDType dtype,
-                         OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+        .meta([](const Start& start, const End& end, int64_t steps, double, OptionalDType dtype, OptionalLayout layout,
+                 OptionalDevice device, OptionalBool) {
           check_bounds("logspace", start, end);
-          return logspace(bound_of(start), bound_of(end), steps, base, options_of(dtype, layout, device, pin));
+          return spaced_spec("logspace", start, end, steps, dtype, layout, device);
         })
+        .cpu([](const Tensor& out, const Start& start, const End& end, int64_t, double base, OptionalDType,
+                OptionalLayout, OptionalDevice,
+                OptionalBool) { kernels::logspace(out, bound_of(start), bound_of(end), base); })
         .not_differentiable();
   }
 };

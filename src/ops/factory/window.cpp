@@ -1,6 +1,7 @@
 // Windows of signal processing. A periodic one is a symmetric one of one element more, without its last.
 #include <cmath>
 
+#include "kernels/special.h"
 #include "ops/factory/factory.h"
 
 namespace umbra::ops {
@@ -61,7 +62,7 @@ Tensor kaiser(int64_t length, bool periodic, double beta, const TensorOptions& o
   return window("kaiser_window", length, periodic, options, [&](Tensor at, int64_t n) {
     at.mul_(2 / static_cast<double>(n - 1)).sub_(1);
     Tensor height = at.square_().neg_().add_(1).clamp_min_(0).sqrt_();
-    return height.mul_(beta).i0_().div_(full({}, beta, {.dtype = DType::Float64}).i0().item());
+    return height.mul_(beta).i0_().div_(kernels::special::bessel_i0(beta));
   });
 }
 

@@ -144,24 +144,28 @@ std::vector<Scalar> numbers_of(const Tensor& scalars, size_t expected) {
   return numbers;
 }
 
+/// A number of their type, where there is no data.
+Scalar any_number(const Tensor& scalars) {
+  if (scalars.is_complex()) return std::complex<double>(1);
+  return scalars.is_floating_point() ? Scalar(1.0) : Scalar(1);
+}
+
 UMBRA_OPERATOR("_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]")
+    .inplace("_foreach_addcmul_.Tensor")
     .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
       return _foreach_addcmul(self, tensor1, tensor2, numbers_of(scalars, self.size()));
-    });
-UMBRA_OPERATOR("_foreach_addcmul_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()")
-    .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
-      _foreach_addcmul_(self, tensor1, tensor2, numbers_of(scalars, self.size()));
     })
-    .functional_form("aten::_foreach_addcmul.Tensor");
+    .fake([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcmul(self, tensor1, tensor2, any_number(scalars));
+    });
 UMBRA_OPERATOR("_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]")
+    .inplace("_foreach_addcdiv_.Tensor")
     .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
       return _foreach_addcdiv(self, tensor1, tensor2, numbers_of(scalars, self.size()));
-    });
-UMBRA_OPERATOR("_foreach_addcdiv_.Tensor(Tensor(a!)[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> ()")
-    .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
-      _foreach_addcdiv_(self, tensor1, tensor2, numbers_of(scalars, self.size()));
     })
-    .functional_form("aten::_foreach_addcdiv.Tensor");
+    .fake([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcdiv(self, tensor1, tensor2, any_number(scalars));
+    });
 
 // ---- one number out ----
 

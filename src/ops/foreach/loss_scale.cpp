@@ -52,8 +52,8 @@ UMBRA_OPERATOR(
       check_single(found_inf, "found_inf");
       Tensor met = found_inf.ne(0), counted = tracker.add(1), full = counted.eq(interval);
       Tensor grown = self.mul(growth), larger = where(full.logical_and(grown.isfinite()), grown, self);
-      return std::tuple(where(met, self.mul(backoff), larger),
-                        counted.masked_fill(met.logical_or(full).reshape(counted.sym_sizes()), 0));
+      Tensor scale = where(met, self.mul(backoff), larger), restarts = met.logical_or(full);
+      return std::tuple(scale.reshape(self.sym_sizes()), counted.masked_fill(restarts.reshape(counted.sym_sizes()), 0));
     })
     .tags({Tag::Generated});
 
@@ -73,8 +73,8 @@ UMBRA_OPERATOR(
     "scale_backoff_factor, int growth_interval, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval, const Tensor& out) {
-      auto [scale, counted] = _amp_update_scale(self, tracker, found_inf, growth, backoff, interval);
-      tracker.copy_(counted);
+      // As in PyTorch the tracker stays as it was, whatever the schema says.
+      Tensor scale = std::get<0>(_amp_update_scale(self, tracker, found_inf, growth, backoff, interval));
       if (!(out.sym_sizes() == scale.sym_sizes())) out.resize_(scale.sym_sizes());
       return out.copy_(scale);
     })

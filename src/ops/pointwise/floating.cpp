@@ -19,10 +19,6 @@ UMBRA_OPERATOR("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
     .differentiable_outputs({true, false})
     .tags({Tag::Pointwise});
 
-[[noreturn]] Tensor no_derivative(const Tensor&) {
-  fail<NotImplementedError>("the derivative for 'nextafter' is not implemented.");
-}
-
 UMBRA_OPERATOR("nextafter(Tensor self, Tensor other) -> Tensor")
     .inplace("nextafter_")
     .out("nextafter.out")
@@ -36,8 +32,10 @@ UMBRA_OPERATOR("nextafter(Tensor self, Tensor other) -> Tensor")
       kernels::nextafter(out, self, other);
     })
     .elementwise()
-    .gradient("self", {"grad"}, no_derivative)
-    .gradient("other", {"grad"}, no_derivative)
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self.ne(other)); })
+    .gradient("other", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
 }  // namespace

@@ -137,13 +137,14 @@ UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
 UMBRA_OPERATOR(
     "glu_backward_jvp(Tensor grad_x, Tensor grad_glu, Tensor x, Tensor dgrad_glu, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_backward_jvp.out")
-    .all_backends([](const Tensor&, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
+    .all_backends([](const Tensor& grad_x, const Tensor&, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
                      int64_t dim) {
       Halves halves(x, dim), moved(dx, dim);
-      Tensor s = halves.gate.sigmoid(), slope = s.mul(s.rsub(1)), bend = slope.mul(s.mul(-2).add(1));
-      Tensor first = dgrad_glu.mul(s).add(grad_glu.mul(slope).mul(moved.gate));
-      Tensor gate = dgrad_glu.mul(halves.first).add(grad_glu.mul(moved.first)).mul(slope);
-      return cat({first, gate.add(grad_glu.mul(halves.first).mul(bend).mul(moved.gate))}, dim);
+      Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
+      Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));
+      Tensor dgate =
+          dfirst.mul(halves.first).add(first.mul(moved.first)).sub(first.mul(halves.first).mul(s).mul(moved.gate));
+      return cat({dfirst, dgate.mul(rest)}, dim);
     });
 
 // ---- prelu: leaky_relu with a slope for each channel ----
