@@ -1,6 +1,7 @@
 #include "kernels/vector/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numbers>
 

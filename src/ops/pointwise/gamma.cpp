@@ -47,12 +47,16 @@ UMBRA_OPERATOR("polygamma(int n, Tensor self) -> Tensor")
     .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("polygamma_(Tensor(a!) self, int n) -> Tensor(a!)").composite([](const Tensor& self, int64_t n) {
+  DType result = pointwise_types({&self}, Promotion::IntToFloat).result;
+  check(can_cast(result, self.dtype()), "result type ", kernel_name(result),
+        " can't be cast to the desired output type ", kernel_name(self.dtype()));
   // The gradient needs the input as it was.
   return self.copy_(polygamma(n, is_grad_enabled() && self.requires_grad() ? self.clone() : self));
 });
 
 /// self - (p - 1) / 2, ..., self - 1 / 2, self in a new last dimension.
 Tensor half_steps_below(const Tensor& self, int64_t p) {
+  check(self.dtype() != DType::Bool, "The input tensor may not be a boolean tensor.");
   check(p >= 1, "p has to be greater than or equal to 1");
   DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
   Tensor steps = arange(-static_cast<double>(p) / 2 + 0.5, 0.5, 0.5, {.dtype = dtype, .device = self.device()});
@@ -109,7 +113,7 @@ Tensor gamma_density(const Tensor& self, const Tensor& other) {
 UMBRA_OPERATOR("igamma(Tensor self, Tensor other) -> Tensor")
     .inplace("igamma_")
     .out("igamma.out")
-    .use(pointwise<functors::Igamma, 2>(Promotion::IntToFloat))
+    .use(pointwise<functors::Igamma, 2>(Promotion::Default))
     .gradient("self", {"grad"}, [](const Tensor&) { return no_derivative("igamma: input"); })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {
@@ -120,7 +124,7 @@ UMBRA_OPERATOR("igamma(Tensor self, Tensor other) -> Tensor")
 UMBRA_OPERATOR("igammac(Tensor self, Tensor other) -> Tensor")
     .inplace("igammac_")
     .out("igammac.out")
-    .use(pointwise<functors::Igammac, 2>(Promotion::IntToFloat))
+    .use(pointwise<functors::Igammac, 2>(Promotion::Default))
     .gradient("self", {"grad"}, [](const Tensor&) { return no_derivative("igammac: input"); })
     .gradient("other", {"grad", "self", "other"},
               [](const Tensor& grad, const Tensor& self, const Tensor& other) {

@@ -129,6 +129,10 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
 UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_jvp.out")
     .all_backends([](const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
+      dim = wrap_dim(dim, glu.dim(), false);
+      for (const Tensor* t : {&x, &dx})
+        check(t->dtype() == glu.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
+              kernel_name(glu.dtype()));
       Halves moved(dx, dim);
       Tensor s = Halves(x, dim).gate.sigmoid();
       return moved.first.mul(s).add(glu.mul(moved.gate).mul(s.rsub(1)));

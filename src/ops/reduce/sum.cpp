@@ -94,7 +94,7 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
 UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nansum.out")
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      check(!self.is_complex(), "nansum does not support complex inputs");
+      check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
       return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
     })
     .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
@@ -120,8 +120,9 @@ UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sca
 UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nanmean.out")
     .composite([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      check(self.is_floating_point() || self.is_complex(),
-            "nanmean(): expected input to have floating point or complex dtype but got ", kernel_name(self.dtype()));
+      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
+                                 "nanmean(): expected input to have floating point or complex dtype but got ",
+                                 kernel_name(self.dtype()));
       std::vector<int64_t> over = dims.value_or(std::vector<int64_t>());
       Tensor count = self.detach().isnan().logical_not_().sum(IntArrayRef(over), keepdim);
       return nansum(self, dims, keepdim, dtype).div(count);
