@@ -22,6 +22,7 @@ endfunction()
 
 umbra_dependency(umbra_onednn libdnnl-dev dnnl.hpp dnnl)
 umbra_dependency(umbra_sleef libsleef-dev sleef.h sleef)
+umbra_dependency(umbra_boost_math libboost-math-dev boost/math/special_functions.hpp)  # headers only
 # OpenBLAS brings BLAS, CBLAS and LAPACK; Debian keeps LAPACK's C interface apart.
 umbra_dependency(umbra_lapack "libopenblas-dev, liblapacke-dev" lapacke.h lapacke openblas)
 # Fourier transforms: one header, which Debian has among those of gemmi. One file includes it, and gets its path.

@@ -72,9 +72,23 @@ int Matcher::find(PyObject* keyword, Reading reading) const {
 }
 
 namespace {
-/// Operators take a number for a truth value and a truth value for a number, as PyTorch's do.
+/// A layout or a memory format by its number in PyTorch's list.
+bool read_constant(PyObject* object, SchemaType::Base base, Value& out) {
+  if (!PyLong_Check(object) || PyBool_Check(object)) return false;
+  constexpr long kLayouts = 3, kFormats = 4;
+  long number = PyLong_AsLong(object);
+  if (base == SchemaType::Base::Layout && number >= 0 && number < kLayouts) out = Value(static_cast<Layout>(number));
+  else if (base == SchemaType::Base::MemoryFormat && number >= 0 && number < kFormats)
+    out = Value(static_cast<MemoryFormat>(number));
+  else return false;
+  return true;
+}
+
+/// Operators take a number for a truth value, a truth value for a number and a constant's number for it, as PyTorch's
+/// do.
 bool read_loosely(PyObject* object, const SchemaType& type, Value& out) {
   if (type.list) return false;
+  if (read_constant(object, type.base, out)) return true;
   if (type.base == SchemaType::Base::Bool && (PyLong_Check(object) || PyFloat_Check(object) || object == Py_None)) {
     out = Value(PyObject_IsTrue(object) == 1);
     return true;

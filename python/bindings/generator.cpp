@@ -1,6 +1,9 @@
 // Generators and seeds.
 #include "generator.h"
 
+#include <cstddef>
+#include <cstring>
+#include <limits>
 #include <sstream>
 
 #include "tensor_type.h"
@@ -16,33 +19,57 @@ struct GeneratorObject {
   GeneratorPointer pointer;
 };
 
-// The state as bytes: seed, engine, and the half-used draw of the normal distribution.
+constexpr int kWords = 624;
+
+/// The state as PyTorch lays it out, so that states go from one to the other.
+struct SavedState {
+  uint64_t seed;
+  int32_t left, seeded;
+  uint64_t next;
+  uint64_t words[kWords];
+  double normal_x, normal_y, normal_rho;
+  int32_t normal_is_valid;
+  int32_t unused;
+  float float_normal;
+  bool float_normal_is_valid;
+};
+constexpr size_t kLegacySize = offsetof(SavedState, float_normal);
+
 std::string save_state(Generator& g) {
   std::lock_guard lock(g.mutex());
-  std::ostringstream out;
-  out << g.seed() << ' ' << g.engine() << ' ' << g.cached_normal.has_value() << ' ';
-  double cached = g.cached_normal.value_or(0);
-  uint64_t bits;
-  std::memcpy(&bits, &cached, sizeof(bits));
-  out << bits;
-  return out.str();
+  SavedState saved;
+  std::memset(&saved, 0, sizeof(saved));
+  saved.seed = g.seed();
+  saved.seeded = 1;
+  std::stringstream text;
+  text << g.engine();
+  for (uint64_t& word : saved.words) text >> word;
+  // The engine has its place behind its words; before the first draw PyTorch's is in front of them.
+  text >> saved.next;
+  if (g.engine() == std::mt19937(static_cast<uint32_t>(g.seed()))) saved.next = 0;
+  saved.left = saved.next == 0 ? 1 : static_cast<int32_t>(kWords + 1 - saved.next);
+  saved.normal_is_valid = g.cached_normal.has_value();
+  saved.normal_y = g.cached_normal.value_or(0);
+  return {reinterpret_cast<const char*>(&saved), sizeof(saved)};
 }
 
-void load_state(Generator& g, const std::string& text) {
+void load_state(Generator& g, const std::string& bytes) {
+  check(bytes.size() == sizeof(SavedState) || bytes.size() == kLegacySize,
+        "Expected either a CPUGeneratorImplStateLegacy of size ", kLegacySize, " or a CPUGeneratorImplState of size ",
+        sizeof(SavedState), " but found the input RNG state size to be ", bytes.size());
+  SavedState saved;
+  std::memset(&saved, 0, sizeof(saved));
+  std::memcpy(&saved, bytes.data(), bytes.size());
+  bool valid = saved.seeded == 1 && saved.next <= kWords && saved.left >= 1 && saved.left <= kWords;
+  for (uint64_t word : saved.words) valid = valid && word <= std::numeric_limits<uint32_t>::max();
+  check(valid, "Invalid mt19937 state");
+  std::stringstream text;
+  for (uint64_t word : saved.words) text << word << ' ';
+  text << (saved.left == 1 ? kWords : saved.next);
   std::lock_guard lock(g.mutex());
-  std::istringstream in(text);
-  uint64_t seed = 0, bits = 0;
-  bool cached = false;
-  std::mt19937 engine;
-  in >> seed >> engine >> cached >> bits;
-  check(!in.fail(), "RNG state is wrong size");
-  g.set_seed(seed);
-  g.engine() = engine;
-  if (cached) {
-    double value;
-    std::memcpy(&value, &bits, sizeof(value));
-    g.cached_normal = value;
-  }
+  g.set_seed(saved.seed);
+  text >> g.engine();
+  if (saved.normal_is_valid) g.cached_normal = saved.normal_y;
 }
 
 Tensor to_bytes(const std::string& text) {
@@ -112,6 +139,12 @@ void bind_generator(nb::module_& m) {
              return seed;
            })
       .def("get_state", [](const GeneratorObject& g) { return to_bytes(save_state(*g.pointer)); })
+      .def("clone_state",
+           [](const GeneratorObject& g) {
+             GeneratorObject copy{make_counted<Generator>()};
+             load_state(*copy.pointer, save_state(*g.pointer));
+             return copy;
+           })
       .def("set_state",
            [](nb::object self, const Tensor& state) {
              load_state(*nb::cast<GeneratorObject&>(self).pointer, from_bytes(state));

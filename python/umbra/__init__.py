@@ -25,11 +25,12 @@ cfloat, cdouble, chalf = complex64, complex128, complex32  # noqa: F821
 inf, nan, pi, e = _C._inf, _C._nan, _C._pi, _C._e
 newaxis = None
 
+from umbra import _modules  # noqa: E402
+
 # ---- operators as functions ----
 for _name in _C._function_names():
-    globals()[_name] = _C._find_function("aten::" + _name, 1)
-
-from umbra import _modules  # noqa: E402
+    if not _modules.is_module_of_torch(_name):
+        globals()[_name] = _C._find_function("aten::" + _name, 1)
 
 _modules.install_finder()
 from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)

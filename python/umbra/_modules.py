@@ -45,6 +45,11 @@ def torch_name(module):
     return "torch" + module.removeprefix("umbra")
 
 
+def is_module_of_torch(name):
+    """Whether torch has a module of this name, which an operator (`aten::random`) must not hide."""
+    return f"torch.{name}" in torch_names()
+
+
 def _is_import(frame):
     """Whether a frame is at `from module import name`."""
     return dis.opname[frame.f_code.co_code[frame.f_lasti]] == "IMPORT_FROM"

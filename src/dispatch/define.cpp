@@ -102,8 +102,47 @@ OperatorBuilder& OperatorBuilder::generated_out(const char* name, std::vector<st
   return *this;
 }
 
+namespace {
+
+/// What a factory is told about its result, and its out variant sees of the output.
+bool is_factory_option(const SchemaArgument& argument) {
+  return argument.name == "dtype" || argument.name == "layout" || argument.name == "device" ||
+         argument.name == "pin_memory";
+}
+bool is_factory(const Schema& schema) { return schema.find("layout") >= 0 && schema.find("pin_memory") >= 0; }
+
+/// The out variant of a factory: what the factory makes in the output's type, copied there.
+void run_factory_out(const void* context, Value* frame) {
+  static const Operator& copy = get_operator("aten::copy_");
+  static const Operator& resize = get_operator("aten::resize_");
+  const auto& factory = *static_cast<const Operator*>(context);
+  const auto& arguments = factory.schema().arguments;
+  size_t kept = 0;
+  for (const SchemaArgument& argument : arguments) kept += !is_factory_option(argument);
+  Tensor out = frame[kept].tensor();
+  Frame inner(factory);
+  for (size_t i = 0, next = 0; i < arguments.size(); ++i) {
+    if (!is_factory_option(arguments[i])) inner[i] = Value::borrow(frame[next++]);
+    else if (arguments[i].name == "dtype") inner[i] = Value(out.dtype());
+    else if (arguments[i].name == "device") inner[i] = Value(out.device());
+  }
+  factory.call(inner.data());
+  const Tensor& result = inner[0].tensor_ref();
+  if (!(result.sym_sizes() == out.sym_sizes())) {
+    Value resizing[3] = {Value::borrow(out), Value(std::vector<SymInt>(result.sym_sizes().begin(), result.sym_sizes().end())), Value()};
+    resize.call(resizing);
+  }
+  Value copying[3] = {Value::borrow(out), Value::borrow(result), Value(false)};
+  copy.call(copying);
+  frame[0] = Value(std::move(out));
+}
+
+}  // namespace
+
 Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> outputs) {
   Schema schema = op_->schema();
+  bool factory = is_factory(schema);
+  if (factory) std::erase_if(schema.arguments, is_factory_option);
   set_variant_name(*op_, schema, name, schema.name);
   check(outputs.size() == schema.returns.size(), op_->name(), ": as many names of outputs as returns are needed");
   for (size_t i = 0; i < outputs.size(); ++i) {
@@ -113,7 +152,8 @@ Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> ou
   }
   Operator& variant = register_operator(std::move(schema));
   set_variant_tags(variant, *op_, Tag::Out);
-  variant.set_functional(op_);
+  if (factory) variant.mutable_definition().all_backends = {run_factory_out, op_};
+  else variant.set_functional(op_);
   return variant;
 }
 

@@ -1,10 +1,9 @@
 #include "kernels/random.h"
 
-#include <cmath>
-#include <numbers>
 #include <numeric>
 
 #include "kernels/copy.h"
+#include "kernels/random_draws.h"
 #include "kernels/rows.h"
 #include "kernels/vector/rows.h"
 #include "kernels/visit.h"
@@ -12,41 +11,6 @@
 
 namespace umbra::kernels {
 namespace {
-
-// ---- single draws
-// ----------------------------------------------------------------------------------------------------
-
-uint32_t draw32(Generator& g) { return static_cast<uint32_t>(g.engine()()); }
-uint64_t draw64(Generator& g) {
-  uint64_t high = draw32(g);
-  return high << 32 | draw32(g);
-}
-
-template <class T> inline constexpr int kDigits = std::numeric_limits<T>::digits;
-template <> inline constexpr int kDigits<Half> = 11;
-template <> inline constexpr int kDigits<BFloat16> = 8;
-
-// In [0, 1): as many bits as the type holds exactly.
-template <class T> T draw_unit(Generator& g) {
-  uint64_t bits = std::is_same_v<T, double> ? draw64(g) : draw32(g);
-  constexpr uint64_t kOne = uint64_t{1} << kDigits<T>;
-  return static_cast<T>(bits & (kOne - 1)) * (T(1) / static_cast<T>(kOne));
-}
-
-// Box and Muller's method gives two numbers; the second waits in the generator.
-double draw_normal(Generator& g) {
-  if (g.cached_normal) {
-    double value = *g.cached_normal;
-    g.cached_normal.reset();
-    return value;
-  }
-  double u1 = draw_unit<double>(g), u2 = draw_unit<double>(g);
-  double radius = std::sqrt(-2 * std::log1p(-u2)), angle = 2 * std::numbers::pi * u1;
-  g.cached_normal = radius * std::sin(angle);
-  return radius * std::cos(angle);
-}
-
-double draw_exponential(Generator& g, double lambda) { return -std::log1p(-draw_unit<double>(g)) / lambda; }
 
 // ---- filling tensors
 // -------------------------------------------------------------------------------------------------
@@ -136,7 +100,7 @@ void uniform(const Tensor& self, double from, double to, Generator& generator) {
     using C = Compute<T>;
     C low = static_cast<C>(from), range = static_cast<C>(to) - low, high = static_cast<T>(static_cast<C>(to));
     fill_each<T>(self, [&] {
-      T value = static_cast<T>(draw_unit<C>(generator) * range + low);
+      T value = static_cast<T>(std::fma(draw_unit<C>(generator), range, low));
       // Rounding must not reach the bound that is excluded.
       return static_cast<C>(value) == high ? static_cast<T>(low) : value;
     });
@@ -150,7 +114,7 @@ void normal(const Tensor& self, double mean, double deviation, Generator& genera
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
   visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    if (!blocks) fill_each<T>(self, [&] { return draw_normal(generator) * deviation + mean; });
+    if (!blocks) fill_each<T>(self, [&] { return std::fma(draw_normal(generator), deviation, mean); });
     else if constexpr (std::is_same_v<T, Compute<T>>) normal_blocks<T>(self, mean, deviation, generator);
     else narrow_normal_blocks<T>(self, mean, deviation, generator);
   });
@@ -200,13 +164,12 @@ void random_between(const Tensor& self, int64_t from, int64_t to, Generator& gen
 
 void random(const Tensor& self, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  visit<detail::Join<RealOrBool, WideUnsigned>>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
+  visit<RealOrBool>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] {
       if constexpr (std::is_same_v<T, bool>) return (draw32(generator) & 1) != 0;
-      else if constexpr (std::is_same_v<T, uint64_t>) return draw64(generator);
       else {
-        bool wide = std::is_same_v<T, double> || std::is_same_v<T, int64_t> || std::is_same_v<T, uint32_t>;
+        bool wide = std::is_same_v<T, double> || std::is_same_v<T, int64_t>;
         uint64_t bits = wide ? draw64(generator) : draw32(generator);
         return static_cast<T>(static_cast<Compute<T>>(bits % integer_range<T>()));
       }
@@ -216,12 +179,13 @@ void random(const Tensor& self, Generator& generator) {
 
 void random_full(const Tensor& self, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  visit<Types<int64_t, uint64_t, float, double, BFloat16>>(
-      self.dtype(), "random_full_64_bits_range_kernel_cpu", [&](auto tag) {
-        using T = typename decltype(tag)::type;
-        fill_each<T>(self,
-                     [&] { return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(draw64(generator)))); });
-      });
+  check(self.dtype() == DType::Int64 || !is_integral(self.dtype(), false),
+        "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
+  visit<Types<int64_t, float, double, BFloat16>>(self.dtype(), "random_full_64_bits_range_kernel_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    fill_each<T>(self,
+                 [&] { return static_cast<T>(static_cast<Compute<T>>(static_cast<int64_t>(draw64(generator)))); });
+  });
 }
 
 void randperm(const Tensor& out, Generator& generator) {
@@ -253,68 +217,14 @@ void geometric(const Tensor& self, double p, Generator& generator) {
 
 void cauchy(const Tensor& self, double median, double sigma, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  fill_floating(self, "cauchy_cpu",
-                [&] { return median + sigma * std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)); });
+  fill_floating(self, "cauchy_cpu", [&] {
+    return std::fma(sigma, std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)), median);
+  });
 }
 
 void log_normal(const Tensor& self, double mean, double deviation, Generator& generator) {
   std::lock_guard lock(generator.mutex());
-  fill_floating(self, "log_normal_cpu", [&] { return std::exp(draw_normal(generator) * deviation + mean); });
-}
-
-namespace {
-
-// Draws that are put back: each looks its number up in the running sum of probabilities.
-template <class T> void draw_with_replacement(int64_t* out, int64_t count, const T* p, int64_t n, Generator& g) {
-  std::vector<double> upto(n);
-  double sum = 0;
-  for (int64_t i = 0; i < n; ++i) upto[i] = sum += p[i];
-  for (int64_t k = 0; k < count; ++k) {
-    double u = draw_unit<double>(g) * sum;
-    out[k] = std::min<int64_t>(n - 1, std::lower_bound(upto.begin(), upto.end(), u) - upto.begin());
-  }
-}
-
-// Draws that are not: p divided by exponential noise is largest for class i with probability p[i].
-template <class T> void draw_by_noise(int64_t* out, int64_t count, const T* p, int64_t n, const T* noise) {
-  std::vector<int64_t> order(n);
-  std::iota(order.begin(), order.end(), 0);
-  std::partial_sort(order.begin(), order.begin() + count, order.end(), [&](int64_t a, int64_t b) {
-    T x = p[a] / noise[a], y = p[b] / noise[b];
-    return x > y || (x == y && a < b);
-  });
-  std::copy_n(order.begin(), count, out);
-}
-
-template <class T> void check_probabilities(const T* p, int64_t n) {
-  T sum = 0;
-  for (int64_t i = 0; i < n; ++i) {
-    check(p[i] >= 0 && std::isfinite(p[i]), "probability tensor contains either `inf`, `nan` or element < 0");
-    sum += p[i];
-  }
-  check(sum > 0, "invalid multinomial distribution (sum of probabilities <= 0)");
-}
-
-}  // namespace
-
-void multinomial(const Tensor& out, const Tensor& probabilities, bool replacement, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
-  int64_t n = probabilities.size(-1), rows = n == 0 ? 0 : probabilities.numel() / n, count = out.size(-1);
-  DenseOutput target(out);
-  visit<FloatingTypes>(probabilities.dtype(), "multinomial", [&](auto tag) {
-    using T = Compute<typename decltype(tag)::type>;
-    std::vector<T> p = read_vector<T>(probabilities), noise(p.size());
-    for (int64_t row = 0; row < rows; ++row) check_probabilities(p.data() + row * n, n);
-    bool by_noise = !replacement || count == 1;
-    if (by_noise)
-      for (T& value : noise) value = static_cast<T>(draw_exponential(generator, 1));
-    for (int64_t row = 0; row < rows; ++row) {
-      int64_t* to = target.tensor().template data<int64_t>() + row * count;
-      if (by_noise) draw_by_noise<T>(to, count, p.data() + row * n, n, noise.data() + row * n);
-      else draw_with_replacement<T>(to, count, p.data() + row * n, n, generator);
-    }
-  });
-  target.finish();
+  fill_floating(self, "log_normal_cpu", [&] { return std::exp(std::fma(draw_normal(generator), deviation, mean)); });
 }
 
 }  // namespace umbra::kernels

@@ -75,7 +75,7 @@ template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
   constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
   static_assert(computed != DType::Undefined, "a functor yields T, bool or the real type of T");
   table.entries[static_cast<int>(compute)] = {&loop<F, T>, compute, computed, computed};
-  if constexpr (std::is_same_v<T, float>) {
+  if constexpr (std::is_same_v<T, float> && !requires { F::full_width_only; }) {
     // The narrow types are computed in float; the driver converts.
     for (DType narrow : {DType::Float16, DType::BFloat16})
       table.entries[static_cast<int>(narrow)] = {&loop<F, T>, compute, computed,

@@ -1,6 +1,7 @@
 #include "kernels/vector/rows.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <numbers>
 
@@ -177,27 +178,65 @@ template <class T> T exp_scaled(T* out, const T* x, T scale, T shift, int64_t n)
   return result;
 }
 
-template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
-  constexpr int64_t kHalf = 8, kTogether = std::max<int64_t>(1, Vec<T>::size / kHalf), kPairs = kHalf * kTogether;
-  T first[kPairs] = {}, second[kPairs] = {};
-  for (int64_t block = 0; block < blocks; block += kTogether) {
-    int64_t count = std::min(kTogether, blocks - block);
-    T* at = data + block * 2 * kHalf;
-    for (int64_t k = 0; k < count; ++k) {
-      std::copy_n(at + 2 * k * kHalf, kHalf, first + k * kHalf);
-      std::copy_n(at + (2 * k + 1) * kHalf, kHalf, second + k * kHalf);
-    }
-    for (int64_t i = 0; i < kPairs; i += Vec<T>::size) {
-      Vec<T> radius = sqrt(Vec<T>(-2) * log(Vec<T>(1) - Vec<T>::load(first + i)));
-      Vec<T> angle = Vec<T>(2 * std::numbers::pi) * Vec<T>::load(second + i);
-      (radius * cos(angle) * Vec<T>(deviation) + Vec<T>(mean)).store(first + i);
-      (radius * sin(angle) * Vec<T>(deviation) + Vec<T>(mean)).store(second + i);
-    }
-    for (int64_t k = 0; k < count; ++k) {
-      std::copy_n(first + k * kHalf, kHalf, at + 2 * k * kHalf);
-      std::copy_n(second + k * kHalf, kHalf, at + (2 * k + 1) * kHalf);
-    }
+// The logarithm, sine and cosine behind PyTorch's normal numbers in float, to the last bit: those of the Cephes library
+// as avx_mathfun has them, with products and sums joined where its compiler joins them.
+
+Vec<float> cephes_log(Vec<float> a) {
+  using Int = typename Mask<float>::Raw;
+  Int raw = bits(a), power = (raw >> 23) - 126;
+  Vec<float> exponent(__builtin_convertvector(power, typename Vec<float>::Raw));
+  Vec<float> x = from_bits<float>((raw & 0x807fffff) | 0x3f000000);  // the fraction, in [0.5, 1)
+  Mask<float> small = x < Vec<float>(0.707106781186547524f);
+  exponent -= select(small, Vec<float>(1), 0);
+  x = (x - Vec<float>(1)) + select(small, x, 0);
+  constexpr float kCoefficients[] = {-1.1514610310e-1f, 1.1676998740e-1f, -1.2420140846e-1f, 1.4249322787e-1f,
+                                     -1.6668057665e-1f, 2.0000714765e-1f, -2.4999993993e-1f, 3.3333331174e-1f};
+  Vec<float> square = x * x, y(7.0376836292e-2f);
+  for (float c : kCoefficients) y = fma(y, x, Vec<float>(c));
+  y = fma(y * x, square, exponent * Vec<float>(-2.12194440e-4f));
+  y = fma(-square, Vec<float>(0.5f), y);
+  return fma(exponent, Vec<float>(0.693359375f), x + y);
+}
+
+void cephes_sine_and_cosine(Vec<float> x, Vec<float>& sine, Vec<float>& cosine) {  // of x >= 0
+  using Int = typename Mask<float>::Raw;
+  Int octant = (__builtin_convertvector((x * Vec<float>(1.27323954473516f)).raw, Int) + 1) & ~1;
+  Vec<float> turns(__builtin_convertvector(octant, typename Vec<float>::Raw));
+  for (float part : {-0.78515625f, -2.4187564849853515625e-4f, -3.77489497744594108e-8f})
+    x = fma(turns, Vec<float>(part), x);
+  Vec<float> square = x * x;
+  Vec<float> even = fma(Vec<float>(2.443315711809948e-5f), square, Vec<float>(-1.388731625493765e-3f));
+  even = fma(even, square, Vec<float>(4.166664568298827e-2f));
+  even = fma(even * square, square, -(square * Vec<float>(0.5f))) + Vec<float>(1);
+  Vec<float> odd = fma(Vec<float>(-1.9515295891e-4f), square, Vec<float>(8.3321608736e-3f));
+  odd = fma(fma(odd, square, Vec<float>(-1.6666654611e-1f)) * square, x, x);
+  Mask<float> straight((octant & 2) == 0);
+  sine = from_bits<float>(bits(select(straight, odd, even)) ^ ((octant & 4) << 29));
+  cosine = from_bits<float>(bits(select(straight, even, odd)) ^ ((~(octant - 2) & 4) << 29));
+}
+
+constexpr int64_t kPairs = 8;
+
+void normal_block(float* data, float mean, float deviation) {
+  for (int64_t i = 0; i < kPairs; i += Vec<float>::size) {
+    int64_t count = std::min<int64_t>(Vec<float>::size, kPairs - i);
+    Vec<float> first = Vec<float>(1) - Vec<float>::load(data + i, count), sine, cosine;
+    Vec<float> radius = sqrt(Vec<float>(-2) * cephes_log(first));
+    cephes_sine_and_cosine(Vec<float>(2 * std::numbers::pi) * Vec<float>::load(data + kPairs + i, count), sine, cosine);
+    fma(radius * cosine, Vec<float>(deviation), Vec<float>(mean)).store(data + i, count);
+    fma(radius * sine, Vec<float>(deviation), Vec<float>(mean)).store(data + kPairs + i, count);
   }
+}
+void normal_block(double* data, double mean, double deviation) {
+  for (int64_t i = 0; i < kPairs; ++i) {
+    double radius = std::sqrt(-2 * std::log(1 - data[i])), angle = 2 * std::numbers::pi * data[i + kPairs];
+    data[i] = std::fma(radius * std::cos(angle), deviation, mean);
+    data[i + kPairs] = std::fma(radius * std::sin(angle), deviation, mean);
+  }
+}
+
+template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
+  for (int64_t block = 0; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
 }
 
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {

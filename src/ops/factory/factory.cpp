@@ -1,35 +1,11 @@
-// Tensors made from nothing: empty, zeros, ones, full, arange and the like.
-#include <cmath>
+// Tensors made from nothing: empty, zeros, ones, full, eye and the like.
+#include "ops/factory/factory.h"
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
-#include "ops/common/factory_arguments.h"
-#include "ops/common/shape.h"
-#include "ops/common/unbacked.h"
-#include "umbra/dispatch/define.h"
-#include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
-
-void check_sizes(SymIntArrayRef sizes) {
-  for (SymInt s : sizes) {
-    bool holds = !s.is_symbolic() ? s.value() >= 0 : s.node()->has_hint() || sym_ge(s, 0).expect_true();
-    if (!holds) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
-  }
-}
-
-TensorSpec factory_spec(SymIntArrayRef sizes, OptionalDType dtype, OptionalDevice device,
-                        OptionalFormat format = MemoryFormat::Contiguous) {
-  check_sizes(sizes);
-  MemoryFormat chosen = format.value_or(MemoryFormat::Contiguous);
-  check(chosen != MemoryFormat::Preserve, "Unsupported memory format Preserve");
-  return TensorSpec(sizes, strides_for(sizes, chosen), dtype.value_or(default_dtype()), device.value_or(Device()));
-}
-
-TensorOptions options_of(OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
-  return {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin};
-}
 
 DType fill_dtype(const Scalar& value, OptionalDType dtype) {
   if (dtype) return *dtype;
@@ -43,6 +19,7 @@ DType fill_dtype(const Scalar& value, OptionalDType dtype) {
 UMBRA_OPERATOR(
     "empty.memory_format(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .out("empty.out")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
              OptionalFormat format) {
       check_strided(layout);
@@ -56,6 +33,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "empty_strided(SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
+    .generated_out("empty_strided.out")
     .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
@@ -71,9 +49,46 @@ UMBRA_OPERATOR(
     .not_differentiable()
     .tags({Tag::Core});
 
+SymShape permuted_strides(SymIntArrayRef size, IntArrayRef layout) {
+  auto rank = static_cast<int64_t>(size.size());
+  check(size.size() == layout.size(),
+        "Number of dimensions in size does not match the length of the physical_layout; i.e. len(size) = ", size.size(),
+        " is not equal to len(physical_layout) = ", layout.size());
+  std::vector<bool> seen(size.size());
+  SymShape physical;
+  for (size_t i = 0; i < layout.size(); ++i) {
+    check(layout[i] >= 0 && layout[i] < rank, "Dimension out of range (expected to be between 0 and ", rank - 1,
+          ", but got ", layout[i], " at index ", i,
+          ").  NB: negative dims not currently supported; file an issue if you want it.");
+    check(!seen[layout[i]], "Duplicate dim not allowed");
+    seen[layout[i]] = true;
+    physical.push_back(size[layout[i]]);
+  }
+  check_sizes(physical);
+  SymShape dense = contiguous_strides(physical), strides(size.size(), SymInt(0));
+  for (size_t i = 0; i < layout.size(); ++i) strides[layout[i]] = dense[i];
+  return strides;
+}
+
+// The dimensions in the order of `physical_layout`, outermost first, lie in memory without gaps.
+UMBRA_OPERATOR(
+    "empty_permuted(SymInt[] size, int[] physical_layout, *, ScalarType? dtype=None, Layout? layout=None, Device? "
+    "device=None, bool? pin_memory=None) -> Tensor")
+    .generated_out("empty_permuted.out")
+    .meta([](SymIntArrayRef size, const std::vector<int64_t>& physical_layout, OptionalDType dtype,
+             OptionalLayout layout, OptionalDevice device, OptionalBool) {
+      check_strided(layout);
+      return TensorSpec(size, permuted_strides(size, physical_layout), dtype.value_or(default_dtype()),
+                        device.value_or(Device()));
+    })
+    .cpu([](const Tensor&, SymIntArrayRef, const std::vector<int64_t>&, OptionalDType, OptionalLayout, OptionalDevice,
+            OptionalBool) {})
+    .not_differentiable();
+
 UMBRA_OPERATOR(
     "full(SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .out("full.out")
     .meta([](SymIntArrayRef size, const Scalar& value, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
@@ -87,6 +102,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "zeros(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
+    .out("zeros.out")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check_strided(layout);
       return factory_spec(size, dtype, device);
@@ -99,6 +115,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "ones(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
     "-> Tensor")
+    .out("ones.out")
     .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check_strided(layout);
       return factory_spec(size, dtype, device);
@@ -111,6 +128,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "scalar_tensor(Scalar s, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .generated_out("scalar_tensor.out")
     .meta([](const Scalar&, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
       check_strided(layout);
       return factory_spec({}, dtype, device);
@@ -126,6 +144,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "empty_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("empty_like.out")
     .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
              OptionalFormat format) {
       check_strided(layout);
@@ -139,6 +158,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "full_like(Tensor self, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, "
     "bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("full_like.out")
     .meta([](const Tensor& self, const Scalar&, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool, OptionalFormat format) {
       check_strided(layout);
@@ -153,6 +173,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "zeros_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("zeros_like.out")
     .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
              OptionalFormat format) {
       check_strided(layout);
@@ -166,6 +187,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "ones_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("ones_like.out")
     .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
              OptionalFormat format) {
       check_strided(layout);
@@ -179,6 +201,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_empty(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .generated_out("new_empty.out")
     .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool) {
       check_strided(layout);
@@ -192,6 +215,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_empty_strided(Tensor self, SymInt[] size, SymInt[] stride, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
+    .generated_out("new_empty_strided.out")
     .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
@@ -216,6 +240,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_zeros(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .generated_out("new_zeros.out")
     .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool) {
       check_strided(layout);
@@ -229,6 +254,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_ones(Tensor self, SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .generated_out("new_ones.out")
     .meta([](const Tensor& self, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool) {
       check_strided(layout);
@@ -242,6 +268,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "new_full(Tensor self, SymInt[] size, Scalar fill_value, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
+    .generated_out("new_full.out")
     .meta([](const Tensor& self, SymIntArrayRef size, const Scalar&, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
@@ -252,68 +279,7 @@ UMBRA_OPERATOR(
     .not_differentiable()
     .use(BatchInPlace{.sizes = "size"});
 
-// ---- sequences ----
-
-DType range_dtype(OptionalDType dtype, std::initializer_list<Scalar> bounds) {
-  if (dtype) return *dtype;
-  for (const Scalar& s : bounds)
-    if (!s.is_integral(true)) return default_dtype();
-  return DType::Int64;
-}
-
-void check_span(double length) { check(std::abs(length) < 0x1p63, "invalid size, possible overflow?"); }
-
-// ceil((end - start) / step), in integers where all three are.
-SymInt range_length(const Scalar& start, const Scalar& end, const Scalar& step) {
-  if (start.is_integral(true) && end.is_integral(true) && step.is_integral(true)) {
-    SymInt s = start.to_sym_int(), e = end.to_sym_int(), by = step.to_sym_int();
-    check(by != 0, "step must be nonzero");
-    if (!s.is_symbolic() && !e.is_symbolic())
-      check_span(static_cast<double>(e.value()) - static_cast<double>(s.value()));
-    bool up = by > 0;
-    check(up ? expect_at_most(s, e) : expect_at_most(e, s), "upper bound and lower bound inconsistent with step sign");
-    if (by.same(1)) return e - s;
-    return up ? (e - s + by - 1) / by : (s - e - by - 1) / -by;
-  }
-  double s = start.to_double(), e = end.to_double(), by = step.to_double();
-  check(by != 0, "step must be nonzero");
-  check(std::isfinite(s) && std::isfinite(e), "unsupported range: ", s, " -> ", e);
-  check((by > 0 && e >= s) || (by < 0 && e <= s), "upper bound and lower bound inconsistent with step sign");
-  double length = std::ceil((e - s) / by);
-  check_span(length);
-  return static_cast<int64_t>(length);
-}
-
-UMBRA_OPERATOR(
-    "arange.start_step(Scalar start, Scalar end, Scalar step=1, *, ScalarType? dtype=None, Layout? layout=None, "
-    "Device? device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](const Scalar& start, const Scalar& end, const Scalar& step, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) {
-      check_strided(layout);
-      return factory_spec({range_length(start, end, step)}, range_dtype(dtype, {start, end, step}), device);
-    })
-    .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
-            OptionalDevice, OptionalBool) { kernels::arange(out, start, step); })
-    .not_differentiable()
-    .tags({Tag::Core});
-
-UMBRA_OPERATOR(
-    "arange.start(Scalar start, Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None) -> Tensor")
-    .all_backends([](const Scalar& start, const Scalar& end, OptionalDType dtype, OptionalLayout layout,
-                     OptionalDevice device, OptionalBool pin) {
-      return arange(start, end, Scalar(1), options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
-
-UMBRA_OPERATOR(
-    "arange(Scalar end, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
-    "Tensor")
-    .all_backends([](const Scalar& end, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) {
-      return arange(Scalar(0), end, Scalar(1), options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+// ---- the identity matrix ----
 
 Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
   check(rows >= 0, "n must be greater or equal to 0, got ", rows);
@@ -326,6 +292,7 @@ Tensor identity(SymInt rows, SymInt columns, const TensorOptions& options) {
 UMBRA_OPERATOR(
     "eye(SymInt n, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
     "Tensor")
+    .out("eye.out")
     .all_backends([](SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
       return identity(n, n, options_of(dtype, layout, device, pin));
     })
@@ -334,6 +301,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "eye.m(SymInt n, SymInt m, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
+    .out("eye.m_out")
     .all_backends([](SymInt n, SymInt m, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
                      OptionalBool pin) { return identity(n, m, options_of(dtype, layout, device, pin)); })
     .not_differentiable();

@@ -44,13 +44,23 @@ Value element_of(const Value& list, size_t i) {
   return list.is_tensor_list() ? Value(list.tensor_list()[i]) : list.list()[i];
 }
 
+/// Where an argument of the element's operator comes from: the one of the same name, else the one at the same place,
+/// unless that is known by its name to be another. -1: from nowhere, it keeps its default.
+int source_of(const Operator& op, const Operator& operation, size_t k) {
+  int named = op.schema().find(operation.schema().arguments[k].name);
+  if (named >= 0) return named;
+  bool other = k >= op.argument_count() || operation.schema().find(op.schema().arguments[k].name) >= 0;
+  return other ? -1 : static_cast<int>(k);
+}
+
 /// The arguments of the call for one element.
 void fill_arguments(const Each& each, const Operator& operation, Value* frame, size_t i, Frame& inner) {
   for (size_t k = 0; k < operation.argument_count(); ++k) {
     const SchemaArgument& wanted = operation.schema().arguments[k];
-    if (k >= each.op->argument_count()) inner[k] = *wanted.default_value;
-    else if (is_spread(each.op->schema().arguments[k])) inner[k] = element_of(frame[k], i);
-    else inner[k] = Value::borrow(frame[k]);
+    int from = source_of(*each.op, operation, k);
+    if (from < 0) inner[k] = *wanted.default_value;
+    else if (is_spread(each.op->schema().arguments[from])) inner[k] = element_of(frame[from], i);
+    else inner[k] = Value::borrow(frame[from]);
     if (wanted.type.is_tensor() && inner[k].is_scalar()) inner[k] = Value(wrapped_number(inner[k].to_scalar()));
   }
 }

@@ -1,5 +1,6 @@
 // Operators over lists: each applies an operator of single tensors to every element.
 #include "ops/foreach/each.h"
+#include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
@@ -77,6 +78,9 @@ UMBRA_OPERATOR("_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -
 UMBRA_OPERATOR("_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_maximum_.List")
     .use(each("aten::maximum"));
+UMBRA_OPERATOR("_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
+    .inplace("_foreach_maximum_.Scalar")
+    .use(each("aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]")
     .inplace("_foreach_maximum_.ScalarList")
     .use(each("aten::maximum"));
@@ -129,6 +133,48 @@ UMBRA_OPERATOR(
     .inplace("_foreach_addcdiv_.ScalarList")
     .use(each("aten::addcdiv"));
 
+/// The elements of a vector as numbers, one for each tensor of a list.
+std::vector<Scalar> numbers_of(const Tensor& scalars, size_t expected) {
+  check(scalars.dim() == 1, "Expected packed scalar Tensor to be of dimension 1. Got ", scalars.dim(), " instead.");
+  check(scalars.device() == Device(), "Expected scalars to be on CPU, got ", scalars.device(), " instead.");
+  check(scalars.sym_size(0) == static_cast<int64_t>(expected), "Expected length of scalars to match input of length ",
+        expected, " but got ", scalars.sym_size(0), " instead.");
+  std::vector<Scalar> numbers;
+  for (size_t i = 0; i < expected; ++i) numbers.push_back(scalars.select(0, static_cast<int64_t>(i)).item());
+  return numbers;
+}
+
+/// A number of their type, where there is no data.
+Scalar any_number(const Tensor& scalars) {
+  if (scalars.is_complex()) return std::complex<double>(1);
+  return scalars.is_floating_point() ? Scalar(1.0) : Scalar(1);
+}
+
+UMBRA_OPERATOR("_foreach_addcmul.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]")
+    .inplace("_foreach_addcmul_.Tensor")
+    .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcmul(self, tensor1, tensor2, numbers_of(scalars, self.size()));
+    })
+    .fake([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcmul(self, tensor1, tensor2, any_number(scalars));
+    });
+UMBRA_OPERATOR("_foreach_addcdiv.Tensor(Tensor[] self, Tensor[] tensor1, Tensor[] tensor2, Tensor scalars) -> Tensor[]")
+    .inplace("_foreach_addcdiv_.Tensor")
+    .all_backends([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcdiv(self, tensor1, tensor2, numbers_of(scalars, self.size()));
+    })
+    .fake([](TensorList self, TensorList tensor1, TensorList tensor2, const Tensor& scalars) {
+      return _foreach_addcdiv(self, tensor1, tensor2, any_number(scalars));
+    });
+
+// ---- one number out ----
+
+UMBRA_OPERATOR("_foreach_max(Tensor[] self) -> Tensor[]").use(each("aten::max"));
+UMBRA_OPERATOR("_foreach_norm.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]")
+    .use(each("aten::linalg_vector_norm"));
+UMBRA_OPERATOR("_foreach_powsum.Scalar(Tensor[] self, Scalar ord=2, ScalarType? dtype=None) -> Tensor[]")
+    .use(each("aten::linalg__powsum"));
+
 // ---- one tensor in, one out ----
 
 UMBRA_OPERATOR("_foreach_abs(Tensor[] self) -> Tensor[]").inplace("_foreach_abs_").use(each("aten::abs"));
@@ -144,6 +190,9 @@ UMBRA_OPERATOR("_foreach_exp(Tensor[] self) -> Tensor[]").inplace("_foreach_exp_
 UMBRA_OPERATOR("_foreach_expm1(Tensor[] self) -> Tensor[]").inplace("_foreach_expm1_").use(each("aten::expm1"));
 UMBRA_OPERATOR("_foreach_floor(Tensor[] self) -> Tensor[]").inplace("_foreach_floor_").use(each("aten::floor"));
 UMBRA_OPERATOR("_foreach_frac(Tensor[] self) -> Tensor[]").inplace("_foreach_frac_").use(each("aten::frac"));
+UMBRA_OPERATOR("_foreach_clone(Tensor[] self, *, MemoryFormat? memory_format=None) -> Tensor[]")
+    .use(each("aten::clone"));
+UMBRA_OPERATOR("_foreach_lgamma(Tensor[] self) -> Tensor[]").inplace("_foreach_lgamma_").use(each("aten::lgamma"));
 UMBRA_OPERATOR("_foreach_log(Tensor[] self) -> Tensor[]").inplace("_foreach_log_").use(each("aten::log"));
 UMBRA_OPERATOR("_foreach_log10(Tensor[] self) -> Tensor[]").inplace("_foreach_log10_").use(each("aten::log10"));
 UMBRA_OPERATOR("_foreach_log1p(Tensor[] self) -> Tensor[]").inplace("_foreach_log1p_").use(each("aten::log1p"));

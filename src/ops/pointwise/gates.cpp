@@ -126,6 +126,31 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
                 return cat({grads.gate.mul(slope), bend.mul(slope)}, dim);
               });
 
+UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
+    .generated_out("glu_jvp.out")
+    .all_backends([](const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
+      dim = wrap_dim(dim, glu.dim(), false);
+      for (const Tensor* t : {&x, &dx})
+        check(t->dtype() == glu.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
+              kernel_name(glu.dtype()));
+      Halves moved(dx, dim);
+      Tensor s = Halves(x, dim).gate.sigmoid();
+      return moved.first.mul(s).add(glu.mul(moved.gate).mul(s.rsub(1)));
+    });
+
+UMBRA_OPERATOR(
+    "glu_backward_jvp(Tensor grad_x, Tensor grad_glu, Tensor x, Tensor dgrad_glu, Tensor dx, int dim) -> Tensor")
+    .generated_out("glu_backward_jvp.out")
+    .all_backends([](const Tensor& grad_x, const Tensor&, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
+                     int64_t dim) {
+      Halves halves(x, dim), moved(dx, dim);
+      Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
+      Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));
+      Tensor dgate =
+          dfirst.mul(halves.first).add(first.mul(moved.first)).sub(first.mul(halves.first).mul(s).mul(moved.gate));
+      return cat({dfirst, dgate.mul(rest)}, dim);
+    });
+
 // ---- prelu: leaky_relu with a slope for each channel ----
 
 UMBRA_OPERATOR("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
@@ -227,6 +252,14 @@ UMBRA_OPERATOR("softshrink_backward(Tensor grad_output, Tensor self, Scalar lamb
               })
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise);
+
+// ---- gelu's gradient by parts that can be differentiated again ----
+
+UMBRA_OPERATOR("infinitely_differentiable_gelu_backward(Tensor grad, Tensor self) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& self) {
+      Tensor below = self.mul(M_SQRT1_2).erf_().add(1).mul_(0.5), density = self.mul(-0.5).mul(self).exp_();
+      return below.addcmul_(self, density, M_2_SQRTPI * M_SQRT1_2 * 0.5).mul_(grad);
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,7 +1,10 @@
-// Of torch.special what has no plain name: entr, ndtr, xlog1py.
+// Of torch.special what has no plain name, and the error functions' relatives: entr, ndtr, erfcx, erfinv, xlog1py.
+#include "kernels/functors/special.h"
+
 #include <cmath>
 
 #include "kernels/functors/exp_log.h"
+#include "ops/common/alias.h"
 #include "ops/pointwise/pointwise.h"
 
 namespace umbra::ops {
@@ -22,6 +25,50 @@ UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor").out("special_ndtr.out").co
   Tensor x = self.mul(M_SQRT1_2);
   return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
 });
+
+UMBRA_OPERATOR("special_ndtri(Tensor self) -> Tensor")
+    .out("special_ndtri.out")
+    .use(pointwise<functors::Ndtri, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) {
+                return grad.mul(result.square().div(2).exp().mul(std::sqrt(2 * M_PI)));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({Tag::Pointwise});
+
+UMBRA_OPERATOR("special_log_ndtr(Tensor self) -> Tensor")
+    .out("special_log_ndtr.out")
+    .use(pointwise<functors::LogNdtr, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
+                // The density over the distribution.
+                return grad.mul(self.square().div(2).add(result).neg().exp()).div(std::sqrt(2 * M_PI));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({Tag::Pointwise});
+
+UMBRA_OPERATOR("special_erfcx(Tensor self) -> Tensor")
+    .out("special_erfcx.out")
+    .use(pointwise<functors::Erfcx, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self", "result"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& result) {
+                return grad.mul(self.mul(2).mul(result).sub(M_2_SQRTPI));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({Tag::Pointwise});
+
+UMBRA_OPERATOR("erfinv(Tensor self) -> Tensor")
+    .inplace("erfinv_")
+    .out("erfinv.out")
+    .use(pointwise<functors::Erfinv, 1>(Promotion::IntToFloat))
+    .gradient("self", {"grad", "self"},
+              [](const Tensor& grad, const Tensor& self) {
+                return grad.mul(self.erfinv().square().exp().mul(1 / M_2_SQRTPI));
+              })
+    .tangent(TangentRule::Pointwise)
+    .tags({Tag::Pointwise});
+
+UMBRA_OPERATOR("special_erfinv(Tensor self) -> Tensor").out("special_erfinv.out").use(AliasOf{"erfinv"});
 
 UMBRA_OPERATOR("special_xlog1py(Tensor self, Tensor other) -> Tensor")
     .out("special_xlog1py.out")

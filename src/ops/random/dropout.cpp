@@ -1,4 +1,6 @@
 // Dropout.
+#include <cmath>
+
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -11,6 +13,7 @@ void check_probability(double p) {
 }
 
 UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
+    .generated_out("native_dropout.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, double p, std::optional<bool> train) {
       check_probability(p);
       if (input.sym_numel() == 0) return std::tuple(input.clone(), empty_like(input));
@@ -31,6 +34,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
     .tags({Tag::Core});
 
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
+    .generated_out("native_dropout_backward.out")
     .all_backends([](const Tensor& grad, const Tensor& mask, double scale) {
       return grad.mul(mask.to(grad.dtype()).mul(scale));
     })
@@ -41,28 +45,89 @@ UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float s
     .linear()
     .tags({Tag::Pointwise});
 
-// What is kept, scaled up for what is not; complex numbers are kept or dropped whole.
-Tensor scaled_noise(const Tensor& input, double p) {
-  Tensor noise = input.is_complex() ? empty_like(input, {.dtype = real_type(input.dtype())}) : empty_like(input);
-  return noise.bernoulli_(1 - p).div_(Scalar(1 - p));
+/// One number for each element, or for each channel of each example.
+Tensor empty_noise(const Tensor& input, bool by_feature) {
+  TensorOptions options;
+  if (input.is_complex()) options.dtype = real_type(input.dtype());
+  if (!by_feature) return empty_like(input, options);
+  check(input.dim() >= 2, "Feature dropout requires at least 2 dimensions in the input");
+  SymShape sizes(static_cast<size_t>(input.dim()), SymInt(1));
+  for (size_t d = 0; d < 2; ++d) sizes[d] = input.sym_sizes()[d];
+  return input.new_empty(sizes, options);
 }
 
-UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
-    .composite([](const Tensor& input, double p, bool train) {
-      check_probability(p);
-      if (p == 0 || !train || input.sym_numel() == 0) return input;
-      if (p == 1) return input.mul(zeros({}, input.options()));
-      return input.mul(scaled_noise(input, p));
-    })
-    .tags({Tag::MaybeAliasingOrMutating, Tag::NondeterministicSeeded});
+/// What is kept, scaled up for what is not; complex numbers are kept or dropped whole.
+Tensor scaled_noise(const Tensor& input, double p, bool by_feature) {
+  return empty_noise(input, by_feature).bernoulli_(1 - p).div_(Scalar(1 - p));
+}
 
+/// Alpha dropout: what is dropped becomes the value that selu tends to, and all is scaled and moved so that mean and
+/// variance stay.
+struct AlphaNoise {
+  Tensor factor, offset;
+  AlphaNoise(const Tensor& input, double p, bool by_feature) {
+    constexpr double kAlpha = 1.7580993408473766;
+    double scale = 1 / std::sqrt((kAlpha * kAlpha * p + 1) * (1 - p));
+    Tensor kept = empty_noise(input, by_feature).bernoulli_(1 - p);
+    offset = kept.add(-1).mul_(kAlpha * scale).add_(kAlpha * scale * p);
+    factor = kept.mul_(scale);
+  }
+};
+
+bool drops_nothing(const Tensor& input, double p, bool train) {
+  check_probability(p);
+  return p == 0 || !train || input.sym_numel() == 0;
+}
+
+Tensor drop(const Tensor& input, double p, bool train, bool by_feature) {
+  if (drops_nothing(input, p, train)) return input;
+  if (p == 1) return input.mul(zeros({}, input.options()));
+  return input.mul(scaled_noise(input, p, by_feature));
+}
+Tensor drop_(const Tensor& self, double p, bool train, bool by_feature) {
+  if (drops_nothing(self, p, train)) return self;
+  if (p == 1) return self.mul_(zeros({}, self.options()));
+  return self.mul_(scaled_noise(self, p, by_feature));
+}
+Tensor alpha_drop(const Tensor& input, double p, bool train, bool by_feature) {
+  if (drops_nothing(input, p, train)) return input;
+  if (p == 1) return input.mul(zeros({}, input.options()));
+  AlphaNoise noise(input, p, by_feature);
+  return input.mul(noise.factor).add_(noise.offset);
+}
+Tensor alpha_drop_(const Tensor& self, double p, bool train, bool by_feature) {
+  if (drops_nothing(self, p, train)) return self;
+  if (p == 1) return self.mul_(zeros({}, self.options()));
+  AlphaNoise noise(self, p, by_feature);
+  return self.mul_(noise.factor).add_(noise.offset);
+}
+
+/// May give its input back.
+constexpr TagSet kFunctional{Tag::MaybeAliasingOrMutating, Tag::NondeterministicSeeded};
+
+UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
+    .composite([](const Tensor& input, double p, bool train) { return drop(input, p, train, false); })
+    .tags(kFunctional);
 UMBRA_OPERATOR("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
-    .composite([](const Tensor& self, double p, bool train) {
-      check_probability(p);
-      if (p == 0 || !train || self.sym_numel() == 0) return self;
-      if (p == 1) return self.mul_(zeros({}, self.options()));
-      return self.mul_(scaled_noise(self, p));
-    })
+    .composite([](const Tensor& self, double p, bool train) { return drop_(self, p, train, false); })
+    .tags({Tag::NondeterministicSeeded});
+UMBRA_OPERATOR("feature_dropout(Tensor input, float p, bool train) -> Tensor")
+    .composite([](const Tensor& input, double p, bool train) { return drop(input, p, train, true); })
+    .tags(kFunctional);
+UMBRA_OPERATOR("feature_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+    .composite([](const Tensor& self, double p, bool train) { return drop_(self, p, train, true); })
+    .tags({Tag::NondeterministicSeeded});
+UMBRA_OPERATOR("alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+    .composite([](const Tensor& input, double p, bool train) { return alpha_drop(input, p, train, false); })
+    .tags(kFunctional);
+UMBRA_OPERATOR("alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+    .composite([](const Tensor& self, double p, bool train) { return alpha_drop_(self, p, train, false); })
+    .tags({Tag::NondeterministicSeeded});
+UMBRA_OPERATOR("feature_alpha_dropout(Tensor input, float p, bool train) -> Tensor")
+    .composite([](const Tensor& input, double p, bool train) { return alpha_drop(input, p, train, true); })
+    .tags(kFunctional);
+UMBRA_OPERATOR("feature_alpha_dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
+    .composite([](const Tensor& self, double p, bool train) { return alpha_drop_(self, p, train, true); })
     .tags({Tag::NondeterministicSeeded});
 
 }  // namespace

@@ -1,224 +1,133 @@
-// Random tensors: drawn from the thread-safe default generator unless one is given.
-#include "kernels/random.h"
+#include "ops/random/random.h"
 
-#include "kernels/copy.h"
-#include "ops/common/batching.h"
-#include "ops/common/factory_arguments.h"
-#include "ops/common/shape.h"
-#include "umbra/dispatch/define.h"
-#include "umbra/generated/functions.h"
+#include <cmath>
+#include <limits>
+
+#include "ops/pointwise/pointwise.h"
+#include "umbra/core/warning.h"
 
 namespace umbra::ops {
-namespace {
-
-using GeneratorPointer = IntrusivePtr<Generator>;
 
 Generator& generator_or_default(const GeneratorPointer& given) {
   static const GeneratorPointer fallback = default_generator();
   return given ? *given : *fallback;
 }
 
-TensorSpec random_spec(SymIntArrayRef size, OptionalDType dtype, OptionalDevice device) {
-  return TensorSpec(size, dtype.value_or(default_dtype()), device.value_or(Device()));
+Tensor resized(const Tensor& out, SymIntArrayRef sizes) { return out.sym_sizes() == sizes ? out : out.resize_(sizes); }
+
+namespace {
+
+/// What a floating type makes of an integer.
+int64_t as_held(int64_t value, DType dtype) {
+  switch (dtype) {
+    case DType::Float16: return static_cast<int64_t>(static_cast<float>(Half(static_cast<float>(value))));
+    case DType::BFloat16: return static_cast<int64_t>(static_cast<float>(BFloat16(static_cast<float>(value))));
+    case DType::Float32: return static_cast<int64_t>(static_cast<float>(value));
+    default: return static_cast<int64_t>(static_cast<double>(value));
+  }
 }
 
-// ---- filling in place; the functional forms are what functionalisation records ----
-
-UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
-    .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std >= 0, "normal expects std >= 0.0, but found std ", std);
-      return spec_like(self);
-    })
-    .cpu([](const Tensor& out, const Tensor&, double mean, double std, const GeneratorPointer& generator) {
-      kernels::normal(out, mean, std, generator_or_default(generator));
-    })
-    .elementwise()
-    .random()
-    .not_differentiable()
-    .use(BatchRandomLike{});
-
-UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
-    .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
-      check(std >= 0, "normal_ expects std >= 0.0, but found std ", std);
-      return spec_like(self);
-    })
-    .mutate([](const Tensor& self, double mean, double std, const GeneratorPointer& generator) {
-      kernels::normal(self, mean, std, generator_or_default(generator));
-    })
-    .functional_form("aten::normal_functional")
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random();
-
-UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
-    .inplace("uniform_")
-    .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
-      check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
-      return spec_like(self);
-    })
-    .cpu([](const Tensor& out, const Tensor&, double from, double to, const GeneratorPointer& generator) {
-      kernels::uniform(out, from, to, generator_or_default(generator));
-    })
-    .elementwise()
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random()
-    .tags({Tag::Generated})
-    .use(BatchRandomLike{});
-
-UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
-    .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
-    })
-    .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
-      kernels::bernoulli(out, p, generator_or_default(generator));
-    })
-    .elementwise()
-    .random()
-    .not_differentiable()
-    .use(BatchRandomLike{});
-
-UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
-    .meta([](const Tensor& self, double p, const GeneratorPointer&) {
-      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
-      return spec_like(self);
-    })
-    .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) {
-      kernels::bernoulli(self, p, generator_or_default(generator));
-    })
-    .functional_form("aten::bernoulli.p")
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random()
-    .node("BernoulliBackward2");
-
-UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
-    .out("bernoulli.out")
-    .meta([](const Tensor& self, const GeneratorPointer&) {
-      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
-    })
-    .cpu([](const Tensor& out, const Tensor& self, const GeneratorPointer& generator) {
-      kernels::bernoulli(out, self, generator_or_default(generator));
-    })
-    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
-    .random()
-    .tags({Tag::CastsToOut})
-    .batch([](const Batched& self, const GeneratorPointer& generator) {
-      check(batch_scope().randomness != Randomness::Same || !self.is_batched(),
-            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
-            "functorch");
-      Tensor all = batch_all(self);
-      return Batched(generator ? bernoulli(all, generator) : bernoulli(all), 0);
-    });
-
-// ---- factories ----
-
-void check_bounds(SymInt low, SymInt high) {
-  check(low < high, "random_ expects 'from' to be less than 'to', but got from=", low, " >= to=", high);
+int digits_of(DType dtype) {
+  return dtype == DType::Float16 ? 11 : dtype == DType::BFloat16 ? 8 : dtype == DType::Float32 ? 24 : 53;
 }
 
-UMBRA_OPERATOR(
-    "rand(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-    "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
-      check_strided(layout);
-      return random_spec(size, dtype, device);
-    })
-    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::uniform(out, 0, 1, generator_or_default(nullptr));
-    })
-    .random()
-    .not_differentiable()
-    .tags({Tag::Core})
-    .use(BatchInFront{.sizes = {"size"}});
+double largest_of(DType dtype) {
+  switch (dtype) {
+    case DType::Float16: return 65504;
+    case DType::BFloat16: return 0x1.fep127;
+    case DType::Float32: return std::numeric_limits<float>::max();
+    default: return std::numeric_limits<double>::max();
+  }
+}
 
-UMBRA_OPERATOR(
-    "randn(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) "
-    "-> Tensor")
-    .meta([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
-      check_strided(layout);
-      return random_spec(size, dtype, device);
-    })
-    .cpu([](const Tensor& out, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::normal(out, 0, 1, generator_or_default(nullptr));
-    })
-    .random()
-    .not_differentiable()
-    .tags({Tag::Core})
-    .use(BatchInFront{.sizes = {"size"}});
+/// The distance between neighbours at the size of `value`.
+int64_t spacing(int64_t value, DType dtype) {
+  int power = 0;
+  for (uint64_t size = static_cast<uint64_t>(std::abs(value)); size >>= 1;) ++power;
+  return int64_t{1} << (power - digits_of(dtype) + 1);
+}
 
-UMBRA_OPERATOR(
-    "randint(SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None) -> Tensor")
-    .meta([](SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-             OptionalBool) {
-      check_strided(layout);
-      check_bounds(0, high);
-      return random_spec(size, dtype.value_or(DType::Int64), device);
-    })
-    .cpu([](const Tensor& out, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) { kernels::random_between(out, 0, high.guard_int(), generator_or_default(nullptr)); })
-    .random()
-    .not_differentiable()
-    .use(BatchInFront{.sizes = {"size"}});
+// Rounding to the type must not lead out of the range: its ends move inwards to numbers that the type has.
+int64_t first_held(int64_t from, DType dtype) {
+  int64_t next = as_held(from + 1, dtype);
+  return next < from ? next + spacing(from + 1, dtype) : from;
+}
+int64_t end_held(int64_t to, DType dtype) {
+  int64_t last = as_held(to - 1, dtype);
+  return last >= to ? last - spacing(to - 1, dtype) : to;
+}
 
-UMBRA_OPERATOR(
-    "randint.low(SymInt low, SymInt high, SymInt[] size, *, ScalarType? dtype=long, Layout? layout=None, Device? "
-    "device=None, bool? pin_memory=None) -> Tensor")
-    .meta([](SymInt low, SymInt high, SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout,
-             OptionalDevice device, OptionalBool) {
-      check_strided(layout);
-      check_bounds(low, high);
-      return random_spec(size, dtype.value_or(DType::Int64), device);
-    })
-    .cpu([](const Tensor& out, SymInt low, SymInt high, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,
-            OptionalBool) {
-      kernels::random_between(out, low.guard_int(), high.guard_int(), generator_or_default(nullptr));
-    })
-    .random()
-    .not_differentiable()
-    .use(BatchInFront{.sizes = {"size"}});
+struct Integers {
+  int64_t least, largest;
+};
+Integers integers_of(DType dtype) {
+  switch (dtype) {
+    case DType::Bool: return {0, 1};
+    case DType::UInt8: return {0, 0xff};
+    case DType::UInt16: return {0, 0xffff};
+    case DType::UInt32: return {0, 0xffffffff};
+    case DType::UInt64: return {0, std::numeric_limits<int64_t>::max()};
+    case DType::Int8: return {-0x80, 0x7f};
+    case DType::Int16: return {-0x8000, 0x7fff};
+    case DType::Int32: return {-0x7fffffff - 1, 0x7fffffff};
+    default: return {std::numeric_limits<int64_t>::min(), std::numeric_limits<int64_t>::max()};
+  }
+}
 
-UMBRA_OPERATOR(
-    "randperm(SymInt n, *, ScalarType? dtype=long, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> "
-    "Tensor")
-    .meta([](SymInt n, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool) {
-      check_strided(layout);
-      check(n >= 0, "n must be non-negative, got", n);
-      return random_spec({n}, dtype.value_or(DType::Int64), device);
-    })
-    .cpu([](const Tensor& out, SymInt, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool) {
-      kernels::randperm(out, generator_or_default(nullptr));
-    })
-    .random()
-    .not_differentiable()
-    .tags({Tag::Core});
-
-UMBRA_OPERATOR(
-    "rand_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) {
-      check_strided(layout);
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
-            OptionalFormat) { kernels::uniform(out, 0, 1, generator_or_default(nullptr)); })
-    .random()
-    .not_differentiable()
-    .use(BatchRandomLike{});
-
-UMBRA_OPERATOR(
-    "randn_like(Tensor self, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
-    "pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
-    .meta([](const Tensor& self, OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool,
-             OptionalFormat format) {
-      check_strided(layout);
-      return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
-    })
-    .cpu([](const Tensor& out, const Tensor&, OptionalDType, OptionalLayout, OptionalDevice, OptionalBool,
-            OptionalFormat) { kernels::normal(out, 0, 1, generator_or_default(nullptr)); })
-    .random()
-    .not_differentiable()
-    .use(BatchRandomLike{});
+void check_held(int64_t value, const char* what, DType dtype) {
+  bool held;
+  if (is_floating(dtype)) {
+    held = std::abs(static_cast<double>(value)) <= largest_of(dtype);
+  } else {
+    Integers range = integers_of(dtype);
+    held = value >= range.least && value <= range.largest;
+  }
+  check(held, what, " is out of bounds for ", cpp_name(dtype));
+  int digits = digits_of(dtype);
+  if (is_floating(dtype) && std::abs(static_cast<double>(value)) > std::ldexp(1.0, digits))
+    warn(what, " is out of bounds [-(2^", digits, "), 2^", digits, "]. Due to precision limitations ", cpp_name(dtype),
+         " can support discrete uniform distribution only within this range. This warning will become an error in "
+         "version 1.7 release, please fix the code in advance");
+}
 
 }  // namespace
+
+IntegerRange integer_range(int64_t from, std::optional<int64_t> to, DType dtype) {
+  bool floating = is_floating(dtype), known = floating || is_integral(dtype, true);
+  if (!to && from == std::numeric_limits<int64_t>::min()) return {.all_bits = true};
+  if (to) {
+    check(from < *to, "random_ expects 'from' to be less than 'to', but got from=", from, " >= to=", *to);
+    if (floating) {
+      from = first_held(from, dtype);
+      to = end_held(*to, dtype);
+      check(from < *to,
+            "random_ expects 'from' casted to dtype to be less than 'to' casted to dtype, but got from=", from,
+            " >= to=", *to);
+    }
+  } else {
+    check(known, "random_from_to_impl handles only integral, floating-point and boolean types");
+    if (floating) {
+      to = (int64_t{1} << digits_of(dtype)) + 1;
+      from = first_held(from, dtype);
+      check(
+          from < *to - 1,
+          "random_ expects 'from' casted to dtype to be less than or equal to 'to_inc' casted to dtype, but got from=",
+          from, " > to_inc=", *to - 1);
+    } else {
+      // Above the largest int64 the sum wraps around, and the range with it.
+      to = static_cast<int64_t>(static_cast<uint64_t>(integers_of(dtype).largest) + 1);
+    }
+  }
+  check(known, "check_random_bounds handles only integral, floating-point and boolean types");
+  check_held(from, "from", dtype);
+  check_held(static_cast<int64_t>(static_cast<uint64_t>(*to) - 1), "to - 1", dtype);
+  return {.from = from, .to = *to};
+}
+
+void draw_integers(const Tensor& out, const IntegerRange& range, Generator& generator) {
+  if (out.numel() == 0) return;
+  if (range.all_bits) kernels::random_full(out, generator);
+  else kernels::random_between(out, range.from, range.to, generator);
+}
+
 }  // namespace umbra::ops

@@ -89,5 +89,44 @@ UMBRA_OPERATOR("mean.dim(Tensor self, int[1]? dim, bool keepdim=False, *, Scalar
     .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
+// ---- without numbers that are none ----
+
+UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+    .out("nansum.out")
+    .meta([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      check<NotImplementedError>(!self.is_complex(), "nansum on CPU does not support complex inputs");
+      return reduced_spec(self, reduced_dims(self, dims), keepdim, sum_dtype(self, dtype));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, OptionalDims dims, bool, std::optional<DType>) {
+      auto over = masked_dims(reduced_dims(self, dims));
+      if (is_integral(self.dtype(), true)) kernels::sum(out, in_type(self, out.dtype()), over);
+      else kernels::nansum(out, in_type(self, out.dtype()), over);
+    })
+    .gradient("self", {"grad", "self", "dim", "keepdim"},
+              [](const Tensor& grad, const Tensor& self, OptionalDims dims, bool keepdim) {
+                return restore_dims(grad, self.sym_sizes(), dims, keepdim)
+                    .expand(self.sym_sizes())
+                    .mul(self.isnan().logical_not())
+                    .to(self.dtype());
+              })
+    .tangents_through([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      Tensor counted = where(self.isnan(), 0, self);
+      return dims ? counted.sum(IntArrayRef(*dims), keepdim, dtype)
+                  : counted.sum(IntArrayRef(masked_dims(all_dims(self))), keepdim, dtype);
+    })
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
+
+UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
+    .out("nanmean.out")
+    .composite([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
+      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
+                                 "nanmean(): expected input to have floating point or complex dtype but got ",
+                                 kernel_name(self.dtype()));
+      std::vector<int64_t> over = dims.value_or(std::vector<int64_t>());
+      Tensor count = self.detach().isnan().logical_not_().sum(IntArrayRef(over), keepdim);
+      return nansum(self, dims, keepdim, dtype).div(count);
+    });
+
 }  // namespace
 }  // namespace umbra::ops

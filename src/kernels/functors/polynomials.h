@@ -1,0 +1,146 @@
+// Orthogonal polynomials of degree n at x, by their recurrences; n is cut to an integer, below 0 they are 0.
+#pragma once
+
+#include "kernels/functors/functor.h"
+
+namespace umbra::functors {
+
+namespace polynomials {
+
+/// A degree as an integer; what no integer holds counts as the least.
+template <class T> int64_t degree(T n) {
+  constexpr auto kLimit = static_cast<T>(0x1p62);
+  return n > -kLimit && n < kLimit ? static_cast<int64_t>(n) : n >= kLimit ? int64_t{1} << 62 : int64_t{-1} << 62;
+}
+
+/// p(n) from p(0) = 1, p(1) and the step from p(k - 1) and p(k) to p(k + 1).
+template <class T, class Step> T recurrence(int64_t n, T first, const Step& step) {
+  if (n < 0) return T(0);
+  if (n == 0) return T(1);
+  T before = 1, now = first;
+  for (int64_t k = 1; k < n && now == now; ++k) {
+    T next = step(static_cast<T>(k), before, now);
+    before = now;
+    now = next;
+  }
+  return now;
+}
+
+/// What a polynomial is at an end of its interval, where the recurrence is known to stay.
+template <class T> T alternating(int64_t n, T value) { return n % 2 == 0 ? value : -value; }
+
+}  // namespace polynomials
+
+/// Chebyshev's four kinds share a recurrence; they differ in p(1) and, inside [-1, 1], in their form by angles, which
+/// serves high degrees. The shifted ones have [0, 1] for their interval.
+enum class ChebyshevKind { T, U, V, W };
+
+template <ChebyshevKind kind, bool shifted> struct Chebyshev : Binary {
+  static constexpr const char* name = [] {
+    constexpr const char* kNames[2][4] = {{"chebyshev_polynomial_t_cpu", "chebyshev_polynomial_u_cpu",
+                                           "chebyshev_polynomial_v_cpu", "chebyshev_polynomial_w_cpu"},
+                                          {"shifted_chebyshev_polynomial_t_cpu", "shifted_chebyshev_polynomial_u_cpu",
+                                           "shifted_chebyshev_polynomial_v_cpu", "shifted_chebyshev_polynomial_w_cpu"}};
+    return kNames[shifted][static_cast<int>(kind)];
+  }();
+  static constexpr bool scalar_only = true, full_width_only = true;
+  using types = Floating;
+
+  template <class T> T operator()(T at, T degree) const {
+    constexpr int64_t kHighDegree = 8;
+    int64_t n = polynomials::degree(degree);
+    T x = shifted ? at + at - T(1) : at;
+    if (n > 1 && x == T(1)) return at_one<T>(n);
+    if (n > 1 && x == T(-1)) return at_minus_one<T>(n);
+    if (n > kHighDegree && abs(x) < T(1)) return by_angles(n, x);
+    T first = kind == ChebyshevKind::T ? x
+                                       : x + x +
+                                             T(kind == ChebyshevKind::V   ? -1
+                                               : kind == ChebyshevKind::W ? 1
+                                                                          : 0);
+    return polynomials::recurrence(n, first, [x](T, T before, T now) { return (x + x) * now - before; });
+  }
+
+ private:
+  template <class T> static T at_one(int64_t n) {
+    if constexpr (kind == ChebyshevKind::U) return static_cast<T>(n) + 1;
+    else if constexpr (kind == ChebyshevKind::W) return static_cast<T>(n) + static_cast<T>(n) + 1;
+    else return T(1);
+  }
+  template <class T> static T at_minus_one(int64_t n) {
+    if constexpr (kind == ChebyshevKind::U) return polynomials::alternating(n, static_cast<T>(n) + 1);
+    else if constexpr (kind == ChebyshevKind::V)
+      return polynomials::alternating(n, static_cast<T>(n) + static_cast<T>(n) + 1);
+    else return polynomials::alternating(n, T(1));
+  }
+  template <class T> static T by_angles(int64_t n, T x) {
+    T angle = acos(x), times = static_cast<T>(n);
+    if constexpr (kind == ChebyshevKind::T) return cos(times * angle);
+    else if constexpr (kind == ChebyshevKind::U) return sin((times + 1) * angle) / sin(angle);
+    else if constexpr (kind == ChebyshevKind::V) return cos((times + T(0.5)) * angle) / cos(angle / 2);
+    else return sin((times + T(0.5)) * angle) / sin(angle / 2);
+  }
+};
+
+/// The others, by a family that says p(1), the step and what is special about it.
+template <class Family> struct Polynomial : Binary {
+  static constexpr const char* name = Family::name;
+  static constexpr bool scalar_only = true, full_width_only = true;
+  using types = Floating;
+
+  template <class T> T operator()(T x, T degree) const {
+    int64_t n = polynomials::degree(degree);
+    if constexpr (requires { Family::template kHighest<T>; })
+      if (n > Family::template kHighest<T>) return std::numeric_limits<T>::quiet_NaN();
+    if constexpr (requires { Family::is_end(x); })
+      if (n > 0 && Family::is_end(x)) return Family::at_end(x, n);
+    return polynomials::recurrence(n, Family::first(x),
+                                   [x](T k, T before, T now) { return Family::next(x, k, before, now); });
+  }
+};
+
+namespace polynomials {
+
+struct Hermite {
+  /// From here on they overflow nearly everywhere, and count as having no value.
+  template <class T> static constexpr int64_t kHighest = std::is_same_v<T, double> ? 512 : 128;
+};
+struct PhysicistsHermite : Hermite {
+  static constexpr const char* name = "hermite_polynomial_h_cpu";
+  template <class T> static T first(T x) { return x + x; }
+  template <class T> static T next(T x, T k, T before, T now) { return (x + x) * now - (k + k) * before; }
+};
+struct ProbabilistsHermite : Hermite {
+  static constexpr const char* name = "hermite_polynomial_he_cpu";
+  template <class T> static T first(T x) { return x; }
+  template <class T> static T next(T x, T k, T before, T now) { return x * now - k * before; }
+};
+struct Laguerre {
+  static constexpr const char* name = "laguerre_polynomial_l_cpu";
+  template <class T> static T first(T x) { return T(1) - x; }
+  template <class T> static T next(T x, T k, T before, T now) {
+    return (((k + k) + (T(1) - x)) * now - k * before) / (k + T(1));
+  }
+  template <class T> static bool is_end(T x) { return x == T(0); }
+  template <class T> static T at_end(T, int64_t) { return T(1); }
+};
+struct Legendre {
+  static constexpr const char* name = "legendre_polynomial_p_cpu";
+  template <class T> static T first(T x) { return x; }
+  template <class T> static T next(T x, T k, T before, T now) {
+    return ((k + k + T(1)) * x * now - k * before) / (k + T(1));
+  }
+  template <class T> static bool is_end(T x) { return abs(x) == T(1); }
+  template <class T> static T at_end(T x, int64_t n) { return x > T(0) ? T(1) : alternating(n, T(1)); }
+};
+
+}  // namespace polynomials
+
+using HermiteH = Polynomial<polynomials::PhysicistsHermite>;
+using HermiteHe = Polynomial<polynomials::ProbabilistsHermite>;
+using LaguerreL = Polynomial<polynomials::Laguerre>;
+using LegendreP = Polynomial<polynomials::Legendre>;
+template <ChebyshevKind kind> using ChebyshevPolynomial = Chebyshev<kind, false>;
+template <ChebyshevKind kind> using ShiftedChebyshevPolynomial = Chebyshev<kind, true>;
+
+}  // namespace umbra::functors

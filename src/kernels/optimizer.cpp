@@ -1,0 +1,148 @@
+#include "kernels/optimizer.h"
+
+#include <array>
+#include <cmath>
+
+#include "kernels/copy.h"
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+namespace {
+
+constexpr int64_t kGrain = 8192;
+
+/// Tensors of one size as runs of contiguous elements of the parameter's type: themselves where they are, else copies
+/// that are written back.
+template <size_t N> class Rows {
+ public:
+  Rows(std::array<const Tensor*, N> tensors) : tensors_(tensors) {
+    for (size_t i = 0; i < N; ++i) {
+      const Tensor& t = *tensors[i];
+      if (!t.defined()) continue;
+      check(t.sizes() == tensors[0]->sizes(), "a step's tensors have different sizes");
+      if (t.is_contiguous() && t.dtype() == tensors[0]->dtype()) {
+        dense_[i] = t;
+      } else {
+        dense_[i] = scratch(t.sizes(), tensors[0]->dtype());
+        copy(dense_[i], t);
+      }
+    }
+  }
+  template <class T> std::array<T*, N> data() const {
+    std::array<T*, N> out{};
+    for (size_t i = 0; i < N; ++i)
+      if (dense_[i].defined()) out[i] = dense_[i].template data<T>();
+    return out;
+  }
+  void write_back() const {
+    for (size_t i = 0; i < N; ++i)
+      if (dense_[i].defined() && !dense_[i].is_same(*tensors_[i])) copy(*tensors_[i], dense_[i]);
+  }
+
+ private:
+  std::array<const Tensor*, N> tensors_;
+  std::array<Tensor, N> dense_;
+};
+
+/// Calls `step(data, i)` for every element, by chunks in parallel.
+template <size_t N, class Step>
+void for_elements(const char* name, std::array<const Tensor*, N> tensors, const Step& step) {
+  Rows<N> rows(tensors);
+  visit<FloatingTypes>(tensors[0]->dtype(), name, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    auto data = rows.template data<T>();
+    parallel_for(0, tensors[0]->numel(), kGrain, [&](int64_t from, int64_t to) { step(data, from, to); });
+  });
+  rows.write_back();
+}
+
+/// The gradient to step by: without its scale, in the direction of the step.
+template <class C> struct GradientReader {
+  C scale;
+  bool scaled, maximize;
+  explicit GradientReader(const GradientRule& rule)
+      : scale(static_cast<C>(rule.scale)), scaled(rule.scaled), maximize(rule.maximize) {}
+  template <class T> C operator()(T& stored) const {
+    C value = stored;
+    if (scaled) stored = static_cast<T>(value = value / scale);
+    return maximize ? -value : value;
+  }
+};
+
+}  // namespace
+
+void adam_step(const AdamRule& rule, const Tensor& parameter, const Tensor& gradient, const Tensor& average,
+               const Tensor& square, const Tensor& largest_square, double step) {
+  double correction = 1 - std::pow(rule.beta1, step), square_correction = std::sqrt(1 - std::pow(rule.beta2, step));
+  for_elements<5>(
+      "adam_fused_step_impl", {&parameter, &gradient, &average, &square, &largest_square},
+      [&](const auto& data, int64_t from, int64_t to) {
+        using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
+        using C = Compute<T>;
+        auto [p, g, m, v, most] = data;
+        const GradientReader<C> read(rule.gradient);
+        const C decay = static_cast<C>(rule.gradient.weight_decay), shrink = static_cast<C>(rule.rate) * decay;
+        const C weight = static_cast<C>(1 - rule.beta1), square_weight = static_cast<C>(1 - rule.beta2);
+        const C beta2 = static_cast<C>(rule.beta2), size = static_cast<C>(rule.rate / correction);
+        const C root = static_cast<C>(square_correction), epsilon = static_cast<C>(rule.epsilon);
+        for (int64_t i = from; i < to; ++i) {
+          C grad = read(g[i]), value = p[i];
+          if (decay != 0 && rule.decoupled) value -= shrink * value;
+          else if (decay != 0) grad += value * decay;
+          C mean = m[i];
+          mean = std::abs(weight) < C(0.5) ? mean + weight * (grad - mean) : grad - (grad - mean) * (C(1) - weight);
+          C second = beta2 * C(v[i]) + square_weight * grad * grad;
+          m[i] = static_cast<T>(mean);
+          v[i] = static_cast<T>(second);
+          if (most) {
+            second = std::max(C(most[i]), second);
+            most[i] = static_cast<T>(second);
+          }
+          p[i] = static_cast<T>(value - size * mean / (std::sqrt(second) / root + epsilon));
+        }
+      });
+}
+
+void sgd_step(const SgdRule& rule, const Tensor& parameter, const Tensor& gradient, const Tensor& buffer) {
+  for_elements<3>("fused_sgd", {&parameter, &gradient, &buffer}, [&](const auto& data, int64_t from, int64_t to) {
+    using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
+    using C = Compute<T>;
+    auto [p, g, b] = data;
+    const GradientReader<C> read(rule.gradient);
+    const C decay = static_cast<C>(rule.gradient.weight_decay), rate = static_cast<C>(rule.rate);
+    const C momentum = static_cast<C>(rule.momentum), share = static_cast<C>(1 - rule.dampening);
+    for (int64_t i = from; i < to; ++i) {
+      C grad = read(g[i]), value = p[i];
+      if (decay != 0) grad += value * decay;
+      if (b) {
+        C moved = rule.first ? grad : momentum * C(b[i]) + share * grad;
+        b[i] = static_cast<T>(moved);
+        grad = rule.nesterov ? grad + momentum * moved : moved;
+      }
+      p[i] = static_cast<T>(value - rate * grad);
+    }
+  });
+}
+
+void adagrad_step(const AdagradRule& rule, const Tensor& parameter, const Tensor& gradient, const Tensor& sum,
+                  double step) {
+  double rate = rule.rate / (1 + (step - 1) * rule.rate_decay);
+  for_elements<3>("fused_adagrad", {&parameter, &gradient, &sum}, [&](const auto& data, int64_t from, int64_t to) {
+    using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
+    using C = Compute<T>;
+    auto [p, g, s] = data;
+    const GradientReader<C> read(rule.gradient);
+    const C decay = static_cast<C>(rule.gradient.weight_decay), size = static_cast<C>(rate);
+    const C epsilon = static_cast<C>(rule.epsilon);
+    for (int64_t i = from; i < to; ++i) {
+      C grad = read(g[i]), value = p[i];
+      if (decay != 0) grad += value * decay;
+      C total = C(s[i]) + grad * grad;
+      s[i] = static_cast<T>(total);
+      p[i] = static_cast<T>(value - size * grad / (std::sqrt(total) + epsilon));
+    }
+  });
+}
+
+}  // namespace umbra::kernels

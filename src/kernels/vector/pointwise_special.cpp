@@ -1,0 +1,50 @@
+#include "kernels/functors/distributions.h"
+#include "kernels/functors/polynomials.h"
+#include "kernels/functors/special.h"
+#include "kernels/vector/pointwise_loops.h"
+
+namespace umbra::kernels::UMBRA_ISA {
+
+UMBRA_INSTANTIATE_POINTWISE(Lgamma);
+UMBRA_INSTANTIATE_POINTWISE(Digamma);
+UMBRA_INSTANTIATE_POINTWISE(Erfinv);
+UMBRA_INSTANTIATE_POINTWISE(Ndtri);
+UMBRA_INSTANTIATE_POINTWISE(LogNdtr);
+UMBRA_INSTANTIATE_POINTWISE(Erfcx);
+UMBRA_INSTANTIATE_POINTWISE(BesselJ0);
+UMBRA_INSTANTIATE_POINTWISE(BesselJ1);
+UMBRA_INSTANTIATE_POINTWISE(BesselY0);
+UMBRA_INSTANTIATE_POINTWISE(BesselY1);
+UMBRA_INSTANTIATE_POINTWISE(BesselI0);
+UMBRA_INSTANTIATE_POINTWISE(BesselI1);
+UMBRA_INSTANTIATE_POINTWISE(BesselI0e);
+UMBRA_INSTANTIATE_POINTWISE(BesselI1e);
+UMBRA_INSTANTIATE_POINTWISE(ModifiedBesselI0);
+UMBRA_INSTANTIATE_POINTWISE(ModifiedBesselI1);
+UMBRA_INSTANTIATE_POINTWISE(ModifiedBesselK0);
+UMBRA_INSTANTIATE_POINTWISE(ModifiedBesselK1);
+UMBRA_INSTANTIATE_POINTWISE(ScaledModifiedBesselK0);
+UMBRA_INSTANTIATE_POINTWISE(ScaledModifiedBesselK1);
+UMBRA_INSTANTIATE_POINTWISE(SphericalBesselJ0);
+UMBRA_INSTANTIATE_POINTWISE(AiryAi);
+UMBRA_INSTANTIATE_POINTWISE(Zeta);
+UMBRA_INSTANTIATE_POINTWISE(Igamma);
+UMBRA_INSTANTIATE_POINTWISE(Igammac);
+UMBRA_INSTANTIATE_POINTWISE(Polygamma);
+UMBRA_INSTANTIATE_POINTWISE(StandardGammaGrad);
+UMBRA_INSTANTIATE_POINTWISE(DirichletGrad);
+UMBRA_INSTANTIATE_POINTWISE(HermiteH);
+UMBRA_INSTANTIATE_POINTWISE(HermiteHe);
+UMBRA_INSTANTIATE_POINTWISE(LaguerreL);
+UMBRA_INSTANTIATE_POINTWISE(LegendreP);
+
+#define UMBRA_INSTANTIATE_CHEBYSHEV(kind)                                                                      \
+  template const PointwiseTable& pointwise_table<functors::Chebyshev<functors::ChebyshevKind::kind, false>>(); \
+  template const PointwiseTable& pointwise_table<functors::Chebyshev<functors::ChebyshevKind::kind, true>>()
+UMBRA_INSTANTIATE_CHEBYSHEV(T);
+UMBRA_INSTANTIATE_CHEBYSHEV(U);
+UMBRA_INSTANTIATE_CHEBYSHEV(V);
+UMBRA_INSTANTIATE_CHEBYSHEV(W);
+#undef UMBRA_INSTANTIATE_CHEBYSHEV
+
+}  // namespace umbra::kernels::UMBRA_ISA

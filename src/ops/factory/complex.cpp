@@ -1,0 +1,67 @@
+// Complex tensors from their parts, or from length and angle.
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+TensorSpec complex_spec(const Tensor& a, const Tensor& b) {
+  auto fits = [](DType d) { return d == DType::Float32 || d == DType::Float64 || d == DType::Float16; };
+  check<NotImplementedError>(fits(a.dtype()) && fits(b.dtype()),
+                             "Expected both inputs to be Half, Float or Double tensors but got ",
+                             kernel_name(a.dtype()), " and ", kernel_name(b.dtype()));
+  check(a.dtype() == b.dtype(), "Expected object of scalar type ", kernel_name(a.dtype()), " but got scalar type ",
+        kernel_name(b.dtype()), " for second argument");
+  return pointwise_spec({&a, &b}, complex_type(a.dtype()));
+}
+
+/// The real or imaginary parts of a complex tensor, as a real one over the same memory.
+Tensor parts(const Tensor& t, int64_t which) {
+  SymShape strides;
+  for (SymInt s : t.sym_strides()) strides.push_back(s * 2);
+  Tensor view = alias_tensor(t, t.sym_sizes(), strides, t.sym_storage_offset() * 2 + which);
+  view.impl()->set_dtype(real_type(t.dtype()));
+  return view;
+}
+
+void fill_parts(const Tensor& out, const Tensor& real, const Tensor& imaginary) {
+  kernels::copy(parts(out, 0), real);
+  kernels::copy(parts(out, 1), imaginary);
+}
+
+Tensor real_part(const Tensor& t) { return t.is_complex() ? umbra::real(t) : t; }
+
+UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
+    .out("complex.out")
+    .meta([](const Tensor& real, const Tensor& imag) { return complex_spec(real, imag); })
+    .cpu([](const Tensor& out, const Tensor& real, const Tensor& imag) { fill_parts(out, real, imag); })
+    .gradient("real", {"grad"}, [](const Tensor& grad) { return real_part(grad); })
+    .gradient("imag", {"grad"}, [](const Tensor& grad) { return real_part(grad.mul(std::complex<double>(0, -1))); })
+    .linear()
+    .batch([](const Batched& real, const Batched& imag) {
+      int64_t rank = std::max(real.rank(), imag.rank());
+      return Batched(umbra::complex(batch_first(real, rank), batch_first(imag, rank)), 0);
+    });
+
+UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
+    .out("polar.out")
+    .meta([](const Tensor& abs, const Tensor& angle) { return complex_spec(abs, angle); })
+    .cpu([](const Tensor& out, const Tensor& abs, const Tensor& angle) {
+      fill_parts(out, abs.mul(angle.cos()), abs.mul(angle.sin()));
+    })
+    .gradient("abs, angle", {"grad", "result"},
+              [](const Tensor& grad, const Tensor& result) {
+                Tensor turned = grad.conj().mul(result.mul(std::complex<double>(0, 1)));
+                return std::tuple(real_part(grad.conj().mul(result.sgn())), real_part(turned));
+              })
+    .tangents_through([](const Tensor& abs, const Tensor& angle) {
+      return umbra::complex(abs.mul(angle.cos()), abs.mul(angle.sin()));
+    })
+    .batch([](const Batched& abs, const Batched& angle) {
+      int64_t rank = std::max(abs.rank(), angle.rank());
+      return Batched(umbra::polar(batch_first(abs, rank), batch_first(angle, rank)), 0);
+    });
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,31 @@
+// What factories share: checks of sizes, metadata and options.
+#pragma once
+
+#include "ops/common/factory_arguments.h"
+#include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+
+inline void check_sizes(SymIntArrayRef sizes) {
+  for (SymInt s : sizes) {
+    bool holds = !s.is_symbolic() ? s.value() >= 0 : s.node()->has_hint() || sym_ge(s, 0).expect_true();
+    if (!holds) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
+  }
+}
+
+inline TensorSpec factory_spec(SymIntArrayRef sizes, OptionalDType dtype, OptionalDevice device,
+                               OptionalFormat format = MemoryFormat::Contiguous) {
+  check_sizes(sizes);
+  MemoryFormat chosen = format.value_or(MemoryFormat::Contiguous);
+  check(chosen != MemoryFormat::Preserve, "Unsupported memory format Preserve");
+  return TensorSpec(sizes, strides_for(sizes, chosen), dtype.value_or(default_dtype()), device.value_or(Device()));
+}
+
+inline TensorOptions options_of(OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+  return {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin};
+}
+
+}  // namespace umbra::ops

@@ -1,0 +1,42 @@
+// How floating point numbers are made up: frexp, nextafter.
+#include "kernels/floating.h"
+
+#include "ops/pointwise/pointwise.h"
+
+namespace umbra::ops {
+namespace {
+
+UMBRA_OPERATOR("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)")
+    .out("frexp.Tensor_out", {"mantissa", "exponent"})
+    .meta([](const Tensor& self) {
+      check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
+      return std::tuple(pointwise_spec({&self}, self.dtype()), pointwise_spec({&self}, DType::Int32));
+    })
+    .cpu<2>(kernels::frexp)
+    .elementwise()
+    .gradient("self", {"grad", "exponent"},
+              [](const Tensor& grad, const Tensor& exponent) { return grad.div(exponent.exp2()); })
+    .differentiable_outputs({true, false})
+    .tags({Tag::Pointwise});
+
+UMBRA_OPERATOR("nextafter(Tensor self, Tensor other) -> Tensor")
+    .inplace("nextafter_")
+    .out("nextafter.out")
+    .meta([](const Tensor& self, const Tensor& other) {
+      return pointwise_spec({&self, &other}, Promotion::Default);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {
+      DType common = pointwise_types({&self, &other}, Promotion::Default).compute;
+      check<NotImplementedError>(is_floating(common), "\"nextafter_cpu\" not implemented for '", kernel_name(common),
+                                 "'");
+      kernels::nextafter(out, self, other);
+    })
+    .elementwise()
+    .gradient("self", {"grad", "self", "other"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& other) { return grad.mul(self.ne(other)); })
+    .gradient("other", {"grad"}, zero_gradient)
+    .tangent(TangentRule::Pointwise)
+    .tags({Tag::Pointwise});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,249 @@
+// Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
+// records; they take the place of the tensor, whose contents do not matter.
+#include "ops/pointwise/pointwise.h"
+#include "ops/random/random.h"
+
+namespace umbra::ops {
+namespace {
+
+/// What all of these have in common.
+void filling(OperatorBuilder& builder) {
+  builder.elementwise()
+      .gradient("self", {"grad"}, zero_gradient)
+      .random()
+      .tags({Tag::Generated})
+      .use(BatchRandomLike{});
+}
+
+// ---- uniform, normal ----
+
+UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
+    .inplace("uniform_")
+    .generated_out("uniform.out")
+    .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
+      check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double from, double to, const GeneratorPointer& generator) {
+      kernels::uniform(out, from, to, generator_or_default(generator));
+    })
+    .use(filling);
+
+UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
+    .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
+      check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double mean, double std, const GeneratorPointer& generator) {
+      kernels::normal(out, mean, std, generator_or_default(generator));
+    })
+    .elementwise()
+    .random()
+    .not_differentiable()
+    .use(BatchRandomLike{});
+
+UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
+    .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
+      check(std >= 0, "normal_ expects std >= 0.0, but found std ", std);
+      return spec_like(self);
+    })
+    .mutate([](const Tensor& self, double mean, double std, const GeneratorPointer& generator) {
+      kernels::normal(self, mean, std, generator_or_default(generator));
+    })
+    .functional_form("aten::normal_functional")
+    .gradient("self", {"grad"}, zero_gradient)
+    .random();
+
+UMBRA_OPERATOR(
+    "normal.out(Tensor self, float mean=0., float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, double mean, double std, const GeneratorPointer& generator,
+                     const Tensor& out) {
+      return resized(out, self.sym_sizes()).copy_(normal_functional(self, mean, std, generator));
+    })
+    .random()
+    .tags({Tag::Generated});
+
+UMBRA_OPERATOR("log_normal(Tensor self, float mean=1., float std=2., *, Generator? generator=None) -> Tensor")
+    .inplace("log_normal_")
+    .generated_out("log_normal.out")
+    .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
+      check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double mean, double std, const GeneratorPointer& generator) {
+      if (out.numel() > 0) kernels::log_normal(out, mean, std, generator_or_default(generator));
+    })
+    .use(filling);
+
+// ---- other continuous distributions ----
+
+UMBRA_OPERATOR("exponential(Tensor self, float lambd=1., *, Generator? generator=None) -> Tensor")
+    .inplace("exponential_")
+    .generated_out("exponential.out")
+    .meta([](const Tensor& self, double lambda, const GeneratorPointer&) {
+      check(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double lambda, const GeneratorPointer& generator) {
+      if (out.numel() == 0) return;
+      check(is_floating(out.dtype()),
+            "Exponential distribution is a continuous probability distribution. dtype must be a floating point but you "
+            "specified ",
+            kernel_name(out.dtype()));
+      kernels::exponential(out, lambda, generator_or_default(generator));
+    })
+    .use(filling);
+
+UMBRA_OPERATOR("cauchy(Tensor self, float median=0., float sigma=1., *, Generator? generator=None) -> Tensor")
+    .inplace("cauchy_")
+    .generated_out("cauchy.out")
+    .meta([](const Tensor& self, double, double sigma, const GeneratorPointer&) {
+      check(sigma > 0, "cauchy_ expects sigma > 0.0, but found sigma=", sigma);
+      check(is_floating(self.dtype()),
+            "Cauchy distribution is a continuous probability distribution. dtype must be a floating point but you "
+            "specified ",
+            cpp_name(self.dtype()));
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double median, double sigma, const GeneratorPointer& generator) {
+      kernels::cauchy(out, median, sigma, generator_or_default(generator));
+    })
+    .use(filling);
+
+// ---- whole numbers ----
+
+UMBRA_OPERATOR("geometric(Tensor self, float p, *, Generator? generator=None) -> Tensor")
+    .inplace("geometric_")
+    .generated_out("geometric.out")
+    .meta([](const Tensor& self, double p, const GeneratorPointer&) {
+      check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
+      if (out.numel() > 0) kernels::geometric(out, p, generator_or_default(generator));
+    })
+    .use(filling);
+
+UMBRA_OPERATOR("random.from(Tensor self, int from, int? to, *, Generator? generator=None) -> Tensor")
+    .inplace("random_.from")
+    .generated_out("random.from_out")
+    .meta([](const Tensor& self, int64_t from, std::optional<int64_t> to, const GeneratorPointer&) {
+      integer_range(from, to, self.dtype());
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t from, std::optional<int64_t> to,
+            const GeneratorPointer& generator) {
+      draw_integers(out, integer_range(from, to, self.dtype()), generator_or_default(generator));
+    })
+    .use(filling);
+
+UMBRA_OPERATOR("random.to(Tensor self, int to, *, Generator? generator=None) -> Tensor")
+    .inplace("random_.to")
+    .generated_out("random.to_out")
+    .meta([](const Tensor& self, int64_t to, const GeneratorPointer&) {
+      integer_range(0, to, self.dtype());
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t to, const GeneratorPointer& generator) {
+      draw_integers(out, integer_range(0, to, self.dtype()), generator_or_default(generator));
+    })
+    .use(filling);
+
+UMBRA_OPERATOR("random(Tensor self, *, Generator? generator=None) -> Tensor")
+    .inplace("random_")
+    .generated_out("random.out")
+    .meta([](const Tensor& self, const GeneratorPointer&) { return spec_like(self); })
+    .cpu([](const Tensor& out, const Tensor&, const GeneratorPointer& generator) {
+      if (out.numel() > 0) kernels::random(out, generator_or_default(generator));
+    })
+    .use(filling);
+
+// ---- yes or no ----
+
+UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
+    .meta([](const Tensor& self, double p, const GeneratorPointer&) {
+      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
+      kernels::bernoulli(out, p, generator_or_default(generator));
+    })
+    .elementwise()
+    .random()
+    .not_differentiable()
+    .use(BatchRandomLike{});
+
+UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? generator=None) -> Tensor(a!)")
+    .meta([](const Tensor& self, double p, const GeneratorPointer&) {
+      check(p >= 0 && p <= 1, "bernoulli_ expects p to be in [0, 1], but got p=", p);
+      return spec_like(self);
+    })
+    .mutate([](const Tensor& self, double p, const GeneratorPointer& generator) {
+      kernels::bernoulli(self, p, generator_or_default(generator));
+    })
+    .functional_form("aten::bernoulli.p")
+    .gradient("self", {"grad"}, zero_gradient)
+    .random()
+    .node("BernoulliBackward2");
+
+UMBRA_OPERATOR(
+    "bernoulli.float_out(Tensor self, float p=0.5, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, double p, const GeneratorPointer& generator, const Tensor& out) {
+      return resized(out, self.sym_sizes()).copy_(bernoulli(self, p, generator));
+    })
+    .random()
+    .tags({Tag::Generated});
+
+UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
+    .out("bernoulli.out")
+    .meta([](const Tensor& self, const GeneratorPointer&) {
+      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, const GeneratorPointer& generator) {
+      kernels::bernoulli(out, self, generator_or_default(generator));
+    })
+    .gradient("self", {"grad"}, zero_gradient)
+    .random()
+    .tags({Tag::CastsToOut})
+    .batch([](const Batched& self, const GeneratorPointer& generator) {
+      check(batch_scope().randomness != Randomness::Same || !self.is_batched(),
+            "Vmap does not currently support same randomness with a batched tensor input. Please file an issue with "
+            "functorch");
+      Tensor all = batch_all(self);
+      return Batched(generator ? bernoulli(all, generator) : bernoulli(all), 0);
+    });
+
+/// `p` has to fit the tensor it is used for.
+void check_expands(const Tensor& p, SymIntArrayRef sizes) {
+  auto rank = static_cast<int64_t>(sizes.size());
+  check(p.dim() <= rank, "expand(", p.dtype(), "{", to_string(p.sym_sizes()), "}, size=", to_string(sizes),
+        "): the number of sizes provided (", rank,
+        ") must be greater or equal to the number of dimensions in the tensor (", p.dim(), ")");
+  for (int64_t d = rank - p.dim(); d < rank; ++d) {
+    SymInt have = p.sym_sizes()[d - rank + p.dim()];
+    if (!have.same(sizes[d]) && have != 1 && have != sizes[d])
+      fail("The expanded size of the tensor (", sizes[d], ") must match the existing size (", have,
+           ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(sizes),
+           ".  Tensor sizes: ", to_string(p.sym_sizes()));
+  }
+}
+
+UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
+    .inplace("bernoulli_.Tensor")
+    .generated_out("bernoulli.Tensor_out")
+    .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
+      if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, const Tensor& p, const GeneratorPointer& generator) {
+      kernels::bernoulli(out, p, generator_or_default(generator));
+    })
+    .elementwise()
+    .gradient("self", {"grad"}, zero_gradient)
+    .gradient("p", {"p"}, [](const Tensor& p) { return zeros_like(p); })
+    .on_inplace([](OperatorBuilder& variant) { variant.node("BernoulliBackward1"); })
+    .random()
+    .tags({Tag::Generated});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,118 @@
+// Randomised leaky relu: the slope of negative elements is drawn anew for each while training.
+#include "kernels/copy.h"
+#include "ops/random/random.h"
+
+namespace umbra::ops {
+namespace {
+
+double middle(const Scalar& lower, const Scalar& upper) { return (lower.to_double() + upper.to_double()) / 2; }
+
+void check_noise(const Tensor& self, const Tensor& noise) {
+  check(self.sym_sizes() == noise.sym_sizes(),
+        "noise tensor shape must match self tensor shape. Got self.shape = ", to_string(self.sym_sizes()),
+        " noise.shape = ", to_string(noise.sym_sizes()));
+}
+
+// The result, and the slopes; without training they stay as they were.
+UMBRA_OPERATOR(
+    "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
+    "training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
+    .meta([](const Tensor& self, const Tensor& noise, const Scalar&, const Scalar&, bool, const GeneratorPointer&) {
+      check_noise(self, noise);
+      return std::tuple(spec_like(self), spec_like(noise));
+    })
+    .cpu<2>([](const Tensor& out, const Tensor& noise_out, const Tensor& self, const Tensor& noise, const Scalar& lower,
+               const Scalar& upper, bool training, const GeneratorPointer& generator) {
+      if (!training) {
+        out.copy_(self.leaky_relu(middle(lower, upper)));
+        noise_out.copy_(noise);
+        return;
+      }
+      kernels::randomized_relu(out, noise_out, self, lower.to_double(), upper.to_double(),
+                               generator_or_default(generator));
+    })
+    .gradient("self", {"grad", "self", "result1", "lower", "upper", "training"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                 bool training) { return rrelu_with_noise_backward(grad, self, noise, lower, upper, training, false); })
+    .differentiable_outputs({true, false})
+    .random()
+    .tags({Tag::Generated});
+
+UMBRA_OPERATOR(
+    "rrelu_with_noise(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
+    "training=False, Generator? generator=None) -> Tensor")
+    .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                     const GeneratorPointer& generator) {
+      auto [out, slopes] = rrelu_with_noise_functional(self, noise, lower, upper, training, generator);
+      // As in PyTorch the write is not counted: the gradient, which reads the slopes, would take it for a mistake.
+      if (training && noise.storage()->has_data()) kernels::copy(noise, slopes);
+      return out;
+    })
+    .functional_form("aten::rrelu_with_noise_functional")
+    .gradient("self", {"grad", "self", "noise", "lower", "upper", "training"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                 bool training) { return rrelu_with_noise_backward(grad, self, noise, lower, upper, training, false); })
+    .random();
+
+UMBRA_OPERATOR(
+    "rrelu_with_noise.out(Tensor self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
+    "training=False, Generator? generator=None, *, Tensor(a!) out) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                     const GeneratorPointer& generator, const Tensor& out) {
+      Tensor result = rrelu_with_noise(self, noise, lower, upper, training, generator);
+      return resized(out, result.sym_sizes()).copy_(result);
+    })
+    .random();
+
+UMBRA_OPERATOR(
+    "rrelu_with_noise_(Tensor(a!) self, Tensor(b!) noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
+    "training=False, Generator? generator=None) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
+                     const GeneratorPointer& generator) {
+      return self.copy_(rrelu_with_noise(self, noise, lower, upper, training, generator));
+    })
+    .gradient("self", {"grad", "result", "noise", "lower", "upper", "training"},
+              [](const Tensor& grad, const Tensor& result, const Tensor& noise, const Scalar& lower,
+                 const Scalar& upper, bool training) {
+                return rrelu_with_noise_backward(grad, result, noise, lower, upper, training, true);
+              })
+    .random();
+
+UMBRA_OPERATOR(
+    "rrelu_with_noise_backward(Tensor grad_output, Tensor self, Tensor noise, Scalar lower, Scalar upper, bool "
+    "training, bool self_is_result) -> Tensor")
+    .generated_out("rrelu_with_noise_backward.out")
+    .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower,
+                     const Scalar& upper, bool training, bool self_is_result) {
+      // Slopes that lie this close together count as one.
+      if (training && upper.to_double() - lower.to_double() > 1e-6) return noise.mul(grad);
+      return leaky_relu_backward(grad, self, middle(lower, upper), self_is_result);
+    })
+    .gradient("grad_output", {"grad", "self", "noise", "lower", "upper", "training"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper,
+                 bool training) { return rrelu_with_noise_backward(grad, self, noise, lower, upper, training, false); })
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return zeros_like(grad); })
+    .tangent(TangentRule::Pointwise);
+
+UMBRA_OPERATOR(
+    "rrelu(Tensor self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
+    "generator=None) -> Tensor")
+    .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                  const GeneratorPointer& generator) {
+      check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
+      return rrelu_with_noise(self, empty_like(self), lower, upper, training, generator);
+    })
+    .tags({Tag::NondeterministicSeeded, Tag::Pointwise});
+
+UMBRA_OPERATOR(
+    "rrelu_(Tensor(a!) self, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool training=False, Generator? "
+    "generator=None) -> Tensor(a!)")
+    .composite([](const Tensor& self, const Scalar& lower, const Scalar& upper, bool training,
+                  const GeneratorPointer& generator) {
+      check(lower.to_double() <= upper.to_double(), "Lower bound should be less than or equal to the upper bound");
+      return rrelu_with_noise_(self, empty_like(self), lower, upper, training, generator);
+    })
+    .tags({Tag::NondeterministicSeeded});
+
+}  // namespace
+}  // namespace umbra::ops

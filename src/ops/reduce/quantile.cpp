@@ -1,0 +1,122 @@
+// Quantiles, with and without numbers that are none.
+#include "ops/common/shape.h"
+#include "ops/reduce/reduce.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+enum class Between { Linear, Lower, Higher, Midpoint, Nearest };
+
+Between between_from(const char* name, const std::string& word) {
+  if (word == "linear") return Between::Linear;
+  if (word == "lower") return Between::Lower;
+  if (word == "higher") return Between::Higher;
+  if (word == "midpoint") return Between::Midpoint;
+  if (word == "nearest") return Between::Nearest;
+  fail(name, "() interpolation must be one of linear, lower, higher, midpoint or nearest, but got ", word);
+}
+
+void check_quantile(const char* name, const Tensor& self, const Tensor& q) {
+  check(self.sym_numel() > 0, name, "() input tensor must be non-empty");
+  check(q.dim() <= 1, name, "() q must be a scalar or 1D tensor");
+  check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, name,
+        "() input tensor must be either float or double dtype");
+  check(q.dtype() == self.dtype(), name, "() q tensor must be same dtype as the input tensor");
+  bool known = q.storage()->has_data() && q.device() == Device();
+  check(!known || q.ge(0).logical_and(q.le(1)).all().item().to<bool>(), name,
+        "() q values must be in the range [0, 1]");
+}
+
+/// The elements to choose from in the last dimension, the others as the result has them.
+Tensor rows_of(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
+  SymShape shape;
+  Tensor rows;
+  if (!dim) {
+    if (keepdim) shape = SymShape(static_cast<size_t>(self.dim()), SymInt(1));
+    rows = self.flatten();
+  } else {
+    int64_t d = wrap_dim(*dim, self.dim());
+    for (int64_t i = 0; i < self.dim(); ++i)
+      if (i != d) shape.push_back(self.sym_sizes()[i]);
+      else if (keepdim) shape.push_back(1);
+    rows = d == self.dim() - 1 ? self : self.unsqueeze(-1).transpose(d, -1);
+  }
+  shape.push_back(rows.sym_sizes()[rows.dim() - 1]);
+  return rows.reshape(shape);
+}
+
+/// Where the quantiles lie in the sorted rows, as numbers with fractions.
+Tensor ranks_in(const Tensor& rows, const Tensor& q, bool ignore_nan) {
+  Tensor exact = q.to(DType::Float64);
+  if (ignore_nan) {
+    Tensor ranks = exact.mul(rows.isnan().logical_not_().sum({-1}, true).sub(1));
+    return ranks.masked_fill_(ranks.lt(0), 0);
+  }
+  SymInt last = rows.sym_sizes()[rows.dim() - 1] - 1;
+  // A row with a NaN ends in one, and it is the answer.
+  std::vector<Tensor> both = broadcast_tensors({exact.mul(Scalar(last)), rows.isnan().any(-1, true)});
+  return masked_fill(both[0], both[1], Scalar(last));
+}
+
+Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                   const std::string& interpolation, bool ignore_nan) {
+  check_quantile(name, self, q);
+  Between between = between_from(name, interpolation);
+  Tensor rows = rows_of(self, dim, keepdim), ranks = ranks_in(rows, q, ignore_nan);
+  if (between == Between::Lower) ranks = ranks.floor_();
+  else if (between == Between::Higher) ranks = ranks.ceil_();
+  else if (between == Between::Nearest) ranks = ranks.round_();
+  Tensor below = ranks.to(DType::Int64), values;
+  if (between == Between::Linear || between == Between::Midpoint) {
+    Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5) : ranks.sub(below);
+    weights = weights.to(self.dtype());
+    Tensor above = ranks.ceil_().to(DType::Int64), sorted = std::get<0>(rows.sort());
+    values = sorted.gather(-1, below).lerp_(sorted.gather(-1, above), weights);
+  } else {
+    values = std::get<0>(rows.sort()).gather(-1, below);
+  }
+  if (q.dim() > 0) values = values.unsqueeze_(0).transpose_(0, -1);
+  return values.squeeze_(-1);
+}
+
+Tensor as_tensor(double q, const Tensor& self) { return scalar_tensor(q, self.options()); }
+void check_one(const char* name, double q) {
+  check(q >= 0 && q <= 1, name, "() q must be in the range [0, 1] but got ", q);
+}
+
+UMBRA_OPERATOR(
+    "quantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
+    .out("quantile.out")
+    .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                  const std::string& interpolation) {
+      return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
+    });
+UMBRA_OPERATOR(
+    "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
+    "Tensor")
+    .out("quantile.scalar_out")
+    .composite([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
+                  const std::string& interpolation) {
+      check_one("quantile", q);
+      return quantile_of("quantile", self, as_tensor(q, self), dim, keepdim, interpolation, false);
+    });
+UMBRA_OPERATOR(
+    "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
+    .out("nanquantile.out")
+    .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                  const std::string& interpolation) {
+      return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
+    });
+UMBRA_OPERATOR(
+    "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
+    "Tensor")
+    .out("nanquantile.scalar_out")
+    .composite([](const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
+                  const std::string& interpolation) {
+      check_one("nanquantile", q);
+      return quantile_of("nanquantile", self, as_tensor(q, self), dim, keepdim, interpolation, true);
+    });
+
+}  // namespace
+}  // namespace umbra::ops
