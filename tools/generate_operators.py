@@ -25,6 +25,8 @@ OWN_MEMBERS = {"size", "stride", "numel", "dim", "is_complex", "is_floating_poin
 # Members that are no free functions: as such, their names would be taken from users.
 METHODS_ONLY = {"values", "indices", "crow_indices", "col_indices", "ccol_indices", "row_indices", "coalesce", "is_coalesced", "sparse_dim",
                 "dense_dim", "to_dense", "to_sparse", "to_sparse_csr", "to_sparse_csc", "to_sparse_bsr", "to_sparse_bsc"}
+# Questions about types: core/dtype.h has these functions, with the operators' signatures.
+OWN_FUNCTIONS = {"can_cast", "promote_types"}
 KEYWORDS = {"and", "or", "not", "xor", "union", "double", "float", "int", "long", "short", "bool", "char", "operator"}
 OPTIONS = ["dtype", "layout", "device", "pin_memory"]
 
@@ -397,7 +399,7 @@ def main():
     for part in range(PARTS):
         bodies = []
         for f in functions:
-            if f.schema.full_name() not in defined or zlib.crc32(f.name.encode()) % PARTS != part:
+            if f.schema.full_name() not in defined or f.name in OWN_FUNCTIONS or zlib.crc32(f.name.encode()) % PARTS != part:
                 continue
             bodies.append(f.body())
             if f.is_method():

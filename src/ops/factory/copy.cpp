@@ -36,6 +36,7 @@ void copy_values(const Tensor& out, const Tensor& in) {
 }
 
 UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tensor")
+    .generated_out("clone.out")
     .meta([](const Tensor& self, OptionalFormat format) {
       return spec_like(self, {}, {}, format.value_or(MemoryFormat::Preserve));
     })
@@ -57,6 +58,7 @@ UMBRA_OPERATOR("clone(Tensor self, *, MemoryFormat? memory_format=None) -> Tenso
 
 // The contents of `src` in the shape, layout and type of `self`.
 UMBRA_OPERATOR("copy(Tensor self, Tensor src, bool non_blocking=False) -> Tensor")
+    .generated_out("copy.out")
     .inplace("copy_")
     .meta([](const Tensor& self, const Tensor& src, bool) {
       SymShape shape = broadcast_shapes(self.sym_sizes(), src.sym_sizes());
@@ -106,6 +108,7 @@ UMBRA_OPERATOR(
     .use(BatchInPlace{});
 
 UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
+    .generated_out("fill.Scalar_out")
     .inplace("fill_.Scalar")
     .meta([](const Tensor& self, const Scalar&) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&, const Scalar& value) { kernels::fill(out, value); })
@@ -115,6 +118,7 @@ UMBRA_OPERATOR("fill.Scalar(Tensor self, Scalar value) -> Tensor")
     .tags({Tag::Core, Tag::WritesOverlapping, Tag::WritesOneValue});
 
 UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
+    .generated_out("fill.Tensor_out")
     .inplace("fill_.Tensor")
     .meta([](const Tensor& self, const Tensor& value) {
       check(value.dim() == 0, "fill_ only supports 0-dimension value tensor but got tensor with ", value.dim(),

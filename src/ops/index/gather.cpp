@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/index/scatter_spec.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -50,11 +51,63 @@ UMBRA_OPERATOR("gather(Tensor self, int dim, Tensor index, *, bool sparse_grad=F
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
+UMBRA_OPERATOR("gather_backward(Tensor grad, Tensor self, int dim, Tensor index, bool sparse_grad) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, bool) {
+      return grad.new_zeros(self.sym_sizes()).scatter_add(dim, index, grad);
+    });
+
+// ---- gather where the index is broadcast ----
+
+/// What take_along_dim gathers: the tensor and the index in one shape, save along the dimension.
+struct AlongDim {
+  Tensor self, index;
+  int64_t dim;
+};
+AlongDim along_dim(const Tensor& self, const Tensor& index, std::optional<int64_t> dim) {
+  check(index.dtype() == DType::Int64, "torch.take_along_dim(): dtype of indices should be Long but got ",
+        kernel_name(index.dtype()));
+  if (!dim) return {self.reshape({-1}), index.reshape({-1}), 0};
+  check(self.dim() == index.dim(),
+        "torch.take_along_dim(): input and indices should have the same number of dimensions, but got ", self.dim(),
+        " dimensions for input, and ", index.dim(), " dimensions for indices");
+  int64_t at = wrap_dim(*dim, self.dim());
+  SymShape own(self.sym_sizes()), wanted(index.sym_sizes());
+  if (self.dim() > 0) {
+    own[at] = index.sym_sizes()[at];
+    wanted[at] = self.sym_sizes()[at];
+  }
+  Tensor places = index.expand(broadcast_shapes(own, index.sym_sizes()));
+  Tensor all = self.expand(broadcast_shapes(wanted, self.sym_sizes()));
+  // Negative positions count from the end.
+  if (self.dim() > 0) places = places.remainder(Scalar(all.sym_size(at)));
+  return {all, places, at};
+}
+
+UMBRA_OPERATOR("take_along_dim(Tensor self, Tensor indices, int? dim=None) -> Tensor")
+    .composite([](const Tensor& self, const Tensor& index, std::optional<int64_t> dim) {
+      AlongDim parts = along_dim(self, index, dim);
+      return parts.self.gather(parts.dim, parts.index);
+    });
+UMBRA_OPERATOR("take_along_dim.out(Tensor self, Tensor indices, int? dim=None, *, Tensor(a!) out) -> Tensor(a!)")
+    .composite([](const Tensor& self, const Tensor& index, std::optional<int64_t> dim, const Tensor& out) {
+      AlongDim parts = along_dim(self, index, dim);
+      return gather_out(out, parts.self, parts.dim, parts.index);
+    })
+    .tags({Tag::Out});
+
+}  // namespace
+
 TensorSpec scatter_spec(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src) {
   check_fits("scatter", self, dim, index, &src);
   check(self.dtype() == src.dtype(), "scatter(): Expected self.dtype to be equal to src.dtype");
   return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &src}));
 }
+
+void check_scatter(const Tensor& self, int64_t dim, const Tensor& index) {
+  check_fits("scatter", self, dim, index, nullptr);
+}
+
+namespace {
 
 UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> Tensor")
     .inplace("scatter_.src")
@@ -75,7 +128,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
     .inplace("scatter_.value")
     .out("scatter.value_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&) {
-      check_fits("scatter", self, dim, index, nullptr);
+      check_scatter(self, dim, index);
       return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {

@@ -1,5 +1,4 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
-#include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
@@ -250,6 +249,7 @@ void run_index_put(const Tensor& out, const Tensor& self, TensorList indices, co
 }
 
 UMBRA_OPERATOR("index_put(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False) -> Tensor")
+    .generated_out("index_put.out")
     .inplace("index_put_")
     .meta(index_put_spec)
     .cpu(run_index_put)
@@ -281,71 +281,6 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
         return _unsafe_index_put(t, at, v, accumulate);
       });
     });
-
-// ---- how many depends on the data ----
-
-UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
-    .real([](const Tensor& self) {
-      int64_t count = kernels::count_nonzero(self);
-      // Laid out by dimension, so that each column is an index of its own.
-      Tensor out =
-          empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
-      kernels::nonzero(out, self);
-      return out;
-    })
-    .fake([](const Tensor& self) {
-      SymInt count = unknown_count("aten::nonzero", self);
-      return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
-    })
-    .not_differentiable()
-    .tags({Tag::Core, Tag::DynamicOutputShape});
-
-UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
-    .real([](const Tensor& self, const Tensor& mask) {
-      check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
-      Tensor wide = mask.expand(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
-      Tensor out = empty({kernels::count_nonzero(wide)}, {.dtype = self.dtype()});
-      kernels::masked_select(out, self, mask);
-      return out;
-    })
-    .fake([](const Tensor& self, const Tensor& mask) {
-      SymInt most = product(broadcast_shapes(self.sym_sizes(), mask.sym_sizes()));
-      return empty({unknown_size("aten::masked_select", most)}, {.dtype = self.dtype(), .device = self.device()});
-    })
-    .gradient("self", {"grad", "self", "mask"},
-              [](const Tensor& grad, const Tensor& self, const Tensor& mask) {
-                SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
-                return ops::sum_to_size(masked_scatter(grad.new_zeros(shape), mask.expand(shape), grad),
-                                        self.sym_sizes());
-              })
-    .tags({Tag::DynamicOutputShape});
-
-UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tensor")
-    .inplace("masked_scatter_")
-    .meta([](const Tensor& self, const Tensor& mask, const Tensor& source) {
-      check(self.dtype() == source.dtype(), "masked_scatter: expected self and source to have same dtypes but got ",
-            kernel_name(self.dtype()), " and ", kernel_name(source.dtype()));
-      check(mask.dtype() == DType::Bool, "masked_scatter_ only supports boolean masks, but got mask with dtype ",
-            kernel_name(mask.dtype()));
-      SymShape shape = broadcast_shapes(self.sym_sizes(), mask.sym_sizes());
-      return TensorSpec(shape, self.dtype(), common_device({&self, &mask, &source}));
-    })
-    .cpu([](const Tensor& out, const Tensor& self, const Tensor& mask, const Tensor& source) {
-      if (!out.is_same(self)) kernels::copy(out, self);
-      kernels::masked_scatter(out, mask, source);
-    })
-    .elementwise()
-    .gradient("self", {"grad", "mask"},
-              [](const Tensor& grad, const Tensor& mask) { return grad.masked_fill(mask, 0); })
-    .gradient("source", {"grad", "mask", "source.sym_sizes"},
-              [](const Tensor& grad, const Tensor& mask, SymIntArrayRef sizes) {
-                Tensor picked = masked_select(grad, mask);
-                SymInt missing = product(sizes) - picked.sym_numel();
-                if (missing > 0) picked = cat(std::vector<Tensor>{picked, picked.new_zeros({missing})});
-                return picked.view(sizes);
-              })
-    .tags({Tag::Core})
-    .use(BatchOneByOne{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,4 +1,4 @@
-// The same elements elsewhere: flip, roll, repeat.
+// The same elements elsewhere: flip, roll, rot90, repeat.
 #include "kernels/concatenate.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
@@ -18,6 +18,7 @@ Ints wrap_all(const Ints& dims, int64_t rank) {
 }
 
 UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
+    .generated_out("flip.out")
     .meta([](const Tensor& self, Ints dims) {
       wrap_all(dims, self.dim());
       return spec_like(self);
@@ -29,6 +30,7 @@ UMBRA_OPERATOR("flip(Tensor self, int[] dims) -> Tensor")
     .use(BatchInFront{.dims = {"dims"}});
 
 UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
+    .generated_out("roll.out")
     .meta([](const Tensor& self, SymIntArrayRef shifts, Ints dims) {
       check(!shifts.empty(), "`shifts` required");
       check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
@@ -53,6 +55,7 @@ UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
     });
 
 UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
+    .generated_out("repeat.out")
     .all_backends([](const Tensor& self, SymIntArrayRef repeats) {
       int64_t lead = static_cast<int64_t>(repeats.size()) - self.dim();
       check(lead >= 0, "Number of dimensions of repeat dims can not be smaller than number of dimensions of tensor");
@@ -93,6 +96,42 @@ UMBRA_OPERATOR("repeat(Tensor self, SymInt[] repeats) -> Tensor")
       for (SymInt r : repeats) times.push_back(r);
       return Batched(repeat(batch_first(self, static_cast<int64_t>(repeats.size())), times), 0);
     });
+
+UMBRA_OPERATOR("tile(Tensor self, SymInt[] dims) -> Tensor").composite([](const Tensor& self, SymIntArrayRef dims) {
+  SymShape times;
+  for (int64_t d = static_cast<int64_t>(dims.size()); d < self.dim(); ++d) times.push_back(1);
+  for (SymInt n : dims) times.push_back(n);
+  return self.repeat(times);
+});
+
+UMBRA_OPERATOR("fliplr(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  check(self.dim() >= 2, "Input must be >= 2-d.");
+  return self.flip({1});
+});
+UMBRA_OPERATOR("flipud(Tensor self) -> Tensor").composite([](const Tensor& self) {
+  check(self.dim() >= 1, "Input must be >= 1-d.");
+  return self.flip({0});
+});
+
+UMBRA_OPERATOR("rot90(Tensor self, int k=1, int[] dims=[0,1]) -> Tensor")
+    .generated_out("rot90.out")
+    .all_backends([](const Tensor& self, int64_t k, Ints dims) {
+      check(dims.size() == 2, "expected total rotation dims == 2, but got dims = ", dims.size());
+      check(self.dim() >= 2, "expected total dims >= 2, but got total dims = ", self.dim());
+      check(dims[0] != dims[1] && std::abs(dims[0] - dims[1]) != self.dim(),
+            "expected rotation dims to be different, but got dim0 = ", dims[0], " and dim1 = ", dims[1]);
+      int64_t a = wrap_dim(dims[0], self.dim()), b = wrap_dim(dims[1], self.dim());
+      switch ((k % 4 + 4) % 4) {
+        case 1: return self.flip({b}).transpose_(a, b);
+        case 2: return self.flip(dims);
+        case 3: return self.flip({a}).transpose_(a, b);
+        default: return self.clone(MemoryFormat::Contiguous);
+      }
+    })
+    .gradient("self", {"grad", "k", "dims"},
+              [](const Tensor& grad, int64_t k, Ints dims) { return grad.rot90(-k, dims); })
+    .linear()
+    .use(BatchInFront{.dims = {"dims"}});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -210,6 +210,7 @@ UMBRA_OPERATOR("prod.dim_int(Tensor self, int dim, bool keepdim=False, *, Scalar
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+    .inplace("cumsum_")
     .out("cumsum.out")
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());

@@ -1,8 +1,10 @@
 // Views that reorder dimensions: transpose, permute, t, movedim.
 #include <algorithm>
 
+#include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -96,10 +98,30 @@ UMBRA_OPERATOR("numpy_T(Tensor(a) self) -> Tensor(a)").composite([](const Tensor
   return self.permute(dims);
 });
 
+void check_matrix(const char* name, const Tensor& self) {
+  check(self.dim() != 1, "tensor.", name, " is only supported on matrices or batches of matrices. Got 1-D tensor.");
+}
+void warn_scalar(const char* name, const char* instead) { warn(name, " is deprecated on 0-D tensors. ", instead); }
+
 UMBRA_OPERATOR("mT(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
-  check(self.dim() >= 2, "tensor.mT is only supported on matrices or batches of matrices. Got ", self.dim(),
-        "-D tensor.");
-  return self.transpose(-2, -1);
+  check_matrix("mT", self);
+  if (self.dim() > 0) return self.transpose(-2, -1);
+  warn_scalar("Tensor.mT", "This function is the identity in these cases.");
+  return self;
+});
+
+UMBRA_OPERATOR("mH(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  check_matrix("mH", self);
+  if (self.dim() > 0) return self.transpose(-2, -1).conj();
+  warn_scalar("Tensor.mH", "Consider using x.conj().");
+  return self.conj();
+});
+
+UMBRA_OPERATOR("adjoint(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  check_matrix("adjoint()", self);
+  if (self.dim() > 0) return self.transpose(-2, -1).conj();
+  warn_scalar("adjoint()", "Consider using x.conj().");
+  return self.conj();
 });
 
 UMBRA_OPERATOR("swapaxes(Tensor(a) self, int axis0, int axis1) -> Tensor(a)")
@@ -149,6 +171,10 @@ UMBRA_OPERATOR("movedim.int(Tensor(a) self, int source, int destination) -> Tens
     .composite([](const Tensor& self, int64_t source, int64_t destination) {
       return movedim(self, IntArrayRef{source}, IntArrayRef{destination});
     });
+
+UMBRA_OPERATOR("moveaxis.intlist(Tensor(a) self, int[] source, int[] destination) -> Tensor(a)")
+    .use(AliasOf{"movedim.intlist"});
+UMBRA_OPERATOR("moveaxis.int(Tensor(a) self, int source, int destination) -> Tensor(a)").use(AliasOf{"movedim.int"});
 
 }  // namespace
 }  // namespace umbra::ops

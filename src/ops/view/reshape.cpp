@@ -29,6 +29,7 @@ UMBRA_OPERATOR("view(Tensor(a) self, SymInt[] size) -> Tensor(a)")
     .use(BatchInFront{.sizes = {"size"}});
 
 UMBRA_OPERATOR("_unsafe_view(Tensor self, SymInt[] size) -> Tensor")
+    .generated_out("_unsafe_view.out")
     .all_backends(view_as_shape)
     .gradient("self", {"grad", "self.sym_sizes"},
               [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
@@ -51,6 +52,26 @@ UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
 
 UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.reshape(other.sym_sizes()); });
+
+// A view by strides that were found before: what reshape was made of once.
+UMBRA_OPERATOR("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
+    .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
+      check(size.size() == stride.size(), "mismatch in length of strides and shape");
+      return alias_tensor(self, size, stride, self.sym_storage_offset());
+    })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef, SymIntArrayRef) {
+      return written.reshape(base.sym_sizes());
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear()
+    .batch([](const Batched& self, SymIntArrayRef size, SymIntArrayRef) {
+      return Batched(batch_first(self).reshape(batch_sizes(size)), 0);
+    });
+
+UMBRA_OPERATOR("ravel(Tensor(a) self) -> Tensor(a)").composite([](const Tensor& self) {
+  return self.contiguous().view({-1});
+});
 
 UMBRA_OPERATOR("flatten.using_ints(Tensor(a) self, int start_dim=0, int end_dim=-1) -> Tensor(a)")
     .composite([](const Tensor& self, int64_t start_dim, int64_t end_dim) {
@@ -229,6 +250,9 @@ UMBRA_OPERATOR("broadcast_tensors(Tensor[] tensors) -> Tensor[]").composite([](T
 UMBRA_OPERATOR("expand_as(Tensor(a) self, Tensor other) -> Tensor(a)")
     .composite([](const Tensor& self, const Tensor& other) { return self.expand(other.sym_sizes()); });
 
+UMBRA_OPERATOR("broadcast_to(Tensor(a) self, SymInt[] size) -> Tensor(a)")
+    .composite([](const Tensor& self, SymIntArrayRef size) { return self.expand(size); });
+
 UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef size) {
       bool fits = static_cast<int64_t>(size.size()) <= self.dim();
@@ -238,6 +262,26 @@ UMBRA_OPERATOR("sum_to_size(Tensor self, SymInt[] size) -> Tensor")
       }
       check(fits, "size {", to_string(size), "} is not expandable to size {", to_string(self.sym_sizes()), "}.");
       return size.empty() ? self.sum() : ops::sum_to_size(self, size);
+    });
+
+// ---- several tensors as one row, as data parallel training sends gradients ----
+
+UMBRA_OPERATOR("flatten_dense_tensors(Tensor[] tensors) -> Tensor").composite([](TensorList tensors) {
+  std::vector<Tensor> rows;
+  for (const Tensor& t : tensors) rows.push_back(t.contiguous().view({-1}));
+  return cat(rows);
+});
+UMBRA_OPERATOR("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor[]")
+    .composite([](const Tensor& flat, TensorList tensors) {
+      std::vector<Tensor> out;
+      SymInt start = 0;
+      for (const Tensor& t : tensors) {
+        SymInt count = t.sym_numel();
+        // An empty tensor has no place in the row; one of its own keeps tensors apart.
+        out.push_back(count == 0 ? empty({0}, flat.options()) : flat.narrow(0, start, count).view(t.sym_sizes()));
+        start += count;
+      }
+      return out;
     });
 
 }  // namespace

@@ -29,6 +29,7 @@ Tensor copy_of_memory(const Tensor& self) {
 }
 
 UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -> Tensor")
+    .generated_out("select_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
       Tensor out = copy_with_gaps(self);
       Tensor part = out.select(dim, index);
@@ -48,6 +49,7 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
 
 UMBRA_OPERATOR(
     "slice_scatter(Tensor self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
+    .generated_out("slice_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start,
                      std::optional<SymInt> end, SymInt step) {
       Tensor out = copy_with_gaps(self);
@@ -69,6 +71,7 @@ UMBRA_OPERATOR(
     .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+    .generated_out("diagonal_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
       Tensor out = copy_with_gaps(self);
       Tensor part = out.diagonal(offset, dim1, dim2);
@@ -90,6 +93,7 @@ UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1
 UMBRA_OPERATOR(
     "as_strided_scatter(Tensor self, Tensor src, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> "
     "Tensor")
+    .generated_out("as_strided_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, SymIntArrayRef size, SymIntArrayRef stride,
                      std::optional<SymInt> offset) {
       Tensor out = copy_of_memory(self);

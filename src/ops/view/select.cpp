@@ -45,6 +45,7 @@ UMBRA_OPERATOR("select.int(Tensor(a) self, int dim, SymInt index) -> Tensor(a)")
     .use(BatchInFront{.dims = {"dim"}});
 
 UMBRA_OPERATOR("select_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt index) -> Tensor")
+    .generated_out("select_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt index) {
       Tensor out = grad.new_zeros(sizes);
       out.select(dim, index).copy_(grad);
@@ -127,6 +128,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "slice_backward(Tensor grad_output, SymInt[] input_sizes, int dim, SymInt start, SymInt end, SymInt step) -> "
     "Tensor")
+    .generated_out("slice_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, SymInt start, SymInt end, SymInt step) {
       Tensor out = grad.new_zeros(sizes);
       slice(out, dim, start, end, step).copy_(grad);
@@ -152,6 +154,31 @@ UMBRA_OPERATOR("narrow(Tensor(a) self, int dim, SymInt start, SymInt length) -> 
             ") exceeds dimension size (", size, ").");
       return slice(self, dim, start, start + length, 1);
     });
+
+UMBRA_OPERATOR("narrow.Tensor(Tensor(a) self, int dim, Tensor start, SymInt length) -> Tensor(a)")
+    .composite([](const Tensor& self, int64_t dim, const Tensor& start, SymInt length) {
+      check(start.dim() == 0 && is_integral(start.dtype(), false), "start must be an 0-dim integral Tensor.");
+      return self.narrow(dim, start.item().to_sym_int(), length);
+    });
+
+// What a slice was taken of, found by strides: `self` is the slice, and its memory is that of `src`.
+UMBRA_OPERATOR(
+    "slice_inverse(Tensor(a) self, Tensor src, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> "
+    "Tensor(a)")
+    .view([](const Tensor& self, const Tensor& src, int64_t, std::optional<SymInt>, std::optional<SymInt>, SymInt) {
+      SymInt offset = src.sym_storage_offset();
+      SymInt need = storage_bytes(src.sym_sizes(), src.sym_strides(), offset, self.item_size());
+      SymInt have = self.storage()->bytes();
+      check(need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(src.sym_sizes()),
+            ", strides ", to_string(src.sym_strides()), ", storage offset ", offset, ", and itemsize ",
+            self.item_size(), " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+      return alias_tensor(self, src.sym_sizes(), src.sym_strides(), offset);
+    })
+    .gradient("self", {"grad", "dim", "start", "end", "step"},
+              [](const Tensor& grad, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+                return slice(grad, dim, start, end, step);
+              })
+    .linear();
 
 // ---- several parts ----
 
@@ -237,22 +264,54 @@ UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int 
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}});
 
+// The same memory, but no views: whoever calls these promises to write none of the parts.
+UMBRA_OPERATOR("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
+    .all_backends([](const Tensor& self, SymInt split, int64_t dim) {
+      check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
+      return split_sizes(self, even_parts(self.sym_size(dim), split), dim);
+    })
+    .gradient("self", {"grad", "split_size", "dim", "self.sym_sizes"},
+              [](std::vector<Tensor> grads, SymInt split, int64_t dim, SymIntArrayRef sizes) {
+                int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size()));
+                return join_parts(grads, even_parts(sizes[at], split), dim, sizes);
+              })
+    .linear()
+    .use(BatchInFront{.dims = {"dim"}});
+UMBRA_OPERATOR("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
+    .all_backends(split_sizes)
+    .gradient("self", {"grad", "split_sizes", "dim", "self.sym_sizes"},
+              [](std::vector<Tensor> grads, std::vector<SymInt> parts, int64_t dim, SymIntArrayRef sizes) {
+                return join_parts(grads, parts, dim, sizes);
+              })
+    .linear()
+    .use(BatchInFront{.dims = {"dim"}});
+
 UMBRA_OPERATOR("split.sizes(Tensor(a -> *) self, SymInt[] split_size, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
       return split_with_sizes(self, sizes, dim);
     });
 
+/// The length of all parts but the last.
+SymInt chunk_length(const Tensor& self, int64_t chunks, int64_t dim) {
+  check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
+  check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
+  SymInt size = self.sym_size(dim);
+  return size.same(0) ? size : (size - 1) / chunks + 1;
+}
+
 UMBRA_OPERATOR("chunk(Tensor(a -> *) self, int chunks, int dim=0) -> Tensor(a)[]")
     .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
-      check(self.dim() > 0, "chunk expects at least a 1-dimensional tensor");
-      check(chunks > 0, "chunk expects `chunks` to be greater than 0, got: ", chunks);
-      SymInt size = self.sym_size(dim), split = size.same(0) ? size : (size - 1) / chunks + 1;
-      if (split == 0 && size == 0) {
-        SymShape zeros(chunks, split);
-        return split_with_sizes(self, zeros, dim);
-      }
+      SymInt split = chunk_length(self, chunks, dim);
+      if (split == 0) return split_with_sizes(self, SymShape(chunks, split), dim);
       return umbra::split(self, split, dim);
     });
+UMBRA_OPERATOR("unsafe_chunk(Tensor self, int chunks, int dim=0) -> Tensor[]")
+    .composite([](const Tensor& self, int64_t chunks, int64_t dim) {
+      SymInt split = chunk_length(self, chunks, dim);
+      if (split == 0) return unsafe_split_with_sizes(self, SymShape(chunks, split), dim);
+      return unsafe_split(self, split, dim);
+    })
+    .tags({Tag::MaybeAliasingOrMutating});
 
 UMBRA_OPERATOR("unbind.int(Tensor(a -> *) self, int dim=0) -> Tensor(a)[]")
     .view([](const Tensor& self, int64_t dim) {
@@ -375,6 +434,7 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
     .use(BatchInFront{.dims = {"dim1", "dim2"}});
 
 UMBRA_OPERATOR("diagonal_backward(Tensor grad_output, SymInt[] input_sizes, int offset, int dim1, int dim2) -> Tensor")
+    .generated_out("diagonal_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
       Tensor out = grad.new_zeros(sizes);
       out.diagonal(offset, dim1, dim2).copy_(grad);

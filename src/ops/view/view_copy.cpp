@@ -1,5 +1,6 @@
 // Views that are copied at once: the same elements, in memory of their own.
 #include "ops/common/batching.h"
+#include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -67,6 +68,106 @@ UMBRA_OPERATOR(
     .generated_out("slice_copy.Tensor_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
                   SymInt step) { return copied(self.slice(dim, start, end, step)); })
+    .tags({Tag::ViewCopy});
+
+UMBRA_OPERATOR("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
+    .generated_out("squeeze_copy.dims_out")
+    .composite([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.squeeze(dims)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
+    .generated_out("view_copy.dtype_out")
+    .composite([](const Tensor& self, DType dtype) { return copied(self.view(dtype)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor")
+    .generated_out("_reshape_alias_copy.out")
+    .composite([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
+      return copied(_reshape_alias(self, size, stride));
+    })
+    .tags({Tag::ViewCopy});
+// Reshaped, and never a view: what functionalisation writes where a reshape was.
+UMBRA_OPERATOR("_reshape_copy(Tensor self, SymInt[] size) -> Tensor")
+    .all_backends([](const Tensor& self, SymIntArrayRef size) {
+      SymShape shape = infer_size(size, self.sym_numel());
+      if (view_strides(self.sym_sizes(), self.sym_strides(), shape))
+        return self.view(shape).clone(MemoryFormat::Contiguous);
+      return _unsafe_view(self.clone(MemoryFormat::Contiguous), shape);
+    })
+    .gradient("self", {"grad", "self.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return grad.reshape(sizes); })
+    .linear()
+    .use(BatchInFront{.sizes = {"size"}});
+UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
+    .out("narrow_copy.out")
+    .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
+      return copied(self.narrow(dim, start, length));
+    })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
+    .generated_out("diagonal_copy.out")
+    .composite([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+      return copied(self.diagonal(offset, dim1, dim2));
+    })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
+    .generated_out("unfold_copy.out")
+    .composite([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+      int64_t at = wrap_dim(dimension, self.dim());
+      SymInt length = self.dim() == 0 ? SymInt(1) : self.sym_size(at);
+      check(size >= 0, "size is ", size, " but must be >= 0");
+      check(size <= length, "maximum size for tensor at dimension ", at, " is ", length, " but size is ", size);
+      check(step > 0, "step is ", step, " but must be > 0");
+      SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
+      sizes.push_back(size);
+      strides.push_back(self.dim() == 0 ? SymInt(1) : strides[at]);
+      if (self.dim() > 0) {
+        sizes[at] = (length - size) / step + 1;
+        strides[at] *= step;
+      }
+      return copied(as_strided(self, sizes, strides, self.sym_storage_offset()));
+    })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR(
+    "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
+    .generated_out("as_strided_copy.out")
+    .composite([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+      return copied(as_strided(self, size, stride, offset));
+    })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("view_as_real_copy(Tensor self) -> Tensor")
+    .generated_out("view_as_real_copy.out")
+    .composite([](const Tensor& self) { return copied(view_as_real(self)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("view_as_complex_copy(Tensor self) -> Tensor")
+    .generated_out("view_as_complex_copy.out")
+    .composite([](const Tensor& self) { return copied(view_as_complex(self)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("_conj_copy(Tensor self) -> Tensor")
+    .generated_out("_conj_copy.out")
+    .composite([](const Tensor& self) { return copied(_conj(self)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("_neg_view_copy(Tensor self) -> Tensor")
+    .generated_out("_neg_view_copy.out")
+    .composite([](const Tensor& self) { return copied(_neg_view(self)); })
+    .tags({Tag::ViewCopy});
+
+// ---- several parts ----
+
+std::vector<Tensor> each_copied(const std::vector<Tensor>& views) {
+  std::vector<Tensor> out;
+  for (const Tensor& view : views) out.push_back(copied(view));
+  return out;
+}
+
+UMBRA_OPERATOR("split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
+    .composite([](const Tensor& self, SymInt size, int64_t dim) { return each_copied(umbra::split(self, size, dim)); })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
+    .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+      return each_copied(split_with_sizes(self, sizes, dim));
+    })
+    .tags({Tag::ViewCopy});
+UMBRA_OPERATOR("unbind_copy.int(Tensor self, int dim=0) -> Tensor[]")
+    .composite([](const Tensor& self, int64_t dim) { return each_copied(self.unbind(dim)); })
     .tags({Tag::ViewCopy});
 
 }  // namespace

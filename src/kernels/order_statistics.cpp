@@ -1,0 +1,99 @@
+#include "kernels/order_statistics.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/parallel.h"
+#include "kernels/visit.h"
+#include "kernels/walk.h"
+
+namespace umbra::kernels {
+
+namespace {
+
+template <class T> bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x != x;
+  else return false;
+}
+template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+
+/// Calls `pick(line, places)` for each line along the dimension, with its elements and room for their places; what it
+/// returns is where the result was.
+template <class Set, class Pick>
+void reduce_lines(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, const char* kernel,
+                  const Pick& pick) {
+  Tensor in = at_least_1d(self), out = at_least_1d(values), where = at_least_1d(indices);
+  int64_t n = in.sizes()[dim], step = in.strides()[dim];
+  Strided<3> lines;
+  for (int64_t d = 0; d < in.dim(); ++d)
+    if (d != dim) lines.push(in.sizes()[d], {in.strides()[d], out.strides()[d], where.strides()[d]});
+  visit<Set>(self.dtype(), kernel, [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    if (values.numel() == 0) return;
+    parallel_for(0, lines.numel(), std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * 4)),
+                 [&](int64_t begin, int64_t end) {
+                   std::vector<Compute<T>> line(n);
+                   std::vector<int64_t> places(n);
+                   Odometer<3> at(lines);
+                   at.seek(begin);
+                   for (int64_t i = begin; i < end; ++i, at.next()) {
+                     const T* from = in.data<T>() + at[0];
+                     for (int64_t k = 0; k < n; ++k) line[k] = static_cast<Compute<T>>(from[k * step]);
+                     int64_t place = pick(line, places);
+                     out.data<T>()[at[1]] = from[place * step];
+                     where.data<int64_t>()[at[2]] = place;
+                   }
+                 });
+  });
+}
+
+/// Where the k-th of the first `count` places is, by value.
+template <class T> int64_t nth(const std::vector<T>& line, std::vector<int64_t>& places, int64_t count, int64_t k) {
+  auto less = [&](int64_t a, int64_t b) { return before(line[a], line[b]) || (!before(line[b], line[a]) && a < b); };
+  std::nth_element(places.begin(), places.begin() + k, places.begin() + count, less);
+  return places[k];
+}
+
+}  // namespace
+
+void kth_value(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, int64_t k) {
+  reduce_lines<RealTypes>(values, indices, self, dim, "kthvalue_cpu",
+                          [k]<class T>(const std::vector<T>& line, std::vector<int64_t>& places) {
+                            std::iota(places.begin(), places.end(), 0);
+                            return nth(line, places, static_cast<int64_t>(line.size()), k - 1);
+                          });
+}
+
+void median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, Nans nans) {
+  reduce_lines<RealTypes>(values, indices, self, dim, "median_cpu",
+                          [nans]<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
+                            int64_t n = static_cast<int64_t>(line.size()), count = 0, first_nan = -1;
+                            for (int64_t i = 0; i < n; ++i) {
+                              if (!is_nan(line[i])) places[count++] = i;
+                              else if (first_nan < 0) first_nan = i;
+                            }
+                            if (count == 0 || (first_nan >= 0 && nans == Nans::Propagate)) return first_nan;
+                            return nth(line, places, count, (count - 1) / 2);
+                          });
+}
+
+void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  reduce_lines<RealOrBool>(
+      values, indices, self, dim, "mode_cpu",
+      []<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
+        std::iota(places.begin(), places.end(), 0);
+        std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+          return before<T>(line[a], line[b]) || (!before<T>(line[b], line[a]) && a < b);
+        });
+        int64_t best = places[0], most = 0, run = 0;
+        for (size_t i = 0; i < places.size(); ++i) {
+          ++run;
+          if (i + 1 < places.size() && line[places[i]] == line[places[i + 1]]) continue;
+          if (run > most) most = run, best = places[i];
+          run = 0;
+        }
+        return best;
+      });
+}
+
+}  // namespace umbra::kernels

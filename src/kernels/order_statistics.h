@@ -1,0 +1,19 @@
+// Single elements of the sorted order along one dimension: the k-th, the middle one, the most frequent one. NaN counts
+// as the largest number.
+#pragma once
+
+#include "umbra/core/tensor.h"
+
+namespace umbra::kernels {
+
+/// How medians meet NaN: one makes the result NaN, or it does not count.
+enum class Nans : uint8_t { Propagate, Ignore };
+
+/// `values` and `indices` have the sizes of self with the dimension reduced to 1.
+void kth_value(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, int64_t k);
+/// The lower one of two middle elements.
+void median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, Nans nans);
+/// Of equally frequent elements the smallest, and its last place.
+void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim);
+
+}  // namespace umbra::kernels

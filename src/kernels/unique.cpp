@@ -1,0 +1,90 @@
+#include "kernels/unique.h"
+
+#include <algorithm>
+#include <numeric>
+
+#include "kernels/copy.h"
+#include "kernels/visit.h"
+
+namespace umbra::kernels {
+
+namespace {
+
+/// Groups of neighbours in the order of `places`, as `equal` has it.
+template <class Equal> Groups group_neighbours(const std::vector<int64_t>& places, const Equal& equal) {
+  Groups out;
+  out.group.resize(places.size());
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (i == 0 || !equal(places[i - 1], places[i])) {
+      out.firsts.push_back(places[i]);
+      out.counts.push_back(0);
+    }
+    ++out.counts.back();
+    out.group[places[i]] = static_cast<int64_t>(out.counts.size()) - 1;
+  }
+  return out;
+}
+
+template <class T> bool is_nan(T x) {
+  if constexpr (std::is_floating_point_v<T>) return x != x;
+  else return false;
+}
+/// NaN behind all numbers.
+template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+
+}  // namespace
+
+Groups group_elements(const Tensor& self, bool sorted) {
+  Tensor row = contiguous(self);
+  std::vector<int64_t> places(self.numel());
+  std::iota(places.begin(), places.end(), 0);
+  Groups out;
+  visit<RealOrBool>(self.dtype(), "unique", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = row.data<T>();
+    auto value = [x](int64_t i) { return static_cast<Compute<T>>(x[i]); };
+    if (sorted) std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(value(a), value(b)); });
+    out = group_neighbours(places, [&](int64_t a, int64_t b) { return value(a) == value(b); });
+  });
+  return out;
+}
+
+Groups group_slices(const Tensor& self, int64_t dim, bool sorted) {
+  int64_t count = self.sizes()[dim], length = count == 0 ? 0 : self.numel() / count;
+  Tensor rows = scratch(std::vector<int64_t>{count, length}, self.dtype());
+  if (rows.numel() > 0) {
+    // The dimension in front: a slice is a row.
+    SymShape sizes{SymInt(count)}, strides{self.sym_strides()[dim]};
+    for (int64_t d = 0; d < self.dim(); ++d) {
+      if (d == dim) continue;
+      sizes.push_back(self.sym_sizes()[d]);
+      strides.push_back(self.sym_strides()[d]);
+    }
+    copy(alias_tensor(rows, sizes, contiguous_strides(sizes), 0),
+         alias_tensor(self, sizes, strides, self.sym_storage_offset()));
+  }
+  std::vector<int64_t> places(count);
+  std::iota(places.begin(), places.end(), 0);
+  Groups out;
+  visit<RealOrBool>(self.dtype(), "unique_dim", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T* x = rows.data<T>();
+    auto value = [x, length](int64_t row, int64_t i) { return static_cast<Compute<T>>(x[row * length + i]); };
+    if (sorted)
+      std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+        for (int64_t i = 0; i < length; ++i) {
+          if (value(a, i) < value(b, i)) return true;
+          if (value(a, i) > value(b, i)) return false;
+        }
+        return false;
+      });
+    out = group_neighbours(places, [&](int64_t a, int64_t b) {
+      for (int64_t i = 0; i < length; ++i)
+        if (!(value(a, i) == value(b, i))) return false;
+      return true;
+    });
+  });
+  return out;
+}
+
+}  // namespace umbra::kernels

@@ -1,0 +1,167 @@
+// Whole slices along one dimension, written at a vector of positions: index_fill, index_copy.
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/common/batching.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- one value ----
+
+void check_fill(const Tensor& self, int64_t dim, const Tensor& index) {
+  wrap_dim(dim, self.dim());
+  check<IndexError>(index.dtype() == DType::Int64, "index_fill_(): Expected dtype int64 for index.");
+  check(index.dim() <= 1, "Index has to be a vector/scalar");
+}
+void check_real_value(const Tensor& self, bool complex) {
+  check(self.is_complex() || !complex, "index_fill_(): Converting complex Scalar to non-complex type is not supported");
+}
+
+/// A one where slices are written: [batch, 1, .., n, .., 1], for a vector of positions along `dim` of `all`.
+Tensor filled_places(const Tensor& all, const Batched& index, int64_t dim) {
+  Tensor places = batch_all(index);
+  if (index.rank() == 0) places = places.unsqueeze(1);
+  SymInt batch = places.sym_size(0), size = all.sym_size(dim);
+  Tensor mask = places.new_zeros({batch, size}, {.dtype = DType::Bool});
+  mask = mask.scatter(1, places.remainder(Scalar(size)), Scalar(true));
+  SymShape sizes(all.sym_sizes().size(), 1);
+  sizes[0] = batch;
+  sizes[dim] = size;
+  return mask.view(sizes);
+}
+
+UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar value) -> Tensor")
+    .inplace("index_fill_.int_Scalar")
+    .generated_out("index_fill.int_Scalar_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+      check_real_value(self, value.is_complex());
+      check_fill(self, dim, index);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value);
+    })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+    .tags({Tag::WritesOverlapping})
+    .batch([](const Batched& self, int64_t dim, const Batched& index, const Scalar& value) {
+      bool scalar = self.rank() == 0;
+      int64_t at = wrap_dim(dim, self.rank()) + 1;
+      Tensor all = scalar ? batch_all(self).unsqueeze(1) : batch_all(self);
+      Tensor out = index.is_batched() ? all.masked_fill(filled_places(all, index, at), value)
+                                      : all.index_fill(at, index.value, value);
+      return Batched(scalar ? out.squeeze(1) : out, 0);
+    });
+
+UMBRA_OPERATOR("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor value) -> Tensor")
+    .inplace("index_fill_.int_Tensor")
+    .generated_out("index_fill.int_Tensor_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+      check(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
+            value.dim(), " dimension(s).");
+      check_real_value(self, value.is_complex());
+      check_fill(self, dim, index);
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value.item());
+    })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+    .gradient("value", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_select(dim, index).sum(); })
+    .tags({Tag::WritesOverlapping})
+    .batch([](const Batched& self, int64_t dim, const Batched& index, const Batched& value) {
+      bool scalar = self.rank() == 0;
+      int64_t at = wrap_dim(dim, self.rank()) + 1;
+      Tensor all = scalar ? batch_all(self).unsqueeze(1) : batch_all(self);
+      Tensor filling = batch_first(value, all.dim() - 1).to(all.dtype());
+      Tensor out = where(filled_places(all, index, at), filling, all);
+      return Batched(scalar ? out.squeeze(1) : out, 0);
+    });
+
+// ---- slices of a source ----
+
+std::string slice_shape(const Tensor& t, int64_t dim) {
+  std::string out;
+  for (int64_t d = 0; d < t.dim(); ++d)
+    if (d != dim) out += (out.empty() ? "" : " ") + to_string(t.sym_sizes()[d]);
+  return out;
+}
+void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  SymInt count = index.sym_numel();
+  check<IndexError>(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
+  check<IndexError>(source.dim() > 0 || count == 1,
+                    "index_copy_(): When source is scalar, index should have one element (got ", count, ")");
+  check<IndexError>(source.dim() == self.dim() || source.dim() == 0 || self.dim() == 0,
+                    "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+                    "dimensionality (",
+                    source.dim(), "), destination dimensionality (", self.dim(), ")");
+  check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
+        kernel_name(index.dtype()));
+  check(self.dtype() == source.dtype(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
+        kernel_name(self.dtype()), " and (source) ", kernel_name(source.dtype()));
+  std::string want = slice_shape(self, dim), have = slice_shape(source, dim);
+  bool fits = self.dim() == 0 ? source.dim() <= 1 : source.dim() == 0 ? self.dim() <= 1 : true;
+  for (int64_t d = 0; fits && self.dim() > 0 && d < source.dim(); ++d)
+    fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
+  check(fits,
+        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", want,
+        " at dimension ", dim, " and source slice shape: ", have, " at dimension 0.");
+  check<IndexError>(source.dim() == 0 || count == source.sym_size(dim), "index_copy_(): Number of indices (", count,
+                    ") should be equal to source.size(dim) (", source.dim() == 0 ? SymInt(1) : source.sym_size(dim), ")");
+}
+
+UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
+    .inplace("index_copy_")
+    .out("index_copy.out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+      check_copy(self, wrap_dim(dim, self.dim()), index, source);
+      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      int64_t at = wrap_dim(dim, out.dim()), size = out.dim() == 0 ? 1 : out.size(at);
+      Tensor places = kernels::contiguous(index);
+      for (int64_t i = 0; i < places.numel(); ++i)
+        check<IndexError>(places.data<int64_t>()[i] >= 0 && places.data<int64_t>()[i] < size, "index_copy_(): index ",
+                          places.data<int64_t>()[i], " is out of bounds for dimension ", at, " with size ", size);
+      kernels::index_copy(out, at, index, source);
+    })
+    .gradient("self", {"grad", "dim", "index"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+    .gradient("source", {"grad", "dim", "index", "source.sym_sizes"},
+              [](const Tensor& grad, int64_t dim, const Tensor& index, SymIntArrayRef sizes) {
+                return sizes.empty() ? grad.index_select(dim, index.reshape({-1})).reshape({})
+                                     : grad.index_select(dim, index).expand(sizes);
+              })
+    .batch([](const Batched& self, int64_t dim, const Batched& index, const Batched& source) {
+      bool scalar = self.rank() == 0;
+      int64_t at = wrap_dim(dim, self.rank()) + 1;
+      Tensor all = scalar ? batch_all(self).unsqueeze(1) : batch_all(self);
+      Tensor slices = source.rank() == 0 ? batch_all(source).unsqueeze(1) : batch_all(source);
+      Tensor out;
+      if (index.is_batched()) {
+        Tensor places = batch_flat({batch_all(index), 0});
+        SymShape sizes(slices.sym_sizes().size(), 1);
+        sizes[0] = places.sym_size(0);
+        sizes[at] = places.sym_size(1);
+        out = all.scatter(at, places.view(sizes).expand(slices.sym_sizes()), slices);
+      } else {
+        out = all.index_copy(at, index.value, slices);
+      }
+      return Batched(scalar ? out.squeeze(1) : out, 0);
+    });
+
+UMBRA_OPERATOR("index_select_backward(Tensor grad, SymInt[] self_sizes, int dim, Tensor index) -> Tensor")
+    .composite([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, const Tensor& index) {
+      return grad.new_zeros(sizes).index_add(dim, index, grad);
+    });
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,85 @@
+// Which elements are not zero, and how many: where the number of results depends on the data or is given.
+#include "dispatch/data_dependent.h"
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/common/batching.h"
+#include "ops/reduce/reduce.h"
+
+namespace umbra::ops {
+namespace {
+
+UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
+    .out("nonzero.out")
+    .real([](const Tensor& self) {
+      int64_t count = kernels::count_nonzero(self);
+      // Laid out by dimension, so that each column is an index of its own.
+      Tensor out =
+          empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
+      kernels::nonzero(out, self);
+      return out;
+    })
+    .fake([](const Tensor& self) {
+      SymInt count = unknown_count("aten::nonzero", self);
+      return empty_strided({count, self.dim()}, {SymInt(1), count}, {.dtype = DType::Int64, .device = self.device()});
+    })
+    .not_differentiable()
+    .tags({Tag::Core, Tag::DynamicOutputShape});
+
+UMBRA_OPERATOR("argwhere(Tensor self) -> Tensor")
+    .composite([](const Tensor& self) { return self.nonzero(); })
+    .tags({Tag::DynamicOutputShape});
+
+std::vector<Tensor> columns(const Tensor& self) {
+  return (self.dim() == 0 ? self.unsqueeze(0) : self).nonzero().unbind(1);
+}
+UMBRA_OPERATOR("nonzero_numpy(Tensor self) -> Tensor[]").composite(columns);
+UMBRA_OPERATOR("where(Tensor condition) -> Tensor[]").composite(columns);
+
+// The first `size` of them; what is missing is filled in.
+UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
+    .out("nonzero_static.out")
+    .meta([](const Tensor& self, SymInt size, int64_t) {
+      check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+      return TensorSpec({size, SymInt(self.dim())}, DType::Int64, self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, SymInt size, int64_t fill_value) {
+      int64_t found = kernels::count_nonzero(self), wanted = size.guard_int(), kept = std::min(found, wanted);
+      Tensor all = kernels::scratch(std::vector<int64_t>{found, self.dim()}, DType::Int64);
+      kernels::nonzero(all, self);
+      auto rows = [](const Tensor& t, int64_t from, int64_t to) {
+        SymInt start = t.sym_storage_offset() + t.sym_stride(0) * from;
+        return alias_tensor(t, {SymInt(to - from), t.sym_size(1)}, t.sym_strides(), start);
+      };
+      if (self.dim() == 0) return;
+      if (kept > 0) kernels::copy(rows(out, 0, kept), rows(all, 0, kept));
+      if (kept < wanted) kernels::fill(rows(out, kept, wanted), fill_value);
+    })
+    .not_differentiable();
+
+// ---- how many ----
+
+Tensor count_along(const Tensor& self, std::vector<int64_t> dims) {
+  Tensor there = self.ne(0);
+  return dims.empty() ? there.sum() : there.sum(IntArrayRef(dims));
+}
+
+UMBRA_OPERATOR("count_nonzero.dim_IntList(Tensor self, int[] dim) -> Tensor")
+    .generated_out("count_nonzero.dim_IntList_out")
+    .all_backends(count_along)
+    .not_differentiable()
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .empty_is_all = true, .scalars = true});
+
+UMBRA_OPERATOR("count_nonzero(Tensor self, int? dim=None) -> Tensor")
+    .generated_out("count_nonzero.out")
+    .all_backends([](const Tensor& self, std::optional<int64_t> dim) {
+      return count_along(self, dim ? std::vector<int64_t>{*dim} : std::vector<int64_t>());
+    })
+    .not_differentiable()
+    .tags({Tag::Reduction})
+    .use(batch_through([](const Tensor& self, std::optional<int64_t> dim) {
+      return count_along(self, dim ? std::vector<int64_t>{*dim} : std::vector<int64_t>());
+    }));
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,156 @@
+// Single elements of the sorted order: kthvalue, median, mode.
+#include "kernels/order_statistics.h"
+
+#include <cmath>
+
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
+#include "ops/reduce/reduce.h"
+
+namespace umbra::ops {
+namespace {
+
+using Specs = std::tuple<TensorSpec, TensorSpec>;
+
+void check_size(const char* name, const Tensor& self, int64_t at) {
+  if (self.dim() > 0 && !self.sym_sizes()[at].is_symbolic() && self.sym_sizes()[at].value() == 0)
+    fail<IndexError>(name, "(): Expected reduction dim ", at, " to have non-zero size.");
+}
+void check_dtype(const char* kernel, const Tensor& self, bool with_bool) {
+  check<NotImplementedError>(!self.is_complex() && (with_bool || self.dtype() != DType::Bool), "\"", kernel,
+                             "\" not implemented for '", kernel_name(self.dtype()), "'");
+}
+
+Specs reduced_specs(const Tensor& self, int64_t at, bool keepdim) {
+  uint64_t mask = self.dim() == 0 ? 0 : uint64_t{1} << at;
+  return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
+}
+
+/// An output with the reduced dimension in its place again.
+Tensor with_dim(const Tensor& out, const Tensor& self, int64_t at) {
+  if (out.dim() == self.dim()) return out;
+  SymShape sizes(out.sym_sizes()), strides(out.sym_strides());
+  sizes.insert(at, 1);
+  strides.insert(at, 1);
+  return alias_tensor(out, sizes, strides, out.sym_storage_offset());
+}
+
+// The gradient of a picked element goes to where it was.
+Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+  return value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim);
+}
+
+UMBRA_OPERATOR(
+    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
+    .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+      if (sizes.empty()) return grad.new_zeros(sizes).scatter(0, indices, grad);
+      bool apart = !keepdim;
+      Tensor g = apart ? grad.unsqueeze(dim) : grad, at = apart ? indices.unsqueeze(dim) : indices;
+      return g.new_zeros(sizes).scatter(dim, at, g);
+    });
+
+UMBRA_OPERATOR(
+    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("kthvalue.values", {"values", "indices"})
+    .meta([](const Tensor& self, SymInt k, int64_t dim, bool keepdim) {
+      int64_t at = wrap_dim(dim, self.dim());
+      check_size("kthvalue", self, at);
+      check(k >= 1 && k <= (self.dim() > 0 ? self.sym_sizes()[at] : SymInt(1)),
+            "kthvalue(): selected number k out of range for dimension ", at);
+      check_dtype("kthvalue_cpu", self, false);
+      return reduced_specs(self, at, keepdim);
+    })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, SymInt k, int64_t dim, bool) {
+      int64_t at = wrap_dim(dim, self.dim());
+      kernels::kth_value(with_dim(values, self, at), with_dim(indices, self, at), self, at, k.guard_int());
+    })
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+UMBRA_OPERATOR("mode(Tensor self, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("mode.values", {"values", "indices"})
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) {
+      int64_t at = wrap_dim(dim, self.dim());
+      check_size("mode", self, at);
+      check_dtype("mode_cpu", self, true);
+      return reduced_specs(self, at, keepdim);
+    })
+    .cpu<2>([](const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+      int64_t at = wrap_dim(dim, self.dim());
+      kernels::mode(with_dim(values, self, at), with_dim(indices, self, at), self, at);
+    })
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+// ---- medians ----
+
+using kernels::Nans;
+
+Specs median_specs(const Tensor& self, int64_t dim, bool keepdim) {
+  int64_t at = wrap_dim(dim, self.dim());
+  check_size("median", self, at);
+  check_dtype("median_cpu", self, false);
+  return reduced_specs(self, at, keepdim);
+}
+template <Nans nans>
+void run_median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool) {
+  int64_t at = wrap_dim(dim, self.dim());
+  kernels::median(with_dim(values, self, at), with_dim(indices, self, at), self, at, nans);
+}
+
+UMBRA_OPERATOR("median.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("median.dim_values", {"values", "indices"})
+    .meta(median_specs)
+    .cpu<2>(run_median<Nans::Propagate>)
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .node("MedianBackward1")
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+UMBRA_OPERATOR("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")
+    .out("nanmedian.dim_values", {"values", "indices"})
+    .meta(median_specs)
+    .cpu<2>(run_median<Nans::Ignore>)
+    .gradient("self", {"grad", "dim", "indices", "self.sym_sizes", "keepdim"}, scatter_back)
+    .differentiable_outputs({true, false})
+    .node("NanmedianBackward1")
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+TensorSpec whole_median_spec(const Tensor& self) {
+  check_dtype("median_cpu", self, false);
+  return TensorSpec({}, self.dtype(), self.device());
+}
+/// Of no elements the median is NaN, or what NaN becomes as an integer.
+template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self) {
+  if (self.numel() == 0) {
+    kernels::fill(out, is_floating(out.dtype())        ? Scalar(std::nan(""))
+                       : out.dtype() == DType::Int64 ? Scalar(INT64_MIN)
+                       : out.dtype() == DType::Int32 ? Scalar(int64_t{INT32_MIN})
+                                                     : Scalar(0));
+    return;
+  }
+  Tensor row = kernels::contiguous(self), place = kernels::scratch({}, DType::Int64);
+  kernels::median(out, place, alias_tensor(row, {row.sym_numel()}, {1}, row.sym_storage_offset()), 0, nans);
+}
+// A gradient goes to all elements that are the median, in equal parts.
+Tensor share_median(const Tensor& grad, const Tensor& self, const Tensor& result) {
+  Tensor equal = result.isnan().logical_and(self.isnan()).logical_or(self.eq(result));
+  return grad.div(equal.sum()).mul(equal);
+}
+
+UMBRA_OPERATOR("median(Tensor self) -> Tensor")
+    .generated_out("median.out")
+    .meta(whole_median_spec)
+    .cpu(run_whole_median<Nans::Propagate>)
+    .gradient("self", {"grad", "self", "result"}, share_median)
+    .batch([](const Batched& self) { return Batched(std::get<0>(batch_flat(self).median(1)), 0); });
+UMBRA_OPERATOR("nanmedian(Tensor self) -> Tensor")
+    .generated_out("nanmedian.out")
+    .meta(whole_median_spec)
+    .cpu(run_whole_median<Nans::Ignore>)
+    .gradient("self", {"grad", "self", "result"}, share_median)
+    .batch([](const Batched& self) { return Batched(std::get<0>(batch_flat(self).nanmedian(1)), 0); });
+
+}  // namespace
+}  // namespace umbra::ops

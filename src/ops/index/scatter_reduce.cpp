@@ -1,0 +1,190 @@
+// Scatter and index writes whose elements combine with what is there: sums, products, means, extremes.
+#include "kernels/copy.h"
+#include "kernels/gather.h"
+#include "ops/common/batching.h"
+#include "ops/common/shape.h"
+#include "ops/index/scatter_spec.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using kernels::ScatterReduce;
+
+// ---- scatter with a reduction, the old way: add and multiply ----
+
+ScatterReduce old_reduction(const std::string& name) {
+  check(name == "add" || name == "multiply", "reduce argument must be either add or multiply.");
+  return name == "add" ? ScatterReduce::Sum : ScatterReduce::Product;
+}
+
+UMBRA_OPERATOR("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *, str reduce) -> Tensor")
+    .inplace("scatter_.reduce")
+    .out("scatter.reduce_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
+      old_reduction(reduce);
+      return scatter_spec(self, dim, index, src);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+            const std::string& reduce) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, old_reduction(reduce));
+    })
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+UMBRA_OPERATOR("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
+    .inplace("scatter_.value_reduce")
+    .out("scatter.value_reduce_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&, const std::string& reduce) {
+      old_reduction(reduce);
+      check_scatter(self, dim, index);
+      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,
+            const std::string& reduce) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, value, old_reduction(reduce));
+    })
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+// ---- scatter_reduce ----
+
+using Pair = std::tuple<Tensor, Tensor>;
+
+/// A source element's share of a product: the product of all others. Where exactly one of them is zero it is computed
+/// with a one in its place; where several are, it is zero.
+Pair product_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                      bool include_self, const Tensor& result) {
+  Tensor nonzero_self = self.masked_fill(self.eq(0), 1);
+  Tensor others = scatter_reduce(nonzero_self, dim, index, src, "prod", include_self);
+  Tensor grad_self = grad.mul(others).div(nonzero_self);
+  Tensor zero = src.eq(0);
+  Tensor zeros_there = zeros_like(self).scatter_add(dim, index, zero.to(self.dtype())).gather(dim, index);
+  Tensor only_zero = zero.logical_and(zeros_there.eq(1));
+  Tensor without = scatter_reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self);
+  Tensor plain = grad.mul(result).gather(dim, index).div(src.masked_fill(zero, 1));
+  return {grad_self, where(only_zero, grad.mul(without).gather(dim, index), plain)};
+}
+
+Pair mean_gradient(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {
+  Tensor count = include_self ? ones_like(grad) : zeros_like(grad);
+  count = count.scatter_add(dim, index, ones_like(src));
+  count = count.masked_fill(count.eq(0), 1);
+  return {grad.div(count), grad.gather(dim, index).div(count.gather(dim, index))};
+}
+
+/// Equal parts for all that attain the extreme.
+Pair extreme_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                      const Tensor& result) {
+  Tensor self_attains = self.eq(result).to(self.dtype());
+  Tensor src_attains = src.eq(result.gather(dim, index)).to(src.dtype());
+  Tensor part = grad.div(self_attains.scatter_add(dim, index, src_attains));
+  return {self_attains.mul(part), src_attains.mul(part.gather(dim, index))};
+}
+
+Pair reduce_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                     const std::string& reduce, bool include_self, const Tensor& result) {
+  Pair out;
+  if (reduce == "sum") out = {grad, grad.gather(dim, index)};
+  else if (reduce == "prod") out = product_gradient(grad, self, dim, index, src, include_self, result);
+  else if (reduce == "mean") out = mean_gradient(grad, dim, index, src, include_self);
+  else out = extreme_gradient(grad, self, dim, index, src, result);
+  if (!include_self) std::get<0>(out) = std::get<0>(out).scatter(dim, index, Scalar(0));
+  return out;
+}
+
+UMBRA_OPERATOR(
+    "scatter_reduce.two(Tensor self, int dim, Tensor index, Tensor src, str reduce, *, bool include_self=True) -> "
+    "Tensor")
+    .inplace("scatter_reduce_.two")
+    .out("scatter_reduce.two_out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce, bool) {
+      TensorSpec spec = scatter_spec(self, dim, index, src);
+      bool known = reduce == "sum" || reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin";
+      check(known, "reduce argument must be either sum, prod, mean, amax or amin, got ", reduce);
+      return spec;
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+            const std::string& reduce, bool include_self) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::scatter_reduce_from_name(reduce),
+                       include_self);
+    })
+    .gradient("self, src", {"grad", "self", "dim", "index", "src", "reduce", "include_self", "result"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
+                 const std::string& reduce, bool include_self, const Tensor& result) {
+                return reduce_gradient(grad, self, dim, index, src, reduce, include_self, result);
+              })
+    .tags({Tag::Core})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+// ---- index_reduce: whole slices ----
+
+void check_index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                        const std::string& reduce) {
+  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+        "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  check<IndexError>(index.dim() <= 1, "index_reduce_(): Index is supposed to be a vector, but got dim: ", index.dim(),
+                    " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
+  check(index.dtype() == DType::Int32 || index.dtype() == DType::Int64,
+        "index_reduce_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
+  check(self.dtype() == source.dtype(), "index_reduce_(): self (", kernel_name(self.dtype()), ") and source (",
+        kernel_name(source.dtype()), ") must have the same scalar type");
+  check(dim == 0 || dim < source.dim(), "index_reduce_(): Indexing dim ", dim,
+        " is out of bounds of the source tensor with dim ", source.dim());
+  bool fits = self.dim() == source.dim();
+  for (int64_t d = 0; fits && d < self.dim(); ++d) fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
+  check(fits, "source tensor shape must match self tensor shape, excluding the specified dimension. Got self.shape = ",
+        to_string(self.sym_sizes()), " source.shape = ", to_string(source.sym_sizes()));
+  SymInt count = index.sym_numel(), slices = source.dim() == 0 ? SymInt(1) : source.sym_size(dim);
+  check(count == slices, "index_reduce_(): Number of indices (", count, ") should be equal to source.size(dim): (",
+        slices, "), for dim: ", dim);
+  check<NotImplementedError>(!self.is_complex() && self.dtype() != DType::Bool, "\"index_func_\" not implemented for '",
+                             kernel_name(self.dtype()), "'");
+}
+
+/// The vector of positions at every place of the source: what scatter takes.
+Tensor spread(const Tensor& index, const Tensor& source, int64_t dim) {
+  if (source.dim() == 0) return index.reshape({});
+  SymShape ones(source.sym_sizes().size(), 1);
+  ones[dim] = index.sym_numel();
+  return index.reshape(ones).expand(source.sym_sizes());
+}
+
+UMBRA_OPERATOR(
+    "index_reduce(Tensor self, int dim, Tensor index, Tensor source, str reduce, *, bool include_self=True) -> Tensor")
+    .inplace("index_reduce_")
+    .out("index_reduce.out")
+    .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce,
+             bool) {
+      check_index_reduce(self, wrap_dim(dim, self.dim()), index, source, reduce);
+      return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+            const std::string& reduce, bool include_self) {
+      if (!out.is_same(self)) kernels::copy(out, self);
+      int64_t at = wrap_dim(dim, out.dim()), size = self.dim() == 0 ? 1 : self.size(at);
+      Tensor places = kernels::contiguous(kernels::cast(index, DType::Int64));
+      for (int64_t i = 0; i < places.numel(); ++i)
+        check<IndexError>(places.data<int64_t>()[i] >= 0 && places.data<int64_t>()[i] < size,
+                          "index out of range in self");
+      SymShape sizes(source.sym_sizes()), strides(source.sym_sizes().size(), 0);
+      if (source.dim() > 0) strides[at] = 1;
+      kernels::scatter(out, at, alias_tensor(places, sizes, strides, places.sym_storage_offset()), source,
+                       kernels::scatter_reduce_from_name(reduce), include_self);
+    })
+    .gradient("self, source", {"grad", "self", "dim", "index", "source", "reduce", "include_self", "result"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                 const std::string& reduce, bool include_self, const Tensor& result) {
+                Tensor places = spread(index.to(DType::Int64), source, wrap_dim(dim, self.dim()));
+                return reduce_gradient(grad, self, dim, places, source, reduce, include_self, result);
+              })
+    .use(batch_through([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+                          const std::string& reduce, bool include_self) {
+      Tensor places = spread(index.to(DType::Int64), source, wrap_dim(dim, self.dim()));
+      return scatter_reduce(self, dim, places, source, reduce, include_self);
+    }));
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,130 @@
+// Distinct elements and slices. How many there are depends on the data.
+#include "kernels/unique.h"
+
+#include "dispatch/data_dependent.h"
+#include "kernels/copy.h"
+#include "kernels/index.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using Triple = std::tuple<Tensor, Tensor, Tensor>;
+using OptionalInt = std::optional<int64_t>;
+
+Tensor int_tensor(const std::vector<int64_t>& values, SymIntArrayRef sizes) {
+  Tensor out = empty(sizes, {.dtype = DType::Int64});
+  if (!values.empty()) std::copy(values.begin(), values.end(), out.data<int64_t>());
+  return out;
+}
+Tensor int_row(const std::vector<int64_t>& values) { return int_tensor(values, {static_cast<int64_t>(values.size())}); }
+Tensor nothing(const Tensor& self) { return empty({0}, {.dtype = DType::Int64, .device = self.device()}); }
+
+Triple unique_elements(const Tensor& self, bool sorted, bool inverse, bool counts) {
+  kernels::Groups groups = kernels::group_elements(self, sorted);
+  Tensor row = kernels::contiguous(self), values = empty({static_cast<int64_t>(groups.firsts.size())}, self.options());
+  if (values.numel() > 0) kernels::take(values, row, int_row(groups.firsts));
+  return {values, inverse ? int_tensor(groups.group, self.sym_sizes()) : nothing(self),
+          counts ? int_row(groups.counts) : nothing(self)};
+}
+
+Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool inverse, bool counts) {
+  check<IndexError>(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  int64_t at = wrap_dim(dim, self.dim()), empties = 0;
+  for (int64_t size : self.sizes()) empties += size == 0;
+  if (self.sizes()[at] == 0) {
+    check(empties == 1, "Number of zero sized dimensions is more than one, so unique cannot be applied ");
+    return {empty(self.sym_sizes(), self.options()), nothing(self), nothing(self)};
+  }
+  check(empties == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
+  kernels::Groups groups = kernels::group_slices(self, at, sorted);
+  SymShape sizes(self.sym_sizes());
+  sizes[at] = static_cast<int64_t>(groups.firsts.size());
+  Tensor values = empty(sizes, self.options());
+  kernels::index_select(values, self, at, int_row(groups.firsts));
+  return {values, inverse ? int_row(groups.group) : nothing(self), counts ? int_row(groups.counts) : nothing(self)};
+}
+
+/// What a fake run says: one number of distinct elements or slices for all outputs.
+Triple unknown_elements(const char* op, const Tensor& self, bool inverse, bool counts) {
+  SymInt count = unknown_size(op, self.sym_numel());
+  TensorOptions ints{.dtype = DType::Int64, .device = self.device()};
+  return {empty({count}, self.options()), inverse ? empty(self.sym_sizes(), ints) : nothing(self),
+          counts ? empty({count}, ints) : nothing(self)};
+}
+Triple unknown_slices(const char* op, const Tensor& self, int64_t dim, bool inverse, bool counts) {
+  check<IndexError>(self.dim() > 0, "Dimension specified as ", dim, " but tensor has no dimensions");
+  int64_t at = wrap_dim(dim, self.dim());
+  SymShape sizes(self.sym_sizes());
+  SymInt length = sizes[at];
+  sizes[at] = unknown_size(op, length);
+  TensorOptions ints{.dtype = DType::Int64, .device = self.device()};
+  return {empty(sizes, self.options()), inverse ? empty({length}, ints) : nothing(self),
+          counts ? empty({sizes[at]}, ints) : nothing(self)};
+}
+
+UMBRA_OPERATOR("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)")
+    .generated_out("_unique.out", {"out0", "out1"})
+    .real([](const Tensor& self, bool, bool inverse) {
+      auto [values, places, counts] = unique_elements(self, true, inverse, false);
+      return std::tuple(values, places);
+    })
+    .fake([](const Tensor& self, bool, bool inverse) {
+      auto [values, places, counts] = unknown_elements("aten::_unique", self, inverse, false);
+      return std::tuple(values, places);
+    })
+    .tags({Tag::DynamicOutputShape});
+
+UMBRA_OPERATOR(
+    "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
+    "Tensor)")
+    .generated_out("_unique2.out", {"out0", "out1", "out2"})
+    .real([](const Tensor& self, bool, bool inverse, bool counts) {
+      return unique_elements(self, true, inverse, counts);
+    })
+    .fake([](const Tensor& self, bool, bool inverse, bool counts) {
+      return unknown_elements("aten::_unique2", self, inverse, counts);
+    })
+    .tags({Tag::DynamicOutputShape});
+
+UMBRA_OPERATOR(
+    "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
+    "(Tensor, Tensor, Tensor)")
+    .generated_out("unique_dim.out", {"out0", "out1", "out2"})
+    // Always with places and counts, whether they were asked for or not, as in PyTorch.
+    .real([](const Tensor& self, int64_t dim, bool, bool, bool) { return unique_slices(self, dim, true, true, true); })
+    .fake([](const Tensor& self, int64_t dim, bool, bool, bool) {
+      return unknown_slices("aten::unique_dim", self, dim, true, true);
+    })
+    .tags({Tag::DynamicOutputShape});
+
+UMBRA_OPERATOR(
+    "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, "
+    "Tensor, Tensor)")
+    .generated_out("unique_consecutive.out", {"out0", "out1", "out2"})
+    .real([](const Tensor& self, bool inverse, bool counts, OptionalInt dim) {
+      // A row is its own slices.
+      if (!dim || (self.dim() == 1 && wrap_dim(*dim, 1) == 0)) return unique_elements(self, false, inverse, counts);
+      return unique_slices(self, *dim, false, true, true);
+    })
+    .fake([](const Tensor& self, bool inverse, bool counts, OptionalInt dim) {
+      if (!dim || (self.dim() == 1 && wrap_dim(*dim, 1) == 0))
+        return unknown_elements("aten::unique_consecutive", self, inverse, counts);
+      return unknown_slices("aten::unique_consecutive", self, *dim, true, true);
+    })
+    .tags({Tag::DynamicOutputShape});
+
+UMBRA_OPERATOR(
+    "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
+    "Tensor, Tensor)")
+    .generated_out("unique_dim_consecutive.out", {"out0", "out1", "out2"})
+    .real([](const Tensor& self, int64_t dim, bool, bool) { return unique_slices(self, dim, false, true, true); })
+    .fake([](const Tensor& self, int64_t dim, bool, bool) {
+      return unknown_slices("aten::unique_dim_consecutive", self, dim, true, true);
+    })
+    .tags({Tag::DynamicOutputShape});
+
+}  // namespace
+}  // namespace umbra::ops

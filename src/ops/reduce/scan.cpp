@@ -1,0 +1,171 @@
+// Running products and extremes along a dimension.
+#include "kernels/scan.h"
+
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
+#include "ops/reduce/reduce.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- cumprod ----
+
+DType product_dtype(const Tensor& self, std::optional<DType> dtype) {
+  return dtype ? *dtype : is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
+}
+
+Tensor reversed_cumsum(const Tensor& t, int64_t dim) {
+  return t.flip(IntArrayRef{dim}).cumsum(dim).flip(IntArrayRef{dim});
+}
+
+/// Element by element: the sum of all later products without this one. All of it can be differentiated again.
+Tensor cumprod_gradient_by_elements(const Tensor& grad, const Tensor& input, int64_t dim) {
+  std::vector<Tensor> parts;
+  for (int64_t k = 0, n = input.sym_size(dim).guard_int(); k < n; ++k) {
+    Tensor own = grad.select(dim, k), before;
+    if (k > 0) {
+      before = input.slice(dim, 0, k).cumprod(dim).slice(dim, k - 1, k);
+      own = own.mul(before.squeeze(dim).conj());
+    }
+    if (k + 1 < n) {
+      Tensor behind = input.slice(dim, k + 1).cumprod(dim);
+      if (k > 0) behind = before.expand(behind.sym_sizes()).mul(behind);
+      own = own.add(grad.slice(dim, k + 1).mul(behind.conj()).sum(IntArrayRef{dim}));
+    }
+    parts.push_back(own);
+  }
+  return stack(parts, dim);
+}
+
+/// With zeros by themselves: before the first one products are divided; at it they are computed with a one in its
+/// place; behind it they stay zero, whatever changes.
+Tensor cumprod_gradient_by_masks(const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& output) {
+  Tensor zeros_so_far = input.eq(0).cumsum(dim), first = zeros_so_far.eq(1).logical_and(input.eq(0));
+  Tensor none_yet = zeros_so_far.eq(0), weighted = grad.mul(output.conj());
+  Tensor safe = input.masked_fill(input.eq(0), 1);
+  Tensor before = reversed_cumsum(weighted, dim).div(safe.conj()).masked_fill(none_yet.logical_not(), 0);
+  Tensor filled = input.masked_fill(first, 1).cumprod(dim);
+  Tensor from_first = grad.mul(filled.conj()).masked_fill(none_yet, 0).sum(IntArrayRef{dim}, true);
+  return where(first, from_first, before);
+}
+
+UMBRA_OPERATOR("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& output) {
+      if (input.sym_numel() <= 1) return grad;
+      int64_t at = wrap_dim(dim, input.dim());
+      if (input.sym_size(at) == 1) return grad;
+      bool again = is_grad_enabled() && !input.sym_size(at).is_symbolic();
+      return again ? cumprod_gradient_by_elements(grad, input, at)
+                   : cumprod_gradient_by_masks(grad, input, at, output);
+    });
+
+UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+    .inplace("cumprod_")
+    .out("cumprod.out")
+    .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      wrap_dim(dim, self.dim());
+      return TensorSpec(self.sym_sizes(), product_dtype(self, dtype), self.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
+      kernels::cumprod(out, kernels::cast(self, out.dtype()), wrap_dim(dim, self.dim()));
+    })
+    .gradient("self", {"grad", "self", "dim", "result"},
+              [](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& result) {
+                Tensor input = self.dtype() == grad.dtype() ? self : self.to(grad.dtype());
+                return cumprod_backward(grad, input, dim, result);
+              })
+    .tags({Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+// ---- cummax, cummin ----
+
+using Specs = std::tuple<TensorSpec, TensorSpec>;
+
+template <auto scan> void run_extreme(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
+  scan(values, indices, self, wrap_dim(dim, self.dim()));
+}
+Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim());
+  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()), "'");
+  return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
+          TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
+}
+Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& indices, int64_t dim) {
+  return cummaxmin_backward(grad, self, indices, dim);
+}
+
+UMBRA_OPERATOR("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, int dim) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& input, const Tensor& indices, int64_t dim) {
+      if (input.sym_numel() == 0) return input;
+      return grad.new_zeros(input.sym_sizes()).scatter_add(dim, indices, grad);
+    });
+
+UMBRA_OPERATOR("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+    .out("cummax.out", {"values", "indices"})
+    .meta([](const Tensor& self, int64_t dim) { return extreme_specs("cummax_cpu", self, dim); })
+    .cpu<2>(run_extreme<kernels::cummax>)
+    .gradient("self", {"grad", "self", "indices", "dim"}, extreme_backward)
+    .differentiable_outputs({true, false})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+UMBRA_OPERATOR("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
+    .out("cummin.out", {"values", "indices"})
+    .meta([](const Tensor& self, int64_t dim) { return extreme_specs("cummin_cpu", self, dim); })
+    .cpu<2>(run_extreme<kernels::cummin>)
+    .gradient("self", {"grad", "self", "indices", "dim"}, extreme_backward)
+    .differentiable_outputs({true, false})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+UMBRA_OPERATOR("_cummax_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
+    .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
+      kernels::cummax(values, indices, self, wrap_dim(dim, self.dim()));
+    })
+    .not_differentiable();
+UMBRA_OPERATOR("_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
+    .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
+      kernels::cummin(values, indices, self, wrap_dim(dim, self.dim()));
+    })
+    .not_differentiable();
+
+// ---- logcumsumexp ----
+
+TensorSpec log_spec(const Tensor& self, int64_t dim) {
+  wrap_dim(dim, self.dim());
+  check<NotImplementedError>(is_differentiable(self.dtype()), "\"logcumsumexp_out_cpu\" not implemented for '",
+                             kernel_name(self.dtype()), "'");
+  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+}
+void run_log(const Tensor& out, const Tensor& self, int64_t dim) {
+  kernels::logcumsumexp(out, self, wrap_dim(dim, self.dim()));
+}
+
+/// exp(self) times the sum of later grad / exp(result), by logarithms; signs are kept apart.
+Tensor log_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
+  if (grad.dim() == 0 || grad.sym_numel() == 0) return grad;
+  auto from_behind = [&](const Tensor& t) {
+    return t.flip(IntArrayRef{dim}).logcumsumexp(dim).flip(IntArrayRef{dim});
+  };
+  if (self.is_complex()) {
+    Tensor logs = grad.conj().log().sub(result);
+    return from_behind(logs).add(self).exp().conj();
+  }
+  Tensor logs = grad.abs().log();
+  Scalar none(-std::numeric_limits<double>::infinity());
+  Tensor positive = where(grad.gt(0), logs, none), negative = where(grad.lt(0), logs, none);
+  Tensor up = from_behind(positive.sub(result)).add(self).exp(), down = from_behind(negative.sub(result)).add(self).exp();
+  return up.sub(down);
+}
+
+UMBRA_OPERATOR("_logcumsumexp(Tensor self, int dim) -> Tensor")
+    .out("_logcumsumexp.out")
+    .meta(log_spec)
+    .cpu(run_log)
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+UMBRA_OPERATOR("logcumsumexp(Tensor self, int dim) -> Tensor")
+    .out("logcumsumexp.out")
+    .meta(log_spec)
+    .cpu(run_log)
+    .gradient("self", {"grad", "self", "result", "dim"}, log_gradient)
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,108 @@
+// Questions about tensors that are operators too: what a program asks without reading data.
+#include "ops/common/promotion.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/dispatch/writes.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- geometry ----
+
+UMBRA_OPERATOR("dim(Tensor self) -> int").composite([](const Tensor& self) { return self.dim(); });
+UMBRA_OPERATOR("numel(Tensor self) -> int").composite([](const Tensor& self) { return self.numel(); });
+UMBRA_OPERATOR("size.int(Tensor self, int dim) -> int").composite([](const Tensor& self, int64_t dim) {
+  return self.size(dim);
+});
+UMBRA_OPERATOR("stride.int(Tensor self, int dim) -> int").composite([](const Tensor& self, int64_t dim) {
+  return self.stride(dim);
+});
+UMBRA_OPERATOR("storage_offset(Tensor self) -> int").composite([](const Tensor& self) {
+  return self.storage_offset();
+});
+UMBRA_OPERATOR("is_contiguous(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_contiguous(); });
+UMBRA_OPERATOR("is_contiguous.memory_format(Tensor self, MemoryFormat memory_format) -> bool")
+    .composite([](const Tensor& self, MemoryFormat format) { return self.is_contiguous(format); });
+UMBRA_OPERATOR("sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool")
+    .composite([](const Tensor& self, MemoryFormat format) { return SymBool(self.is_contiguous(format)); })
+    .tags({Tag::Core});
+UMBRA_OPERATOR("dense_dim(Tensor self) -> int")
+    .all_backends([](const Tensor& self) { return self.dim(); })
+    .not_differentiable();
+
+// 0: no two elements share memory, 1: some do, 2: not known.
+UMBRA_OPERATOR("_debug_has_internal_overlap(Tensor self) -> int").composite([](const Tensor& self) {
+  if (self.is_non_overlapping_and_dense()) return int64_t{0};
+  return overlaps_itself(self) ? int64_t{1} : int64_t{2};
+});
+
+// ---- kinds of tensors ----
+
+UMBRA_OPERATOR("is_complex(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_complex(); });
+UMBRA_OPERATOR("is_floating_point(Tensor self) -> bool").composite([](const Tensor& self) {
+  return self.is_floating_point();
+});
+UMBRA_OPERATOR("is_signed(Tensor self) -> bool").composite([](const Tensor& self) {
+  DType t = self.dtype();
+  bool unsigned_type =
+      t == DType::UInt8 || t == DType::UInt16 || t == DType::UInt32 || t == DType::UInt64 || t == DType::Bool;
+  return !unsigned_type;
+});
+UMBRA_OPERATOR("is_conj(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_conj(); });
+UMBRA_OPERATOR("is_neg(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_neg(); });
+UMBRA_OPERATOR("is_leaf(Tensor self) -> bool").composite([](const Tensor& self) { return self.is_leaf(); });
+UMBRA_OPERATOR("is_inference(Tensor self) -> bool").composite([](const Tensor& self) {
+  return self.impl()->is_inference();
+});
+// No tensor is spread over machines, locked in memory, or zeros without memory here.
+UMBRA_OPERATOR("is_distributed(Tensor self) -> bool").composite([](const Tensor&) { return false; });
+UMBRA_OPERATOR("_is_zerotensor(Tensor self) -> bool").composite([](const Tensor&) { return false; });
+UMBRA_OPERATOR("is_pinned(Tensor self, Device? device=None) -> bool")
+    .all_backends([](const Tensor&, std::optional<Device>) { return false; })
+    .not_differentiable();
+UMBRA_OPERATOR("get_device(Tensor self) -> int").composite([](const Tensor& self) {
+  return static_cast<int64_t>(self.device().type == DeviceType::CPU ? -1 : self.device().index);
+});
+UMBRA_OPERATOR("is_nonzero(Tensor self) -> bool").composite([](const Tensor& self) {
+  SymInt count = self.sym_numel();
+  check(count != 0, "Boolean value of Tensor with no values is ambiguous");
+  check(count == 1, "Boolean value of Tensor with more than one value is ambiguous");
+  return self.item().to_bool();
+});
+
+// ---- two tensors ----
+
+UMBRA_OPERATOR("is_set_to(Tensor self, Tensor tensor) -> bool")
+    .all_backends([](const Tensor& self, const Tensor& other) {
+      return self.storage() == other.storage() && self.sym_storage_offset().same(other.sym_storage_offset()) &&
+             self.sym_sizes() == other.sym_sizes() && self.sym_strides() == other.sym_strides();
+    })
+    .not_differentiable();
+UMBRA_OPERATOR("_has_same_storage_numel(Tensor self, Tensor other) -> bool")
+    .all_backends([](const Tensor& self, const Tensor& other) {
+      return self.storage()->bytes() / self.item_size() == other.storage()->bytes() / other.item_size();
+    })
+    .not_differentiable();
+UMBRA_OPERATOR("_has_compatible_shallow_copy_type(Tensor self, Tensor from) -> bool")
+    .composite([](const Tensor&, const Tensor&) { return true; });
+
+// ---- types ----
+
+UMBRA_OPERATOR("result_type.Tensor(Tensor tensor, Tensor other) -> ScalarType")
+    .composite([](const Tensor& a, const Tensor& b) { return ResultType().add(a).add(b).get(); });
+UMBRA_OPERATOR("result_type.Scalar(Tensor tensor, Scalar other) -> ScalarType")
+    .composite([](const Tensor& a, const Scalar& b) { return ResultType().add(a).add(b).get(); });
+UMBRA_OPERATOR("result_type.Scalar_Tensor(Scalar scalar, Tensor tensor) -> ScalarType")
+    .composite([](const Scalar& a, const Tensor& b) { return ResultType().add(a).add(b).get(); });
+UMBRA_OPERATOR("result_type.Scalar_Scalar(Scalar scalar1, Scalar scalar2) -> ScalarType")
+    .all_backends([](const Scalar& a, const Scalar& b) { return ResultType().add(a).add(b).get(); })
+    .not_differentiable();
+UMBRA_OPERATOR("promote_types(ScalarType type1, ScalarType type2) -> ScalarType")
+    .all_backends([](DType a, DType b) { return umbra::promote_types(a, b); })
+    .not_differentiable();
+UMBRA_OPERATOR("can_cast(ScalarType from_, ScalarType to) -> bool")
+    .all_backends([](DType from, DType to) { return umbra::can_cast(from, to); })
+    .not_differentiable();
+
+}  // namespace
+}  // namespace umbra::ops
