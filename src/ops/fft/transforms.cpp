@@ -220,7 +220,7 @@ Tensor ihfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const T
   Tensor half = _fft_r2c(x, {extent.dims.back()}, number(mode), true);
   std::vector<int64_t> others(extent.dims.begin(), extent.dims.end() - 1);
   if (others.empty()) return half.conj();
-  return _fft_c2c(half.conj_physical(), as_symbols(others), number(mode), false);
+  return _fft_c2c(half.conj().resolve_conj(), as_symbols(others), number(mode), false);
 }
 
 UMBRA_OPERATOR("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")

@@ -11,8 +11,8 @@ namespace {
 
 using kernels::Edge;
 using Sizes = std::vector<SymInt>;
-using Pad = Tensor (*)(const Tensor&, SymIntArrayRef);
-using PadBackward = Tensor (*)(const Tensor&, const Tensor&, SymIntArrayRef);
+using Pad = decltype(&reflection_pad1d);
+using PadBackward = decltype(&reflection_pad1d_backward);
 
 constexpr const char* kNames[] = {"D", "H", "W"};
 

@@ -231,8 +231,8 @@ UMBRA_OPERATOR(
 using Histogram = std::tuple<Tensor, std::vector<Tensor>>;
 
 Histogram even_grid(const Tensor& self, const Ints& bins, const Range& range, const Tensor& weight, bool density) {
-  OptionalArrayRef<double> ends(std::nullopt);
-  if (range) ends = OptionalArrayRef<double>(ArrayRef<double>(*range));
+  std::optional<ArrayRef<double>> ends;
+  if (range) ends = ArrayRef<double>(*range);
   std::vector<Tensor> edges = _histogramdd_bin_edges(self, bins, ends, weight, density);
   return {_histogramdd_from_bin_cts(self, bins, ends, weight, density), edges};
 }

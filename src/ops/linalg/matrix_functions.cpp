@@ -325,28 +325,5 @@ UMBRA_OPERATOR(
 
 // ---- the logarithm of the multivariate gamma function ----
 
-Tensor mvlgamma_arguments(const Tensor& self, int64_t p) {
-  check(p >= 1, "p has to be greater than or equal to 1");
-  check(self.dtype() != DType::Bool, "The input tensor may not be a boolean tensor.");
-  DType type = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
-  check<NotImplementedError>(!is_complex(type), "\"arange_cpu\" not implemented for '", kernel_name(type), "'");
-  double half = static_cast<double>(p) / 2;
-  return arange(Scalar(-half + 0.5), Scalar(0.5), Scalar(0.5), {.dtype = type, .device = self.device()})
-      .add(self.unsqueeze(-1));
-}
-
-UMBRA_OPERATOR("mvlgamma(Tensor self, int p) -> Tensor")
-    .inplace("mvlgamma_")
-    .out("mvlgamma.out")
-    .all_backends([](const Tensor& self, int64_t p) {
-      double terms = static_cast<double>(p) * static_cast<double>(p - 1);
-      return mvlgamma_arguments(self, p).lgamma().sum(IntArrayRef{-1}).add(terms * std::log(std::numbers::pi) / 4);
-    })
-    .gradient("self", {"grad", "self", "p"},
-              [](const Tensor& grad, const Tensor& self, int64_t p) {
-                return grad.mul(mvlgamma_arguments(self, p).digamma().sum(IntArrayRef{-1}));
-              })
-    .tags({Tag::Pointwise});
-
 }  // namespace
 }  // namespace umbra::ops

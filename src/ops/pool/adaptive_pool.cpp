@@ -6,7 +6,7 @@ namespace {
 
 // ---- averages ----
 
-using Average = Tensor (*)(const Tensor&, SymIntArrayRef);
+using Average = Tensor (*)(const Tensor&, const argument::SymInts&);
 using AverageBackward = Tensor (*)(const Tensor&, const Tensor&);
 
 /// "{1, -5}", "{1, 2,-5}": as PyTorch prints them here.
@@ -148,7 +148,7 @@ UMBRA_OPERATOR("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
 
 // ---- maxima ----
 
-using Maximum = std::tuple<Tensor, Tensor> (*)(const Tensor&, IntArrayRef);
+using Maximum = std::tuple<Tensor, Tensor> (*)(const Tensor&, const argument::Ints&);
 using MaximumBackward = Tensor (*)(const Tensor&, const Tensor&, const Tensor&);
 
 /// adaptive_max_pool2d and adaptive_max_pool3d.

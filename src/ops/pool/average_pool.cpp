@@ -5,9 +5,10 @@ namespace umbra::ops {
 namespace {
 
 using Divisor = std::optional<int64_t>;
-using AveragePool = Tensor (*)(const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, bool, bool, Divisor);
-using AveragePoolBackward = Tensor (*)(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, bool, bool,
-                                       Divisor);
+using AveragePool = Tensor (*)(const Tensor&, const argument::Ints&, const argument::Ints&, const argument::Ints&, bool,
+                               bool, Divisor);
+using AveragePoolBackward = Tensor (*)(const Tensor&, const Tensor&, const argument::Ints&, const argument::Ints&,
+                                       const argument::Ints&, bool, bool, Divisor);
 
 /// avg_pool2d and avg_pool3d.
 struct AveragePooling {

@@ -4,8 +4,10 @@
 namespace umbra::ops {
 namespace {
 
-using Fractional = std::tuple<Tensor, Tensor> (*)(const Tensor&, IntArrayRef, IntArrayRef, const Tensor&);
-using FractionalBackward = Tensor (*)(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, const Tensor&);
+using Fractional = std::tuple<Tensor, Tensor> (*)(const Tensor&, const argument::Ints&, const argument::Ints&,
+                                                  const Tensor&);
+using FractionalBackward = Tensor (*)(const Tensor&, const Tensor&, const argument::Ints&, const argument::Ints&,
+                                      const Tensor&);
 
 /// fractional_max_pool2d and fractional_max_pool3d.
 struct FractionalPooling {

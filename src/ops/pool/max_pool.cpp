@@ -4,9 +4,10 @@
 namespace umbra::ops {
 namespace {
 
-using MaxPool = std::tuple<Tensor, Tensor> (*)(const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef, bool);
-using MaxPoolBackward = Tensor (*)(const Tensor&, const Tensor&, IntArrayRef, IntArrayRef, IntArrayRef, IntArrayRef,
-                                   bool, const Tensor&);
+using MaxPool = std::tuple<Tensor, Tensor> (*)(const Tensor&, const argument::Ints&, const argument::Ints&,
+                                               const argument::Ints&, const argument::Ints&, bool);
+using MaxPoolBackward = Tensor (*)(const Tensor&, const Tensor&, const argument::Ints&, const argument::Ints&,
+                                   const argument::Ints&, const argument::Ints&, bool, const Tensor&);
 
 /// max_pool2d_with_indices and max_pool3d_with_indices.
 struct MaxPooling {

@@ -14,16 +14,6 @@ UMBRA_OPERATOR("_is_any_true(Tensor self) -> Tensor").all_backends([](const Tens
   check(self.dtype() == DType::Bool, "Expected self.scalar_type() == at::kBool to be true, but got false.");
   return self.any();
 });
-// Tensors of zeros without memory are not built.
-UMBRA_OPERATOR("_is_zerotensor(Tensor self) -> bool").composite([](const Tensor&) { return false; });
-
-UMBRA_OPERATOR(
-    "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
-    .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
-      bool restore = !keepdim && !sizes.empty();
-      Tensor values = restore ? grad.unsqueeze(dim) : grad, places = restore ? indices.unsqueeze(dim) : indices;
-      return values.new_zeros(sizes).scatter(dim, places, values);
-    });
 
 }  // namespace
 }  // namespace umbra::ops

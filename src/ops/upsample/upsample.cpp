@@ -92,8 +92,8 @@ template <> struct Saved<3, true> {
 /// The functions of one pair of operators: `Options` are the arguments behind the sizes, align_corners (where there is
 /// one) and a scale for each dimension.
 template <size_t N, bool Aligned, class... Options> struct Family {
-  using Forward = Tensor (*)(const Tensor&, SymIntArrayRef, Options...);
-  using Backward = Tensor (*)(const Tensor&, SymIntArrayRef, SymIntArrayRef, Options...);
+  using Forward = Tensor (*)(const Tensor&, const argument::SymInts&, Options...);
+  using Backward = Tensor (*)(const Tensor&, const argument::SymInts&, const argument::SymInts&, Options...);
   Interpolation mode;
   Forward forward;
   Backward backward;

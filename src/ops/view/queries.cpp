@@ -26,9 +26,6 @@ UMBRA_OPERATOR("is_contiguous.memory_format(Tensor self, MemoryFormat memory_for
 UMBRA_OPERATOR("sym_is_contiguous(Tensor self, MemoryFormat memory_format=contiguous_format) -> SymBool")
     .composite([](const Tensor& self, MemoryFormat format) { return SymBool(self.is_contiguous(format)); })
     .tags({Tag::Core});
-UMBRA_OPERATOR("dense_dim(Tensor self) -> int")
-    .all_backends([](const Tensor& self) { return self.dim(); })
-    .not_differentiable();
 
 // 0: no two elements share memory, 1: some do, 2: not known.
 UMBRA_OPERATOR("_debug_has_internal_overlap(Tensor self) -> int").composite([](const Tensor& self) {
