@@ -8,7 +8,6 @@
 #include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
-#include "umbra/core/random_engine.h"
 
 namespace umbra::kernels {
 namespace {

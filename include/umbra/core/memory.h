@@ -8,7 +8,9 @@
 
 #include <cstdint>
 
-namespace umbra {
+#include "umbra/core/export.h"
+
+namespace UMBRA_API umbra {
 
 /// How many bytes are kept at this moment.
 int64_t cached_memory();
