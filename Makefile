@@ -1,13 +1,15 @@
 # Everything a developer calls, by name. The work is done by CMake, Ninja, ctest and pytest.
 #   BUILD=folder   another build folder, e.g. for a second working session in one checkout (without the Python module)
 #   JOBS=n         parallel jobs
+#   PREFIX=folder  where `make install` puts headers, library, command line and CMake package
 # A build holds its folder's lock, since two Ninjas in one folder would spoil its records.
 BUILD ?= build
 JOBS ?= $(shell nproc)
+PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
 CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHON=OFF)
 
-.PHONY: build setup demo test test-cpp test-python golden bench compare interop asan debug format clean help
+.PHONY: build setup install demo test test-cpp test-python golden bench compare interop asan debug format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build everything (the default)
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
@@ -17,6 +19,9 @@ setup: ## install what is missing and make .venv
 
 $(BUILD)/build.ninja: | setup
 	@cmake --preset release $(CONFIGURE_release)
+
+install: build ## install into PREFIX (/usr/local)
+	cmake --install $(BUILD) --prefix $(PREFIX)
 
 demo: build ## run the C++ and the Python demonstration
 	@$(call need,$(BUILD)/example_demo)

@@ -17,6 +17,11 @@ install(EXPORT umbra-targets NAMESPACE umbra:: FILE umbra-config.cmake DESTINATI
 write_basic_package_version_file(umbra-config-version.cmake COMPATIBILITY SameMinorVersion)
 install(FILES ${CMAKE_CURRENT_BINARY_DIR}/umbra-config-version.cmake DESTINATION ${package_folder})
 
+# How gdb shows tensors: beside the library, where gdb looks by itself, and where a user may source it.
+install(FILES ${CMAKE_SOURCE_DIR}/tools/gdb/umbra.py DESTINATION ${CMAKE_INSTALL_LIBDIR}
+  RENAME libumbra.so.${PROJECT_VERSION}-gdb.py)
+install(FILES ${CMAKE_SOURCE_DIR}/tools/gdb/umbra.py DESTINATION ${CMAKE_INSTALL_DATADIR}/umbra/gdb)
+
 # An outside project builds against an installed tree.
 if(EXISTS ${CMAKE_SOURCE_DIR}/include/umbra/umbra.h AND NOT UMBRA_SANITIZE)
   add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install/run ${CMAKE_BINARY_DIR} ${CMAKE_CXX_COMPILER})

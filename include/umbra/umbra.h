@@ -15,6 +15,7 @@
 #include "umbra/core/value.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/dispatch/library.h"
+#include "umbra/dispatch/typed.h"
 #include "umbra/export/export.h"
 #include "umbra/fake/fake_mode.h"
 #include "umbra/generated/functions.h"

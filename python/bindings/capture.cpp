@@ -6,6 +6,7 @@
 #include "fake.h"
 #include "operators.h"
 #include "umbra/capture/higher_order.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/transform/transform.h"
 
 namespace umbra::python {

@@ -11,6 +11,7 @@
 #include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
 #include "umbra/io/program.h"
+#include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
 #include "values.h"
 

@@ -7,6 +7,7 @@
 #include <sstream>
 
 #include "tensor_type.h"
+#include "umbra/core/random_engine.h"
 #include "umbra/core/tensor.h"
 #include "values.h"
 
@@ -36,17 +37,17 @@ struct SavedState {
 constexpr size_t kLegacySize = offsetof(SavedState, float_normal);
 
 std::string save_state(Generator& g) {
-  std::lock_guard lock(g.mutex());
+  std::lock_guard lock(g.engine().mutex);
   SavedState saved;
   std::memset(&saved, 0, sizeof(saved));
   saved.seed = g.seed();
   saved.seeded = 1;
   std::stringstream text;
-  text << g.engine();
+  text << g.engine().numbers;
   for (uint64_t& word : saved.words) text >> word;
   // The engine has its place behind its words; before the first draw PyTorch's is in front of them.
   text >> saved.next;
-  if (g.engine() == std::mt19937(static_cast<uint32_t>(g.seed()))) saved.next = 0;
+  if (g.engine().numbers == std::mt19937(static_cast<uint32_t>(g.seed()))) saved.next = 0;
   saved.left = saved.next == 0 ? 1 : static_cast<int32_t>(kWords + 1 - saved.next);
   saved.normal_is_valid = g.cached_normal.has_value();
   saved.normal_y = g.cached_normal.value_or(0);
@@ -66,9 +67,9 @@ void load_state(Generator& g, const std::string& bytes) {
   std::stringstream text;
   for (uint64_t word : saved.words) text << word << ' ';
   text << (saved.left == 1 ? kWords : saved.next);
-  std::lock_guard lock(g.mutex());
+  std::lock_guard lock(g.engine().mutex);
   g.set_seed(saved.seed);
-  text >> g.engine();
+  text >> g.engine().numbers;
   if (saved.normal_is_valid) g.cached_normal = saved.normal_y;
 }
 

@@ -2,6 +2,14 @@
 
 namespace umbra {
 
+void DecompositionTable::set(const Operator& op, Function f) { functions_[&op] = std::move(f); }
+void DecompositionTable::remove(const Operator& op) { functions_.erase(&op); }
+const DecompositionTable::Function* DecompositionTable::find(const Operator& op) const {
+  if (functions_.empty()) return nullptr;
+  auto found = functions_.find(&op);
+  return found == functions_.end() ? nullptr : &found->second;
+}
+
 DecompositionTable own_decompositions(const std::vector<std::string>& names) {
   DecompositionTable table;
   for (const std::string& name : names) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 
+#include "umbra/capture/tracer.h"
 #include "umbra/graph/passes.h"
 
 namespace umbra {

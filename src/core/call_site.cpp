@@ -73,13 +73,23 @@ CallSite CallSite::here() noexcept {
   return site;
 }
 
+// Functions of our headers that were not inlined stand in the user's program, and are not the user's.
+SourceFrame CallSite::first_of_user() const {
+  for (const void* address : addresses_) {
+    if (!address) break;
+    SourceFrame frame = describe_address(address);
+    if (!frame.function.starts_with("umbra::") && !frame.function.starts_with("std::")) return frame;
+  }
+  return describe_address(addresses_[0]);
+}
+
 std::vector<SourceFrame> CallSite::frames() const {
   std::vector<SourceFrame> frames;
   for (const void* address : addresses_) {
     if (!address) break;
     for (SourceFrame& frame : symbolize(address)) frames.push_back(std::move(frame));
   }
-  if (frames.empty() && known()) frames.push_back(describe_address(addresses_[0]));
+  if (frames.empty() && known()) frames.push_back(first_of_user());
   std::reverse(frames.begin(), frames.end());
   return frames;
 }
@@ -100,7 +110,9 @@ void set_front_end(const void* address) { g_front_end = find_text(address); }
 std::string to_string(const std::vector<SourceFrame>& frames) {
   std::string out;
   for (const SourceFrame& frame : frames) {
-    out += "  File \"" + frame.file + "\", line " + std::to_string(frame.line) + ", in " + frame.function + "\n";
+    bool known = frame.line > 0;
+    out += "  File \"" + frame.file + "\", " + (known ? "line " + std::to_string(frame.line) + ", " : "") + "in " +
+           frame.function + (known ? "\n" : " (build with -g for the line)\n");
     if (!frame.code.empty()) out += "    " + frame.code + "\n";
   }
   return out;

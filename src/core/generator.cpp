@@ -1,21 +1,35 @@
 #include "umbra/core/generator.h"
 
+#include "umbra/core/random_engine.h"
+
 namespace umbra {
+
+Generator::Generator(uint64_t seed) : engine_(std::make_unique<Engine>()) { set_seed(seed); }
+Generator::~Generator() = default;
 
 void Generator::set_seed(uint64_t seed) {
   seed_ = seed;
-  engine_.seed(static_cast<uint32_t>(seed));
+  engine_->numbers.seed(static_cast<uint32_t>(seed));
   cached_normal.reset();
 }
 
+namespace {
+/// A seed that nobody chose: 53 bits, which every language's numbers can hold.
+uint64_t fresh_seed() {
+  std::random_device device;
+  uint64_t bits = static_cast<uint64_t>(device()) << 32 | device();
+  return bits >> 11;
+}
+}  // namespace
+
 IntrusivePtr<Generator> default_generator() {
-  static IntrusivePtr<Generator> generator = make_counted<Generator>();
+  static IntrusivePtr<Generator> generator = make_counted<Generator>(fresh_seed());
   return generator;
 }
 
 void manual_seed(uint64_t seed) {
   auto generator = default_generator();
-  std::lock_guard lock(generator->mutex());
+  std::lock_guard lock(generator->engine().mutex);
   generator->set_seed(seed);
 }
 

@@ -50,11 +50,11 @@ void SymNode::refuse_stale() {
   fail("a symbolic number was used after its ShapeEnv had gone: keep the ShapeEnv, a fake tensor or a graph of its");
 }
 
-UMBRA_API SymInt operator/(SymInt a, SymInt b) {
+SymInt operator/(SymInt a, SymInt b) {
   return SymInt::plain(a, b) ? SymInt(floor_divide(a.data_, b.data_)) : SymInt::slow(SymOp::FloorDiv, a, b);
 }
 
-UMBRA_API SymInt operator%(SymInt a, SymInt b) {
+SymInt operator%(SymInt a, SymInt b) {
   if (!SymInt::plain(a, b)) return SymInt::slow(SymOp::Mod, a, b);
   if (b.data_ == 0) fail_zero();
   int64_t rest = a.data_ % b.data_;

@@ -1,4 +1,5 @@
 #include "umbra/export/export.h"
+#include "umbra/capture/tracer.h"
 
 #include <unordered_set>
 

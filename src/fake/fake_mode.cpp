@@ -22,6 +22,10 @@ Tensor fake_over(FakeModeImpl& mode, Storage storage, DType dtype, Device device
 }
 }  // namespace
 
+FakeModeImpl::FakeModeImpl(FakeOptions options) : options_(std::move(options)) {}
+FakeModeImpl::~FakeModeImpl() = default;
+FakeMode::FakeMode(FakeOptions options) : impl_(make_counted<FakeModeImpl>(std::move(options))) {}
+
 Tensor FakeModeImpl::make(const TensorSpec& spec) {
   Device device = with_index(spec.device);
   for (SymInt s : spec.sizes)

@@ -4,6 +4,7 @@
 #include "umbra/fake/fake_mode.h"
 #include "umbra/graph/passes.h"
 #include "umbra/io/program.h"
+#include "umbra/io/pt2_program.h"
 #include "umbra/sym/parse.h"
 
 namespace umbra::io {

@@ -1,5 +1,6 @@
 // From an ExportedProgram to the plain data of a .pt2 file.
 #include "umbra/io/program.h"
+#include "umbra/io/pt2_program.h"
 #include "umbra/sym/print.h"
 
 namespace umbra::io {

@@ -1,6 +1,7 @@
 #include <nlohmann/json.hpp>
 
 #include "umbra/io/program.h"
+#include "umbra/io/pt2_program.h"
 
 namespace umbra::io {
 

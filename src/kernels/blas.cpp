@@ -4,8 +4,11 @@
 #include <dlfcn.h>
 
 #include <cstdlib>
+#include <limits>
 #include <mutex>
 #include <string>
+
+#include "umbra/core/error.h"
 
 namespace umbra::kernels::blas {
 namespace {
@@ -28,6 +31,14 @@ void choose_kernels() {
   unsetenv("OPENBLAS_CORETYPE");
 }
 
+/// A size as BLAS takes it.
+int blas_int(int64_t size) {
+  check(size >= std::numeric_limits<int>::min() && size <= std::numeric_limits<int>::max(),
+        "matrix product: a size or stride of ", size, " is beyond what BLAS takes (", std::numeric_limits<int>::max(),
+        ")");
+  return static_cast<int>(size);
+}
+
 CBLAS_TRANSPOSE order(bool transposed) { return transposed ? CblasTrans : CblasNoTrans; }
 
 }  // namespace
@@ -45,9 +56,9 @@ void gemm(int64_t m, int64_t n, int64_t k, T alpha, Matrix<const T> a, Matrix<co
           int64_t c_leading) {
   prepare();
   auto call = [&](auto function, auto alpha_argument, auto beta_argument) {
-    function(CblasRowMajor, order(a.transposed), order(b.transposed), static_cast<int>(m), static_cast<int>(n),
-             static_cast<int>(k), alpha_argument, a.data, static_cast<int>(a.leading), b.data,
-             static_cast<int>(b.leading), beta_argument, c, static_cast<int>(c_leading));
+    function(CblasRowMajor, order(a.transposed), order(b.transposed), blas_int(m), blas_int(n), blas_int(k),
+             alpha_argument, a.data, blas_int(a.leading), b.data, blas_int(b.leading), beta_argument, c,
+             blas_int(c_leading));
   };
   if constexpr (std::is_same_v<T, float>) call(cblas_sgemm, alpha, beta);
   else if constexpr (std::is_same_v<T, double>) call(cblas_dgemm, alpha, beta);
@@ -60,10 +71,10 @@ void gemv(int64_t m, int64_t k, T alpha, Matrix<const T> a, const T* x, int64_t 
           int64_t y_stride) {
   prepare();
   // A transposed matrix is described to BLAS by the matrix that lies in memory.
-  int rows = static_cast<int>(a.transposed ? k : m), columns = static_cast<int>(a.transposed ? m : k);
+  int rows = blas_int(a.transposed ? k : m), columns = blas_int(a.transposed ? m : k);
   auto call = [&](auto function, auto alpha_argument, auto beta_argument) {
-    function(CblasRowMajor, order(a.transposed), rows, columns, alpha_argument, a.data, static_cast<int>(a.leading), x,
-             static_cast<int>(x_stride), beta_argument, y, static_cast<int>(y_stride));
+    function(CblasRowMajor, order(a.transposed), rows, columns, alpha_argument, a.data, blas_int(a.leading), x,
+             blas_int(x_stride), beta_argument, y, blas_int(y_stride));
   };
   if constexpr (std::is_same_v<T, float>) call(cblas_sgemv, alpha, beta);
   else if constexpr (std::is_same_v<T, double>) call(cblas_dgemv, alpha, beta);

@@ -94,7 +94,7 @@ template <class T> uint64_t integer_range() {
 
 void uniform(const Tensor& self, double from, double to, Generator& generator) {
   if (self.is_complex()) return uniform(parts_of(self), from, to, generator);
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<FloatingTypes>(self.dtype(), "check_uniform_bounds", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
@@ -110,7 +110,7 @@ void uniform(const Tensor& self, double from, double to, Generator& generator) {
 void normal(const Tensor& self, double mean, double deviation, Generator& generator) {
   if (self.numel() == 0) return;  // of any type
   if (self.is_complex()) return normal(parts_of(self), mean, deviation / std::numbers::sqrt2, generator);
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   bool blocks = self.numel() >= kBlock && self.is_contiguous();
   visit<FloatingTypes>(self.dtype(), "normal_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -122,7 +122,7 @@ void normal(const Tensor& self, double mean, double deviation, Generator& genera
 
 void bernoulli(const Tensor& self, double p, Generator& generator) {
   if (self.numel() == 0) return;
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<RealOrBool>(self.dtype(), "bernoulli_scalar_cpu_", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] { return static_cast<T>(Compute<T>(draw_unit<double>(generator) < p)); });
@@ -131,7 +131,7 @@ void bernoulli(const Tensor& self, double p, Generator& generator) {
 
 void bernoulli(const Tensor& self, const Tensor& p, Generator& generator) {
   if (self.numel() == 0) return;
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(p, self.sizes())});
   visit<RealOrBool>(self.dtype(), "bernoulli_tensor_cpu_self_", [&](auto self_tag) {
     using T = typename decltype(self_tag)::type;
@@ -149,7 +149,7 @@ void bernoulli(const Tensor& self, const Tensor& p, Generator& generator) {
 }
 
 void random_between(const Tensor& self, int64_t from, int64_t to, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   uint64_t range = static_cast<uint64_t>(to) - static_cast<uint64_t>(from);
   // Below this, 32 bits are spread evenly enough.
   constexpr uint64_t kSmallRange = uint64_t{1} << 28;
@@ -163,7 +163,7 @@ void random_between(const Tensor& self, int64_t from, int64_t to, Generator& gen
 }
 
 void random(const Tensor& self, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<RealOrBool>(self.dtype(), "random_kernel_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] {
@@ -178,7 +178,7 @@ void random(const Tensor& self, Generator& generator) {
 }
 
 void random_full(const Tensor& self, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   check(self.dtype() == DType::Int64 || !is_integral(self.dtype(), false),
         "random_full_64_bits_range_kernel_cpu handles only int64, double, float and bfloat16");
   visit<Types<int64_t, float, double, BFloat16>>(self.dtype(), "random_full_64_bits_range_kernel_cpu", [&](auto tag) {
@@ -189,7 +189,7 @@ void random_full(const Tensor& self, Generator& generator) {
 }
 
 void randperm(const Tensor& out, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<detail::Join<RealTypes, WideUnsigned>>(out.dtype(), "randperm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t n = out.numel(), step = n > 0 ? out.stride(0) : 1;
@@ -200,12 +200,12 @@ void randperm(const Tensor& out, Generator& generator) {
 }
 
 void exponential(const Tensor& self, double lambda, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   fill_floating(self, "exponential_cpu", [&] { return draw_exponential(generator, lambda); });
 }
 
 void geometric(const Tensor& self, double p, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<RealTypes>(self.dtype(), "geometric_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     fill_each<T>(self, [&] {
@@ -216,14 +216,14 @@ void geometric(const Tensor& self, double p, Generator& generator) {
 }
 
 void cauchy(const Tensor& self, double median, double sigma, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   fill_floating(self, "cauchy_cpu", [&] {
     return std::fma(sigma, std::tan(std::numbers::pi * (draw_unit<double>(generator) - 0.5)), median);
   });
 }
 
 void log_normal(const Tensor& self, double mean, double deviation, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   fill_floating(self, "log_normal_cpu", [&] { return std::exp(std::fma(draw_normal(generator), deviation, mean)); });
 }
 

@@ -5,12 +5,12 @@
 #include <numbers>
 
 #include "kernels/types.h"
-#include "umbra/core/generator.h"
 #include "umbra/core/half.h"
+#include "umbra/core/random_engine.h"
 
 namespace umbra::kernels {
 
-inline uint32_t draw32(Generator& g) { return static_cast<uint32_t>(g.engine()()); }
+inline uint32_t draw32(Generator& g) { return static_cast<uint32_t>(g.engine().numbers()); }
 inline uint64_t draw64(Generator& g) {
   uint64_t high = draw32(g);
   return high << 32 | draw32(g);

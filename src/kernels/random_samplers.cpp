@@ -171,7 +171,7 @@ template <class T, class Draw> void draw_from(const Tensor& out, const Tensor& i
 }  // namespace
 
 void poisson(const Tensor& out, const Tensor& rate, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<FloatingTypes>(rate.dtype(), "poisson_cpu", [&](auto tag) {
     using T = Compute<typename decltype(tag)::type>;
     draw_from<T>(out, rate, [&](T each) { return static_cast<T>(draw_poisson(each, generator)); });
@@ -179,7 +179,7 @@ void poisson(const Tensor& out, const Tensor& rate, Generator& generator) {
 }
 
 void binomial(const Tensor& out, const Tensor& count, const Tensor& p, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<Floating>(out.dtype(), "binomial_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     Tensor counts = scratch(out.sizes(), out.dtype());
@@ -192,7 +192,7 @@ void binomial(const Tensor& out, const Tensor& count, const Tensor& p, Generator
 }
 
 void standard_gamma(const Tensor& out, const Tensor& alpha, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<Floating>(alpha.dtype(), "gamma_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     draw_from<T>(out, alpha, [&](T each) {
@@ -202,7 +202,7 @@ void standard_gamma(const Tensor& out, const Tensor& alpha, Generator& generator
 }
 
 void dirichlet(const Tensor& out, const Tensor& alpha, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<Floating>(alpha.dtype(), "dirichlet", [&](auto tag) {
     using T = typename decltype(tag)::type;
     Tensor shares = scratch(alpha.sizes(), DType::Float64);
@@ -240,7 +240,7 @@ template <class T> std::vector<T> cumulated(const T* p, int64_t n) {
 }  // namespace
 
 void multinomial(const Tensor& out, const Tensor& probabilities, Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   int64_t n = probabilities.size(-1), rows = probabilities.size(0), count = out.size(-1);
   visit<FloatingTypes>(probabilities.dtype(), "multinomial", [&](auto tag) {
     using T = Compute<typename decltype(tag)::type>;
@@ -259,7 +259,7 @@ void multinomial(const Tensor& out, const Tensor& probabilities, Generator& gene
 
 void randomized_relu(const Tensor& out, const Tensor& noise, const Tensor& self, double lower, double upper,
                      Generator& generator) {
-  std::lock_guard lock(generator.mutex());
+  std::lock_guard lock(generator.engine().mutex);
   visit<detail::Join<Floating, Types<BFloat16>>>(self.dtype(), "rrelu_with_noise_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     std::vector<T> values = read_vector<T>(self), slopes(values.size());

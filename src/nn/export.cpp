@@ -19,7 +19,10 @@ ExportedProgram export_program(const nn::Module& module, const std::vector<Tenso
     source.buffers.push_back({name, tensor, module.is_persistent(name)});
   for (const nn::NamedModule& m : module.named_modules()) source.modules.push_back({m.name});
   ExportOptions named = options;
-  if (named.argument_names.empty()) named.argument_names = module.argument_names();
+  if (named.argument_names.empty()) {
+    named.argument_names = module.argument_names();
+    if (inputs.size() < named.argument_names.size()) named.argument_names.resize(inputs.size());
+  }
   std::vector<Tree> arguments(inputs.begin(), inputs.end());
   nn::ExportRoot root(module);
   return export_program(source, Tree::tuple(std::move(arguments)), Tree::dict({}), named);

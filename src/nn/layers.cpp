@@ -84,7 +84,7 @@ Tensor AdaptiveAvgPool2d::forward(Tensor x) { return adaptive_avg_pool2d(x, {out
 // ---- normalisation ----
 
 BatchNorm2d::BatchNorm2d(int64_t features, const BatchNormOptions& options)
-    : Layer("torch.nn.modules.batchnorm.BatchNorm2d"), options_(options) {
+    : Layer("torch.nn.modules.batchnorm.BatchNorm2d"), features_(features), options_(options) {
   weight = parameter("weight", options.affine ? ones({features}, options.tensor) : Tensor());
   bias = parameter("bias", options.affine ? zeros({features}, options.tensor) : Tensor());
   if (!options.track_running_stats) return;

@@ -2,6 +2,10 @@
 
 #include <cxxabi.h>
 
+#include <algorithm>
+#include <mutex>
+#include <optional>
+#include <ostream>
 #include <unordered_set>
 
 #include "umbra/autograd/autograd.h"
@@ -10,31 +14,80 @@
 namespace umbra::nn {
 
 struct Module::State {
+  struct Parameter {
+    std::string name;
+    std::unique_ptr<Tensor> tensor;  // where references of members lead
+  };
   struct Buffer {
     std::string name;
-    Tensor tensor;
+    std::unique_ptr<Tensor> tensor;
     bool persistent;
+    bool held = false;  // a forward ran while somebody else, a member as a rule, held the same tensor
   };
-  std::vector<std::pair<std::string, Tensor>> parameters;
+  struct Child {
+    std::string name;
+    std::shared_ptr<State> state;
+  };
+  std::vector<Parameter> parameters;
   std::vector<Buffer> buffers;
-  std::vector<std::pair<std::string, std::shared_ptr<Module>>> children;
+  std::vector<Child> children;
+  std::vector<std::shared_ptr<Module>> kept;  // children that live here, as those of lists do
+  std::vector<Module*> objects;               // the modules that share this, oldest first
+  std::mutex objects_mutex;
   std::weak_ptr<State> parent;  // the first module this one was added to, and under which name
   std::string name;
   bool training = true;
+
+  /// The module that stands for all that share this; null where none is left.
+  Module* object() const { return objects.empty() ? nullptr : objects.front(); }
+  void enter(Module* module) {
+    std::lock_guard lock(objects_mutex);
+    objects.push_back(module);
+  }
+  void leave(Module* module) {
+    std::lock_guard lock(objects_mutex);
+    objects.erase(std::find(objects.begin(), objects.end(), module));
+  }
+  void belong_to(const std::shared_ptr<State>& owner, const std::string& as) {
+    if (!parent.expired()) return;
+    parent = owner;
+    name = as;
+  }
 
   void check_name(const std::string& wanted) const {
     check<KeyError>(!wanted.empty(), "a parameter, buffer or module name can't be empty string \"\"");
     check<KeyError>(wanted.find('.') == std::string::npos,
                     "a parameter, buffer or module name can't contain \".\", got: ", wanted);
     auto taken = [&](const auto& list) {
-      for (const auto& [other, item] : list)
-        if (other == wanted) return true;
-      return false;
+      return std::any_of(list.begin(), list.end(), [&](const auto& item) { return item.name == wanted; });
     };
-    bool found = taken(parameters) || taken(children);
-    for (const Buffer& b : buffers) found |= b.name == wanted;
-    check<KeyError>(!found, "attribute '", wanted, "' already exists");
+    check<KeyError>(!taken(parameters) && !taken(children) && !taken(buffers), "attribute '", wanted,
+                    "' already exists");
   }
+
+  /// A member that was a handle on a buffer and is one on another tensor now: what it holds cannot be known here.
+  void check_current(const Buffer& buffer) const {
+    if (!buffer.held || !buffer.tensor->defined() || buffer.tensor->impl()->use_count() > 1) return;
+    fail("the buffer '", buffer.name,
+         "' was registered as one tensor, and the module's member is another one now: write to it in place, or declare "
+         "the member as a reference to what buffer() returns");
+  }
+  /// Calls `visit(prefix, state)` with this and all below, as often as they are named.
+  template <class F> void each(const std::string& prefix, const F& visit) const;
+  /// The same, each of them once.
+  template <class F> void each_once(const F& visit) const {
+    std::unordered_set<const State*> seen;
+    visit_once("", visit, seen);
+  }
+
+ private:
+  template <class F>
+  void visit_once(const std::string& prefix, const F& visit, std::unordered_set<const State*>& seen) const;
+};
+
+struct Module::Place {
+  std::weak_ptr<State> owner;
+  std::string name;
 };
 
 namespace {
@@ -47,7 +100,38 @@ std::string join(const std::string& prefix, const std::string& name) {
 }
 }  // namespace
 
-Module::Module() : state_(std::make_shared<State>()) {}
+template <class F> void Module::State::each(const std::string& prefix, const F& visit) const {
+  visit(prefix, *this);
+  for (const Child& child : children) child.state->each(join(prefix, child.name), visit);
+}
+template <class F>
+void Module::State::visit_once(const std::string& prefix, const F& visit,
+                               std::unordered_set<const State*>& seen) const {
+  if (!seen.insert(this).second) return;
+  visit(prefix, *this);
+  for (const Child& child : children) child.state->visit_once(join(prefix, child.name), visit, seen);
+}
+
+// ---- one object, and those that share with it ----
+
+Module::Module() : state_(std::make_shared<State>()) { state_->enter(this); }
+Module::Module(const Module& other) : state_(other.state_) { state_->enter(this); }
+Module::Module(Module&& other) noexcept : state_(other.state_), place_(std::move(other.place_)) { state_->enter(this); }
+Module::~Module() { state_->leave(this); }
+
+Module& Module::operator=(const Module& other) {
+  if (state_ == other.state_) return *this;
+  std::shared_ptr<State> owner = place_ ? place_->owner.lock() : nullptr;
+  if (owner) {
+    for (State::Child& child : owner->children)
+      if (child.name == place_->name) child.state = other.state_;
+    other.state_->belong_to(owner, place_->name);
+  }
+  state_->leave(this);
+  state_ = other.state_;
+  state_->enter(this);
+  return *this;
+}
 
 // ---- running ----
 
@@ -55,16 +139,36 @@ Tensor Module::forward(Tensor) {
   fail<NotImplementedError>("Module [", short_name(type_name()), "] is missing the required \"forward\" function");
 }
 
+namespace {
+[[noreturn]] void refuse_count(const Module& module, size_t count) {
+  fail<TypeError>(short_name(module.type_name()), ".forward() takes another number of inputs than the ", count,
+                  " that were given");
+}
+}  // namespace
+Tensor Module::forward(Tensor, Tensor) { refuse_count(*this, 2); }
+Tensor Module::forward(Tensor, Tensor, Tensor) { refuse_count(*this, 3); }
+
 std::vector<Tensor> Module::forward_many(std::vector<Tensor> inputs) {
-  check<TypeError>(inputs.size() == 1, short_name(type_name()), ".forward() takes 1 input but ", inputs.size(),
-                   " were given");
-  return {forward(std::move(inputs[0]))};
+  switch (inputs.size()) {
+    case 1: return {forward(std::move(inputs[0]))};
+    case 2: return {forward(std::move(inputs[0]), std::move(inputs[1]))};
+    case 3: return {forward(std::move(inputs[0]), std::move(inputs[1]), std::move(inputs[2]))};
+    default: refuse_count(*this, inputs.size());
+  }
 }
 
 // A module is a handle: calling it through a const one is as good as through a copy.
 Tensor Module::operator()(const Tensor& x) const {
   Running scope(*this);
   return const_cast<Module*>(this)->forward(x);
+}
+Tensor Module::operator()(const Tensor& x, const Tensor& y) const {
+  Running scope(*this);
+  return const_cast<Module*>(this)->forward(x, y);
+}
+Tensor Module::operator()(const Tensor& x, const Tensor& y, const Tensor& z) const {
+  Running scope(*this);
+  return const_cast<Module*>(this)->forward(x, y, z);
 }
 
 std::vector<Tensor> Module::call(std::vector<Tensor> inputs) const {
@@ -73,6 +177,7 @@ std::vector<Tensor> Module::call(std::vector<Tensor> inputs) const {
 }
 
 Module::Running::Running(const Module& module) {
+  for (State::Buffer& b : module.state_->buffers) b.held |= b.tensor->defined() && b.tensor->impl()->use_count() > 1;
   if (!active_tracer(DispatchKey::PreProxy) && !active_tracer(DispatchKey::Proxy)) return;
   enter_module(module.path(), module.type_name());
   entered_ = true;
@@ -102,27 +207,29 @@ ExportRoot::~ExportRoot() { g_export_root = before_; }
 
 // ---- registration ----
 
-void Module::attach(std::string name, std::shared_ptr<Module> module) {
+void Module::place(std::string name, Module& module) {
   state_->check_name(name);
-  State& child = *module->state_;
-  if (child.parent.expired()) {
-    child.parent = state_;
-    child.name = name;
-  }
-  state_->children.emplace_back(std::move(name), std::move(module));
+  module.state_->belong_to(state_, name);
+  state_->children.push_back({name, module.state_});
+  module.place_ = std::make_unique<Place>(Place{state_, std::move(name)});
 }
 
-Tensor Module::parameter(std::string name, Tensor tensor) {
+void Module::keep(std::string name, std::shared_ptr<Module> module) {
+  place(std::move(name), *module);
+  state_->kept.push_back(std::move(module));
+}
+
+Tensor& Module::parameter(std::string name, Tensor tensor) {
   state_->check_name(name);
   if (tensor.defined() && (tensor.is_floating_point() || tensor.is_complex())) tensor.requires_grad_();
-  state_->parameters.emplace_back(std::move(name), tensor);
-  return tensor;
+  state_->parameters.push_back({std::move(name), std::make_unique<Tensor>(std::move(tensor))});
+  return *state_->parameters.back().tensor;
 }
 
-Tensor Module::buffer(std::string name, Tensor tensor, bool persistent) {
+Tensor& Module::buffer(std::string name, Tensor tensor, bool persistent) {
   state_->check_name(name);
-  state_->buffers.push_back({std::move(name), tensor, persistent});
-  return tensor;
+  state_->buffers.push_back({std::move(name), std::make_unique<Tensor>(std::move(tensor)), persistent});
+  return *state_->buffers.back().tensor;
 }
 
 // ---- what it consists of ----
@@ -130,29 +237,27 @@ Tensor Module::buffer(std::string name, Tensor tensor, bool persistent) {
 std::vector<NamedModule> Module::children() const {
   std::vector<NamedModule> out;
   out.reserve(state_->children.size());
-  for (const auto& [name, child] : state_->children) out.push_back({name, child.get()});
+  for (const State::Child& child : state_->children)
+    if (Module* object = child.state->object()) out.push_back({child.name, object});
   return out;
-}
-
-void Module::collect_modules(const std::string& prefix, std::vector<NamedModule>& out) const {
-  for (const NamedModule& seen : out)
-    if (seen.module->state_ == state_) return;
-  out.push_back({prefix, const_cast<Module*>(this)});
-  for (const auto& [name, child] : state_->children) child->collect_modules(join(prefix, name), out);
 }
 
 std::vector<NamedModule> Module::named_modules() const {
   std::vector<NamedModule> out;
-  collect_modules("", out);
+  state_->each_once([&](const std::string& prefix, const State& state) {
+    Module* object = &state == state_.get() ? const_cast<Module*>(this) : state.object();
+    if (object) out.push_back({prefix, object});
+  });
   return out;
 }
 
 StateDict Module::named_parameters() const {
   StateDict out;
   std::unordered_set<const TensorImpl*> seen;
-  for (const auto& [prefix, module] : named_modules())
-    for (const auto& [name, tensor] : module->state_->parameters)
-      if (tensor.defined() && seen.insert(tensor.impl()).second) out.emplace_back(join(prefix, name), tensor);
+  state_->each_once([&](const std::string& prefix, const State& state) {
+    for (const auto& [name, tensor] : state.parameters)
+      if (tensor->defined() && seen.insert(tensor->impl()).second) out.emplace_back(join(prefix, name), *tensor);
+  });
   return out;
 }
 
@@ -165,36 +270,37 @@ std::vector<Tensor> Module::parameters() const {
 StateDict Module::named_buffers() const {
   StateDict out;
   std::unordered_set<const TensorImpl*> seen;
-  for (const auto& [prefix, module] : named_modules())
-    for (const State::Buffer& b : module->state_->buffers)
-      if (b.tensor.defined() && seen.insert(b.tensor.impl()).second) out.emplace_back(join(prefix, b.name), b.tensor);
+  state_->each_once([&](const std::string& prefix, const State& state) {
+    for (const State::Buffer& b : state.buffers) {
+      state.check_current(b);
+      if (b.tensor->defined() && seen.insert(b.tensor->impl()).second)
+        out.emplace_back(join(prefix, b.name), *b.tensor);
+    }
+  });
   return out;
 }
 
 bool Module::is_persistent(const std::string& buffer) const {
-  for (const auto& [prefix, module] : named_modules())
-    for (const State::Buffer& b : module->state_->buffers)
-      if (join(prefix, b.name) == buffer) return b.persistent;
-  fail<KeyError>("there is no buffer '", buffer, "'");
+  std::optional<bool> persistent;
+  state_->each("", [&](const std::string& prefix, const State& state) {
+    for (const State::Buffer& b : state.buffers)
+      if (join(prefix, b.name) == buffer) persistent = b.persistent;
+  });
+  check<KeyError>(persistent.has_value(), "there is no buffer '", buffer, "'");
+  return *persistent;
 }
 
-namespace {
 // Parameters and persistent buffers as they are, one entry for each name.
-template <class State> void collect_state(const State& state, const std::string& prefix, StateDict& out) {
-  for (const auto& [name, tensor] : state.parameters)
-    if (tensor.defined()) out.emplace_back(join(prefix, name), tensor);
-  for (const auto& b : state.buffers)
-    if (b.persistent && b.tensor.defined()) out.emplace_back(join(prefix, b.name), b.tensor);
-}
-}  // namespace
-
 StateDict Module::own_state() const {
   StateDict out;
-  std::function<void(const State&, const std::string&)> visit = [&](const State& state, const std::string& prefix) {
-    collect_state(state, prefix, out);
-    for (const auto& [name, child] : state.children) visit(*child->state_, join(prefix, name));
-  };
-  visit(*state_, "");
+  state_->each("", [&](const std::string& prefix, const State& state) {
+    for (const auto& [name, tensor] : state.parameters)
+      if (tensor->defined()) out.emplace_back(join(prefix, name), *tensor);
+    for (const State::Buffer& b : state.buffers) {
+      state.check_current(b);
+      if (b.persistent && b.tensor->defined()) out.emplace_back(join(prefix, b.name), *b.tensor);
+    }
+  });
   return out;
 }
 
@@ -257,14 +363,14 @@ LoadResult Module::load_state_dict(const StateDict& state, bool strict) {
 // ---- what is done to all below ----
 
 Module& Module::train(bool on) {
-  for (const NamedModule& m : named_modules()) m.module->state_->training = on;
+  state_->each_once([&](const std::string&, const State& state) { const_cast<State&>(state).training = on; });
   return *this;
 }
 
 bool Module::is_training() const { return state_->training; }
 
 Module& Module::apply(const std::function<void(Module&)>& function) {
-  for (const auto& [name, child] : state_->children) child->apply(function);
+  for (const NamedModule& child : children()) child.module->apply(function);
   function(*this);
   return *this;
 }
@@ -295,5 +401,19 @@ Module& Module::requires_grad_(bool value) {
   for (Tensor& p : parameters()) p.requires_grad_(value);
   return *this;
 }
+
+// ---- printing ----
+
+std::string to_string(const Module& module) {
+  std::string body, extra = module.extra_repr();
+  for (const NamedModule& child : module.children()) {
+    std::string text = to_string(*child.module);
+    for (size_t at = 0; (at = text.find('\n', at)) != std::string::npos; at += 3) text.replace(at, 1, "\n  ");
+    body += "\n  (" + child.name + "): " + text;
+  }
+  if (!body.empty()) body = (extra.empty() ? "" : "\n  " + extra) + body + "\n";
+  return short_name(module.type_name()) + "(" + (body.empty() ? extra : body) + ")";
+}
+std::ostream& operator<<(std::ostream& out, const Module& module) { return out << to_string(module); }
 
 }  // namespace umbra::nn

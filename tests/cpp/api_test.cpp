@@ -309,3 +309,123 @@ TEST(Names, OfTheUserStayTheUsers) {
   [[maybe_unused]] Text text;
   [[maybe_unused]] Flag flag;
 }
+
+// ---- modules ----
+
+namespace {
+struct Net : nn::Module {
+  nn::Linear fc = add("fc", nn::Linear(2, 3));
+  Tensor forward(Tensor x) override { return fc(x); }
+};
+struct Counter : nn::Module {
+  Tensor& count = buffer("count", zeros({1}));
+  Tensor forward(Tensor x) override {
+    count = count + 1;
+    return x;
+  }
+};
+struct Counting : nn::Module {
+  Counter counter = add("counter", Counter());
+  Tensor forward(Tensor x) override { return counter(x); }
+};
+struct Mix : nn::Module {
+  nn::Linear left = add("left", nn::Linear(2, 3)), right = add("right", nn::Linear(4, 3));
+  Tensor forward(Tensor x, Tensor y) override { return left(x) + right(y); }
+};
+}  // namespace
+
+TEST(Modules, AChildThatIsAssignedIsRegistered) {
+  Net net;
+  net.fc = nn::Linear(2, 7);
+  EXPECT_EQ(net.parameters()[0].sizes(), IntArrayRef({7, 2}));
+  EXPECT_TRUE(net.parameters()[0].is_same(net.fc.weight));
+  EXPECT_EQ(net(randn({1, 2})).sizes(), IntArrayRef({1, 7}));
+  net.eval();
+  EXPECT_FALSE(net.fc.is_training());
+  net.fc = nn::Linear(2, 5, {.bias = false});
+  EXPECT_EQ(net.state_dict().size(), 1u);
+}
+TEST(Modules, AVariableThatIsAssignedIsNoChild) {
+  Net net;
+  nn::Linear other = net.fc;
+  other = nn::Linear(5, 5);
+  EXPECT_EQ(net.parameters()[0].sizes(), IntArrayRef({3, 2}));
+}
+TEST(Modules, AChildIsOneObject) {
+  Net net;
+  EXPECT_EQ(net.children()[0].module, &net.fc);
+  Net moved = std::move(net);
+  nn::Sequential list(nn::Linear(2, 2), nn::ReLU());
+  EXPECT_EQ(&list[0], list.children()[0].module);
+}
+TEST(Modules, WhatForwardChangesIsInTheState) {
+  Counting net;
+  net(zeros({1}));
+  net(zeros({1}));
+  EXPECT_EQ(net.state_dict()[0].first, "counter.count");
+  EXPECT_EQ(net.state_dict()[0].second.item<int>(), 2);
+  EXPECT_EQ(net.counter.count.item<int>(), 2);
+}
+TEST(Modules, ABufferThatIsAnotherTensorNowIsNotPassedOffAsTheOldOne) {
+  struct Lost : nn::Module {
+    Tensor count = buffer("count", zeros({1}));  // a handle of its own
+    Tensor forward(Tensor x) override {
+      count = count + 1;
+      return x;
+    }
+  };
+  Lost net;
+  net(zeros({1}));
+  EXPECT_THROW(net.state_dict(), Error);
+}
+TEST(Modules, OfTwoInputs) {
+  Mix mix;
+  EXPECT_EQ(mix(randn({1, 2}), randn({1, 4})).sizes(), IntArrayRef({1, 3}));
+  EXPECT_THROW(mix(randn({1, 2})), Error);
+  EXPECT_THROW(Net()(randn({1, 2}), randn({1, 2})), TypeError);
+  ExportedProgram program = export_program(mix, {randn({1, 2}), randn({1, 4})});
+  EXPECT_EQ(program.argument_names, std::vector<std::string>({"x", "y"}));
+}
+TEST(Modules, AreShared) {
+  struct Tied : nn::Module {
+    std::shared_ptr<nn::Linear> fc = add("fc", std::make_shared<nn::Linear>(2, 2));
+    Tensor forward(Tensor x) override { return (*fc)(x); }
+  };
+  Tied net;
+  EXPECT_EQ(net.children()[0].module, net.fc.get());
+  EXPECT_EQ(net.parameters().size(), 2u);
+}
+TEST(Modules, ArePrinted) {
+  EXPECT_EQ(text(Net()), "Net(\n  (fc): Linear(in_features=2, out_features=3, bias=True)\n)");
+  nn::Sequential net(nn::Conv2d(3, 4, 3, {.padding = 1}), nn::BatchNorm2d(4), nn::MaxPool2d(2));
+  EXPECT_EQ(text(net),
+            "Sequential(\n"
+            "  (0): Conv2d(3, 4, kernel_size=(3, 3), stride=(1, 1), padding=(1, 1))\n"
+            "  (1): BatchNorm2d(4, eps=1e-05, momentum=0.1, affine=True, bias=True, track_running_stats=True)\n"
+            "  (2): MaxPool2d(kernel_size=2, stride=2, padding=0, dilation=1, ceil_mode=False)\n)");
+}
+
+// ---- operators of the user's own ----
+
+TEST(Typed, CallsAnOperatorByItsSchema) {
+  auto add = typed<Tensor(const Tensor&, const Tensor&)>("aten::add.Tensor");
+  EXPECT_EQ(list(add(ones({1}), ones({1}))), List({2}));
+  auto sort = typed<std::tuple<Tensor, Tensor>(const Tensor&, int64_t, bool)>("aten::sort");
+  EXPECT_EQ(list(std::get<1>(sort(tensor({1, 3, 2}), 0, true))), List({1, 2, 0}));
+  EXPECT_THROW((typed<Tensor(const Tensor&, double)>("aten::add.Tensor")), TypeError);
+  EXPECT_THROW((typed<double(const Tensor&)>("aten::relu")), TypeError);
+  EXPECT_THROW((typed<Tensor()>("aten::relu")), TypeError);
+}
+
+// ---- random numbers ----
+
+TEST(Random, SeedsRepeat) {
+  manual_seed(3);
+  Tensor first = randn({4});
+  manual_seed(3);
+  EXPECT_TRUE(equal(first, randn({4})));
+}
+TEST(Random, AProcessStartsWithASeedOfItsOwn) {
+  // A generator of the user's own has a fixed one, as in PyTorch; the default one is drawn.
+  EXPECT_EQ(Generator().seed(), 67280421310721u);
+}

@@ -61,3 +61,13 @@ def test_bounds_of_random_integers_are_checked():
     for low, high in ((5, 5), (5, 3)):
         with pytest.raises(RuntimeError, match="less than 'to'"):
             torch.randint(low, high, (2,))
+
+
+def test_processes_start_with_seeds_of_their_own():
+    import subprocess
+    import sys
+
+    line = "import umbra as torch; print(torch.initial_seed(), torch.rand(1).item(), torch.Generator().initial_seed())"
+    first, second = (subprocess.run([sys.executable, "-c", line], capture_output=True, text=True, check=True).stdout.split() for _ in range(2))
+    assert first[0] != second[0] and first[1] != second[1]
+    assert first[2] == second[2] == "67280421310721"

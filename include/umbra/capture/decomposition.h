@@ -19,13 +19,10 @@ class DecompositionTable {
   template <class F> void add(std::string_view name, F f) {
     set(get_operator(name), [boxed = boxing::box_function(std::move(f))](Value* frame) { boxed(frame); });
   }
-  void set(const Operator& op, Function f) { functions_[&op] = std::move(f); }
-  void remove(const Operator& op) { functions_.erase(&op); }
-  const Function* find(const Operator& op) const {
-    if (functions_.empty()) return nullptr;
-    auto found = functions_.find(&op);
-    return found == functions_.end() ? nullptr : &found->second;
-  }
+  void set(const Operator& op, Function f);
+  void remove(const Operator& op);
+  /// What the operator is recorded as, or null where it stays whole.
+  const Function* find(const Operator& op) const;
   bool empty() const { return functions_.empty(); }
   size_t size() const { return functions_.size(); }
 

@@ -8,9 +8,10 @@
 #include <string>
 #include <vector>
 
-#include "umbra/capture/tracer.h"
+#include "umbra/capture/decomposition.h"
 #include "umbra/core/callable.h"
 #include "umbra/fake/fake_mode.h"
+#include "umbra/graph/graph_module.h"
 
 namespace UMBRA_API umbra {
 

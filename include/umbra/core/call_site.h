@@ -45,6 +45,9 @@ class CallSite {
   std::string text() const { return to_string(frames()); }
 
  private:
+  /// The innermost frame of the user's own, without debug information.
+  SourceFrame first_of_user() const;
+
   static constexpr int kDeepest = 8;
   std::array<const void*, kDeepest> addresses_{};  // innermost first, null after the last
 };

@@ -182,6 +182,8 @@ class SymInt {
   int64_t data_ = 0;
 };
 static_assert(sizeof(SymInt) == 8);
+SymInt operator/(SymInt a, SymInt b);
+SymInt operator%(SymInt a, SymInt b);
 
 class SymFloat {
  public:

@@ -51,7 +51,8 @@ class FakeState : public Mode {
 /// The state behind FakeMode handles; the dispatcher's mode for DispatchKey::Fake.
 class FakeModeImpl final : public FakeState {
  public:
-  explicit FakeModeImpl(FakeOptions options) : options_(std::move(options)) {}
+  explicit FakeModeImpl(FakeOptions options);
+  ~FakeModeImpl() override;
   FakeModeImpl* mode() override { return this; }
   const FakeOptions& options() const { return options_; }
   FakeOptions& mutable_options() { return options_; }
@@ -84,7 +85,7 @@ class FakeModeImpl final : public FakeState {
 /// A handle on a fake mode; see the top of this file.
 class FakeMode {
  public:
-  explicit FakeMode(FakeOptions options = {}) : impl_(make_counted<FakeModeImpl>(std::move(options))) {}
+  explicit FakeMode(FakeOptions options = {});
   explicit FakeMode(IntrusivePtr<FakeModeImpl> impl) : impl_(std::move(impl)) {}
   /// Factories make fake tensors until the scope ends.
   [[nodiscard]] EnterMode enter() const { return EnterMode(impl_); }

@@ -7,7 +7,6 @@
 #include <string>
 
 #include "umbra/export/exported_program.h"
-#include "umbra/io/pt2_archive.h"
 
 namespace UMBRA_API umbra {
 
@@ -15,15 +14,5 @@ namespace UMBRA_API umbra {
 void save(const ExportedProgram& program, const std::string& path);
 /// Reads a program. Nothing in the file is run; a file that is not a sound program is refused with a reason.
 ExportedProgram load(const std::string& path);
-
-namespace io {
-/// The program as plain data, and back. Operators that this build does not have are named in the error.
-Pt2Program to_pt2(const ExportedProgram& program);
-ExportedProgram from_pt2(const Pt2Program& stored);
-
-/// The shape of nested arguments as .pt2 files hold it: JSON inside a string.
-std::string write_tree_spec(const TreeSpec& spec);
-TreeSpec parse_tree_spec(const std::string& text);
-}  // namespace io
 
 }  // namespace umbra

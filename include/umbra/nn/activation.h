@@ -17,6 +17,7 @@ class GELU : public Layer {
   /// "none" for the error function, "tanh" for its approximation.
   explicit GELU(std::string approximate = "none");
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   std::string approximate_;
@@ -44,6 +45,7 @@ class Softmax : public Layer {
  public:
   explicit Softmax(int64_t dim);
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   int64_t dim_;
@@ -54,6 +56,7 @@ class Dropout : public Layer {
  public:
   explicit Dropout(double p = 0.5);
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   double p_;

@@ -17,7 +17,10 @@ class Sequential : public Layer {
   explicit Sequential(Modules... modules) : Layer("torch.nn.modules.container.Sequential") {
     (push_back(std::move(modules)), ...);
   }
-  template <std::derived_from<Module> M> void push_back(M module) { add(std::to_string(size()), std::move(module)); }
+  template <std::derived_from<Module> M> void push_back(M module) { push_back(std::make_shared<M>(std::move(module))); }
+  template <std::derived_from<Module> M> void push_back(std::shared_ptr<M> module) {
+    add(std::to_string(size()), std::move(module));
+  }
   size_t size() const { return children().size(); }
   Module& operator[](size_t i) const { return *children().at(i).module; }
   Tensor forward(Tensor x) override;
@@ -28,7 +31,8 @@ template <std::derived_from<Module> M> class ModuleList : public Layer {
  public:
   ModuleList() : Layer("torch.nn.modules.container.ModuleList") {}
 
-  M push_back(M module) { return add(std::to_string(size()), std::move(module)); }
+  /// The module that stands in the list from here on.
+  M& push_back(M module) { return *add(std::to_string(size()), std::make_shared<M>(std::move(module))); }
   size_t size() const { return children().size(); }
   M& operator[](size_t i) const { return static_cast<M&>(*children().at(i).module); }
 

@@ -27,6 +27,7 @@ class Conv2d : public Layer {
  public:
   Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Conv2dOptions& options = {});
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
   Tensor weight, bias;
 
@@ -46,6 +47,7 @@ class MaxPool2d : public Layer {
  public:
   explicit MaxPool2d(Pair kernel_size, const PoolOptions& options = {});
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   Pair kernel_size_;
@@ -56,6 +58,7 @@ class AvgPool2d : public Layer {
  public:
   explicit AvgPool2d(Pair kernel_size, const PoolOptions& options = {});
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   Pair kernel_size_;
@@ -67,6 +70,7 @@ class AdaptiveAvgPool2d : public Layer {
  public:
   explicit AdaptiveAvgPool2d(Pair output_size);
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   Pair output_size_;

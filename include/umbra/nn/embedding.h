@@ -17,6 +17,7 @@ class Embedding : public Layer {
  public:
   Embedding(int64_t rows, int64_t size, const EmbeddingOptions& options = {});
   Tensor forward(Tensor indices) override;
+  std::string extra_repr() const override;
 
   Tensor weight;
 

@@ -16,6 +16,7 @@ class Linear : public Layer {
  public:
   Linear(int64_t in_features, int64_t out_features, const LinearOptions& options = {});
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
   Tensor weight, bias;
 };
@@ -24,6 +25,7 @@ class Flatten : public Layer {
  public:
   explicit Flatten(int64_t start_dim = 1, int64_t end_dim = -1);
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
  private:
   int64_t start_dim_, end_dim_;

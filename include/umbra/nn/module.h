@@ -7,13 +7,15 @@
 //     Mlp model;
 //     Tensor y = model(x);
 //     model.state_dict();          // up.weight, up.bias, down.weight, down.bias
+//     model.up = nn::Linear(64, 256, {.bias = false});   // registered in place of the old one
 //
-// A module is a handle: copies share parameters, buffers, submodules and the training flag. Names and their order are
-// PyTorch's.
+// A child is one object: the member. Copies of a module share its parameters, buffers, submodules and training flag.
+// Names and their order are PyTorch's.
 #pragma once
 
 #include <concepts>
 #include <functional>
+#include <iosfwd>
 #include <memory>
 #include <string>
 #include <utility>
@@ -40,23 +42,32 @@ struct LoadResult {
 class Module {
  public:
   Module();
-  // A module is a handle: what is moved from stays as good as a copy.
-  Module(const Module&) = default;
-  Module& operator=(const Module&) = default;
-  virtual ~Module() = default;
+  /// Shares what the other one has. A module that is moved takes its place among its owner's children along; what is
+  /// moved from stays as good as a copy.
+  Module(const Module& other);
+  Module(Module&& other) noexcept;
+  /// A child that is assigned is registered in place of what it was.
+  Module& operator=(const Module& other);
+  virtual ~Module();
 
-  /// What the module computes; written by the user, called through operator().
+  /// What the module computes; written by the user for as many inputs as it takes, called through operator().
   virtual Tensor forward(Tensor x);
-  /// The same for modules of several inputs or outputs.
+  virtual Tensor forward(Tensor x, Tensor y);
+  virtual Tensor forward(Tensor x, Tensor y, Tensor z);
+  /// The same for more inputs, or several outputs.
   virtual std::vector<Tensor> forward_many(std::vector<Tensor> inputs);
   /// Runs forward; while a program is captured, its nodes get this module's path.
   Tensor operator()(const Tensor& x) const;
+  Tensor operator()(const Tensor& x, const Tensor& y) const;
+  Tensor operator()(const Tensor& x, const Tensor& y, const Tensor& z) const;
   std::vector<Tensor> call(std::vector<Tensor> inputs) const;
 
-  /// What forward's parameters are called in exported programs.
-  virtual std::vector<std::string> argument_names() const { return {"x"}; }
+  /// What forward's parameters are called in exported programs; as many of them as there are inputs.
+  virtual std::vector<std::string> argument_names() const { return {"x", "y", "z"}; }
   /// "torch.nn.modules.linear.Linear"; for users' modules the C++ name.
   virtual std::string type_name() const;
+  /// What stands between the parentheses when the module is printed: "in_features=2, out_features=3, bias=True".
+  virtual std::string extra_repr() const { return ""; }
 
   // ---- what it consists of ----
 
@@ -88,15 +99,22 @@ class Module {
   Module& requires_grad_(bool value = true);
 
  protected:
-  /// Registers a submodule; the result is the same module. Call these where members are initialised.
-  template <std::derived_from<Module> M> M add(std::string name, M module) {
-    attach(std::move(name), std::make_shared<M>(module));
+  /// Registers a submodule: `nn::Linear up = add("up", nn::Linear(64, 256))`. The member that is made of the result is
+  /// the child; call this where members are initialised.
+  template <std::derived_from<Module> M> [[nodiscard]] M add(std::string name, M module) {
+    place(std::move(name), module);
     return module;
   }
-  /// Registers a parameter; an undefined tensor means that the module has none of that name.
-  Tensor parameter(std::string name, Tensor tensor);
+  /// The same for one that others may hold too; it lives as long as this module does.
+  template <std::derived_from<Module> M> std::shared_ptr<M> add(std::string name, std::shared_ptr<M> module) {
+    keep(std::move(name), module);
+    return module;
+  }
+  /// Registers a parameter; an undefined tensor means that the module has none of that name. The result is what is
+  /// registered: a member that is to become another tensor later has to be a reference to it, `Tensor& w = ...`.
+  Tensor& parameter(std::string name, Tensor tensor);
   /// Registers a tensor that is no parameter; those that are not persistent stay out of the state dict.
-  Tensor buffer(std::string name, Tensor tensor, bool persistent = true);
+  Tensor& buffer(std::string name, Tensor tensor, bool persistent = true);
   /// Runs `body` as this module's forward: for operator() with other signatures.
   template <class F> auto run(F&& body) const {
     Running scope(*this);
@@ -118,12 +136,16 @@ class Module {
     bool entered_ = false;
   };
 
-  void attach(std::string name, std::shared_ptr<Module> module);
+  /// Among whose children, and under which name, this very object stands.
+  struct Place;
+
+  void place(std::string name, Module& module);
+  void keep(std::string name, std::shared_ptr<Module> module);
   std::string path() const;
-  void collect_modules(const std::string& prefix, std::vector<NamedModule>& out) const;
   StateDict own_state() const;
 
   std::shared_ptr<State> state_;
+  std::unique_ptr<Place> place_;  // null for one that is no child, and for copies
 };
 
 /// Makes a module the root of module paths on this thread, wherever it stands in a larger one. Export uses it.
@@ -136,6 +158,10 @@ class ExportRoot {
  private:
   const void* before_;
 };
+
+/// The module and all below it, as Python prints them.
+std::string to_string(const Module& module);
+std::ostream& operator<<(std::ostream& out, const Module& module);
 
 /// The modules that come with the library: PyTorch's type name, and `input` as forward's parameter.
 class Layer : public Module {

@@ -22,10 +22,12 @@ class BatchNorm2d : public Layer {
  public:
   explicit BatchNorm2d(int64_t features, const BatchNormOptions& options = {});
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
  private:
+  int64_t features_;
   BatchNormOptions options_;
 };
 
@@ -43,6 +45,7 @@ class LayerNorm : public Layer {
   explicit LayerNorm(int64_t size, const LayerNormOptions& options = {})
       : LayerNorm(std::vector<int64_t>{size}, options) {}
   Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
 
   Tensor weight, bias;
 

@@ -3,6 +3,7 @@
 
 #include "capture/higher_order/layers.h"
 #include "umbra/capture/lift.h"
+#include "umbra/capture/tracer.h"
 
 namespace umbra {
 

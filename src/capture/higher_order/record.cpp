@@ -1,5 +1,6 @@
 // Recording: a function becomes a graph of its own, with what it closes over among its inputs.
 #include "capture/higher_order/layers.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/graph/passes.h"
 
 namespace umbra {
