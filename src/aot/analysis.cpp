@@ -48,7 +48,11 @@ namespace {
 class Origin final : public autograd::Node {
  public:
   std::string name() const override { return "Input"; }
-  autograd::Gradients apply(autograd::Gradients) override { return {}; }
+  autograd::Gradients apply(autograd::Gradients) override {
+    fail<NotImplementedError>(
+        "the function calls backward(), and a gradient reaches an input or a tensor that it closes over: ahead-of-time "
+        "autograd does not write gradients; call autograd.grad and return what it gives, or backward() on the result");
+  }
 };
 
 /// One run of the function on stand-ins.
