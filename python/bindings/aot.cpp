@@ -52,6 +52,7 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
     primal["requires_grad"] = p.requires_grad;
     primal["written"] = p.written;
     primal["tracked"] = p.tracked;
+    primal["changes_metadata"] = !p.views.empty();
     primals.append(primal);
   }
   for (const aot::OutputInfo& o : graphs.info.outputs) {

@@ -48,7 +48,11 @@ namespace {
 class Origin final : public autograd::Node {
  public:
   std::string name() const override { return "Input"; }
-  autograd::Gradients apply(autograd::Gradients) override { return {}; }
+  autograd::Gradients apply(autograd::Gradients) override {
+    fail<NotImplementedError>(
+        "the function calls backward(), and a gradient reaches an input or a tensor that it closes over: ahead-of-time "
+        "autograd does not write gradients; call autograd.grad and return what it gives, or backward() on the result");
+  }
 };
 
 /// One run of the function on stand-ins.
@@ -154,9 +158,9 @@ class Analysis {
     if (views.size() == before) return;
     const ArgumentInfo& place = info_.layout.arguments[input];
     PrimalInfo& primal = info_.primals[place.primal];
-    bool plain = !place.is_view && !primal.requires_grad && !argument.requires_grad();
-    check_metadata(concat("input ", input), plain && functional_state(argument).base->resizes == 0);
+    check_metadata(concat("input ", input), !place.is_view && functional_state(argument).base->resizes == 0);
     primal.views = views;
+    primal.views_tracked = autograd::grad_fn(argument) != origins_[place.primal];
   }
 
   static void check_metadata(const std::string& what, bool unchanged) {
@@ -172,6 +176,9 @@ class Analysis {
     primal.counted = stand_ins_[i].version() > 0;
     const Tensor& t = stand_ins_[i];
     if (!primal.views.empty()) {  // its memory keeps its place
+      check<NotImplementedError>(
+          !primal.tracked, "the function changes the sizes or strides of input ", i,
+          " in place, and writes it with gradients: ahead-of-time autograd does not support that");
       primal.after = primal.stand_in;
       return;
     }
@@ -189,6 +196,14 @@ class Analysis {
   std::vector<IntrusivePtr<autograd::Node>> origins_;
 };
 
+bool is_subclass(const Tensor& t) { return t.keys().has(DispatchKey::Subclass); }
+
+/// A view of a user's class has memory of its own to show; what it is a view of tells.
+bool share_memory(const Tensor& a, const Tensor& b) {
+  auto root = [](const Tensor& t) { return t.is_view() ? t.impl()->view_base().get() : t.impl(); };
+  return a.storage() == b.storage() || (is_subclass(a) && is_subclass(b) && root(a) == root(b));
+}
+
 /// Inputs that share memory with another primal, where one of them is written. A tensor that is closed over cannot be
 /// part of that.
 std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>& inputs) {
@@ -196,9 +211,12 @@ std::vector<bool> shared_writes(const CallInfo& info, const std::vector<Tensor>&
   for (size_t i = 0; i < info.primals.size(); ++i)
     for (size_t j = 0; j < info.primals.size(); ++j) {
       const PrimalInfo &written = info.primals[i], &other = info.primals[j];
-      if (i == j || !written.written || !other.tensor.defined() ||
-          !(written.tensor.storage() == other.tensor.storage()))
+      if (i == j || !written.written || !other.tensor.defined() || !share_memory(written.tensor, other.tensor))
         continue;
+      check(
+          !is_subclass(written.tensor) && !is_subclass(other.tensor),
+          "Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a "
+          "tensor subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.");
       check<NotImplementedError>(
           i < info.input_count() && j < info.input_count(), "the function writes tensor ", i,
           ", which shares memory with tensor ", j,

@@ -27,7 +27,8 @@ class Joint {
         leaves.push_back(inputs[i].is_tensor() ? to_functional(inputs[i].tensor()) : Tensor());
         if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
         // A leaf must not be written where autograd sees it.
-        primals.push_back(info_.primals[i].tracked ? leaves[i].clone() : leaves[i]);
+        bool changed = info_.primals[i].tracked || info_.primals[i].views_tracked;
+        primals.push_back(changed ? leaves[i].clone() : leaves[i]);
       }
       std::vector<Value> forward = run_forward(primals, inputs);
       // What is written is copied to its place; other results are made of what the graph gives, and have to lie as they

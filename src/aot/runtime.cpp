@@ -40,7 +40,7 @@ TensorSpec spec_in(const Call& call, const TensorSpec& spec, const Tensor& actua
 /// The graphs were made for tensors that may be written; before they run, what eager code would say of leaves.
 void check_writes(const CallInfo& info, const std::vector<Tensor>& primals) {
   for (size_t i = 0; i < primals.size(); ++i) {
-    if (!info.primals[i].tracked) continue;
+    if (!info.primals[i].tracked && !info.primals[i].views_tracked) continue;
     const Tensor& t = primals[i];
     check(!t.requires_grad() || !t.is_leaf(),
           "a leaf Variable that requires grad is being used in an in-place operation.");
@@ -206,7 +206,6 @@ std::optional<std::vector<ViewStep>> steps_in(const Call& call, std::vector<View
 
 /// Inputs that became views of themselves, in place.
 void change_views(const Call& call) {
-  NoGrad no_grad;
   const CallInfo& info = call.executable->graphs.info;
   for (size_t i = 0; i < info.primals.size(); ++i) {
     if (info.primals[i].views.empty()) continue;
@@ -214,6 +213,7 @@ void change_views(const Call& call) {
     check<NotImplementedError>(steps.has_value(),
                                "an input gets a size in place that depends on data: ahead-of-time "
                                "autograd does not support that");
+    SetGradEnabled mode(info.primals[i].views_tracked);
     Tensor target = call.primals[i], view = replay_views(untracked(target), *steps);
     as_strided_(target, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
   }

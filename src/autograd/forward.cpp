@@ -186,17 +186,18 @@ class TangentCall {
     SuspendPass suspend;
     const Tensor& output = frame_[0].tensor_ref();
     Tensor sum;
+    bool foreign = false;  // a tangent has another type than its tensor
     size_t edge = 0;
     each_input([&](const Tensor& input) {
       size_t here = edge++;
       Tensor along = tangent(input);
       if (!along.defined()) return;
+      foreign |= along.dtype() != input.dtype();
       along = along.expand(output.sym_sizes()).to(type_of_tangent(input, along, output));
       Tensor part = formulas_for([&](const Tensor&, size_t e) { return e == here; })->apply({along})[here];
       if (part.defined()) sum = sum.defined() ? sum.add(part) : part;
     });
-    bool widened = sum.defined() && promote_types(sum.dtype(), output.dtype()) != output.dtype();
-    return sum.defined() && !widened ? sum.to(output.dtype()) : sum;
+    return sum.defined() && !foreign ? sum.to(output.dtype()) : sum;
   }
 
   /// The output's, but for a tangent that was given in another type than its tensor's: nothing of that is lost.

@@ -483,3 +483,15 @@ def test_a_literal_is_no_input():
     a.zero_(), b.zero_()
     assert [t.tolist() for t in compiled(plain(2))] == [t.tolist() for t in function(plain(2))]
     assert len([n for n in graphs[0].graph.nodes if n.op == "placeholder"]) == 1
+
+
+def test_a_backward_pass_inside_that_reaches_inputs_is_refused():
+    weight = leaf(2)
+
+    def inner(x):
+        return torch.autograd.grad((x * weight).sum(), x)[0] * x
+    assert aot_function(inner, nop)(leaf(2)).tolist() == inner(leaf(2)).tolist()
+    for function in (lambda x: (x * 2).sum().backward(), lambda x: (x.detach() * weight).sum().backward()):
+        with pytest.raises(NotImplementedError, match="calls backward"):
+            aot_function(lambda x: (function(x), x * 3)[1], nop)(leaf(2))
+    assert weight.grad is None

@@ -204,3 +204,29 @@ def test_the_code_of_a_graph_runs_by_itself():
     scope = dict(code.globals)
     exec(code.src, scope)
     assert scope["forward"](None, torch.tensor([4.0, 2.0])).tolist() == [1, 0]
+
+
+def test_calls_that_do_not_fit_the_graph_are_refused():
+    gm = fx.symbolic_trace(lambda x, y: x + y)
+    for args, kwargs, text in (((), {}, "missing 2 required positional arguments: 'x' and 'y'"), ((1,), {}, "missing 1 required positional argument: 'y'"),
+                               ((1, 2, 3), {}, "takes 3 positional arguments but 4 were given"), ((1, 2), {"z": 1}, "unexpected keyword argument 'z'"),
+                               ((1, 2), {"y": 1}, "multiple values for argument 'y'")):
+        with pytest.raises(TypeError, match=text):
+            gm(*args, **kwargs)
+
+
+def test_a_modules_call_that_nobody_uses_goes_unless_the_module_says_otherwise():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Linear(2, 2), torch.nn.Linear(2, 2)
+            self.b._is_impure = True
+
+        def forward(self, x):
+            self.a(x), self.b(x)
+            return x
+    gm = fx.symbolic_trace(Model())
+    assert gm.graph.eliminate_dead_code() and names(gm) == ["x", "b", "output"]
+    drawn = fx.experimental.proxy_tensor.make_fx(lambda x: (torch.rand_like(x), x)[1])(torch.ones(1))
+    node = next(n for n in drawn.graph.nodes if "rand_like" in n.name)
+    assert node.is_impure() and not node.is_impure(impure_random=False)

@@ -267,3 +267,10 @@ def test_checkpoint_around_a_cond_that_closes_over_a_tensor_is_compiled():
             function(x, w).sum().backward()
             seen.append((x.grad.tolist(), w.grad.tolist()))
         assert seen[0] == seen[1]
+
+
+def test_a_body_that_gives_one_value_by_itself():
+    for body in (lambda i: i + 1, lambda i: (i + 1,)):
+        result = while_loop(lambda i: i < 3, body, (tensor(0),))
+        assert (result if isinstance(result, umbra.Tensor) else result[0]).item() == 3
+        assert isinstance(result, tuple) == isinstance(body(tensor(0)), tuple)

@@ -245,3 +245,8 @@ def test_every_parameter_is_given_an_example():
         with pytest.raises(RuntimeError, match="Tracing expected"):
             make_fx(function)(*args)
     make_fx(lambda *xs: xs[0] + 1)(x, x)
+
+
+def test_a_result_that_left_the_graph_by_numpy_is_refused():
+    with pytest.raises(NotImplementedError, match="numpy"):
+        make_fx(lambda x: x.numpy().sum())(umbra.ones(2))

@@ -249,13 +249,37 @@ def test_an_input_changes_its_metadata_in_a_compiled_function(function, dynamic)
         assert observe(compiled, shape) == observe(function, shape)
 
 
-def test_ahead_of_time_autograd_refuses_changes_that_gradients_are_part_of():
+@pytest.mark.parametrize("function", [lambda x: x.t_() * 2, lambda x: (x.t_(), x, x[1:] * 3)[1:], lambda x: (x.unsqueeze_(0), x.sum())[1]])
+def test_gradients_pass_an_input_that_changes_its_metadata_in_a_compiled_function(function):
     from umbra._functorch.aot_autograd import aot_function
 
-    def f(x):
-        x.t_()
-        return x.mul(2)
-    with pytest.raises(NotImplementedError, match="changes the sizes or strides of input 0"):
-        aot_function(f, lambda g, _: g)(torch.randn(2, 3, requires_grad=True) * 1)
+    def observe(call):
+        leaf = (torch.arange(6.).reshape(2, 3) + 1).requires_grad_()
+        x = leaf * 2
+        results = call(x)
+        results = [*(results if isinstance(results, (tuple, list)) else [results]), x * 5]
+        sum((r * weights(r)).sum() for r in results).backward()
+        return x.shape, [r.tolist() for r in results], leaf.grad.tolist(), [r is x for r in results]
+    assert observe(aot_function(function, lambda g, _: g)) == observe(function)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad is being used in an in-place operation"):
+        aot_function(function, lambda g, _: g)(torch.ones(2, 3, requires_grad=True))
+    x, y = torch.ones(2, 3, requires_grad=True), torch.ones(2, 3, requires_grad=True)
+    with torch.no_grad():
+        aot_function(function, lambda g, _: g)(x)
+        function(y)
+    assert x.shape == y.shape and x.is_leaf
+
+
+def test_ahead_of_time_autograd_refuses_changes_that_it_cannot_follow():
+    from umbra._functorch.aot_autograd import aot_export_module, aot_function
+    with pytest.raises(NotImplementedError, match="writes it with gradients"):
+        aot_function(lambda x: (x.t_(), x.mul_(2))[1] * 2, lambda g, _: g)(torch.randn(2, 3, requires_grad=True) * 1)
+
+    class Transposes(torch.nn.Module):
+        def forward(self, x):
+            x.t_()
+            return (x * 2,)
+    with pytest.raises(RuntimeError, match="received a metadata mutation"):
+        aot_export_module(Transposes(), (torch.ones(2, 3),), trace_joint=False)
     with pytest.raises(NotImplementedError, match="changed in place since"):
         aot_function(lambda x: (x[1:], x.t_())[0], lambda g, _: g)(torch.randn(2, 3))

@@ -161,3 +161,12 @@ def test_a_wrapper_and_its_views_count_their_writes_together():
     view.add_(1)
     x.mul_(2)
     assert x._version == view._version == 2 and x.inner.tolist() == [4, 4, 2, 2]
+
+
+def test_a_compiled_function_refuses_writes_to_wrappers_that_share_memory():
+    from umbra.functorch.compile import aot_function, nop
+    compiled = aot_function(lambda a, b: (a.mul_(2), b + 1)[1], nop)
+    x = Boxed(umbra.ones(4))
+    assert compiled(Boxed(umbra.ones(4)), x).inner.tolist() == [2, 2, 2, 2]
+    with pytest.raises(RuntimeError, match="is a tensor subclass. This is not supported today"):
+        compiled(x.view(-1), x.view(-1))

@@ -20,6 +20,7 @@ struct PrimalInfo {
   bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
   TensorSpec after = {};             // its look when the function has run: out= may have given it another size
   std::vector<ViewStep> views = {};  // that it became a view of itself by, in place (t_)
+  bool views_tracked = false;        // that is part of autograd's history
 };
 
 struct OutputInfo {

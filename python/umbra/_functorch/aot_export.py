@@ -42,6 +42,9 @@ def _graphs(function, inputs, decompositions, with_gradients):
         found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0).graphs(inputs)
     if len(found["primals"]) != len(inputs):
         raise NotImplementedError("export of a function that closes over tensors, or gets one tensor twice: make each an input once")
+    if any(primal["changes_metadata"] for primal in found["primals"]):
+        raise RuntimeError("Found an input that received a metadata mutation, through e.g. a call to `.resize_()` or `.transpose_()`.\n"
+                           "This is currently banned in the aot_export workflow. If you need this functionality, please file a github issue.")
     if not all(output["is_tensor"] for output in found["outputs"]):
         raise NotImplementedError("export of a function whose results are not all tensors")
     return GraphModule._wrap(found["joint"]), found

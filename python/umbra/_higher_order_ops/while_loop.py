@@ -17,9 +17,16 @@ def while_loop(cond_fn, body_fn, carried_inputs):
     def same_tree(function):
         if function.spec != spec and not isinstance(carried_inputs, list):
             raise RuntimeError(f"while_loop: body_fn gives {function.spec} for what is carried as {spec}")
-    condition = FlatFunction(cond_fn, spec)
-    body = FlatFunction(lambda *args: _as_tuple(body_fn(*args)), spec, same_tree)
-    return pytree.tree_unflatten(call("while_loop", condition, body, leaves, []), spec)
+    bare = False
+
+    def as_tuple(*args):
+        nonlocal bare
+        result = body_fn(*args)
+        bare = not isinstance(result, (tuple, list))
+        return _as_tuple(result)
+    condition, body = FlatFunction(cond_fn, spec), FlatFunction(as_tuple, spec, same_tree)
+    results = pytree.tree_unflatten(call("while_loop", condition, body, leaves, []), spec)
+    return results[0] if bare else results  # what the body gives by itself comes back by itself
 
 
 def _as_tuple(result):

@@ -217,17 +217,25 @@ class GraphModule(Module):
         names = [node.target for node in self._parameters_of_forward()]
         if any(name.startswith("*") for name in names):
             return self._bind_starred(args, kwargs)
-        inputs = list(args)
+        unknown = [name for name in kwargs if name not in names]
+        if unknown:
+            raise TypeError(f"forward() got an unexpected keyword argument '{unknown[0]}'")
+        twice = [name for name in names[:len(args)] if name in kwargs]
+        if twice:
+            raise TypeError(f"forward() got multiple values for argument '{twice[0]}'")
+        if len(args) > len(names):
+            raise TypeError(f"forward() takes {len(names) + 1} positional arguments but {len(args) + 1} were given")
+        inputs, missing = list(args), []
         for node in self._parameters_of_forward()[len(inputs):]:
             if node.target in kwargs:
                 inputs.append(kwargs[node.target])
             elif node.args:
                 inputs.append(node.args[0])
-        unknown = [name for name in kwargs if name not in names]
-        if unknown:
-            raise TypeError(f"forward() got an unexpected keyword argument '{unknown[0]}'")
-        if len(inputs) != len(names):
-            raise TypeError(f"forward() takes {len(names) + 1} positional arguments but {len(inputs) + 1} were given")
+            else:
+                missing.append(repr(node.target))
+        if missing:
+            listed = " and ".join([", ".join(missing[:-1]), missing[-1]] if len(missing) > 1 else missing)
+            raise TypeError(f"forward() missing {len(missing)} required positional argument{'s' * (len(missing) > 1)}: {listed}")
         return inputs
 
     def _bind_starred(self, args, kwargs):

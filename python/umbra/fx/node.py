@@ -60,6 +60,23 @@ def _insert_arg(self, idx, arg):
     self.args = tuple(args)
 
 
+_is_impure_call = Node.is_impure
+
+
+def _is_impure(self, impure_random=True):
+    """Whether it has to stay though nobody uses its value; `impure_random`: random numbers do. A module's call may go, unless the module says
+    otherwise."""
+    if not impure_random and any("nondeterministic_seeded" in str(tag) for tag in getattr(self.target, "tags", ())):
+        return False
+    owner = self.graph.owning_module
+    if self.op != "call_module" or owner is None:
+        return _is_impure_call(self)
+    module = owner
+    for part in self.target.split("."):
+        module = getattr(module, part, None)
+    return bool(getattr(module, "_is_impure", False))
+
+
 def map_arg(a, fn):
     """The same nest with every node replaced by what `fn` makes of it."""
     return map_aggregate(a, lambda leaf: fn(leaf) if isinstance(leaf, Node) else leaf)
@@ -94,5 +111,6 @@ Node.prev = property(lambda self: self._previous)
 Node.type = None
 Node.stack_trace = property(lambda self: self.meta.get("stack_trace"))
 Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
+Node.is_impure = _is_impure
 Node.replace_all_uses_with = _replace_all_uses_with
 Node.insert_arg = _insert_arg

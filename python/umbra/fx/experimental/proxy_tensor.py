@@ -50,6 +50,9 @@ def _capture(function, args, options):
     def run(flat):
         nonlocal out_spec
         results, out_spec = pytree.tree_flatten(function(*pytree.tree_unflatten(flat, in_spec)))
+        for result in results:
+            if type(result).__module__ == "numpy":  # made of data that the graph does not see
+                raise NotImplementedError(f"argument of type: {type(result)}")
         return results
 
     handle = _C._make_fx(run, leaves, names, **options)
