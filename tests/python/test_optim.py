@@ -197,3 +197,31 @@ def test_loaded_state_has_the_type_of_its_parameter():
     of_second.load_state_dict(of_first.state_dict())
     assert of_second.state[second]["momentum_buffer"].dtype == umbra.float32
     assert of_first.state[first]["momentum_buffer"].dtype == umbra.float64
+
+
+@pytest.mark.parametrize("name, options", [
+    ("SGD", {"lr": 0.1}), ("SGD", {"lr": 0.1, "momentum": 0.9, "weight_decay": 0.1, "nesterov": True}), ("SGD", {"momentum": 0.5, "dampening": 0.3}),
+    ("Adam", {"lr": 0.1}), ("Adam", {"amsgrad": True, "weight_decay": 0.2, "maximize": True}), ("AdamW", {"lr": 0.1, "betas": (0.4, 0.9)}),
+    ("Adagrad", {"lr": 0.3, "lr_decay": 0.1, "weight_decay": 0.1}), ("Adam", {"lr": umbra.tensor(0.1)})])
+def test_a_fused_step_is_the_plain_one(name, options):
+    def steps(fused):
+        umbra.manual_seed(0)
+        parameters = [umbra.randn(5, 3).requires_grad_(), umbra.randn(3, 5).t().requires_grad_(), umbra.randn(2, dtype=umbra.float64).requires_grad_()]
+        optimizer = getattr(optim, name)(parameters, fused=fused, **options)
+        for _ in range(4):
+            optimizer.zero_grad()
+            sum((p ** 2).sum() + p.sin().sum() for p in parameters).backward()
+            optimizer.step()
+        return parameters
+    for plain, fused in zip(steps(False), steps(True)):
+        umbra.testing.assert_close(fused, plain)
+
+
+def test_a_fused_step_takes_scaled_gradients_and_skips_infinite_ones():
+    p, g = umbra.ones(3), umbra.full((3,), 8.0)
+    umbra._fused_sgd_([p], [g], [], weight_decay=0, momentum=0, lr=0.5, dampening=0, nesterov=False, maximize=False, is_first_step=True,
+                      grad_scale=umbra.tensor(4.0), found_inf=umbra.tensor(0.0))
+    assert p.tolist() == [0.0, 0.0, 0.0] and g.tolist() == [2.0, 2.0, 2.0]
+    umbra._fused_sgd_([p], [g], [], weight_decay=0, momentum=0, lr=0.5, dampening=0, nesterov=False, maximize=False, is_first_step=True,
+                      found_inf=umbra.tensor(1.0))
+    assert p.tolist() == [0.0, 0.0, 0.0]

@@ -1,5 +1,6 @@
 """How weights start out. Same seed, same numbers as torch."""
 import math
+import warnings
 
 import umbra
 
@@ -42,14 +43,39 @@ def normal_(tensor, mean=0.0, std=1.0, generator=None):
         return tensor.normal_(mean, std, generator=generator)
 
 
+def _redraw_outside(tensor, mean, std, a, b, generator):
+    """Normal numbers; those beyond the bounds are drawn again until none is."""
+    low, high = tensor.new_tensor(a).item(), tensor.new_tensor(b).item()
+    drawn = tensor.normal_(mean, std, generator=generator)
+    while (outside := (drawn < low) | (drawn > high)).any():
+        drawn = umbra.where(outside, umbra.empty_like(drawn).normal_(mean, std, generator=generator), drawn)
+    return drawn
+
+
+def _reject_between(tensor, mean, std, a, b, generator):
+    """Uniform numbers between the bounds, each kept with the probability that its density has in relation to the highest one."""
+    highest = -0.5 * ((max(a, min(mean, b)) - mean) / std) ** 2
+    drawn, rejected = tensor, None
+    candidates, chance = umbra.empty_like(tensor), umbra.empty_like(tensor)
+    while rejected is None or rejected.any():
+        candidates.uniform_(a, b, generator=generator)
+        drawn = candidates.clone() if rejected is None else umbra.where(rejected, candidates, drawn)
+        log_density = candidates.sub_(mean).div_(std).pow_(2).mul_(-0.5).sub_(highest)
+        refused = chance.uniform_(generator=generator).log_().gt(log_density)
+        rejected = refused if rejected is None else umbra.where(rejected, refused, rejected)
+    return drawn
+
+
 def trunc_normal_(tensor, mean=0.0, std=1.0, a=-2.0, b=2.0, generator=None):
+    """Normal numbers between a and b."""
     def cdf(x):
         return (1.0 + math.erf(x / math.sqrt(2.0))) / 2.0
-    low, high = cdf((a - mean) / std), cdf((b - mean) / std)
+    if mean < a - 2 * std or mean > b + 2 * std:
+        warnings.warn("mean is more than 2 std from [a, b] in nn.init.trunc_normal_. The distribution of values may be incorrect.", stacklevel=2)
     with umbra.no_grad():
-        tensor.uniform_(2 * low - 1, 2 * high - 1, generator=generator)
-        tensor.erfinv_().mul_(std * math.sqrt(2.0)).add_(mean)
-        return tensor.clamp_(min=a, max=b)
+        inside = cdf((b - mean) / std) - cdf((a - mean) / std)
+        draw = _redraw_outside if inside > 0.3 else _reject_between
+        return tensor.copy_(draw(tensor, mean, std, a, b, generator))
 
 
 def constant_(tensor, val):
@@ -95,3 +121,47 @@ def kaiming_normal_(tensor, a=0, mode="fan_in", nonlinearity="leaky_relu", gener
     if 0 in tensor.shape:
         return tensor
     return normal_(tensor, 0, calculate_gain(nonlinearity, a) / math.sqrt(_calculate_correct_fan(tensor, mode)), generator)
+
+
+def orthogonal_(tensor, gain=1, generator=None):
+    """A matrix with orthogonal rows or columns, the first dimension against all others."""
+    if tensor.ndimension() < 2:
+        raise ValueError("Only tensors with 2 or more dimensions are supported")
+    if tensor.numel() == 0:
+        return tensor
+    rows, columns = tensor.size(0), tensor.numel() // tensor.size(0)
+    drawn = tensor.new_empty((rows, columns)).normal_(0, 1, generator=generator)
+    q, r = umbra.linalg.qr(drawn.t() if rows < columns else drawn)
+    q = q * umbra.diag(r, 0).sign()  # without a preferred direction
+    with umbra.no_grad():
+        tensor.view(rows, columns).copy_(q.t() if rows < columns else q)
+        return tensor.mul_(gain)
+
+
+def sparse_(tensor, sparsity, std=0.01, generator=None):
+    """Normal numbers, and zeros for a share of each column."""
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
+    rows, columns = tensor.shape
+    zeros = math.ceil(sparsity * rows)
+    with umbra.no_grad():
+        tensor.normal_(0, std, generator=generator)
+        for column in range(columns):
+            tensor[umbra.randperm(rows)[:zeros], column] = 0
+    return tensor
+
+
+def dirac_(tensor, groups=1):
+    """Convolutions that give as many of their channels back as they can."""
+    if tensor.ndimension() not in (3, 4, 5):
+        raise ValueError("Only tensors with 3, 4, or 5 dimensions are supported")
+    if tensor.size(0) % groups != 0:
+        raise ValueError("dim 0 must be divisible by groups")
+    share = tensor.size(0) // groups
+    center = tuple(size // 2 for size in tensor.shape[2:])
+    with umbra.no_grad():
+        tensor.zero_()
+        for group in range(groups):
+            for channel in range(min(share, tensor.size(1))):
+                tensor[(group * share + channel, channel) + center] = 1
+    return tensor

@@ -23,10 +23,17 @@ class Adam(Optimizer):
             state["exp_avg_sq"] = umbra.zeros_like(parameter)
             if group["amsgrad"]:
                 state["max_exp_avg_sq"] = umbra.zeros_like(parameter)
-        if group["maximize"]:
-            gradient = -gradient
         beta1, beta2 = group["betas"]
         lr, decay = group["lr"], group["weight_decay"]
+        if group["fused"]:
+            state["step"] += 1
+            step = umbra._fused_adamw_ if group["decoupled_weight_decay"] else umbra._fused_adam_
+            largest = [state["max_exp_avg_sq"]] if group["amsgrad"] else []
+            step([parameter], [gradient], [state["exp_avg"]], [state["exp_avg_sq"]], largest, [state["step"]], lr=lr, beta1=beta1, beta2=beta2,
+                 weight_decay=decay, eps=group["eps"], amsgrad=group["amsgrad"], maximize=group["maximize"])
+            return
+        if group["maximize"]:
+            gradient = -gradient
         if decay != 0 and group["decoupled_weight_decay"]:
             parameter.mul_(1 - lr * decay)
         elif decay != 0:

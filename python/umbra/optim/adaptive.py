@@ -48,6 +48,11 @@ class Adagrad(Optimizer):
                 self.state[parameter] = {"step": umbra.tensor(0.0), "sum": umbra.full_like(parameter, start)}
 
     def _update(self, parameter, gradient, group, state):
+        if group["fused"]:
+            state["step"] += 1
+            umbra._fused_adagrad_([parameter], [gradient], [state["sum"]], [state["step"]], lr=group["lr"], lr_decay=group["lr_decay"],
+                                  weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"])
+            return
         gradient = decayed(parameter, gradient, group)
         state["step"] += 1
         rate = group["lr"] / (1 + (state["step"].item() - 1) * group["lr_decay"])

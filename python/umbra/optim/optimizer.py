@@ -33,7 +33,8 @@ def decayed(parameter, gradient, group):
 
 
 def check_implementation(foreach, fused, differentiable):
-    """`foreach` and `fused` choose among implementations that give the same values: there is one here, and what excludes itself is refused."""
+    """`foreach` and `fused` choose among implementations that give the same values, up to rounding: with `fused` a step is one operator, without
+    it there is one way here. What excludes itself is refused."""
     if fused and differentiable:
         raise RuntimeError("`fused` does not support `differentiable`")
     if fused and foreach:

@@ -1,4 +1,5 @@
 """Gradient descent, with momentum."""
+import umbra
 from umbra.optim.optimizer import Optimizer, check_implementation, check_options, decayed
 
 
@@ -12,7 +13,17 @@ class SGD(Optimizer):
         super().__init__(params, {"lr": lr, "momentum": momentum, "dampening": dampening, "weight_decay": weight_decay, "nesterov": nesterov,
                                   "maximize": maximize, "foreach": foreach, "differentiable": differentiable, "fused": fused})
 
+    def _update_fused(self, parameter, gradient, group, state):
+        first = group["momentum"] != 0 and state.get("momentum_buffer") is None
+        if first:
+            state["momentum_buffer"] = umbra.empty_like(parameter)
+        buffers = [state["momentum_buffer"]] if group["momentum"] != 0 else []
+        umbra._fused_sgd_([parameter], [gradient], buffers, weight_decay=group["weight_decay"], momentum=group["momentum"], lr=group["lr"],
+                          dampening=group["dampening"], nesterov=group["nesterov"], maximize=group["maximize"], is_first_step=first)
+
     def _update(self, parameter, gradient, group, state):
+        if group["fused"]:
+            return self._update_fused(parameter, gradient, group, state)
         gradient = decayed(parameter, gradient, group)
         if group["momentum"] != 0:
             buffer = state.get("momentum_buffer")

@@ -7,10 +7,10 @@ namespace umbra::functors {
 
 namespace polynomials {
 
-/// A degree as an integer; what no integer holds counts as the least.
+/// A degree as an integer; what no integer holds (infinity, NaN) counts as below 0.
 template <class T> int64_t degree(T n) {
-  constexpr auto kLimit = static_cast<T>(0x1p62);
-  return n > -kLimit && n < kLimit ? static_cast<int64_t>(n) : n >= kLimit ? int64_t{1} << 62 : int64_t{-1} << 62;
+  constexpr auto kLimit = static_cast<T>(0x1p63);
+  return n > -kLimit && n < kLimit ? static_cast<int64_t>(n) : -1;
 }
 
 /// p(n) from p(0) = 1, p(1) and the step from p(k - 1) and p(k) to p(k + 1).

@@ -141,6 +141,7 @@ UMBRA_OPERATOR("fill.Tensor(Tensor self, Tensor value) -> Tensor")
     });
 
 UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
+    .generated_out("zero.out")
     .inplace("zero_")
     .meta([](const Tensor& self) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor&) { kernels::fill(out, 0); })

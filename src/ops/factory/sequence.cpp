@@ -52,7 +52,11 @@ UMBRA_OPERATOR(
       return factory_spec({range_length(start, end, step)}, range_dtype(dtype, {start, end, step}), device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
-            OptionalDevice, OptionalBool) { kernels::arange(out, start, step); })
+            OptionalDevice, OptionalBool) {
+      check<NotImplementedError>(out.dtype() != DType::Bool && !is_complex(out.dtype()),
+                                 "\"arange_cpu\" not implemented for '", kernel_name(out.dtype()), "'");
+      kernels::arange(out, start, step);
+    })
     .not_differentiable()
     .tags({Tag::Core});
 

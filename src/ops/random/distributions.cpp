@@ -190,8 +190,8 @@ void choose_by_noise(const Tensor& out, const Tensor& self, const GeneratorPoint
   Tensor noise = empty_like(self);
   kernels::exponential(noise, 1, generator_or_default(generator));
   Tensor score = self.div(noise);
-  int64_t count = out.size(-1);
-  out.copy_(count == 1 ? score.argmax(-1, true) : std::get<1>(score.topk(count)));
+  if (out.size(-1) == 1) out.copy_(score.argmax(-1, true));
+  else kernels::largest_of_rows(out, score);
 }
 
 UMBRA_OPERATOR(

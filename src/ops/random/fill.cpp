@@ -21,6 +21,8 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
     .inplace("uniform_")
     .generated_out("uniform.out")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
+      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
+                                 "\"check_uniform_bounds\" not implemented for '", kernel_name(self.dtype()), "'");
       check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
       return spec_like(self);
     })

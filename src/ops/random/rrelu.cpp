@@ -17,8 +17,11 @@ void check_noise(const Tensor& self, const Tensor& noise) {
 UMBRA_OPERATOR(
     "rrelu_with_noise_functional(Tensor self, Tensor noise, Scalar lower=0.125, Scalar upper=0.33333333333333331, bool "
     "training=False, Generator? generator=None) -> (Tensor, Tensor noise_out)")
-    .meta([](const Tensor& self, const Tensor& noise, const Scalar&, const Scalar&, bool, const GeneratorPointer&) {
+    .meta([](const Tensor& self, const Tensor& noise, const Scalar&, const Scalar&, bool training,
+             const GeneratorPointer&) {
       check_noise(self, noise);
+      check(!training || noise.dtype() == self.dtype(), "expected scalar type ", kernel_name(self.dtype()),
+            " but found ", kernel_name(noise.dtype()));
       return std::tuple(spec_like(self), spec_like(noise));
     })
     .cpu<2>([](const Tensor& out, const Tensor& noise_out, const Tensor& self, const Tensor& noise, const Scalar& lower,

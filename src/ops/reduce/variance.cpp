@@ -179,6 +179,7 @@ Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDi
 }
 
 UMBRA_OPERATOR("prod(Tensor self, *, ScalarType? dtype=None) -> Tensor")
+    .generated_out("prod.out")
     .meta([](const Tensor& self, std::optional<DType> dtype) {
       return TensorSpec({}, accumulated_dtype(self, dtype), self.device());
     })

@@ -9,7 +9,8 @@ from umbra.nn.modules.activation import (  # noqa: F401
     ELU, GELU, GLU, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Mish, MultiheadAttention, PReLU, ReLU, ReLU6,
     Sigmoid, SiLU, Softmax, Softplus, Softsign, Tanh, Threshold)
 from umbra.nn.modules.layers import (  # noqa: F401
-    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AvgPool1d, AvgPool2d, Dropout, Embedding, Flatten, MaxPool1d, MaxPool2d, Unflatten, Upsample)
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AlphaDropout, AvgPool1d, AvgPool2d, Dropout, Dropout1d, Dropout2d, Dropout3d, Embedding,
+    FeatureAlphaDropout, Flatten, MaxPool1d, MaxPool2d, Unflatten, Upsample)
 from umbra.nn.modules.loss import (  # noqa: F401
     BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss)
 from umbra.nn.modules.container import (  # noqa: F401

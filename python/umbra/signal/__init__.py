@@ -1,0 +1,4 @@
+"""Signal processing: windows."""
+from umbra.signal import windows
+
+__all__ = ["windows"]
