@@ -1,6 +1,4 @@
 // Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
-#include <numbers>
-
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/linalg/linalg.h"
@@ -156,7 +154,7 @@ UMBRA_OPERATOR("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor")
       Tensor flat = zeros({sizes[0] * sizes[1]}, grad.options());
       Tensor places =
           arange(0, Scalar(flat.sym_numel()), Scalar(sizes[1] + 1), {.dtype = DType::Int64, .device = grad.device()});
-      return flat.index_fill(0, places, grad).view(sizes);
+      return flat.scatter(0, places, grad.expand(places.sym_sizes())).view(sizes);
     });
 
 UMBRA_OPERATOR("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
@@ -185,7 +183,7 @@ UMBRA_OPERATOR("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
       SymShape sizes(rows.sym_sizes()), one(rows.sym_sizes());
       sizes.push_back(n - 1);
       one.push_back(1);
-      Tensor powers = rows.unsqueeze(-1).expand(sizes).cumprod(-1);
+      Tensor powers = rows.unsqueeze(-1).expand(sizes).pow(arange(1, Scalar(n), {.device = x.device()}));
       return cat({powers.new_ones(one), powers}, -1);
     });
 
@@ -197,7 +195,8 @@ UMBRA_OPERATOR("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
       DType type = promote_types(x.dtype(), is_integral(x.dtype(), true) ? DType::Int64 : x.dtype());
       Tensor out = x.new_ones({x.sym_size(0), n}, {.dtype = type});
       if (n > 1) {
-        Tensor powers = x.to(type).unsqueeze(1).expand({x.sym_size(0), n - 1}).cumprod(1);
+        Tensor powers =
+            x.to(type).unsqueeze(1).expand({x.sym_size(0), n - 1}).pow(arange(1, Scalar(n), {.device = x.device()}));
         out = cat({out.narrow(1, 0, 1), powers}, 1);
       }
       return increasing ? out : out.flip(IntArrayRef{1});
@@ -254,7 +253,7 @@ UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Ten
       if (self.is_complex() && rows.sym_size(0) == 1) {
         // The variance of one variable is real.
         Tensor part = real(product);
-        product = complex(part, zeros_like(part));
+        product = view_as_complex(stack({part, zeros_like(part)}, -1));
       }
       return product.div(divisor).squeeze();
     });
@@ -267,7 +266,7 @@ UMBRA_OPERATOR("corrcoef(Tensor self) -> Tensor").composite([](const Tensor& sel
   Tensor diagonal = c.diagonal();
   Tensor deviation = (c.is_complex() ? real(diagonal) : diagonal).sqrt();
   c = c.div(deviation.view({-1, 1})).div(deviation.view({1, -1}));
-  if (c.is_complex()) return complex(real(c).clip(-1, 1), imag(c).clip(-1, 1));
+  if (c.is_complex()) return view_as_complex(stack({real(c).clip(-1, 1), imag(c).clip(-1, 1)}, -1));
   return c.clip(-1, 1);
 });
 
@@ -322,8 +321,6 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, int64_t rows, int64_t columns, int64_t offset, std::optional<DType>,
             std::optional<Layout>, std::optional<Device>,
             std::optional<bool>) { fill_triangle_places(out, rows, columns, offset, true); });
-
-// ---- the logarithm of the multivariate gamma function ----
 
 }  // namespace
 }  // namespace umbra::ops
