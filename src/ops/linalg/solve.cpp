@@ -44,13 +44,14 @@ Specs4 solve_specs(const Tensor& a, const Tensor& b, bool left, bool) {
 
 void solve_cpu(const Tensor& result, const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a,
                const Tensor& b, bool left, bool check_errors) {
-  kernels::lu_factor(lu, pivots, info, a);
+  bool turned = factors_transposed(a);
+  kernels::lu_factor(lu, pivots, info, turned ? a.transpose(-2, -1) : a);
   if (check_errors) check_infos(info, "torch.linalg.solve_ex", a.dim() == 2);
-  if (!is_vector_side(a, b)) return kernels::lu_solve(result, lu, pivots, b, left, false);
+  if (!is_vector_side(a, b)) return kernels::lu_solve(result, lu, pivots, b, left, turned);
   // The solution as matrices of one column, column after column, is the vectors one after another.
   Tensor columns = empty(result.sym_sizes(), {.dtype = result.dtype()});
   Tensor sides = columns.unsqueeze(-1);
-  kernels::lu_solve(sides, lu, pivots, b.unsqueeze(-1), true, false);
+  kernels::lu_solve(sides, lu, pivots, b.unsqueeze(-1), true, turned);
   kernels::copy(result, columns);
 }
 
@@ -59,7 +60,7 @@ Tensor solve_adjoint(const Tensor& grad, const Tensor& a, const Tensor& lu, cons
   Tensor g = vector ? grad.unsqueeze(-1) : grad;
   // Where the derivative is differentiated again, it has to be a function of A.
   if (is_grad_enabled()) return std::get<0>(linalg_solve_ex(adjoint_of(a), g, left));
-  return linalg_lu_solve(lu, pivots, g, left, true);
+  return linalg_lu_solve(lu, pivots, g, left, !factors_transposed(a));
 }
 
 UMBRA_OPERATOR(
@@ -274,13 +275,10 @@ UMBRA_OPERATOR(
 
 // ---- Cholesky ----
 
-/// The lower triangle with half of the diagonal.
-Tensor half_lower(const Tensor& a) { return a.tril().sub(diagonal_matrix(a.diagonal(0, -2, -1).mul(0.5))); }
-
 Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
   Tensor l = upper ? adjoint_of(factor) : factor, g = upper ? adjoint_of(grad) : grad;
-  Tensor inner = half_lower(adjoint_of(l).matmul(g));
-  inner = inner.add(adjoint_of(inner)).mul(0.5);
+  Tensor product = adjoint_of(l).matmul(g);
+  Tensor inner = product.tril().add(adjoint_of(product.tril(-1))).mul(0.5);
   Tensor left = linalg_solve_triangular(adjoint_of(l), inner, true);
   return linalg_solve_triangular(l, left, false, false);
 }
