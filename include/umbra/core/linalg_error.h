@@ -4,7 +4,7 @@
 
 #include "umbra/core/error.h"
 
-namespace umbra {
+namespace UMBRA_API umbra {
 
 class LinAlgError : public Error {
  public:

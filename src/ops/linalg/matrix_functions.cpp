@@ -156,7 +156,7 @@ UMBRA_OPERATOR("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor")
       Tensor flat = zeros({sizes[0] * sizes[1]}, grad.options());
       Scalar step(sizes[1] + 1), end(sym_min(sizes[0], sizes[1]) * (sizes[1] + 1));
       Tensor places = arange(Scalar(0), end, step, {.dtype = DType::Int64, .device = grad.device()});
-      return flat.scatter(0, places, grad.expand(places.sym_sizes())).view(sizes);
+      return flat.index_fill(0, places, grad).view(sizes);
     });
 
 UMBRA_OPERATOR("linalg_diagonal(Tensor(a) A, *, int offset=0, int dim1=-2, int dim2=-1) -> Tensor(a)")
@@ -185,7 +185,7 @@ UMBRA_OPERATOR("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
       SymShape sizes(rows.sym_sizes()), one(rows.sym_sizes());
       sizes.push_back(n - 1);
       one.push_back(1);
-      Tensor powers = rows.unsqueeze(-1).expand(sizes).pow(arange(1, Scalar(n), {.device = x.device()}));
+      Tensor powers = rows.unsqueeze(-1).expand(sizes).cumprod(-1);
       return cat({powers.new_ones(one), powers}, -1);
     });
 
@@ -197,8 +197,7 @@ UMBRA_OPERATOR("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
       DType type = promote_types(x.dtype(), is_integral(x.dtype(), true) ? DType::Int64 : x.dtype());
       Tensor out = x.new_ones({x.sym_size(0), n}, {.dtype = type});
       if (n > 1) {
-        Tensor powers =
-            x.to(type).unsqueeze(1).expand({x.sym_size(0), n - 1}).pow(arange(1, Scalar(n), {.device = x.device()}));
+        Tensor powers = x.to(type).unsqueeze(1).expand({x.sym_size(0), n - 1}).cumprod(1);
         out = cat({out.narrow(1, 0, 1), powers}, 1);
       }
       return increasing ? out : out.flip(IntArrayRef{1});
@@ -253,7 +252,7 @@ UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Ten
       if (self.is_complex() && rows.sym_size(0) == 1) {
         // The variance of one variable is real.
         Tensor part = real(product);
-        product = view_as_complex(stack({part, zeros_like(part)}, -1));
+        product = complex(part, zeros_like(part));
       }
       return product.div(divisor).squeeze();
     });
@@ -266,7 +265,7 @@ UMBRA_OPERATOR("corrcoef(Tensor self) -> Tensor").composite([](const Tensor& sel
   Tensor diagonal = c.diagonal();
   Tensor deviation = (c.is_complex() ? real(diagonal) : diagonal).sqrt();
   c = c.div(deviation.view({-1, 1})).div(deviation.view({1, -1}));
-  if (c.is_complex()) return view_as_complex(stack({real(c).clip(-1, 1), imag(c).clip(-1, 1)}, -1));
+  if (c.is_complex()) return complex(real(c).clip(-1, 1), imag(c).clip(-1, 1));
   return c.clip(-1, 1);
 });
 
