@@ -127,8 +127,6 @@ TensorSpec scalar_spec(const Tensor& a, DType dtype) { return TensorSpec(batch_p
 
 Tensor adjoint_of(const Tensor& a) { return a.transpose(-2, -1).conj(); }
 
-bool factors_transposed(const Tensor& a) { return !a.is_complex() && a.is_contiguous(); }
-
 Tensor diagonal_matrix(const Tensor& diagonal) {
   Tensor mask = eye(diagonal.sym_size(-1), {.dtype = DType::Bool, .device = diagonal.device()});
   return where(mask, diagonal.unsqueeze(-1), 0);

@@ -39,8 +39,6 @@ TensorSpec scalar_spec(const Tensor& a, DType dtype);
 
 /// The conjugate transpose.
 Tensor adjoint_of(const Tensor& a);
-/// Whether PyTorch factors the transpose: a real row-major matrix is its transpose, column-major.
-bool factors_transposed(const Tensor& a);
 /// Matrices with these diagonals.
 Tensor diagonal_matrix(const Tensor& diagonal);
 /// Whether a derivative of the tensor will be asked for.

@@ -220,6 +220,9 @@ UMBRA_OPERATOR("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tenso
 
 // ---- determinants ----
 
+/// Determinants are those of the transpose too: of a real row-major matrix the transpose is factored, as it lies.
+bool factors_transposed(const Tensor& a) { return !a.is_complex() && a.is_contiguous(); }
+
 /// What the transform of a gradient g A^{-H} needs: the diagonal d in a solve with A's adjoint.
 Tensor solve_adjoint_diagonal(const Tensor& diagonal, const Tensor& a, const Tensor& lu, const Tensor& pivots) {
   SymShape sizes(diagonal.sym_sizes());

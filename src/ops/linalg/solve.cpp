@@ -44,14 +44,13 @@ Specs4 solve_specs(const Tensor& a, const Tensor& b, bool left, bool) {
 
 void solve_cpu(const Tensor& result, const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a,
                const Tensor& b, bool left, bool check_errors) {
-  bool turned = factors_transposed(a);
-  kernels::lu_factor(lu, pivots, info, turned ? a.transpose(-2, -1) : a);
+  kernels::lu_factor(lu, pivots, info, a);
   if (check_errors) check_infos(info, "torch.linalg.solve_ex", a.dim() == 2);
-  if (!is_vector_side(a, b)) return kernels::lu_solve(result, lu, pivots, b, left, turned);
+  if (!is_vector_side(a, b)) return kernels::lu_solve(result, lu, pivots, b, left, false);
   // The solution as matrices of one column, column after column, is the vectors one after another.
   Tensor columns = empty(result.sym_sizes(), {.dtype = result.dtype()});
   Tensor sides = columns.unsqueeze(-1);
-  kernels::lu_solve(sides, lu, pivots, b.unsqueeze(-1), true, turned);
+  kernels::lu_solve(sides, lu, pivots, b.unsqueeze(-1), true, false);
   kernels::copy(result, columns);
 }
 
@@ -60,7 +59,7 @@ Tensor solve_adjoint(const Tensor& grad, const Tensor& a, const Tensor& lu, cons
   Tensor g = vector ? grad.unsqueeze(-1) : grad;
   // Where the derivative is differentiated again, it has to be a function of A.
   if (is_grad_enabled()) return std::get<0>(linalg_solve_ex(adjoint_of(a), g, left));
-  return linalg_lu_solve(lu, pivots, g, left, !factors_transposed(a));
+  return linalg_lu_solve(lu, pivots, g, left, true);
 }
 
 UMBRA_OPERATOR(
