@@ -1,6 +1,8 @@
 #include "kernels/fft.h"
 
 #include <complex>
+#include <cstring>
+#include <optional>
 
 #include "kernels/copy.h"
 #include "kernels/loop.h"
@@ -12,6 +14,59 @@ namespace {
 
 using Kind = FftPass::Kind;
 
+constexpr int64_t kLanes = 16;        // transforms that pocketfft takes side by side, at most
+constexpr int64_t kCollision = 4096;  // rows this many bytes apart meet in the same few places of the cache
+
+/// The rows of a pass whose dimensions but the last are one, dense on both sides.
+struct Rows {
+  int64_t count, from_bytes, to_bytes;
+};
+
+/// Rows that would drive each other out of the cache where several are read or written side by side.
+std::optional<Rows> colliding_rows(const FftPass& pass) {
+  size_t last = pass.sizes.size() - 1;
+  int64_t real = pass.wide ? 8 : 4, n = static_cast<int64_t>(pass.sizes[last]), half = n / 2 + 1;
+  int64_t from_item = pass.kind == Kind::RealToComplex ? real : 2 * real;
+  int64_t to_item = pass.kind == Kind::ComplexToReal ? real : 2 * real;
+  Rows rows{1, from_item * (pass.kind == Kind::ComplexToReal ? half : n),
+            to_item * (pass.kind == Kind::RealToComplex ? half : n)};
+  if (pass.axis != last || pass.from_strides[last] != from_item || pass.to_strides[last] != to_item) return {};
+  for (size_t d = last; d-- > 0;) {
+    bool dense =
+        pass.from_strides[d] == rows.count * rows.from_bytes && pass.to_strides[d] == rows.count * rows.to_bytes;
+    if (!dense && pass.sizes[d] != 1) return {};
+    rows.count *= static_cast<int64_t>(pass.sizes[d]);
+  }
+  bool collides = rows.from_bytes % kCollision == 0 || rows.to_bytes % kCollision == 0;
+  return collides && rows.count >= kLanes ? std::optional(rows) : std::nullopt;
+}
+
+/// Such rows, some at a time, through buffers where they lie a little further apart.
+void run_rows(const FftPass& pass, const Rows& rows) {
+  constexpr int64_t kGap = 64;
+  int64_t groups = (rows.count + kLanes - 1) / kLanes;
+  parallel_for(
+      0, groups, 1 + kGrain / (kLanes * static_cast<int64_t>(pass.sizes.back())), [&](int64_t begin, int64_t end) {
+        int64_t from_step = rows.from_bytes + kGap, to_step = rows.to_bytes + kGap;
+        std::vector<char> from(kLanes * from_step), to(kLanes * to_step);
+        FftPass part = pass;
+        part.axis = 1;
+        part.from_strides = {from_step, pass.from_strides.back()};
+        part.to_strides = {to_step, pass.to_strides.back()};
+        part.from = from.data();
+        part.to = to.data();
+        for (int64_t group = begin; group < end; ++group) {
+          int64_t first = group * kLanes, count = std::min(kLanes, rows.count - first);
+          part.sizes = {static_cast<size_t>(count), pass.sizes.back()};
+          for (int64_t i = 0; i < count; ++i)
+            std::memcpy(from.data() + i * from_step, pass.from + (first + i) * rows.from_bytes, rows.from_bytes);
+          UMBRA_VECTOR(fft_pass)(part);
+          for (int64_t i = 0; i < count; ++i)
+            std::memcpy(pass.to + (first + i) * rows.to_bytes, to.data() + i * to_step, rows.to_bytes);
+        }
+      });
+}
+
 /// One pass, shared out to the threads along the longest of the other dimensions.
 void run_pass(const FftPass& pass) {
   size_t split = pass.sizes.size();
@@ -21,12 +76,13 @@ void run_pass(const FftPass& pass) {
     if (d != pass.axis && (split == pass.sizes.size() || pass.sizes[d] > pass.sizes[split])) split = d;
   }
   if (total == 0) return;
+  if (std::optional<Rows> rows = colliding_rows(pass)) return run_rows(pass, *rows);
   if (split == pass.sizes.size()) return UMBRA_VECTOR(fft_pass)(pass);
-  int64_t count = static_cast<int64_t>(pass.sizes[split]);
-  // Lanes of a vector are filled with transforms side by side: no thread should get fewer.
-  int64_t grain = std::max<int64_t>(16, kGrain / std::max<int64_t>(1, total / count));
-  parallel_for(0, count, grain, [&](int64_t from, int64_t to) {
-    if (from == 0 && to == count) return UMBRA_VECTOR(fft_pass)(pass);
+  // Threads get whole vectors of transforms.
+  int64_t count = static_cast<int64_t>(pass.sizes[split]), groups = (count + kLanes - 1) / kLanes;
+  parallel_for(0, groups, 1 + kGrain / std::max<int64_t>(1, kLanes * (total / count)), [&](int64_t begin, int64_t end) {
+    if (begin == 0 && end == groups) return UMBRA_VECTOR(fft_pass)(pass);
+    int64_t from = begin * kLanes, to = std::min(end * kLanes, count);
     FftPass part = pass;
     part.sizes[split] = static_cast<size_t>(to - from);
     part.from += from * pass.from_strides[split];

@@ -18,10 +18,14 @@ template <class T, class S, class D, class C, class Z> constexpr auto choose(S s
   else return z;
 }
 
+/// LAPACKE counts its own first argument when it names a wrong one; LAPACK's number is one less.
+inline int info_of(int lapacke) { return lapacke < 0 ? lapacke + 1 : lapacke; }
+
 /// `getrf<T>(m, n, a, lda, pivots)`: LAPACKE's function without its first argument.
-#define UMBRA_LAPACK(name, s, d, c, z)                                                               \
-  template <class T, class... Args> int name(Args... args) {                                         \
-    return choose<T>(LAPACKE_##s, LAPACKE_##d, LAPACKE_##c, LAPACKE_##z)(LAPACK_COL_MAJOR, args...); \
+#define UMBRA_LAPACK(name, s, d, c, z)                                            \
+  template <class T, class... Args> int name(Args... args) {                      \
+    auto routine = choose<T>(LAPACKE_##s, LAPACKE_##d, LAPACKE_##c, LAPACKE_##z); \
+    return info_of(routine(LAPACK_COL_MAJOR, args...));                           \
   }
 UMBRA_LAPACK(getrf, sgetrf, dgetrf, cgetrf, zgetrf)
 UMBRA_LAPACK(getrs, sgetrs, dgetrs, cgetrs, zgetrs)

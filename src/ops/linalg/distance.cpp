@@ -77,19 +77,61 @@ UMBRA_OPERATOR("_cdist_forward(Tensor x1, Tensor x2, float p, int? compute_mode)
           _cdist_forward(batch_first({batch_all(x1), 0}, rank), batch_first({batch_all(x2), 0}, rank), p, mode), 0);
     });
 
+/// What a distance's derivative s = sign(gap) |gap|^(p-1) / d^(p-1) is, and its derivatives by the gap and by d.
+struct Slopes {
+  Tensor slope, by_gap, by_distance;
+  Slopes(const Tensor& gap, const Tensor& d, double p) {
+    Tensor flat = d.eq(0), safe = d.masked_fill(flat, 1), size = gap.abs(), sign = gap.sgn();
+    Tensor zero = zeros_like(gap);
+    if (p == 0) {
+      slope = by_gap = by_distance = zero;
+    } else if (p == 1) {
+      slope = sign;
+      by_gap = by_distance = zero;
+    } else if (p == 2) {
+      slope = gap.div(safe).masked_fill(flat, 0);
+      by_gap = ones_like(gap).div(safe).masked_fill(flat, 0);
+      by_distance = slope.div(safe).neg();
+    } else if (std::isinf(p)) {
+      slope = sign.mul(size.eq(d));
+      by_gap = by_distance = zero;
+    } else {
+      Tensor none = flat.logical_or(size.eq(0)), base = size.masked_fill(none, 1), power = safe.pow(1 - p);
+      slope = sign.mul(base.pow(p - 1)).mul(power).masked_fill(none, 0);
+      by_gap = base.pow(p - 2).mul(p - 1).mul(power).masked_fill(none, 0);
+      by_distance = slope.div(safe).mul(1 - p);
+    }
+  }
+};
+
 UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
     .generated_out("_cdist_backward.out")
     .meta([](const Tensor&, const Tensor& x1, const Tensor& x2, double, const Tensor&) {
-      return TensorSpec(matrix_sizes(common_batch(x1, x2), x1.sym_size(-2), x1.sym_size(-1)), x1.dtype(), x1.device());
+      SymShape batch = common_batch(x1, x2);
+      // Without pairs there is nothing to gather, nor to broadcast.
+      bool pairs = product(batch) != 0 && x2.sym_size(-2) != 0;
+      SymShape sizes = matrix_sizes(pairs ? batch : batch_part(x1), x1.sym_size(-2), x1.sym_size(-1));
+      return TensorSpec(sizes, x1.dtype(), x1.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
             const Tensor& distances) {
       if (out.numel() == 0) return;
-      SymShape batch = batch_part(out);
-      if (x2.size(-2) == 0) return kernels::fill(out, 0);
+      SymShape batch = common_batch(x1, x2);
+      if (product(batch) == 0 || x2.size(-2) == 0) return kernels::fill(out, 0);
       kernels::cdist_backward(out, as_batches(grad, batch), as_batches(x1, batch), as_batches(x2, batch), p,
                               as_batches(distances, batch));
-    });
+    })
+    .gradient("grad_output, x1, x2, cdist", {"grad", "grad_output", "x1", "x2", "p", "cdist"},
+              [](const Tensor& grad, const Tensor& weights, const Tensor& x1, const Tensor& x2, double p,
+                 const Tensor& distances) {
+                Slopes s(x1.unsqueeze(-2).sub(x2.unsqueeze(-3)), distances.unsqueeze(-1), p);
+                Tensor along = grad.unsqueeze(-2), spread = weights.unsqueeze(-1).mul(along);
+                auto fit = [](const Tensor& t, const Tensor& like) { return ops::sum_to_size(t, like.sym_sizes()); };
+                Tensor turned = spread.mul(s.by_gap);
+                return std::make_tuple(fit(along.mul(s.slope).sum(IntArrayRef{-1}), weights),
+                                       fit(turned.sum(IntArrayRef{-2}), x1), fit(turned.sum(IntArrayRef{-3}).neg(), x2),
+                                       fit(spread.mul(s.by_distance).sum(IntArrayRef{-1}), distances));
+              });
 
 UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -> Tensor")
     .composite([](const Tensor& x1, const Tensor& x2, double p, std::optional<int64_t> mode) {
@@ -125,7 +167,20 @@ UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
       kernels::pdist_backward(out, kernels::contiguous(grad), kernels::contiguous(self), p,
                               kernels::contiguous(distances));
-    });
+    })
+    .gradient("grad_output, self, pdist", {"grad", "grad_output", "self", "p", "pdist"},
+              [](const Tensor& grad, const Tensor& weights, const Tensor& self, double p, const Tensor& distances) {
+                SymInt n = self.sym_size(0);
+                Tensor pairs =
+                    triu_indices(n.guard_int(), n.guard_int(), 1, {.dtype = DType::Int64, .device = self.device()});
+                Tensor i = pairs.select(0, 0), j = pairs.select(0, 1);
+                auto gap = [&](const Tensor& t) { return t.index_select(0, i).sub(t.index_select(0, j)); };
+                Slopes s(gap(self), distances.unsqueeze(-1), p);
+                Tensor along = gap(grad), spread = weights.unsqueeze(-1).mul(along), turned = spread.mul(s.by_gap);
+                Tensor to_rows = zeros_like(self).index_add(0, i, turned).index_add(0, j, turned.neg());
+                return std::make_tuple(along.mul(s.slope).sum(IntArrayRef{-1}), to_rows,
+                                       spread.mul(s.by_distance).sum(IntArrayRef{-1}));
+              });
 
 UMBRA_OPERATOR("pdist(Tensor self, float p=2) -> Tensor").composite([](const Tensor& self, double p) {
   check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");

@@ -220,6 +220,9 @@ UMBRA_OPERATOR("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tenso
 
 // ---- determinants ----
 
+/// Determinants are those of the transpose too: of a real row-major matrix the transpose is factored, as it lies.
+bool factors_transposed(const Tensor& a) { return !a.is_complex() && a.is_contiguous(); }
+
 /// What the transform of a gradient g A^{-H} needs: the diagonal d in a solve with A's adjoint.
 Tensor solve_adjoint_diagonal(const Tensor& diagonal, const Tensor& a, const Tensor& lu, const Tensor& pivots) {
   SymShape sizes(diagonal.sym_sizes());
@@ -227,7 +230,7 @@ Tensor solve_adjoint_diagonal(const Tensor& diagonal, const Tensor& a, const Ten
   Tensor right = diagonal_matrix(diagonal.unsqueeze(-1).expand(sizes));
   // Where the derivative is differentiated again, it has to be a function of A.
   if (is_grad_enabled()) return std::get<0>(linalg_solve_ex(adjoint_of(a), right));
-  return linalg_lu_solve(lu, pivots, right, true, true);
+  return linalg_lu_solve(lu, pivots, right, true, !factors_transposed(a));
 }
 
 /// The product of all other elements along the last dimension, zeros or not.
@@ -267,7 +270,7 @@ UMBRA_OPERATOR("_linalg_det(Tensor A) -> (Tensor result, Tensor LU, Tensor pivot
     })
     .cpu<3>([](const Tensor& result, const Tensor& lu, const Tensor& pivots, const Tensor& a) {
       Tensor info = empty(batch_part(a), {.dtype = DType::Int32});
-      kernels::lu_factor(lu, pivots, info, a);
+      kernels::lu_factor(lu, pivots, info, factors_transposed(a) ? a.transpose(-2, -1) : a);
       kernels::determinant(result, lu, pivots);
     })
     .gradient("A", {"grad", "result", "A", "LU", "pivots"}, determinant_gradient)
@@ -284,7 +287,7 @@ UMBRA_OPERATOR("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Ten
     })
     .cpu<4>([](const Tensor& sign, const Tensor& logarithm, const Tensor& lu, const Tensor& pivots, const Tensor& a) {
       Tensor info = empty(batch_part(a), {.dtype = DType::Int32});
-      kernels::lu_factor(lu, pivots, info, a);
+      kernels::lu_factor(lu, pivots, info, factors_transposed(a) ? a.transpose(-2, -1) : a);
       kernels::log_determinant(sign, logarithm, lu, pivots);
     })
     .gradient("A", {"grad0", "grad1", "A", "sign", "LU", "pivots"},

@@ -1,6 +1,4 @@
 // Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
-#include <numbers>
-
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/linalg/linalg.h"
@@ -73,7 +71,9 @@ UMBRA_OPERATOR("linalg_matrix_exp(Tensor self) -> Tensor")
     })
     .cpu([](const Tensor& out, const Tensor& self) {
       if (self.numel() == 0) return;
-      kernels::copy(out, matrix_exponential(self.to(compute_type(self.dtype()))));
+      // Squaring doubles errors: half of the digits are kept for them.
+      DType wide = self.is_complex() ? DType::Complex128 : DType::Float64;
+      kernels::copy(out, matrix_exponential(self.to(wide)));
     })
     .gradient("self", {"grad", "self"},
               [](const Tensor& grad, const Tensor& self) { return matrix_exp_backward(self, grad); })
@@ -154,8 +154,8 @@ UMBRA_OPERATOR("trace_backward(Tensor grad, SymInt[] sizes) -> Tensor")
     .composite([](const Tensor& grad, std::vector<SymInt> sizes) {
       check(sizes.size() == 2, "expected matrix input");
       Tensor flat = zeros({sizes[0] * sizes[1]}, grad.options());
-      Tensor places =
-          arange(0, Scalar(flat.sym_numel()), Scalar(sizes[1] + 1), {.dtype = DType::Int64, .device = grad.device()});
+      Scalar step(sizes[1] + 1), end(sym_min(sizes[0], sizes[1]) * (sizes[1] + 1));
+      Tensor places = arange(Scalar(0), end, step, {.dtype = DType::Int64, .device = grad.device()});
       return flat.index_fill(0, places, grad).view(sizes);
     });
 
@@ -205,10 +205,8 @@ UMBRA_OPERATOR("vander(Tensor x, int? N=None, bool increasing=False) -> Tensor")
 
 // ---- covariance ----
 
-void check_condition(const Tensor& holds, const char* text) {
-  if (holds.is_fake() || holds.is_meta()) return;
-  check(holds.item().to_bool(), text);
-}
+/// Whether a condition on data holds; a run without data cannot tell.
+bool is_true(const Tensor& condition) { return equal(condition, condition.new_ones({}, {.dtype = DType::Bool})); }
 
 /// A vector of weights, one for each observation.
 Tensor checked_weights(const Tensor& weights, SymInt observations, const char* name, bool integral) {
@@ -220,8 +218,8 @@ Tensor checked_weights(const Tensor& weights, SymInt observations, const char* n
   check(weights.sym_numel() == observations, "cov(): expected ", name,
         " to have the same numel as there are observations in the input but got ", weights.sym_numel(),
         " != ", observations);
-  check_condition(weights.min().ge(0),
-                  integral ? "cov(): fweights cannot be negative" : "cov(): aweights cannot be negative");
+  check(is_true(weights.min().ge(0)),
+        integral ? "cov(): fweights cannot be negative" : "cov(): aweights cannot be negative");
   return weights;
 }
 
@@ -241,13 +239,13 @@ UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Ten
       Tensor count = weights.defined()
                          ? weights.sum()
                          : scalar_tensor(Scalar(observations), {.dtype = DType::Int64, .device = self.device()});
-      if (weights.defined()) check_condition(count.ne(0), "cov(): weights sum to zero, can't be normalized");
+      if (weights.defined()) check(is_true(count.ne(0)), "cov(): weights sum to zero, can't be normalized");
       Tensor mean = (weights.defined() ? rows.mul(weights) : rows).sum(IntArrayRef{1}).div(count);
       Tensor divisor;
       if (weights.defined() && aweights.defined() && correction != 0)
         divisor = count.sub(weights.mul(aweights).sum().mul(correction).div(count));
       else divisor = count.sub(correction);
-      if (has_plain_data(divisor) && divisor.le(0).item().to_bool()) divisor = zeros_like(divisor);
+      if (is_true(divisor.le(0))) divisor = zeros_like(divisor);
       Tensor centered = rows.sub(mean.unsqueeze(1));
       Tensor other = (weights.defined() ? centered.mul(weights) : centered).t().conj();
       Tensor product = centered.mm(other);
@@ -322,8 +320,6 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, int64_t rows, int64_t columns, int64_t offset, std::optional<DType>,
             std::optional<Layout>, std::optional<Device>,
             std::optional<bool>) { fill_triangle_places(out, rows, columns, offset, true); });
-
-// ---- the logarithm of the multivariate gamma function ----
 
 }  // namespace
 }  // namespace umbra::ops

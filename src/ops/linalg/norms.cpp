@@ -83,15 +83,15 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
     "Tensor")
-    .composite([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
-      check_norm_type(self, dtype, "linalg._powsum");
+    .all_backends([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
       double p = ord.to_double();
       Tensor sizes = dtype ? self.to(*dtype).abs() : self.abs();
       Tensor powers = p == 0 ? sizes.ne(0).to(sizes.dtype()) : p == 1 ? sizes : sizes.pow(ord);
-      return dims ? powers.sum(IntArrayRef(*dims), keepdim)
-                  : powers.sum(IntArrayRef(masked_dims(all_dims(self))), keepdim);
+      std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
+      return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
     })
-    .tags({Tag::Reduction});
+    .tags({Tag::Reduction})
+    .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
 // ---- norm, the older name ----
 
@@ -243,7 +243,7 @@ template <class F> Tensor by_singular_values(const Tensor& self, MatrixDims dims
     if (d != dims.rows && d != dims.columns) order.push_back(d);
   order.push_back(dims.rows);
   order.push_back(dims.columns);
-  Tensor result = reduce(linalg_svdvals(self.permute(order)));
+  Tensor result = reduce(linalg_svdvals(self.permute(order)), keepdim);
   if (!keepdim) return result;
   for (size_t i = 0; i < order.size(); ++i) back[order[i]] = static_cast<int64_t>(i);
   return result.unsqueeze(-1).permute(back);
@@ -261,7 +261,8 @@ UMBRA_OPERATOR(
       Tensor a = dtype ? self.to(*dtype) : self;
       if (size == 2) {
         check_floating_matrix(a, "linalg.matrix_norm", false);
-        return by_singular_values(a, dims, keepdim, [&](const Tensor& s) { return extreme(s, -1, false, order > 0); });
+        return by_singular_values(a, dims, keepdim,
+                                  [&](const Tensor& s, bool keep) { return extreme(s, -1, keep, order > 0); });
       }
       if (std::isinf(size)) std::swap(dims.rows, dims.columns);
       Tensor sums = linalg_vector_norm(self, Scalar(1.0), {dims.rows}, keepdim, dtype);
@@ -280,7 +281,8 @@ UMBRA_OPERATOR(
       check(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
       if (ord == "fro") return linalg_vector_norm(self, Scalar(2.0), {dims.rows, dims.columns}, keepdim, dtype);
       Tensor a = dtype ? self.to(*dtype) : self;
-      return by_singular_values(a, dims, keepdim, [](const Tensor& s) { return s.sum(IntArrayRef{-1}); });
+      return by_singular_values(a, dims, keepdim,
+                                [](const Tensor& s, bool keep) { return s.sum(IntArrayRef{-1}, keep); });
     });
 
 std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)); }

@@ -289,16 +289,15 @@ UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims
       check(self.dtype() == other.dtype(), "both inputs should have same dtype");
       Tensor a = self, b = other;
       SymInt inner = 1;
-      std::vector<int64_t> dims_a, dims_b, ones_a, ones_b;
+      std::vector<int64_t> dims_a, dims_b;
       for (size_t i = 0; i < first.size(); ++i) {
         int64_t d = wrap_dim(first[i], self.dim()), e = wrap_dim(second[i], other.dim());
         SymInt s = self.sym_size(first[i]), t = other.sym_size(second[i]);
         // Where one side has a single element, the other is summed.
         if (t == 1) {
-          ones_a.push_back(d);
-          if (s != 1) a = a.sum(IntArrayRef{d}, true);
+          if (s != 1) a = a.sum(IntArrayRef{d}, true, a.dtype());
         } else if (s == 1) {
-          b = b.sum(IntArrayRef{e}, true);
+          b = b.sum(IntArrayRef{e}, true, b.dtype());
         } else {
           check(s == t, "contracted dimensions need to match, but first has size ", s, " in dim ", first[i],
                 " and second has size ", t, " in dim ", second[i]);
@@ -330,10 +329,8 @@ UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims
         }
       a = a.permute(order_a);
       b = b.permute(order_b);
-      // Vectors make a dot product.
-      if (rows == 1 && columns == 1 && order_a.size() == dims_a.size() && order_b.size() == dims_b.size() &&
-          dims_a.size() == 1)
-        return dot(a, b).reshape(result);
+      if (order_a.size() == dims_a.size() && order_b.size() == dims_b.size())
+        return dot(a.reshape({inner}), b.reshape({inner})).reshape(result);
       return a.reshape({rows, inner}).mm(b.reshape({inner, columns})).reshape(result);
     });
 
@@ -367,8 +364,10 @@ Tensor with_dims(Tensor t, const std::vector<int64_t>& dims) {
 Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
                        std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim,
                        int64_t) {
-  Tensor product = with_dims(i1, expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));
-  return sumdim.empty() ? product : product.sum(IntArrayRef(sumdim));
+  // Narrow types are multiplied in float: three factors lose too much otherwise.
+  DType wide = compute_type(i1.dtype());
+  Tensor product = with_dims(i1.to(wide), expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));
+  return (sumdim.empty() ? product : product.sum(IntArrayRef(sumdim))).to(i1.dtype());
 }
 
 /// The gradient of one factor of a trilinear product.

@@ -274,13 +274,10 @@ UMBRA_OPERATOR(
 
 // ---- Cholesky ----
 
-/// The lower triangle with half of the diagonal.
-Tensor half_lower(const Tensor& a) { return a.tril().sub(diagonal_matrix(a.diagonal(0, -2, -1).mul(0.5))); }
-
 Tensor cholesky_gradient(const Tensor& grad, const Tensor& factor, bool upper) {
   Tensor l = upper ? adjoint_of(factor) : factor, g = upper ? adjoint_of(grad) : grad;
-  Tensor inner = half_lower(adjoint_of(l).matmul(g));
-  inner = inner.add(adjoint_of(inner)).mul(0.5);
+  Tensor product = adjoint_of(l).matmul(g);
+  Tensor inner = product.tril().add(adjoint_of(product.tril(-1))).mul(0.5);
   Tensor left = linalg_solve_triangular(adjoint_of(l), inner, true);
   return linalg_solve_triangular(l, left, false, false);
 }
