@@ -14,7 +14,6 @@
 #include <string>
 #include <vector>
 
-#include "kernels/parallel.h"
 #include "umbra/umbra.h"
 
 namespace {
@@ -94,7 +93,7 @@ class Neighbour {
 }  // namespace
 
 int main() {
-  kernels::set_num_threads(2);
+  set_num_threads(2);
   std::vector<Case> all = cases();
   std::vector<double> quiet, busy;
   for (const Case& c : all) quiet.push_back(mean_microseconds(c, 0.3));
