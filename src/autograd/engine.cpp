@@ -328,7 +328,8 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
   Gradients found = Pass(options, &edges).run(roots, std::move(gradients));
   SetGradEnabled grad_mode(options.create_graph);
   for (size_t i = 0; i < inputs.size(); ++i)
-    if (found[i].defined()) accumulate_grad(inputs[i], std::move(found[i]));
+    if (auto* leaf = dynamic_cast<AccumulateGrad*>(edges[i].node.get())) leaf->apply({std::move(found[i])});
+    else if (found[i].defined()) accumulate_grad(inputs[i], std::move(found[i]));
 }
 
 }  // namespace umbra::autograd

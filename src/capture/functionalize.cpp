@@ -272,6 +272,25 @@ void check_apart(const Operator& op, const std::vector<Tensor>& written) {
                                  ": two tensors of the written list share memory: it cannot be captured");
 }
 
+/// The elements of a list are written one after the other: a later one that reads what an earlier one wrote would find
+/// the old contents when all are computed together.
+void check_reads_apart(const Operator& op, const Value* frame, const std::vector<Tensor>& written) {
+  const auto& arguments = op.schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (arguments[i].alias.write) continue;
+    size_t position = 0;
+    bool list = frame[i].is_tensor_list();
+    frame[i].each_tensor([&](TensorImpl* element) {
+      Tensor read{IntrusivePtr<TensorImpl>(element)};
+      size_t earlier = list ? std::min(position, written.size()) : written.empty() ? 0 : written.size() - 1;
+      for (size_t k = 0; k < earlier; ++k)
+        check<NotImplementedError>(!may_overlap(read, written[k]), op.name(),
+                                   ": a tensor is read after it was written: it cannot be captured");
+      ++position;
+    });
+  }
+}
+
 /// How many results of the functional form are new contents: one for each argument that is written, lists whole.
 size_t written_arguments(const Operator& op) {
   size_t count = 0;
@@ -283,7 +302,10 @@ void call_mutable(const Operator& op, Value* frame) {
   const Operator* functional = &functional_form_of(op);
   std::vector<Tensor> written = written_by(op, frame);
   for (const Tensor& t : written) check_captured(op, t);
-  if (writes_list(op)) check_apart(op, written);
+  if (writes_list(op)) {
+    check_apart(op, written);
+    check_reads_apart(op, frame, written);
+  }
   SpecList specs;
   bool described = describe_writes(op, frame, specs);
   if (described) check_writes(op, frame, written, specs);

@@ -129,7 +129,8 @@ void run_factory_out(const void* context, Value* frame) {
   factory.call(inner.data());
   const Tensor& result = inner[0].tensor_ref();
   if (!(result.sym_sizes() == out.sym_sizes())) {
-    Value resizing[3] = {Value::borrow(out), Value(std::vector<SymInt>(result.sym_sizes().begin(), result.sym_sizes().end())), Value()};
+    Value resizing[3] = {Value::borrow(out),
+                         Value(std::vector<SymInt>(result.sym_sizes().begin(), result.sym_sizes().end())), Value()};
     resize.call(resizing);
   }
   Value copying[3] = {Value::borrow(out), Value::borrow(result), Value(false)};

@@ -1,6 +1,7 @@
 #include "umbra/dispatch/dispatcher.h"
 
 #include <algorithm>
+#include <map>
 
 #include "dispatch/layers.h"
 
@@ -29,6 +30,24 @@ LayerFunction layer_function(DispatchKey key) {
   LayerFunction f = g_layers[static_cast<int>(key)];
   if (__builtin_expect(!f, 0)) fail("no layer serves dispatch key ", static_cast<int>(key));
   return f;
+}
+
+namespace {
+using OwnLayers = std::map<std::pair<const Operator*, DispatchKey>, LayerFunction>;
+OwnLayers& own_layers() {
+  static auto& layers = *new OwnLayers;  // filled while the library is loaded, read from then on
+  return layers;
+}
+}  // namespace
+
+LayerFunction own_layer(const Operator& op, DispatchKey key) {
+  auto found = own_layers().find({&op, key});
+  return found == own_layers().end() ? nullptr : found->second;
+}
+
+void set_own_layer(Operator& op, DispatchKey key, LayerFunction function) {
+  own_layers()[{&op, key}] = function;
+  op.set_layer_kernel(key, function);
 }
 
 LayerFunction function_layer(DispatchKey key) {

@@ -48,7 +48,9 @@ void library_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
     }
   }
   if (key == DispatchKey::Functionalize && functionalize_writes(op, keys, frame)) return;
-  if (!take_apart(op, table, backend, frame)) layer_function(key)(op, keys, frame);
+  if (take_apart(op, table, backend, frame)) return;
+  LayerFunction own = own_layer(op, key);
+  (own ? own : layer_function(key))(op, keys, frame);
 }
 
 }  // namespace
@@ -93,7 +95,8 @@ void KernelTable::update() {
     autograd |= !stacks_[index(key)].empty();
   op_->set_own_keys(autograd ? DispatchKeySet(DispatchKey::Autograd) : DispatchKeySet());
   for (int key = 0; key <= static_cast<int>(DispatchKey::Autograd); ++key)
-    op_->set_layer_kernel(static_cast<DispatchKey>(key), any ? library_layer : nullptr);
+    op_->set_layer_kernel(static_cast<DispatchKey>(key),
+                          any ? library_layer : own_layer(*op_, static_cast<DispatchKey>(key)));
 }
 
 std::shared_ptr<const LibraryKernel> KernelTable::find_backend(DispatchKey backend) const {

@@ -12,6 +12,9 @@ LayerFunction function_layer(DispatchKey key);
 void note_view(const Tensor& self, const Value& result);
 /// The value of a tensor whose transform has come to its end; any other tensor as it is. transform/ sets it.
 extern Tensor (*value_of_ended)(const Tensor& tensor);
+/// What a layer does for this operator alone, beside which libraries may register kernels of theirs; null: nothing.
+LayerFunction own_layer(const Operator& op, DispatchKey key);
+void set_own_layer(Operator& op, DispatchKey key, LayerFunction function);
 /// Adds an operator; an error if the name is taken.
 Operator& register_operator(Schema schema);
 /// Takes the name away; the Operator itself stays, since its address is its identity.

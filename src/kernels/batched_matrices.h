@@ -44,15 +44,10 @@ int64_t matrix_count(const Tensor& matrices);
 /// Readies BLAS and LAPACK.
 void prepare_lapack();
 
-/// Calls `fn(i)` for each of `count` matrices. Small ones are shared out to the threads; in a large one the routine
-/// itself uses them. `work` is how many multiplications one takes.
+/// Calls `fn(i)` for each of `count` matrices, which the threads share out. `work` is how many multiplications one
+/// takes.
 template <class Fn> void each_matrix(int64_t count, double work, const Fn& fn) {
   prepare_lapack();
-  constexpr double kLarge = 64.0 * 64 * 64;
-  if (count == 1 || work > kLarge) {
-    for (int64_t i = 0; i < count; ++i) fn(i);
-    return;
-  }
   int64_t grain = 1 + static_cast<int64_t>(kGrain / (work + 1));
   parallel_for(0, count, grain, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) fn(i);

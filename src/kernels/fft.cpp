@@ -137,7 +137,7 @@ void fft_c2c(const Tensor& out, const Tensor& self, IntArrayRef dims, bool forwa
   if (dims.empty()) return copy(out, self);
   Tensor from = self;
   for (size_t i = dims.size(); i-- > 0;) {
-    transform(Kind::ComplexToComplex, out, from, dims[i], forward, from.is_same(self) ? scale : 1.0);
+    transform(Kind::ComplexToComplex, out, from, dims[i], forward, i + 1 == dims.size() ? scale : 1.0);
     from = out;
   }
 }

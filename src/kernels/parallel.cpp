@@ -52,7 +52,7 @@ void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction fun
     RangeFunction function;
     const void* context;
   } range{begin, end, 0, function, context};
-  int64_t parts = std::min<int64_t>(most, (count + grain - 1) / grain);
+  int64_t parts = std::clamp<int64_t>(count / grain, 1, most);
   range.length = (count + parts - 1) / parts;
   auto do_part = [](const void* pointer, int part) {
     const Range& r = *static_cast<const Range*>(pointer);
@@ -62,7 +62,9 @@ void parallel_split(int64_t begin, int64_t end, int64_t grain, RangeFunction fun
     r.function(r.context, from, to);
   };
   int used = static_cast<int>(std::min<int64_t>(threads, parts));
-  if (!ThreadPool::get().run(static_cast<int>(parts), used, do_part, &range)) function(context, begin, end);
+  if (ThreadPool::get().run(static_cast<int>(parts), used, do_part, &range)) return;
+  // Another thread has the pool. The same parts, so that sums over parts come out the same.
+  for (int part = 0; part < static_cast<int>(parts); ++part) do_part(&range, part);
 }
 
 }  // namespace detail

@@ -5,6 +5,7 @@
 #include <pthread.h>
 
 #include <new>
+#include <system_error>
 #include <utility>
 
 namespace umbra::kernels {
@@ -39,7 +40,11 @@ ThreadPool& ThreadPool::get() {
 void ThreadPool::start_workers(int count) {
   for (; workers_ < count; ++workers_) {
     // Detached, for the process may end at any time: a sleeping worker holds nothing.
-    std::thread([this, index = workers_] { work(index); }).detach();
+    try {
+      std::thread([this, index = workers_] { work(index); }).detach();
+    } catch (const std::system_error&) {
+      return;  // the process may have no more: those there are, and the caller, do the work
+    }
   }
 }
 

@@ -43,6 +43,13 @@ void refuse_shared_write(const std::vector<Value>& inputs, const Tensor& written
     });
 }
 
+void refuse_written_element(TensorImpl* element) {
+  Tensor wrapper{IntrusivePtr<TensorImpl>(element)};
+  check<NotImplementedError>(
+      !functional_level::was_written(wrapper) && !functional_level::became_view(wrapper),
+      "functionalize: a tensor inside a list among the inputs was written in place; give it as an input of its own");
+}
+
 }  // namespace
 
 ValueFunction functionalize(ValueFunction function) {
@@ -60,6 +67,7 @@ ValueFunction functionalize(ValueFunction function) {
     }
     for (Value& v : results) v = map_tensors(v, [&](const Tensor& t) { return level->unwrap(t); });
     for (size_t i = 0; i < inputs.size(); ++i) {
+      if (!inputs[i].is_tensor()) wrapped[i].each_tensor(refuse_written_element);
       if (!inputs[i].is_tensor() || same_tensor(inputs, i) != i) continue;
       const Tensor& wrapper = wrapped[i].tensor_ref();
       bool changed = functional_level::became_view(wrapper);

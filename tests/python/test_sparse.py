@@ -133,3 +133,16 @@ def test_a_wrapper_class_says_its_own_layout():
         torch.Tensor._make_wrapper_subclass(Ragged, (2,), dispatch_sizes_strides_policy="sizes")
     with pytest.raises(TypeError):
         torch.Tensor._make_wrapper_subclass(Ragged, (2,), colour="red")
+
+
+def test_a_strided_tensor_keeps_its_history():
+    x = torch.ones(2, requires_grad=True)
+    (x.to_dense(torch.float64) * 3).sum().backward()
+    assert x.grad.tolist() == [3, 3]
+
+
+def test_block_sizes_are_checked():
+    with pytest.raises(RuntimeError, match="two numbers"):
+        torch.ops.aten.to_sparse(torch.ones(4, 4), layout=torch.sparse_bsr, blocksize=[2, 2, 2])
+    with pytest.raises(RuntimeError, match="positive"):
+        torch.sparse_bsr_tensor([0, 1], [0], torch.ones(1, 0, 2), size=(2, 2))

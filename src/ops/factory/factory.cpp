@@ -37,7 +37,7 @@ UMBRA_OPERATOR(
     .meta([](SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
-      check_sizes(size);
+      check_factory_sizes(size);
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
       for (SymInt s : stride)
         if (!s.is_symbolic() && s.value() < 0)
@@ -64,7 +64,7 @@ SymShape permuted_strides(SymIntArrayRef size, IntArrayRef layout) {
     seen[layout[i]] = true;
     physical.push_back(size[layout[i]]);
   }
-  check_sizes(physical);
+  check_factory_sizes(physical);
   SymShape dense = contiguous_strides(physical), strides(size.size(), SymInt(0));
   for (size_t i = 0; i < layout.size(); ++i) strides[layout[i]] = dense[i];
   return strides;
@@ -219,7 +219,7 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, OptionalDType dtype, OptionalLayout layout,
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
-      check_sizes(size);
+      check_factory_sizes(size);
       return TensorSpec(size, stride, dtype.value_or(self.dtype()), device.value_or(self.device()));
     })
     .cpu([](const Tensor&, const Tensor&, SymIntArrayRef, SymIntArrayRef, OptionalDType, OptionalLayout, OptionalDevice,

@@ -9,7 +9,7 @@
 
 namespace umbra::ops {
 
-inline void check_sizes(SymIntArrayRef sizes) {
+inline void check_factory_sizes(SymIntArrayRef sizes) {
   for (SymInt s : sizes) {
     bool holds = !s.is_symbolic() ? s.value() >= 0 : s.node()->has_hint() || sym_ge(s, 0).expect_true();
     if (!holds) fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));
@@ -18,7 +18,7 @@ inline void check_sizes(SymIntArrayRef sizes) {
 
 inline TensorSpec factory_spec(SymIntArrayRef sizes, OptionalDType dtype, OptionalDevice device,
                                OptionalFormat format = MemoryFormat::Contiguous) {
-  check_sizes(sizes);
+  check_factory_sizes(sizes);
   MemoryFormat chosen = format.value_or(MemoryFormat::Contiguous);
   check(chosen != MemoryFormat::Preserve, "Unsupported memory format Preserve");
   return TensorSpec(sizes, strides_for(sizes, chosen), dtype.value_or(default_dtype()), device.value_or(Device()));

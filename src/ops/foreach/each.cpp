@@ -110,7 +110,7 @@ void autograd_each(const Operator& op, DispatchKeySet keys, Value* frame) {
 void define_each(Operator& op, const char* element, bool in_place) {
   op.mutable_definition().all_backends = {run_each, new Each{&op, element, in_place}};
   // Those that exist for functionalisation alone have no derivative in PyTorch.
-  if (!op.has_tag(Tag::Generated)) op.set_layer_kernel(DispatchKey::Autograd, autograd_each);
+  if (!op.has_tag(Tag::Generated)) set_own_layer(op, DispatchKey::Autograd, autograd_each);
 }
 
 }  // namespace

@@ -3,7 +3,7 @@
 #include "umbra/core/sparse.h"
 
 #include "ops/common/factory_arguments.h"
-#include "umbra/autograd/grad_mode.h"
+#include "umbra/core/grad_mode.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
@@ -71,6 +71,8 @@ void check_compressed(Layout layout, const Tensor& compressed, const Tensor& pla
         " and values must have the same number of elements, but got ", to_string(plain.sym_sizes()), " and ",
         to_string(values.sym_sizes()));
   int64_t block_rows = in_blocks(layout) ? values.size(1) : 1, block_columns = in_blocks(layout) ? values.size(2) : 1;
+  check(block_rows > 0 && block_columns > 0, "expected a blocksize of positive numbers, but got (", block_rows, ", ",
+        block_columns, ")");
   int64_t rows = size[0] / block_rows, columns = size[1] / block_columns;
   check(rows * block_rows == size[0] && columns * block_columns == size[1], "tensor size ", to_string(size),
         " must be divisible by the blocksize (", block_rows, ", ", block_columns, ")");
@@ -99,6 +101,15 @@ Tensor make_coo(const Tensor& indices, const Tensor& values, IntArrayRef size, O
                      {.indices = indices.to(DType::Int64), .values = values, .coalesced = coalesced.value_or(false)});
 }
 
+/// Options that a tensor made of parts follows from its parts.
+void check_options(Layout made, OptionalLayout layout, OptionalDevice device, const Tensor& values, OptionalBool pin) {
+  check(!layout || *layout == made, "expected layout ", to_string(made), ", but got ",
+        to_string(layout.value_or(made)));
+  check(!device || device->type == values.device().type, "expected the device of the values, ",
+        to_string(values.device()), ", but got ", to_string(device.value_or(Device())));
+  check(!pin.value_or(false), "Cannot access accelerator device when none is available.");
+}
+
 Tensor converted(const Tensor& values, OptionalDType dtype) { return dtype ? values.to(*dtype) : values; }
 
 std::vector<int64_t> size_of(const Tensor& indices, const Tensor& values) {
@@ -113,16 +124,18 @@ std::vector<int64_t> size_of(const Tensor& indices, const Tensor& values) {
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices_size(Tensor indices, Tensor values, int[] size, *, ScalarType? dtype=None, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
-    .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype, OptionalLayout,
-                  OptionalDevice, OptionalBool, OptionalBool coalesced) {
+    .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype,
+                  OptionalLayout layout, OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
+      check_options(Layout::SparseCoo, layout, device, values, pin);
       return make_coo(indices, converted(values, dtype), guard_ints(size), coalesced);
     });
 
 UMBRA_OPERATOR(
     "sparse_coo_tensor.indices(Tensor indices, Tensor values, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
-    .composite([](const Tensor& indices, const Tensor& values, OptionalDType dtype, OptionalLayout, OptionalDevice,
-                  OptionalBool, OptionalBool coalesced) {
+    .composite([](const Tensor& indices, const Tensor& values, OptionalDType dtype, OptionalLayout layout,
+                  OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
+      check_options(Layout::SparseCoo, layout, device, values, pin);
       check_coo_shapes(indices, values,
                        static_cast<size_t>(indices.dim() == 2 ? indices.size(0) + values.dim() - 1 : 0));
       return make_coo(indices, converted(values, dtype), size_of(indices, values), coalesced);
@@ -143,10 +156,11 @@ UMBRA_OPERATOR(
     "SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=False) -> "
     "Tensor")
     .composite([](const Tensor& compressed, const Tensor& plain, const Tensor& values, SymIntArrayRef size,
-                  OptionalDType dtype, OptionalLayout layout, OptionalDevice, OptionalBool) {
+                  OptionalDType dtype, OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
       check(layout && is_compressed(*layout),
             "sparse_compressed_tensor expected sparse compressed tensor layout but got ",
             short_name(layout.value_or(Layout::Strided)));
+      check_options(*layout, layout, device, values, pin);
       check_plain(values);
       check_compressed(*layout, compressed, plain, values, guard_ints(size));
       return make_sparse(*layout, size,
@@ -336,6 +350,8 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymInt
   if (wanted == Layout::SparseCoo) return strided_to_coo(strided, strided.dim() - dense_dim.value_or(0));
   check<NotImplementedError>(dense_dim.value_or(0) == 0, "dense dimensions of layout ", to_string(wanted),
                              " are not in Umbra yet");
+  if (blocksize)
+    check(blocksize->size() == 2, "to_sparse: blocksize needs two numbers, but got ", to_string(*blocksize));
   std::pair<int64_t, int64_t> block(1, 1);
   if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
   return strided_to_compressed(strided, wanted, block);
