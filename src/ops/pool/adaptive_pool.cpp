@@ -177,7 +177,7 @@ struct AdaptiveMaximum {
                 family.dims);
           SymShape shape(self.sym_sizes().drop_back(static_cast<size_t>(family.dims)));
           for (int64_t s : size) shape.push_back(s);
-          check_sizes(shape);
+          check_window_sizes(shape);
           return std::tuple(family.spec(self, shape, self.dtype()), family.spec(self, shape, DType::Int64));
         })
         .cpu<2>([family](const Tensor& out, const Tensor& indices, const Tensor& self, Ints) {

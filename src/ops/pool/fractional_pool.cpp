@@ -49,7 +49,7 @@ struct FractionalPooling {
             " too large relative to input ", word, " ", have);
       shape.push_back(size[i]);
     }
-    check_sizes(shape);
+    check_window_sizes(shape);
     return shape;
   }
 

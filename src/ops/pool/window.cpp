@@ -70,7 +70,7 @@ void check_not_empty(const std::string& what, const char* name, const Tensor& t,
           " with dimension ", d, " being empty");
 }
 
-void check_sizes(SymIntArrayRef sizes) {
+void check_window_sizes(SymIntArrayRef sizes) {
   for (SymInt s : sizes)
     if (!s.is_symbolic() && s.value() < 0)
       fail("Trying to create tensor with negative dimension ", s, ": ", to_string(sizes));

@@ -33,7 +33,7 @@ void check_line(const char* operator_name, const Tensor& self);
 /// Dimensions but the batch must not be empty. `what` begins the message ("avg_pool3d(): Expected input").
 void check_not_empty(const std::string& what, const char* name, const Tensor& t, int64_t first);
 /// Sizes of a result must not be negative.
-void check_sizes(SymIntArrayRef sizes);
+void check_window_sizes(SymIntArrayRef sizes);
 
 /// The sizes of what pooling gives; an error in PyTorch's words where a window does not fit.
 SymShape pooled_shape(const char* name, const Tensor& self, const Window& window, bool ceil_mode);
