@@ -1,4 +1,5 @@
 // Quantiles, with and without numbers that are none.
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/reduce/reduce.h"
 #include "umbra/generated/functions.h"
@@ -59,8 +60,20 @@ Tensor ranks_in(const Tensor& rows, const Tensor& q, bool ignore_nan) {
   return masked_fill(both[0], both[1], Scalar(last));
 }
 
+/// Values lie in the last dimension of what was computed, and belong in front where there are several.
+enum class Moving { InPlace, AsViews };
+
+Tensor moved_in_front(Tensor values, bool several, Moving how) {
+  if (how == Moving::AsViews) {
+    if (several) values = values.unsqueeze(0).transpose(0, -1);
+    return values.squeeze(-1);
+  }
+  if (several) values = values.unsqueeze_(0).transpose_(0, -1);
+  return values.squeeze_(-1);
+}
+
 Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   const std::string& interpolation, bool ignore_nan) {
+                   const std::string& interpolation, bool ignore_nan, Moving how = Moving::InPlace) {
   check_quantile(name, self, q);
   Between between = between_from(name, interpolation);
   Tensor rows = rows_of(self, dim, keepdim), ranks = ranks_in(rows, q, ignore_nan);
@@ -76,8 +89,20 @@ Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::o
   } else {
     values = std::get<0>(rows.sort()).gather(-1, below);
   }
-  if (q.dim() > 0) values = values.unsqueeze_(0).transpose_(0, -1);
-  return values.squeeze_(-1);
+  return moved_in_front(values, q.dim() > 0, how);
+}
+
+/// vmap has no changes of metadata in place.
+template <bool ignore_nan>
+Tensor quantile_under_vmap(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                           const std::string& interpolation) {
+  return quantile_of(ignore_nan ? "nanquantile" : "quantile", self, q, dim, keepdim, interpolation, ignore_nan,
+                     Moving::AsViews);
+}
+template <bool ignore_nan>
+Tensor one_quantile_under_vmap(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
+                               const std::string& interpolation) {
+  return quantile_under_vmap<ignore_nan>(self, scalar_tensor(q, self.options()), dim, keepdim, interpolation);
 }
 
 Tensor as_tensor(double q, const Tensor& self) { return scalar_tensor(q, self.options()); }
@@ -91,7 +116,8 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
-    });
+    })
+    .use(batch_through(quantile_under_vmap<false>));
 UMBRA_OPERATOR(
     "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -100,14 +126,16 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       check_one("quantile", q);
       return quantile_of("quantile", self, as_tensor(q, self), dim, keepdim, interpolation, false);
-    });
+    })
+    .use(batch_through(one_quantile_under_vmap<false>));
 UMBRA_OPERATOR(
     "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("nanquantile.out")
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
-    });
+    })
+    .use(batch_through(quantile_under_vmap<true>));
 UMBRA_OPERATOR(
     "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -116,7 +144,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       check_one("nanquantile", q);
       return quantile_of("nanquantile", self, as_tensor(q, self), dim, keepdim, interpolation, true);
-    });
+    })
+    .use(batch_through(one_quantile_under_vmap<true>));
 
 }  // namespace
 }  // namespace umbra::ops
