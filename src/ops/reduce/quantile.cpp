@@ -1,4 +1,5 @@
 // Quantiles, with and without numbers that are none.
+#include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/reduce/reduce.h"
@@ -24,9 +25,12 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q) {
   check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, name,
         "() input tensor must be either float or double dtype");
   check(q.dtype() == self.dtype(), name, "() q tensor must be same dtype as the input tensor");
-  bool known = q.storage()->has_data() && q.device() == Device();
-  check(!known || q.ge(0).logical_and(q.le(1)).all().item().to<bool>(), name,
-        "() q values must be in the range [0, 1]");
+  if (!q.storage()->has_data() || q.device() != Device()) return;
+  Tensor exact = kernels::contiguous(kernels::cast(q, DType::Float64));
+  for (int64_t i = 0; i < exact.numel(); ++i) {
+    double each = exact.data<double>()[i];
+    check(each >= 0 && each <= 1, name, "() q values must be in the range [0, 1]");
+  }
 }
 
 /// The elements to choose from in the last dimension, the others as the result has them.
@@ -49,11 +53,11 @@ Tensor rows_of(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
 
 /// Where the quantiles lie in the sorted rows, as numbers with fractions.
 Tensor ranks_in(const Tensor& rows, const Tensor& q, bool ignore_nan) {
-  Tensor exact = q.to(DType::Float64);
   if (ignore_nan) {
-    Tensor ranks = exact.mul(rows.isnan().logical_not_().sum({-1}, true).sub(1));
+    Tensor last = rows.isnan().logical_not_().sum({-1}, true).sub(1), ranks = q.to(DType::Float64).mul(last);
     return ranks.masked_fill_(ranks.lt(0), 0);
   }
+  Tensor exact = q.to(DType::Float64);
   SymInt last = rows.sym_sizes()[rows.dim() - 1] - 1;
   // A row with a NaN ends in one, and it is the answer.
   std::vector<Tensor> both = broadcast_tensors({exact.mul(Scalar(last)), rows.isnan().any(-1, true)});
@@ -82,8 +86,8 @@ Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::o
   else if (between == Between::Nearest) ranks = ranks.round_();
   Tensor below = ranks.to(DType::Int64), values;
   if (between == Between::Linear || between == Between::Midpoint) {
-    Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5) : ranks.sub(below);
-    weights = weights.to(self.dtype());
+    Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5, {.dtype = self.dtype()})
+                                                  : ranks.sub(below).to(self.dtype());
     Tensor above = ranks.ceil_().to(DType::Int64), sorted = std::get<0>(rows.sort());
     values = sorted.gather(-1, below).lerp_(sorted.gather(-1, above), weights);
   } else {
