@@ -122,8 +122,12 @@ Value to_value(const Json& json, const SchemaType& type, const std::vector<Tenso
     return type.is_tensor() ? Value(wrapped_number(scalar)) : Value(scalar);
   }
   if (json.is_string()) return json.get<std::string>();
-  if (type.base == Base::Layout) return static_cast<Layout>(json.get<int>());
-  if (type.base == Base::MemoryFormat) return static_cast<MemoryFormat>(json.get<int>());
+  if (type.base == Base::Layout || type.base == Base::MemoryFormat) {  // by its number in PyTorch's list
+    auto number = json.get<int64_t>();
+    check(number >= 0 && number <= (type.base == Base::Layout ? 2 : 3), "no constant has the number ", number);
+    if (type.base == Base::Layout) return static_cast<Layout>(number);
+    return static_cast<MemoryFormat>(number);
+  }
   Scalar scalar = json.is_boolean() ? Scalar(json.get<bool>()) : Scalar(json.get<int64_t>());
   if (type.is_tensor()) return wrapped_number(scalar);
   if (type.list && (type.base == Base::Int || type.base == Base::SymInt))

@@ -32,6 +32,10 @@ NOTHING_TO_CHANGE = {
     "_tensor.py _array_wrap": "of NumPy", "_tensor.py _dlpack": "of DLPack: the version",
     "autograd/graph.py save_on_cpu.__init__": "there is no accelerator's memory to pin",
     "compat.py _AliasLoader.create_module": "of importers", "compat.py _AliasFinder.find_spec": "of importers",
+    **{f"distributions/{file}.py {name}Transform.log_abs_det_jacobian": "follows from one side of it, or from neither"
+       for file, name in [("transforms", n) for n in ("Affine", "CumulativeDistribution", "Exp", "Sigmoid", "Softplus", "Tanh")]
+       + [("_event_transforms", n) for n in ("CorrCholesky", "Reshape")]},
+    "distributions/utils.py lazy_property.__get__": "of descriptors", "distributions/von_mises.py VonMises.expand": "made anew",
     "cuda.py is_bf16_supported": "there is no CUDA", "cuda.py manual_seed": "there is no CUDA",
     "export/_trace.py export": "strict: there is one way to capture", "export/_trace.py _export": "what 2.4 called it",
     "fx/_symbolic_trace.py Tracer.is_leaf_module": "for subclasses", "fx/_symbolic_trace.py Tracer.getattr": "for subclasses",

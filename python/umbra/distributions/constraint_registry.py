@@ -44,7 +44,7 @@ def _both(*kinds):
 
 
 @_both(constraints.real)
-def _to_real(constraint):
+def _to_real(_):
     return transforms.identity_transform
 
 
@@ -59,7 +59,7 @@ def _transform_to_independent(constraint):
 
 
 @_both(constraints.positive, constraints.nonnegative)
-def _to_positive(constraint):
+def _to_positive(_):
     return transforms.ExpTransform()
 
 
@@ -82,28 +82,28 @@ def _to_interval(constraint):
 
 
 @biject_to.register(constraints.simplex)
-def _biject_to_simplex(constraint):
+def _biject_to_simplex(_):
     return transforms.StickBreakingTransform()
 
 
 @transform_to.register(constraints.simplex)
-def _transform_to_simplex(constraint):
+def _transform_to_simplex(_):
     return transforms.SoftmaxTransform()
 
 
 @transform_to.register(constraints.lower_cholesky)
-def _transform_to_lower_cholesky(constraint):
+def _transform_to_lower_cholesky(_):
     return transforms.LowerCholeskyTransform()
 
 
 @transform_to.register(constraints.positive_definite)
 @transform_to.register(constraints.positive_semidefinite)
-def _transform_to_positive_definite(constraint):
+def _transform_to_positive_definite(_):
     return transforms.PositiveDefiniteTransform()
 
 
 @_both(constraints.corr_cholesky)
-def _to_corr_cholesky(constraint):
+def _to_corr_cholesky(_):
     return transforms.CorrCholeskyTransform()
 
 

@@ -261,7 +261,7 @@ def _check_event_shapes(p, q, kind):
 def _kl_lowrankmultivariatenormal_lowrankmultivariatenormal(p, q):
     _check_event_shapes(p, q, "Low Rank ")
     Wp, Dp, Wq, Dq = (p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag, q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag)
-    term1 = _batch_lowrank_logdet(Wq, Dq, q._capacitance_tril) - _batch_lowrank_logdet(Wp, Dp, p._capacitance_tril)
+    term1 = _batch_lowrank_logdet(Dq, q._capacitance_tril) - _batch_lowrank_logdet(Dp, p._capacitance_tril)
     term3 = _batch_lowrank_mahalanobis(Wq, Dq, q.loc - p.loc, q._capacitance_tril)
     # The trace of inv(WqWqᵀ + Dq) (WpWpᵀ + Dp), by Woodbury's formula.
     Wqt_Dinv = Wq.mT / Dq.unsqueeze(-2)
@@ -277,7 +277,7 @@ def _kl_lowrankmultivariatenormal_lowrankmultivariatenormal(p, q):
 def _kl_multivariatenormal_lowrankmultivariatenormal(p, q):
     _check_event_shapes(p, q, "(Low Rank) ")
     Wq, Dq, Lp = q._unbroadcasted_cov_factor, q._unbroadcasted_cov_diag, p._unbroadcasted_scale_tril
-    term1 = _batch_lowrank_logdet(Wq, Dq, q._capacitance_tril) - 2 * p._half_log_det()
+    term1 = _batch_lowrank_logdet(Dq, q._capacitance_tril) - 2 * p._half_log_det()
     term3 = _batch_lowrank_mahalanobis(Wq, Dq, q.loc - p.loc, q._capacitance_tril)
     A = umbra.linalg.solve_triangular(q._capacitance_tril, Wq.mT / Dq.unsqueeze(-2), upper=False)
     term21 = _batch_trace_XXT(Lp * Dq.rsqrt().unsqueeze(-1))
@@ -296,7 +296,7 @@ def _traces_over(q, *factors):
 @register_kl(LowRankMultivariateNormal, MultivariateNormal)
 def _kl_lowrankmultivariatenormal_multivariatenormal(p, q):
     _check_event_shapes(p, q, "(Low Rank) ")
-    term1 = 2 * q._half_log_det() - _batch_lowrank_logdet(p._unbroadcasted_cov_factor, p._unbroadcasted_cov_diag, p._capacitance_tril)
+    term1 = 2 * q._half_log_det() - _batch_lowrank_logdet(p._unbroadcasted_cov_diag, p._capacitance_tril)
     term3 = _batch_mahalanobis(q._unbroadcasted_scale_tril, q.loc - p.loc)
     term2 = _traces_over(q, p._unbroadcasted_cov_factor, umbra.diag_embed(p._unbroadcasted_cov_diag.sqrt()))
     return 0.5 * (term1 + term2 + term3 - p.event_shape[0])

@@ -18,7 +18,7 @@ def _batch_capacitance_tril(W, D):
     return umbra.linalg.cholesky(K)
 
 
-def _batch_lowrank_logdet(W, D, capacitance_tril):
+def _batch_lowrank_logdet(D, capacitance_tril):
     """log |W Wᵀ + D|, by the matrix determinant lemma."""
     return 2 * capacitance_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1) + D.log().sum(-1)
 
@@ -100,7 +100,7 @@ class LowRankMultivariateNormal(Distribution):
         return self.loc + _batch_mv(self._unbroadcasted_cov_factor, eps_W) + self._unbroadcasted_cov_diag.sqrt() * eps_D
 
     def _log_det(self):
-        return _batch_lowrank_logdet(self._unbroadcasted_cov_factor, self._unbroadcasted_cov_diag, self._capacitance_tril)
+        return _batch_lowrank_logdet(self._unbroadcasted_cov_diag, self._capacitance_tril)
 
     def log_prob(self, value):
         if self._validate_args:

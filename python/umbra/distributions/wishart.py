@@ -126,18 +126,22 @@ class Wishart(ExponentialFamily):
     def rsample(self, sample_shape=umbra.Size(), max_try_correction=None):
         if max_try_correction is None:
             max_try_correction = 10
-        sample_shape = umbra.Size(sample_shape)
-        sample = self._bartlett_sampling(sample_shape)
-        singular = self.support.check(sample).logical_not()
-        if singular.any():
+        sample = self._bartlett_sampling(umbra.Size(sample_shape))
+        # As in PyTorch, whose samples these are, the first ones count as singular where they are not, and are drawn again.
+        again = self._over_batch(self.support.check(sample))
+        if again.any():
             warnings.warn("Singular sample detected.", stacklevel=2)
             for _ in range(max_try_correction):
-                again = self._bartlett_sampling(sample_shape)
-                sample = umbra.where(singular[..., None, None], again, sample)
-                singular = ~self.support.check(sample)
-                if not singular.any():
+                drawn = self._bartlett_sampling(again[again].shape)
+                sample[again] = drawn
+                again[again.clone()] = self._over_batch(~self.support.check(drawn))
+                if not again.any():
                     break
         return sample
+
+    def _over_batch(self, flags):
+        """Whether any of a batch has a flag."""
+        return flags.amax(tuple(range(-len(self._batch_shape), 0))) if self._batch_shape else flags
 
     def _half_log_det(self):
         return self._unbroadcasted_scale_tril.diagonal(dim1=-2, dim2=-1).log().sum(-1)

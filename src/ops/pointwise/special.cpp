@@ -20,10 +20,9 @@ UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
-// The normal distribution; below -1 from erfc, which keeps its digits there.
+// The normal distribution.
 UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor").out("special_ndtr.out").composite([](const Tensor& self) {
-  Tensor x = self.mul(M_SQRT1_2);
-  return where(x.lt(-1), x.neg().erfc().mul(0.5), x.erf().add(1).mul(0.5));
+  return self.mul(M_SQRT1_2).erf().add(1).mul(0.5);
 });
 
 UMBRA_OPERATOR("special_ndtri(Tensor self) -> Tensor")

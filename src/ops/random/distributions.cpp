@@ -41,6 +41,20 @@ Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, con
 
 Tensor zeros_of(SymIntArrayRef sizes, const Tensor& grad) { return zeros(sizes, grad.options()); }
 
+// Overloads over tensors come before those over numbers: a number may be given as a tensor of one element.
+UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
+    .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
+      check_deviation(std);
+      SymShape shape = broadcast_shapes(mean.sym_sizes(), std.sym_sizes());
+      return draw_around(contiguous_like(mean, shape), mean, std, generator);
+    })
+    .gradient("mean", {"grad", "mean.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
+    .gradient("std", {"grad", "std.sym_sizes"},
+              [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
+    .tangent(TangentRule::Pointwise)
+    .random()
+    .node("NormalBackward3");
 UMBRA_OPERATOR("normal.Tensor_float(Tensor mean, float std=1., *, Generator? generator=None) -> Tensor")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator) {
       check_deviation(std);
@@ -61,20 +75,13 @@ UMBRA_OPERATOR("normal.float_Tensor(float mean, Tensor std, *, Generator? genera
     .tangent(TangentRule::Pointwise)
     .random()
     .node("NormalBackward2");
-UMBRA_OPERATOR("normal.Tensor_Tensor(Tensor mean, Tensor std, *, Generator? generator=None) -> Tensor")
-    .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
-      check_deviation(std);
-      SymShape shape = broadcast_shapes(mean.sym_sizes(), std.sym_sizes());
-      return draw_around(contiguous_like(mean, shape), mean, std, generator);
-    })
-    .gradient("mean", {"grad", "mean.sym_sizes"},
-              [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
-    .gradient("std", {"grad", "std.sym_sizes"},
-              [](const Tensor& grad, SymIntArrayRef sizes) { return zeros_of(sizes, grad); })
-    .tangent(TangentRule::Pointwise)
-    .random()
-    .node("NormalBackward3");
 
+UMBRA_OPERATOR(
+    "normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
+    .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator, const Tensor& out) {
+      return draw_around(out, mean, std, generator);
+    })
+    .random();
 UMBRA_OPERATOR(
     "normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator, const Tensor& out) {
@@ -84,12 +91,6 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "normal.float_Tensor_out(float mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](double mean, const Tensor& std, const GeneratorPointer& generator, const Tensor& out) {
-      return draw_around(out, mean, std, generator);
-    })
-    .random();
-UMBRA_OPERATOR(
-    "normal.Tensor_Tensor_out(Tensor mean, Tensor std, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
-    .all_backends([](const Tensor& mean, const Tensor& std, const GeneratorPointer& generator, const Tensor& out) {
       return draw_around(out, mean, std, generator);
     })
     .random();

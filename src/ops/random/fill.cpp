@@ -160,7 +160,39 @@ UMBRA_OPERATOR("random(Tensor self, *, Generator? generator=None) -> Tensor")
     })
     .use(filling);
 
-// ---- yes or no ----
+// ---- yes or no; by tensors first: a number may be given as a tensor of one element ----
+
+/// `p` has to fit the tensor it is used for.
+void check_expands(const Tensor& p, SymIntArrayRef sizes) {
+  auto rank = static_cast<int64_t>(sizes.size());
+  check(p.dim() <= rank, "expand(", p.dtype(), "{", to_string(p.sym_sizes()), "}, size=", to_string(sizes),
+        "): the number of sizes provided (", rank,
+        ") must be greater or equal to the number of dimensions in the tensor (", p.dim(), ")");
+  for (int64_t d = rank - p.dim(); d < rank; ++d) {
+    SymInt have = p.sym_sizes()[d - rank + p.dim()];
+    if (!have.same(sizes[d]) && have != 1 && have != sizes[d])
+      fail("The expanded size of the tensor (", sizes[d], ") must match the existing size (", have,
+           ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(sizes),
+           ".  Tensor sizes: ", to_string(p.sym_sizes()));
+  }
+}
+
+UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
+    .inplace("bernoulli_.Tensor")
+    .generated_out("bernoulli.Tensor_out")
+    .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
+      if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
+      return spec_like(self);
+    })
+    .cpu([](const Tensor& out, const Tensor&, const Tensor& p, const GeneratorPointer& generator) {
+      kernels::bernoulli(out, p, generator_or_default(generator));
+    })
+    .elementwise()
+    .gradient("self", {"grad"}, zero_gradient)
+    .gradient("p", {"p"}, [](const Tensor& p) { return zeros_like(p); })
+    .on_inplace([](OperatorBuilder& variant) { variant.node("BernoulliBackward1"); })
+    .random()
+    .tags({Tag::Generated});
 
 UMBRA_OPERATOR("bernoulli.p(Tensor self, float p, *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
@@ -214,38 +246,6 @@ UMBRA_OPERATOR("bernoulli(Tensor self, *, Generator? generator=None) -> Tensor")
       Tensor all = batch_all(self);
       return Batched(generator ? bernoulli(all, generator) : bernoulli(all), 0);
     });
-
-/// `p` has to fit the tensor it is used for.
-void check_expands(const Tensor& p, SymIntArrayRef sizes) {
-  auto rank = static_cast<int64_t>(sizes.size());
-  check(p.dim() <= rank, "expand(", p.dtype(), "{", to_string(p.sym_sizes()), "}, size=", to_string(sizes),
-        "): the number of sizes provided (", rank,
-        ") must be greater or equal to the number of dimensions in the tensor (", p.dim(), ")");
-  for (int64_t d = rank - p.dim(); d < rank; ++d) {
-    SymInt have = p.sym_sizes()[d - rank + p.dim()];
-    if (!have.same(sizes[d]) && have != 1 && have != sizes[d])
-      fail("The expanded size of the tensor (", sizes[d], ") must match the existing size (", have,
-           ") at non-singleton dimension ", d, ".  Target sizes: ", to_string(sizes),
-           ".  Tensor sizes: ", to_string(p.sym_sizes()));
-  }
-}
-
-UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=None) -> Tensor")
-    .inplace("bernoulli_.Tensor")
-    .generated_out("bernoulli.Tensor_out")
-    .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
-      if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
-      return spec_like(self);
-    })
-    .cpu([](const Tensor& out, const Tensor&, const Tensor& p, const GeneratorPointer& generator) {
-      kernels::bernoulli(out, p, generator_or_default(generator));
-    })
-    .elementwise()
-    .gradient("self", {"grad"}, zero_gradient)
-    .gradient("p", {"p"}, [](const Tensor& p) { return zeros_like(p); })
-    .on_inplace([](OperatorBuilder& variant) { variant.node("BernoulliBackward1"); })
-    .random()
-    .tags({Tag::Generated});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,4 +1,6 @@
 // Quantiles, with and without numbers that are none.
+#include "kernels/copy.h"
+#include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/reduce/reduce.h"
 #include "umbra/generated/functions.h"
@@ -23,9 +25,12 @@ void check_quantile(const char* name, const Tensor& self, const Tensor& q) {
   check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, name,
         "() input tensor must be either float or double dtype");
   check(q.dtype() == self.dtype(), name, "() q tensor must be same dtype as the input tensor");
-  bool known = q.storage()->has_data() && q.device() == Device();
-  check(!known || q.ge(0).logical_and(q.le(1)).all().item().to<bool>(), name,
-        "() q values must be in the range [0, 1]");
+  if (!q.storage()->has_data() || q.device() != Device()) return;
+  Tensor exact = kernels::contiguous(kernels::cast(q, DType::Float64));
+  for (int64_t i = 0; i < exact.numel(); ++i) {
+    double each = exact.data<double>()[i];
+    check(each >= 0 && each <= 1, name, "() q values must be in the range [0, 1]");
+  }
 }
 
 /// The elements to choose from in the last dimension, the others as the result has them.
@@ -48,19 +53,31 @@ Tensor rows_of(const Tensor& self, std::optional<int64_t> dim, bool keepdim) {
 
 /// Where the quantiles lie in the sorted rows, as numbers with fractions.
 Tensor ranks_in(const Tensor& rows, const Tensor& q, bool ignore_nan) {
-  Tensor exact = q.to(DType::Float64);
   if (ignore_nan) {
-    Tensor ranks = exact.mul(rows.isnan().logical_not_().sum({-1}, true).sub(1));
+    Tensor last = rows.isnan().logical_not_().sum({-1}, true).sub(1), ranks = q.to(DType::Float64).mul(last);
     return ranks.masked_fill_(ranks.lt(0), 0);
   }
+  Tensor exact = q.to(DType::Float64);
   SymInt last = rows.sym_sizes()[rows.dim() - 1] - 1;
   // A row with a NaN ends in one, and it is the answer.
   std::vector<Tensor> both = broadcast_tensors({exact.mul(Scalar(last)), rows.isnan().any(-1, true)});
   return masked_fill(both[0], both[1], Scalar(last));
 }
 
+/// Values lie in the last dimension of what was computed, and belong in front where there are several.
+enum class Moving { InPlace, AsViews };
+
+Tensor moved_in_front(Tensor values, bool several, Moving how) {
+  if (how == Moving::AsViews) {
+    if (several) values = values.unsqueeze(0).transpose(0, -1);
+    return values.squeeze(-1);
+  }
+  if (several) values = values.unsqueeze_(0).transpose_(0, -1);
+  return values.squeeze_(-1);
+}
+
 Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
-                   const std::string& interpolation, bool ignore_nan) {
+                   const std::string& interpolation, bool ignore_nan, Moving how = Moving::InPlace) {
   check_quantile(name, self, q);
   Between between = between_from(name, interpolation);
   Tensor rows = rows_of(self, dim, keepdim), ranks = ranks_in(rows, q, ignore_nan);
@@ -69,15 +86,27 @@ Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::o
   else if (between == Between::Nearest) ranks = ranks.round_();
   Tensor below = ranks.to(DType::Int64), values;
   if (between == Between::Linear || between == Between::Midpoint) {
-    Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5) : ranks.sub(below);
-    weights = weights.to(self.dtype());
+    Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5, {.dtype = self.dtype()})
+                                                  : ranks.sub(below).to(self.dtype());
     Tensor above = ranks.ceil_().to(DType::Int64), sorted = std::get<0>(rows.sort());
     values = sorted.gather(-1, below).lerp_(sorted.gather(-1, above), weights);
   } else {
     values = std::get<0>(rows.sort()).gather(-1, below);
   }
-  if (q.dim() > 0) values = values.unsqueeze_(0).transpose_(0, -1);
-  return values.squeeze_(-1);
+  return moved_in_front(values, q.dim() > 0, how);
+}
+
+/// vmap has no changes of metadata in place.
+template <bool ignore_nan>
+Tensor quantile_under_vmap(const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
+                           const std::string& interpolation) {
+  return quantile_of(ignore_nan ? "nanquantile" : "quantile", self, q, dim, keepdim, interpolation, ignore_nan,
+                     Moving::AsViews);
+}
+template <bool ignore_nan>
+Tensor one_quantile_under_vmap(const Tensor& self, double q, std::optional<int64_t> dim, bool keepdim,
+                               const std::string& interpolation) {
+  return quantile_under_vmap<ignore_nan>(self, scalar_tensor(q, self.options()), dim, keepdim, interpolation);
 }
 
 Tensor as_tensor(double q, const Tensor& self) { return scalar_tensor(q, self.options()); }
@@ -91,7 +120,8 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
-    });
+    })
+    .use(batch_through(quantile_under_vmap<false>));
 UMBRA_OPERATOR(
     "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -100,14 +130,16 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       check_one("quantile", q);
       return quantile_of("quantile", self, as_tensor(q, self), dim, keepdim, interpolation, false);
-    });
+    })
+    .use(batch_through(one_quantile_under_vmap<false>));
 UMBRA_OPERATOR(
     "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("nanquantile.out")
     .composite([](const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                   const std::string& interpolation) {
       return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
-    });
+    })
+    .use(batch_through(quantile_under_vmap<true>));
 UMBRA_OPERATOR(
     "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -116,7 +148,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       check_one("nanquantile", q);
       return quantile_of("nanquantile", self, as_tensor(q, self), dim, keepdim, interpolation, true);
-    });
+    })
+    .use(batch_through(one_quantile_under_vmap<true>));
 
 }  // namespace
 }  // namespace umbra::ops

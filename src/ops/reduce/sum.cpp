@@ -124,7 +124,7 @@ UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sc
                                  "nanmean(): expected input to have floating point or complex dtype but got ",
                                  kernel_name(self.dtype()));
       std::vector<int64_t> over = dims.value_or(std::vector<int64_t>());
-      Tensor count = self.detach().isnan().logical_not_().sum(IntArrayRef(over), keepdim);
+      Tensor values = self.detach(), count = values.ne(values).logical_not_().sum(IntArrayRef(over), keepdim);
       return nansum(self, dims, keepdim, dtype).div(count);
     });
 
