@@ -122,7 +122,7 @@ def typename(obj):
 
 
 def broadcast_tensors(*tensors):
-    return umbra.ops.aten.broadcast_tensors.default(list(tensors[0]) if len(tensors) == 1 and isinstance(tensors[0], (list, tuple)) else list(tensors))
+    return tuple(umbra.ops.aten.broadcast_tensors.default(list(tensors)))
 
 
 def broadcast_shapes(*shapes):

@@ -81,10 +81,6 @@ UMBRA_OPERATOR("linalg_qr(Tensor A, str mode=\"reduced\") -> (Tensor Q, Tensor R
     .gradient("A", {"grad0", "grad1", "Q", "R", "mode"}, qr_gradient)
     .use(BatchInFront{});
 
-UMBRA_OPERATOR("qr(Tensor self, bool some=True) -> (Tensor Q, Tensor R)")
-    .out("qr.Q", {"Q", "R"})
-    .composite([](const Tensor& self, bool some) { return linalg_qr(self, some ? "reduced" : "complete"); });
-
 UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
     .out("geqrf.a", {"a", "tau"})
     .meta([](const Tensor& self) -> Specs2 {

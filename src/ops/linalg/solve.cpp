@@ -306,20 +306,6 @@ UMBRA_OPERATOR("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
       return l;
     });
 
-UMBRA_OPERATOR("cholesky(Tensor self, bool upper=False) -> Tensor")
-    .out("cholesky.out")
-    .meta([](const Tensor& self, bool) {
-      check_square(self, "cholesky");
-      return column_major_spec(self.sym_sizes(), self.dtype(), self.device());
-    })
-    .cpu([](const Tensor& l, const Tensor& self, bool upper) {
-      Tensor info = empty(batch_part(self), {.dtype = DType::Int32});
-      kernels::cholesky(l, info, self, upper);
-      check_infos(info, "cholesky", self.dim() == 2);
-    })
-    .gradient("self", {"grad", "result", "upper"}, cholesky_gradient)
-    .use(BatchInFront{});
-
 /// The gradient of a factor from that of L L^H (or U^H U).
 Tensor factor_gradient(const Tensor& grad_a, const Tensor& factor, bool upper) {
   Tensor both = grad_a.add(adjoint_of(grad_a));

@@ -328,9 +328,13 @@ Tensor strided_of(const Tensor& self) {
   return is_compressed(self.layout()) ? compressed_to_strided(self) : self;
 }
 
-UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
+UMBRA_OPERATOR("_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor")
     .use(AnyLayout{
         [](const Tensor& self, OptionalDType dtype, OptionalBool) { return converted(strided_of(self), dtype); }});
+UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
+    .composite([](const Tensor& self, OptionalDType dtype, OptionalBool masked_grad) {
+      return is_sparse(self.layout()) ? _to_dense(self, dtype, masked_grad) : converted(self, dtype);
+    });
 
 UMBRA_OPERATOR("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor")
     .use(AnyLayout{[](const Tensor& self, int64_t sparse_dim) {

@@ -160,7 +160,7 @@ class MultiheadAttention(Module):
         else:
             q, k, v = (x.view(batch, heads, -1, size) for x in (q, k, v))
             out = F.scaled_dot_product_attention(q, k, v, mask, p, is_causal)
-            out = out.permute(2, 0, 1, 3).contiguous().view(batch * length, e)
+            out = out.permute(2, 0, 1, 3).contiguous().reshape(batch * length, e)
             weights = None
         out = F.linear(out, self.out_proj.weight, self.out_proj.bias).view(length, batch, e)
         if not batched:

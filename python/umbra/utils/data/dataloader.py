@@ -76,6 +76,11 @@ class DataLoader:
             raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0")
 
     def __iter__(self):
+        # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
+        umbra.empty((), dtype=umbra.int64).random_(generator=self.generator)
+        return self._iterate()
+
+    def _iterate(self):
         if self._iterable:
             yield from self._iterate_stream()
         elif self.batch_sampler is not None:

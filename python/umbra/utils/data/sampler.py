@@ -36,14 +36,19 @@ class RandomSampler(Sampler):
         return len(self.data_source) if self._num_samples is None else self._num_samples
 
     def __iter__(self):
-        count = len(self.data_source)
+        count, generator = len(self.data_source), self.generator
+        if generator is None:  # one of its own: what is drawn meanwhile leaves the order alone
+            seed = int(umbra.empty((), dtype=umbra.int64).random_().item())
+            generator = umbra.Generator()
+            generator.manual_seed(seed)
         if self.replacement:
-            yield from umbra.randint(count, (self.num_samples,), generator=self.generator).tolist()
+            for start in range(0, self.num_samples, 32):
+                size = min(32, self.num_samples - start)
+                yield from umbra.randint(count, (size,), dtype=umbra.int64, generator=generator).tolist()
             return
-        left = self.num_samples
-        while left > 0:
-            yield from umbra.randperm(count, generator=self.generator).tolist()[:left]
-            left -= count
+        for _ in range(self.num_samples // count):
+            yield from umbra.randperm(count, generator=generator).tolist()
+        yield from umbra.randperm(count, generator=generator).tolist()[:self.num_samples % count]
 
     def __len__(self):
         return self.num_samples
