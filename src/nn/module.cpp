@@ -44,6 +44,11 @@ struct Module::State {
     std::lock_guard lock(objects_mutex);
     objects.push_back(module);
   }
+  /// In the place of one that it was moved from: that one has lost what the class keeps besides.
+  void enter_before(Module* module, Module* moved_from) {
+    std::lock_guard lock(objects_mutex);
+    objects.insert(std::find(objects.begin(), objects.end(), moved_from), module);
+  }
   void leave(Module* module) {
     std::lock_guard lock(objects_mutex);
     objects.erase(std::find(objects.begin(), objects.end(), module));
