@@ -121,7 +121,9 @@ void Module::State::visit_once(const std::string& prefix, const F& visit,
 
 Module::Module() : state_(std::make_shared<State>()) { state_->enter(this); }
 Module::Module(const Module& other) : state_(other.state_) { state_->enter(this); }
-Module::Module(Module&& other) noexcept : state_(other.state_), place_(std::move(other.place_)) { state_->enter(this); }
+Module::Module(Module&& other) noexcept : state_(other.state_), place_(std::move(other.place_)) {
+  state_->enter_before(this, &other);
+}
 Module::~Module() { state_->leave(this); }
 
 Module& Module::operator=(const Module& other) {
