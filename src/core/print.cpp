@@ -269,4 +269,21 @@ std::ostream& operator<<(std::ostream& out, Layout layout) { return out << to_st
 std::ostream& operator<<(std::ostream& out, MemoryFormat format) { return out << to_string(format); }
 std::ostream& operator<<(std::ostream& out, const Scalar& value) { return out << to_string(value); }
 
+namespace UMBRA_API detail {
+/// A tensor in one line, for debuggers (tools/gdb): they know this function by its name. Good until the next call.
+const char* debug_text(const Tensor* tensor) {
+  thread_local std::string text;
+  if (!tensor->defined()) return "Tensor (undefined)";
+  constexpr int64_t kShown = 8;
+  text = concat("Tensor ", name(tensor->dtype()), tensor->sym_sizes(), " ", tensor->device());
+  if (tensor->is_fake() || !tensor->storage() || !tensor->storage()->has_data() || tensor->is_symbolic())
+    return text.c_str();
+  int64_t count = std::min(tensor->numel(), kShown);
+  Tensor first = alias_tensor(*tensor, {SymInt(count)}, {SymInt(1)}, tensor->sym_storage_offset());
+  if (tensor->is_contiguous()) text += " " + Printer(first).print(0);
+  if (tensor->numel() > kShown) text += " ...";
+  return text.c_str();
+}
+}  // namespace detail
+
 }  // namespace umbra

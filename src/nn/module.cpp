@@ -44,6 +44,11 @@ struct Module::State {
     std::lock_guard lock(objects_mutex);
     objects.push_back(module);
   }
+  /// In the place of one that it was moved from: that one has lost what the class keeps besides.
+  void enter_before(Module* module, Module* moved_from) {
+    std::lock_guard lock(objects_mutex);
+    objects.insert(std::find(objects.begin(), objects.end(), moved_from), module);
+  }
   void leave(Module* module) {
     std::lock_guard lock(objects_mutex);
     objects.erase(std::find(objects.begin(), objects.end(), module));
@@ -116,7 +121,9 @@ void Module::State::visit_once(const std::string& prefix, const F& visit,
 
 Module::Module() : state_(std::make_shared<State>()) { state_->enter(this); }
 Module::Module(const Module& other) : state_(other.state_) { state_->enter(this); }
-Module::Module(Module&& other) noexcept : state_(other.state_), place_(std::move(other.place_)) { state_->enter(this); }
+Module::Module(Module&& other) noexcept : state_(other.state_), place_(std::move(other.place_)) {
+  state_->enter_before(this, &other);
+}
 Module::~Module() { state_->leave(this); }
 
 Module& Module::operator=(const Module& other) {

@@ -3,6 +3,7 @@
 
 #include "../../../examples/cpp/models.h"
 #include "autograd/testing.h"
+#include "umbra/capture/tracer.h"
 
 namespace umbra {
 namespace {
