@@ -198,7 +198,8 @@ UMBRA_OPERATOR(
             kernel_name(a.dtype()), " and B of type ", kernel_name(b.dtype()), " instead");
       SymShape sizes = matrix_sizes(common_batch(b, a), b.sym_size(-2), b.sym_size(-1));
       // A conjugated transposed triangle is taken as it lies, and so is what is solved for.
-      bool as_it_lies = a.is_conj() && a.dim() >= 2 && a.transpose(-2, -1).is_contiguous() &&
+      SymShape by_columns = column_major_spec(a.sym_sizes(), a.dtype(), a.device()).strides;
+      bool as_it_lies = a.is_conj() && SymIntArrayRef(by_columns) == a.sym_strides() &&
                         SymIntArrayRef(sizes).drop_back(2) == a.sym_sizes().drop_back(2);
       Device device = common_device({&a, &b});
       return as_it_lies ? TensorSpec(sizes, b.dtype(), device) : column_major_spec(sizes, b.dtype(), device);
