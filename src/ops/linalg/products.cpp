@@ -42,8 +42,8 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
               })
     .use(batch_through([](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
                           const Scalar& alpha) {
-      Tensor product = scaled(mv(mat, vec), alpha);
-      return beta.equals(0) ? product : scaled(self, beta).add(product);
+      Tensor column = self.dim() == 0 ? self : self.unsqueeze(1);
+      return addmm(column, mat, vec.unsqueeze(1), beta, alpha).squeeze(1);
     }));
 
 /// beta * self + alpha * outer(vec1, vec2) by other operators, as types allow.
@@ -155,8 +155,7 @@ UMBRA_OPERATOR("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta
     .use(batch_through([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                           const Scalar& alpha) {
       auto [a, b] = joined_batches(batch1, batch2);
-      Tensor product = scaled(a.mm(b), alpha);
-      return beta.equals(0) ? product : scaled(self, beta).add(product);
+      return addmm(self, a, b, beta, alpha);
     }));
 
 UMBRA_OPERATOR(

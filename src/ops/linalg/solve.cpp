@@ -346,7 +346,16 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
 
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
     .out("_cholesky_solve_helper.out")
-    .meta([](const Tensor& self, const Tensor&, bool) {
+    .meta([](const Tensor& self, const Tensor& a, bool) {
+      check_matrix(self, "_cholesky_solve_helper", "self");
+      check_matrix(a, "_cholesky_solve_helper");
+      check(self.dtype() == a.dtype() && self.device() == a.device() && a.sym_size(-2) == self.sym_size(-2) &&
+                a.sym_size(-1) >= a.sym_size(-2),
+            "_cholesky_solve_helper: factors of sizes ", a.sym_sizes(), " and type ", kernel_name(a.dtype()),
+            " do not fit right-hand sides of sizes ", self.sym_sizes(), " and type ", kernel_name(self.dtype()));
+      check(self.sym_sizes().drop_back(2) == a.sym_sizes().drop_back(2),
+            "_cholesky_solve_helper: self and A have different batch dimensions: ", self.sym_sizes(), " and ",
+            a.sym_sizes());
       return column_major_spec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& a, bool upper) {
