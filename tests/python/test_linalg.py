@@ -281,3 +281,15 @@ def test_einsum_lays_results_out_by_the_output(equation, strides):
     np.testing.assert_allclose(result.numpy(), np.einsum(equation, *(t.numpy() for t in inputs)), atol=1e-12)
     with FakeTensorMode() as mode:
         assert torch.einsum(equation, *map(mode.from_tensor, inputs)).stride() == strides
+
+
+@pytest.mark.parametrize("rows, columns", [(3, 4), (4, 3), (0, 2), (1, 1)])
+@pytest.mark.parametrize("offset", [-5, -1, 0, 1, 5])
+def test_places_of_triangles(rows, columns, offset):
+    np.testing.assert_array_equal(torch.tril_indices(rows, columns, offset).numpy(), np.tril_indices(rows, offset, columns))
+    np.testing.assert_array_equal(torch.triu_indices(rows, columns, offset).numpy(), np.triu_indices(rows, offset, columns))
+
+
+def test_a_triangle_too_large_for_memory_is_refused():
+    with pytest.raises(RuntimeError):
+        torch.triu_indices(2**40, 2**40)
