@@ -267,3 +267,29 @@ def test_matrices_that_cannot_be_gone_on_with(call, text):
 def test_what_is_refused(call, error):
     with pytest.raises(error):
         call()
+
+
+@pytest.mark.parametrize("equation, strides", [
+    ("abc->ba", (2, 1)), ("abc->acb", (12, 1, 4)), ("abc,dc->adb", (15, 1, 5)), ("bc,dc->db", (2, 1)), ("abc,abc->ca", (2, 1)),
+])
+def test_einsum_lays_results_out_by_the_output(equation, strides):
+    """Products in the order of the output where one matrix product gives it, views of a product otherwise."""
+    shapes = {"abc": (2, 3, 4), "dc": (5, 4), "bc": (2, 4)}
+    inputs = [randn(*shapes[labels]) for labels in equation.split("->")[0].split(",")]
+    result = torch.einsum(equation, *inputs)
+    assert result.stride() == strides
+    np.testing.assert_allclose(result.numpy(), np.einsum(equation, *(t.numpy() for t in inputs)), atol=1e-12)
+    with FakeTensorMode() as mode:
+        assert torch.einsum(equation, *map(mode.from_tensor, inputs)).stride() == strides
+
+
+@pytest.mark.parametrize("rows, columns", [(3, 4), (4, 3), (0, 2), (1, 1)])
+@pytest.mark.parametrize("offset", [-5, -1, 0, 1, 5])
+def test_places_of_triangles(rows, columns, offset):
+    np.testing.assert_array_equal(torch.tril_indices(rows, columns, offset).numpy(), np.tril_indices(rows, offset, columns))
+    np.testing.assert_array_equal(torch.triu_indices(rows, columns, offset).numpy(), np.triu_indices(rows, offset, columns))
+
+
+def test_a_triangle_too_large_for_memory_is_refused():
+    with pytest.raises(RuntimeError):
+        torch.triu_indices(2**40, 2**40)

@@ -15,7 +15,7 @@ namespace {
 
 std::vector<int64_t> wrapped(const std::vector<int64_t>& dims, int64_t rank) {
   std::vector<int64_t> out;
-  for (int64_t d : dims) out.push_back(wrap_dim(d, rank));
+  for (int64_t d : dims) out.push_back(wrap_dim(d, rank, false));
   dim_mask(out, rank, false);
   return out;
 }

@@ -106,8 +106,18 @@ struct Slopes {
 
 UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
     .generated_out("_cdist_backward.out")
-    .meta([](const Tensor&, const Tensor& x1, const Tensor& x2, double, const Tensor&) {
-      SymShape batch = common_batch(x1, x2);
+    .meta([](const Tensor& grad, const Tensor& x1, const Tensor& x2, double, const Tensor& distances) {
+      for (const Tensor* t : {&grad, &x1, &x2, &distances}) {
+        check_matrix(*t, "_cdist_backward");
+        check(t->dtype() == x1.dtype(), "_cdist_backward: expected all tensors to have the same dtype, but got ",
+              kernel_name(t->dtype()), " and ", kernel_name(x1.dtype()));
+      }
+      check(x1.sym_size(-1) == x2.sym_size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.sym_size(-1),
+            " X2: ", x2.sym_size(-1));
+      SymShape batch = common_batch(x1, x2), wanted = matrix_sizes(batch, x1.sym_size(-2), x2.sym_size(-2));
+      for (const Tensor* t : {&grad, &distances})
+        check(t->sym_sizes() == SymIntArrayRef(wanted), "_cdist_backward: expected distances of sizes ", wanted,
+              ", but got ", t->sym_sizes());
       // Without pairs there is nothing to gather, nor to broadcast.
       bool pairs = product(batch) != 0 && x2.sym_size(-2) != 0;
       SymShape sizes = matrix_sizes(pairs ? batch : batch_part(x1), x1.sym_size(-2), x1.sym_size(-1));
@@ -161,7 +171,13 @@ UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
 
 UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
     .generated_out("_pdist_backward.out")
-    .meta([](const Tensor&, const Tensor& self, double, const Tensor&) {
+    .meta([](const Tensor& grad, const Tensor& self, double, const Tensor& distances) {
+      check(self.dim() == 2, "_pdist_backward: expected a matrix, but got ", self.dim(), "D");
+      SymInt n = self.sym_size(0), pairs = n * (n - 1) / 2;
+      for (const Tensor* t : {&grad, &distances})
+        check(t->dim() == 1 && t->sym_size(0) == pairs && t->dtype() == self.dtype(), "_pdist_backward: expected ",
+              pairs, " distances of type ", kernel_name(self.dtype()), ", but got ", t->sym_sizes(), " of type ",
+              kernel_name(t->dtype()));
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {

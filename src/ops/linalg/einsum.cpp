@@ -115,14 +115,35 @@ Tensor arranged(const Operand& o, const Labels& labels) {
   return t;
 }
 
+/// The dimensions of the output first, in its order, then the others: results need the fewest copies then.
+Operand in_output_order(const Operand& o, const Labels& output) {
+  Labels order, rest;
+  for (int label : output)
+    if (has(o.labels, label)) order.push_back(label);
+  for (int label : o.labels)
+    if (!has(output, label)) rest.push_back(label);
+  std::sort(rest.begin(), rest.end());
+  order.insert(order.end(), rest.begin(), rest.end());
+  return order == o.labels ? o : Operand{arranged(o, order), order};
+}
+
+/// Whether all of the first labels come before all of the others in the output.
+bool precedes(const Labels& first, const Labels& others, const Labels& output) {
+  if (first.empty() || others.empty()) return false;
+  auto place = [&](int label) { return std::find(output.begin(), output.end(), label); };
+  auto by_place = [&](int a, int b) { return place(a) < place(b); };
+  return place(*std::max_element(first.begin(), first.end(), by_place)) <
+         place(*std::min_element(others.begin(), others.end(), by_place));
+}
+
 SymInt size_of(const Operand& o, int label) {
   auto at = std::find(o.labels.begin(), o.labels.end(), label);
   return at == o.labels.end() ? SymInt(1) : o.tensor.sym_size(at - o.labels.begin());
 }
 
 // The product of two tensors, with the dimensions that `needed` does not name summed over: [batch, left, sum] x [batch,
-// sum, right].
-Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
+// sum, right], or the other way round where the output has it so.
+Operand contract(Operand a, Operand b, const Labels& output, const std::function<bool(int)>& needed) {
   a = sum_away(std::move(a), [&](int label) { return needed(label) || has(b.labels, label); });
   b = sum_away(std::move(b), [&](int label) { return needed(label) || has(a.labels, label); });
   Labels batch, left, right, summed;
@@ -163,6 +184,11 @@ Operand contract(Operand a, Operand b, const std::function<bool(int)>& needed) {
       if (has(order, all[i])) wide[i] = joint(all[i]);
     return t.expand(wide).reshape({n, r, c});
   };
+  if (precedes(right, left, output)) {
+    std::swap(a, b);
+    std::swap(left, right);
+    std::swap(left_sizes, right_sizes);
+  }
   Tensor product_matrix = matrix(a, left, summed).bmm(matrix(b, summed, right));
   SymShape sizes = batch_sizes;
   for (SymInt s : left_sizes) sizes.push_back(s);
@@ -210,9 +236,9 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
           " does not appear in the equation for any input operand");
   }
 
-  Operand result = operands[0];
+  Operand result = in_output_order(operands[0], output);
   for (size_t i = 1; i < operands.size(); ++i)
-    result = contract(std::move(result), operands[i], [&](int label) {
+    result = contract(in_output_order(result, output), in_output_order(operands[i], output), output, [&](int label) {
       if (has(output, label)) return true;
       for (size_t later = i + 1; later < operands.size(); ++later)
         if (has(operands[later].labels, label)) return true;

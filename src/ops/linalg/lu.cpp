@@ -168,7 +168,11 @@ UMBRA_OPERATOR(
                 return out.defined() ? out.add(part) : part;
               })
     .differentiable_outputs({false, true, true})
-    .use(BatchInFront{});
+    .batch([](const Batched& lu, const Batched& pivots, bool unpack_data, bool unpack_pivots) {
+      auto [p, l, u] = lu_unpack(batch_all(lu), batch_all(pivots), unpack_data, unpack_pivots);
+      auto part = [](const Tensor& t, bool wanted) { return Batched(t, wanted ? 0 : -1); };
+      return std::make_tuple(part(p, unpack_pivots), part(l, unpack_data), part(u, unpack_data));
+    });
 
 // ---- solving ----
 

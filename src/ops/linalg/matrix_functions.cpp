@@ -271,14 +271,22 @@ UMBRA_OPERATOR("corrcoef(Tensor self) -> Tensor").composite([](const Tensor& sel
 
 // ---- places in a triangle ----
 
-/// How many places a triangle of a row by col matrix has, below (or above) the diagonal `offset`.
+/// How many places a rows by columns matrix has on and below the diagonal `offset`: some rows with one more each,
+/// then whole ones.
+__int128 lower_places(__int128 rows, __int128 columns, __int128 offset) {
+  __int128 first = std::clamp<__int128>(-offset, 0, rows),
+           whole = std::clamp<__int128>(columns - offset - 1, first, rows);
+  __int128 growing = whole - first, start = first + offset + 1;
+  return growing * start + growing * (growing - 1) / 2 + (rows - whole) * columns;
+}
+
 int64_t triangle_places(int64_t rows, int64_t columns, int64_t offset, bool upper) {
-  int64_t count = 0;
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t end = std::min(std::max<int64_t>(i + offset + (upper ? 0 : 1), 0), columns);
-    count += upper ? columns - end : end;
-  }
-  return count;
+  __int128 all = static_cast<__int128>(rows) * columns;
+  __int128 count = upper ? all - lower_places(rows, columns, static_cast<__int128>(offset) - 1)
+                         : lower_places(rows, columns, offset);
+  check(count <= std::numeric_limits<int64_t>::max() / 32, "a triangle of a ", rows, " by ", columns,
+        " matrix has more places than a tensor can have elements");
+  return static_cast<int64_t>(count);
 }
 
 TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, bool upper, std::optional<DType> dtype,
@@ -289,14 +297,18 @@ TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, b
                     device.value_or(Device()));
 }
 
-void fill_triangle_places(const Tensor& out, int64_t rows, int64_t columns, int64_t offset, bool upper) {
+void fill_triangle_places(const Tensor& out, int64_t rows, int64_t columns, int64_t diagonal, bool upper) {
   Tensor places = kernels::scratch({2, out.size(1)}, DType::Int64);
   int64_t *row = places.data<int64_t>(), *column = row + out.size(1);
-  for (int64_t i = 0; i < rows; ++i) {
-    int64_t middle = std::min(std::max<int64_t>(i + offset + (upper ? 0 : 1), 0), columns);
-    for (int64_t j = upper ? middle : 0, end = upper ? columns : middle; j < end; ++j) {
+  int64_t offset = std::clamp(diagonal, -rows - 1, columns + 1);
+  // Rows without a place are not visited: there may be any number of them.
+  int64_t first = upper ? 0 : std::max<int64_t>(0, -offset), last = upper ? std::min(rows, columns - offset) : rows;
+  if (columns == 0) last = first;
+  for (int64_t i = first; i < last; ++i) {
+    int64_t middle = std::clamp<int64_t>(i + offset + (upper ? 0 : 1), 0, columns);
+    for (int64_t at = upper ? middle : 0, end = upper ? columns : middle; at < end; ++at) {
       *row++ = i;
-      *column++ = j;
+      *column++ = at;
     }
   }
   kernels::copy(out, places);

@@ -42,8 +42,8 @@ UMBRA_OPERATOR("addmv(Tensor self, Tensor mat, Tensor vec, *, Scalar beta=1, Sca
               })
     .use(batch_through([](const Tensor& self, const Tensor& mat, const Tensor& vec, const Scalar& beta,
                           const Scalar& alpha) {
-      Tensor product = mv(mat, vec).mul(alpha);
-      return beta.equals(0) ? product : self.mul(beta).add(product);
+      Tensor column = self.dim() == 0 ? self : self.unsqueeze(1);
+      return addmm(column, mat, vec.unsqueeze(1), beta, alpha).squeeze(1);
     }));
 
 /// beta * self + alpha * outer(vec1, vec2) by other operators, as types allow.
@@ -100,6 +100,20 @@ std::pair<Tensor, Tensor> joined_batches(const Tensor& batch1, const Tensor& bat
   return {batch1.transpose(0, 1).reshape({n, k}), batch2.reshape({k, p})};
 }
 
+/// That a term of a sum is as large as the sum, or can be expanded to it.
+void check_expands(const Tensor& self, SymIntArrayRef sizes) {
+  int64_t lead = static_cast<int64_t>(sizes.size()) - self.dim();
+  check(lead >= 0, "expand(torch.", kernel_name(self.dtype()), "Tensor{", self.sym_sizes(), "}, size=", sizes,
+        "): the number of sizes provided (", sizes.size(),
+        ") must be greater or equal to the number of dimensions in the tensor (", self.dim(), ")");
+  for (int64_t d = 0; d < self.dim(); ++d) {
+    SymInt have = self.sym_size(d), wanted = sizes[lead + d];
+    check(have == wanted || have == 1, "The expanded size of the tensor (", wanted, ") must match the existing size (",
+          have, ") at non-singleton dimension ", lead + d, ".  Target sizes: ", sizes,
+          ".  Tensor sizes: ", self.sym_sizes());
+  }
+}
+
 TensorSpec addbmm_spec(const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
   check(batch1.dim() == 3, "batch1 must be a 3D tensor");
   check(batch2.dim() == 3, "batch2 must be a 3D tensor");
@@ -108,7 +122,7 @@ TensorSpec addbmm_spec(const Tensor& self, const Tensor& batch1, const Tensor& b
   check(batch1.sym_size(2) == batch2.sym_size(1), "Incompatible matrix sizes for bmm (", batch1.sym_size(1), "x",
         batch1.sym_size(2), " and ", batch2.sym_size(1), "x", batch2.sym_size(2), ")");
   SymShape sizes{batch1.sym_size(1), batch2.sym_size(2)};
-  self.expand(sizes);
+  check_expands(self, sizes);
   check(self.dtype() == batch1.dtype() || batch1.dtype() != batch2.dtype(),
         "self and mat2 must have the same dtype, but got ", kernel_name(self.dtype()), " and ",
         kernel_name(batch2.dtype()));
@@ -141,8 +155,7 @@ UMBRA_OPERATOR("addbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar beta
     .use(batch_through([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar& beta,
                           const Scalar& alpha) {
       auto [a, b] = joined_batches(batch1, batch2);
-      Tensor product = a.mm(b).mul(alpha);
-      return beta.equals(0) ? product : self.mul(beta).add(product);
+      return addmm(self, a, b, beta, alpha);
     }));
 
 UMBRA_OPERATOR(

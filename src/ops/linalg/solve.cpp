@@ -198,7 +198,8 @@ UMBRA_OPERATOR(
             kernel_name(a.dtype()), " and B of type ", kernel_name(b.dtype()), " instead");
       SymShape sizes = matrix_sizes(common_batch(b, a), b.sym_size(-2), b.sym_size(-1));
       // A conjugated transposed triangle is taken as it lies, and so is what is solved for.
-      bool as_it_lies = a.is_conj() && a.dim() >= 2 && a.transpose(-2, -1).is_contiguous() &&
+      SymShape by_columns = column_major_spec(a.sym_sizes(), a.dtype(), a.device()).strides;
+      bool as_it_lies = a.is_conj() && SymIntArrayRef(by_columns) == a.sym_strides() &&
                         SymIntArrayRef(sizes).drop_back(2) == a.sym_sizes().drop_back(2);
       Device device = common_device({&a, &b});
       return as_it_lies ? TensorSpec(sizes, b.dtype(), device) : column_major_spec(sizes, b.dtype(), device);
@@ -331,7 +332,16 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
 
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
     .out("_cholesky_solve_helper.out")
-    .meta([](const Tensor& self, const Tensor&, bool) {
+    .meta([](const Tensor& self, const Tensor& a, bool) {
+      check_matrix(self, "_cholesky_solve_helper", "self");
+      check_matrix(a, "_cholesky_solve_helper");
+      check(self.dtype() == a.dtype() && self.device() == a.device() && a.sym_size(-2) == self.sym_size(-2) &&
+                a.sym_size(-1) >= a.sym_size(-2),
+            "_cholesky_solve_helper: factors of sizes ", a.sym_sizes(), " and type ", kernel_name(a.dtype()),
+            " do not fit right-hand sides of sizes ", self.sym_sizes(), " and type ", kernel_name(self.dtype()));
+      check(self.sym_sizes().drop_back(2) == a.sym_sizes().drop_back(2),
+            "_cholesky_solve_helper: self and A have different batch dimensions: ", self.sym_sizes(), " and ",
+            a.sym_sizes());
       return column_major_spec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& a, bool upper) {
