@@ -130,6 +130,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
     "float eps) -> (Tensor, Tensor, Tensor)")
+    .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool, double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}});
       return norm_specs(input, {&weight, &bias}, true);
@@ -156,6 +157,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .generated_out("_native_batch_norm_legit_no_training.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
@@ -186,6 +188,7 @@ UMBRA_OPERATOR(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
     "Tensor, Tensor)")
+    .generated_out("native_batch_norm_backward.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
              const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
              std::array<bool, 3> mask) -> Specs {
