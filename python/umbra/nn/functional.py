@@ -627,10 +627,6 @@ def selu(input, inplace=False):
     return umbra.selu_(input) if inplace else umbra.selu(input)
 
 
-def logsigmoid(input):
-    return umbra.ops.aten.log_sigmoid(input)
-
-
 def tanhshrink(input):
     return input - input.tanh()
 
@@ -719,40 +715,6 @@ def embedding_bag(input, weight, offsets=None, max_norm=None, norm_type=2, scale
                                   f"mode='{mode}'). Please open a feature request on GitHub.")
     return umbra.embedding_bag(weight, input, offsets, scale_grad_by_freq, modes.index(mode), sparse, per_sample_weights, include_last_offset,
                                padding_idx)[0]
-
-
-def _dropped(input, shape, p, training, inplace, scale=True):
-    """Whole channels at a time: one number for all that share it."""
-    if not training or p == 0:
-        return input
-    mask = umbra.empty(shape, dtype=input.dtype, device=input.device).bernoulli_(1 - p)
-    if scale and p < 1:
-        mask = mask.div_(1 - p)
-    return input.mul_(mask) if inplace else input * mask
-
-
-def _channel_dropout(dims):
-    name = f"dropout{dims}d"
-
-    def dropout(input, p=0.5, training=True, inplace=False):
-        _check_probability(p)
-        rank = input.dim()
-        single = rank == dims + 1
-        if dims == 1 and rank not in (2, 3):
-            raise RuntimeError(f"dropout1d: Expected 2D or 3D input, but received a {rank}D input. Note that dropout1d exists to provide channel-wise "
-                               "dropout on inputs with 1 spatial dimension, a channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).")
-        if dims > 1 and rank not in (dims + 1, dims + 2):
-            warnings.warn(f"{name}: Received a {rank}-D input to {name}, which is deprecated and will result in an error in a future release.",
-                          stacklevel=3)
-        # Three dimensions are a batch of rows to dropout2d, as PyTorch has it.
-        lead = 1 if single and dims != 2 else 2
-        shape = [size if d < lead else 1 for d, size in enumerate(input.shape)]
-        return _dropped(input, shape, p, training, inplace)
-    dropout.__name__ = dropout.__qualname__ = name
-    return dropout
-
-
-dropout1d, dropout2d, dropout3d = map(_channel_dropout, (1, 2, 3))
 
 
 def _make_overridable():
