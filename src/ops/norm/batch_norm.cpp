@@ -34,15 +34,19 @@ NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const
   return {of_input, flat(of_weight), flat(of_bias)};
 }
 
-NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                  const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
-                                  double eps, const std::vector<bool>& needs) {
+}  // namespace
+
+NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                   const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                                   double eps, const std::vector<bool>& needs) {
   if (!wants_derivative({&grad, &input, &weight}))
     // In training the batch's own statistics count; the running ones, which the forward writes, are not read.
     return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var,
                                       save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
 }
+
+namespace {
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
@@ -95,7 +99,7 @@ UMBRA_OPERATOR(
         {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
         [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false, false, false})
     .tags({Tag::Generated});
@@ -120,7 +124,7 @@ UMBRA_OPERATOR(
         {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
         [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
@@ -143,7 +147,7 @@ UMBRA_OPERATOR(
     .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "training", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean,
                  const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
+                return batch_norm_gradients(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
@@ -172,7 +176,7 @@ UMBRA_OPERATOR(
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
                  double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
+                return batch_norm_gradients(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")

@@ -1,5 +1,6 @@
 // Other forms of batch normalisation: with statistics that may be absent, with a reserve, instance by instance.
 #include "ops/common/shape.h"
+#include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -31,8 +32,7 @@ UMBRA_OPERATOR(
         {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
         [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var,
-                                            save_mean, save_invstd, training, eps, needs);
+          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false});
 
@@ -61,6 +61,12 @@ UMBRA_OPERATOR(
           _native_batch_norm_legit(input, weight, bias, new_mean, new_var, true, momentum, eps);
       return std::tuple(out, save_mean, save_invstd, no_reserve(input), new_mean, new_var);
     })
+    .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "eps", "needs"},
+              [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean,
+                 const Tensor& save_invstd, double eps, std::vector<bool> needs) {
+                return batch_norm_gradients(grad, input, weight, {}, {}, save_mean, save_invstd, true, eps, needs);
+              })
+    .differentiable_outputs({true, false, false, false, false, false})
     .tags({Tag::Generated});
 
 UMBRA_OPERATOR(
@@ -77,8 +83,7 @@ UMBRA_OPERATOR(
               {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor&, const Tensor&,
                  const Tensor& save_mean, const Tensor& save_invstd, double eps, std::vector<bool> needs) {
-                return native_batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, true, eps,
-                                                  needs);
+                return batch_norm_gradients(grad, input, weight, {}, {}, save_mean, save_invstd, true, eps, needs);
               })
     .differentiable_outputs({true, false, false, false});
 
@@ -94,15 +99,18 @@ UMBRA_OPERATOR(
       return ReservedResult(out, save_mean, save_invstd, no_reserve(input));
     });
 
+Result backward_with_reserve(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                             const Tensor& var, const Tensor& save_mean, const Tensor& save_var, bool update,
+                             double eps, std::vector<bool> mask, const Tensor&) {
+  return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_var, update, eps, mask);
+}
+
 UMBRA_OPERATOR(
     "batch_norm_backward(Tensor grad_out, Tensor input, Tensor weight, Tensor? running_mean, Tensor? running_var, "
     "Tensor? save_mean, Tensor? save_var, bool update, float eps, bool[3] output_mask, Tensor reserve) -> (Tensor, "
     "Tensor, Tensor)")
-    .all_backends([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                     const Tensor& var, const Tensor& save_mean, const Tensor& save_var, bool update, double eps,
-                     std::vector<bool> mask, const Tensor&) {
-      return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_var, update, eps, mask);
-    });
+    .all_backends(backward_with_reserve)
+    .tangents_through(backward_with_reserve);
 
 UMBRA_OPERATOR(
     "batch_norm_update_stats(Tensor input, Tensor? running_mean, Tensor? running_var, float momentum) -> (Tensor, "
