@@ -508,11 +508,20 @@ def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
 
 
 def binary_cross_entropy(input, target, weight=None, size_average=None, reduce=None, reduction="mean"):
-    return umbra.binary_cross_entropy(input, target, weight, _reduction(reduction, size_average, reduce))
+    kind = _reduction(reduction, size_average, reduce)
+    if target.size() != input.size():
+        raise ValueError(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}) is deprecated. "
+                         "Please ensure they have the same size.")
+    if weight is not None:
+        weight = weight.expand(umbra.broadcast_shapes(target.size(), weight.size()))
+    return umbra.ops.aten.binary_cross_entropy(input, target, weight, kind)
 
 
 def binary_cross_entropy_with_logits(input, target, weight=None, size_average=None, reduce=None, reduction="mean", pos_weight=None):
-    return umbra.binary_cross_entropy_with_logits(input, target, weight, pos_weight, _reduction(reduction, size_average, reduce))
+    kind = _reduction(reduction, size_average, reduce)
+    if target.size() != input.size():
+        raise ValueError(f"Target size ({target.size()}) must be the same as input size ({input.size()})")
+    return umbra.binary_cross_entropy_with_logits(input, target, weight, pos_weight, kind)
 
 
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
@@ -633,6 +642,8 @@ def tanhshrink(input):
 
 def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; with `hard` it is one-hot, and its gradient that of the soft one."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
     gumbels = -umbra.empty_like(logits, memory_format=umbra.legacy_contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:

@@ -1,6 +1,6 @@
 """The layers that networks are made of."""
 from umbra.nn.modules.module import Module  # noqa: F401
-from umbra.nn.modules.linear import Identity, Linear  # noqa: F401
+from umbra.nn.modules.linear import Bilinear, Identity, Linear  # noqa: F401
 from umbra.nn.modules.conv import (  # noqa: F401
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
 from umbra.nn.modules.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm  # noqa: F401
