@@ -64,6 +64,18 @@ Hardshrink = _bare("Hardshrink", lambda input, lambd: F.hardshrink(input, lambd)
 Softshrink = _bare("Softshrink", lambda input, lambd: F.softshrink(input, lambd), lambd=0.5)
 
 
+class RReLU(Module):
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
 class Softmax2d(Module):
     def forward(self, input):
         if input.dim() not in (3, 4):
