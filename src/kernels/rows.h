@@ -53,7 +53,7 @@ template <class T> class RowWriter {
 /// All elements in row-major order; none where the tensor is undefined.
 template <class T> std::vector<T> read_vector(const Tensor& t) {
   if (!t.defined()) return {};
-  Tensor dense = contiguous(cast(t, dtype_of<T>));
+  Tensor dense = kernels::contiguous(cast(t, dtype_of<T>));
   return std::vector<T>(dense.data<T>(), dense.data<T>() + dense.numel());
 }
 /// The other way round; nothing happens where the tensor is undefined or has no elements.

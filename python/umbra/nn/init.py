@@ -92,6 +92,8 @@ def zeros_(tensor):
 
 
 def eye_(tensor):
+    if tensor.ndimension() != 2:
+        raise ValueError("Only tensors with 2 dimensions are supported")
     with umbra.no_grad():
         tensor.zero_()
         tensor.diagonal().fill_(1)

@@ -155,7 +155,7 @@ struct Attention {
 };
 
 // By products and a softmax; narrow types are computed in float.
-Tensor plain_attention(Attention a) {
+std::tuple<Tensor, Tensor> attention_and_weights(Attention a) {
   DType dtype = a.query.dtype();
   bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
   if (narrow)
@@ -175,8 +175,11 @@ Tensor plain_attention(Attention a) {
   Tensor weights = _safe_softmax(scores, -1);
   if (a.dropout > 0) weights = dropout(weights, a.dropout, true);
   Tensor out = weights.matmul(a.value);
-  return narrow ? out.to(dtype) : out;
+  if (!narrow) return {out, weights};
+  return {out.to(dtype), weights.to(dtype)};
 }
+
+Tensor plain_attention(const Attention& a) { return std::get<0>(attention_and_weights(a)); }
 
 // What PyTorch's fused kernel takes on the CPU.
 bool fits_flash_kernel(const Attention& a) {
@@ -226,6 +229,84 @@ UMBRA_OPERATOR(
       return single ? out.squeeze(0) : out;
     })
     .tags({Tag::NondeterministicSeeded});
+
+// ---- pieces of attention that stand by themselves ----
+
+UMBRA_OPERATOR(
+    "_scaled_dot_product_attention_math(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float "
+    "dropout_p=0.0, bool is_causal=False, Tensor? dropout_mask=None, *, float? scale=None, bool enable_gqa=False) -> "
+    "(Tensor, Tensor)")
+    .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                  double dropout_p, bool is_causal, const Tensor& dropout_mask, std::optional<double> scale,
+                  bool enable_gqa) {
+      check<NotImplementedError>(!dropout_mask.defined(),
+                                 "_scaled_dot_product_attention_math: a dropout_mask is not in Umbra yet");
+      return attention_and_weights(
+          {query, key, value, additive_mask(attn_mask, query.dtype()), dropout_p, is_causal, enable_gqa, scale});
+    })
+    .tags({Tag::NondeterministicSeeded});
+
+// 1: the fused kernel, 0: products and a softmax.
+UMBRA_OPERATOR(
+    "_fused_sdp_choice(Tensor query, Tensor key, Tensor value, Tensor? attn_mask=None, float dropout_p=0.0, bool "
+    "is_causal=False, *, float? scale=None, bool enable_gqa=False) -> int")
+    .composite([](const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& attn_mask,
+                  double dropout_p, bool is_causal, std::optional<double> scale, bool enable_gqa) {
+      return int64_t{fits_flash_kernel({query, key, value, attn_mask, dropout_p, is_causal, enable_gqa, scale})};
+    })
+    .tags({Tag::NondeterministicSeeded});
+
+// Elements that are masked count for nothing; where all are, the result is zero.
+Tensor shaped_mask(const Tensor& self, const Tensor& mask, std::optional<int64_t> mask_type) {
+  check(mask.dtype() == DType::Bool, "Mask should be a boolean tensor");
+  if (mask_type && *mask_type == 0) {  // of the sequence: [length, length]
+    check(mask.dim() == 2, "Mask should be of shape (L, L) for mask_type 0");
+    return mask.expand(self.sym_sizes());
+  }
+  if (mask_type && *mask_type == 1) {  // of padding: [batch, length]
+    check(mask.dim() == 2 && self.dim() == 4, "Mask should be of shape (B, L) for mask_type 1");
+    return mask.view({mask.sym_size(0), 1, 1, mask.sym_size(1)}).expand(self.sym_sizes());
+  }
+  check(mask.sym_sizes() == self.sym_sizes(), "Mask shape should match input. mask: ", to_string(mask.sym_sizes()),
+        " input: ", to_string(self.sym_sizes()));
+  return mask;
+}
+
+UMBRA_OPERATOR("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? mask_type=None) -> Tensor")
+    .generated_out("_masked_softmax.out")
+    .all_backends([](const Tensor& self, const Tensor& mask, std::optional<int64_t> dim, std::optional<int64_t> type) {
+      Tensor hidden = shaped_mask(self, mask, type);
+      int64_t along = dim.value_or(self.dim() - 1);
+      Tensor out = softmax(self.masked_fill(hidden, -INFINITY), along);
+      return out.masked_fill(hidden.all(along, true), 0).contiguous();
+    })
+    .gradient("self", {"grad", "result", "mask", "dim"},
+              [](const Tensor& grad, const Tensor& result, const Tensor& mask, std::optional<int64_t> dim) {
+                return _masked_softmax_backward(grad, result, mask, dim);
+              });
+
+UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
+    .generated_out("_masked_softmax_backward.out")
+    .all_backends([](const Tensor& grad, const Tensor& output, const Tensor& mask, std::optional<int64_t> dim) {
+      int64_t along = dim.value_or(output.dim() - 1);
+      Tensor hidden = mask.sym_sizes() == output.sym_sizes() ? mask : mask.expand(output.sym_sizes());
+      Tensor part = grad.mul(output).masked_fill(hidden, 0);
+      return part.sub(output.mul(part.sum(IntArrayRef{along}, true))).masked_fill(hidden, 0);
+    });
+
+UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
+    .generated_out("_transform_bias_rescale_qkv.out", {"out0", "out1", "out2"})
+    .all_backends([](const Tensor& qkv, const Tensor& bias, int64_t heads) {
+      check(qkv.dim() == 3 && bias.dim() == 1 && heads > 0 && qkv.sym_size(2) == bias.sym_size(0) &&
+                bias.sym_size(0) % (3 * heads) == 0,
+            "expected qkv of [batch, length, 3 * width] and as many biases, but got ", to_string(qkv.sym_sizes()),
+            " and ", to_string(bias.sym_sizes()));
+      SymInt width = qkv.sym_size(2) / 3, head = width / heads;
+      Tensor parts = qkv.add(bias).view({qkv.sym_size(0), qkv.sym_size(1), 3, heads, head}).permute({2, 0, 3, 1, 4});
+      parts = parts.contiguous();
+      double scale = 1 / std::sqrt(static_cast<double>(head.guard_int()));
+      return std::tuple(parts.select(0, 0).mul(scale), parts.select(0, 1).clone(), parts.select(0, 2).clone());
+    });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -155,6 +155,7 @@ std::tuple<Batched, Batched, Batched> batch_convolution_backward(const Batched& 
 UMBRA_OPERATOR(
     "convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, bool "
     "transposed, SymInt[] output_padding, SymInt groups) -> Tensor")
+    .generated_out("convolution.out")
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
              SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
              SymInt groups) {
@@ -217,6 +218,7 @@ UMBRA_OPERATOR(
     "convolution_backward(Tensor grad_output, Tensor input, Tensor weight, SymInt[]? bias_sizes, SymInt[] stride, "
     "SymInt[] padding, SymInt[] dilation, bool transposed, SymInt[] output_padding, SymInt groups, bool[3] "
     "output_mask) -> (Tensor, Tensor, Tensor)")
+    .generated_out("convolution_backward.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, std::optional<Ints>, SymIntArrayRef stride,
              SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
              SymInt groups, Mask mask) {

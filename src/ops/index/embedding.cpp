@@ -28,6 +28,7 @@ Tensor shift_by_batch(const Tensor& indices, SymInt rows) {
 UMBRA_OPERATOR(
     "embedding(Tensor weight, Tensor indices, SymInt padding_idx=-1, bool scale_grad_by_freq=False, bool sparse=False) "
     "-> Tensor")
+    .generated_out("embedding.out")
     .meta([](const Tensor& weight, const Tensor& indices, SymInt, bool, bool) {
       check(weight.dim() == 2, "'weight' must be 2-D");
       check_indices(indices);
@@ -63,6 +64,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
     "scale_grad_by_freq) -> Tensor")
+    .generated_out("embedding_dense_backward.out")
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
       check_indices(indices);
       check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
@@ -91,6 +93,14 @@ UMBRA_OPERATOR(
       if (padding >= 0) terms = terms.masked_fill(at.eq(Scalar(padding)).unsqueeze(-1), 0);
       return unfold_batch(
           embedding_dense_backward(terms, shift_by_batch(at, rows), rows * batch_scope().size, -1, scale), 0);
+    });
+
+UMBRA_OPERATOR(
+    "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
+    "bool sparse) -> Tensor")
+    .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
+      check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
+      return embedding_dense_backward(grad, indices, rows, padding, scale);
     });
 
 TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double) {

@@ -34,15 +34,19 @@ NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const
   return {of_input, flat(of_weight), flat(of_bias)};
 }
 
-NormGradients batch_norm_backward(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
-                                  const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
-                                  double eps, const std::vector<bool>& needs) {
+}  // namespace
+
+NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                   const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                                   double eps, const std::vector<bool>& needs) {
   if (!wants_derivative({&grad, &input, &weight}))
     // In training the batch's own statistics count; the running ones, which the forward writes, are not read.
     return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var,
                                       save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
 }
+
+namespace {
 
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
@@ -95,7 +99,7 @@ UMBRA_OPERATOR(
         {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
         [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false, false, false})
     .tags({Tag::Generated});
@@ -120,7 +124,7 @@ UMBRA_OPERATOR(
         {"grad", "input", "weight", "running_mean", "running_var", "result1", "result2", "training", "eps", "needs"},
         [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
            const Tensor& save_mean, const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-          return batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
+          return batch_norm_gradients(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
         })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
@@ -130,6 +134,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
     "float eps) -> (Tensor, Tensor, Tensor)")
+    .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool, double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}});
       return norm_specs(input, {&weight, &bias}, true);
@@ -142,7 +147,7 @@ UMBRA_OPERATOR(
     .gradient("input, weight, bias", {"grad", "input", "weight", "result1", "result2", "training", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& save_mean,
                  const Tensor& save_invstd, bool training, double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
+                return batch_norm_gradients(grad, input, weight, {}, {}, save_mean, save_invstd, training, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
@@ -156,6 +161,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
     "running_var, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
+    .generated_out("_native_batch_norm_legit_no_training.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
       check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
@@ -170,7 +176,7 @@ UMBRA_OPERATOR(
     .gradient("input, weight, bias", {"grad", "input", "weight", "running_mean", "running_var", "eps", "needs"},
               [](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
                  double eps, std::vector<bool> needs) {
-                return batch_norm_backward(grad, input, weight, mean, var, {}, {}, false, eps, needs);
+                return batch_norm_gradients(grad, input, weight, mean, var, {}, {}, false, eps, needs);
               })
     .differentiable_outputs({true, false, false})
     .node("NativeBatchNormBackward0")
@@ -186,6 +192,7 @@ UMBRA_OPERATOR(
     "native_batch_norm_backward(Tensor grad_out, Tensor input, Tensor? weight, Tensor? running_mean, Tensor? "
     "running_var, Tensor? save_mean, Tensor? save_invstd, bool train, float eps, bool[3] output_mask) -> (Tensor, "
     "Tensor, Tensor)")
+    .generated_out("native_batch_norm_backward.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean, const Tensor& var,
              const Tensor& save_mean, const Tensor& save_invstd, bool train, double,
              std::array<bool, 3> mask) -> Specs {

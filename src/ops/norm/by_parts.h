@@ -36,4 +36,10 @@ struct Normalization {
 NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                      const Normalization& n, const std::vector<bool>& needs);
 
+/// The gradients of batch normalisation: by the fused operator, or by parts where they are to be differentiated. In
+/// training the batch's own statistics count, else the running ones.
+NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
+                                   const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
+                                   double eps, const std::vector<bool>& needs);
+
 }  // namespace umbra::ops

@@ -1,18 +1,15 @@
 // Group normalisation: channels in groups, each group of each sample by itself. Instance normalisation has one channel
 // a group.
+#include "kernels/copy.h"
+#include "kernels/normalization.h"
+#include "ops/common/batching.h"
+#include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
 namespace {
-
-// A parameter of the channels, shaped so that it broadcasts over [N, C, ...].
-Tensor per_channel(const Tensor& parameter, int64_t rank) {
-  SymShape sizes(static_cast<size_t>(rank), SymInt(1));
-  sizes[1] = parameter.sym_numel();
-  return parameter.reshape(sizes);
-}
 
 void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt channels, int64_t groups) {
   check(groups > 0, "Expected num groups to be greater than 0, got ", groups);
@@ -30,21 +27,111 @@ void check_group_norm(const Tensor& input, const Tensor& weight, const Tensor& b
   }
 }
 
-// Narrow types are computed in float, as the sums of a fused kernel are.
+using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
+
+// The kernels work on rows; what lies otherwise goes by way of a copy.
+template <class Fn> void in_rows(const Tensor& out, const Fn& fn) {
+  if (!out.defined() || out.is_contiguous()) return fn(out);
+  Tensor rows = kernels::scratch(out.sizes(), out.dtype());
+  fn(rows);
+  kernels::copy(out, rows);
+}
+
+/// The backward pass by operators that have derivatives; the statistics have gradients of their own.
+NormGradients group_norm_by_parts(const std::array<Tensor, 3>& grads, const Tensor& input, const Tensor& weight,
+                                  SymInt n, SymInt channels, SymInt inner, int64_t groups, double eps,
+                                  const std::vector<bool>& needs) {
+  SymShape split{n, SymInt(groups), channels / groups, inner};
+  Tensor x = input.reshape(split);
+  auto [mean, rstd] = statistics(x, {2, 3}, eps);
+  Tensor of_input, of_weight, of_bias;
+  if (grads[0].defined()) {
+    Tensor gain = weight.defined() ? weight.reshape({1, SymInt(groups), channels / groups, 1}) : weight;
+    std::tie(of_input, of_weight, of_bias) =
+        norm_backward_by_parts(grads[0].reshape(split), x, gain, {mean, rstd, {2, 3}, {0, 3}}, needs);
+  }
+  if (needs[0]) {
+    SymInt count = (channels / groups) * inner;
+    auto add = [&](const Tensor& term) { of_input = of_input.defined() ? of_input.add(term) : term.expand(split); };
+    SymShape statistic{n, SymInt(groups), 1, 1};
+    if (grads[1].defined()) add(grads[1].reshape(statistic).div(Scalar(count)));
+    if (grads[2].defined()) add(grads[2].reshape(statistic).mul(rstd.pow(3)).mul(x.sub(mean)).div(Scalar(count)).neg());
+  }
+  auto shaped = [](const Tensor& t, SymIntArrayRef sizes) { return t.defined() ? t.reshape(sizes) : t; };
+  return {shaped(of_input, input.sym_sizes()), shaped(of_weight, {channels}), shaped(of_bias, {channels})};
+}
+
 UMBRA_OPERATOR(
     "native_group_norm(Tensor input, Tensor? weight, Tensor? bias, SymInt N, SymInt C, SymInt HxW, int group, float "
     "eps) -> (Tensor, Tensor, Tensor)")
-    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt n, SymInt channels,
-                  SymInt inner, int64_t group, double eps) {
+    .generated_out("native_group_norm.out", {"out0", "out1", "out2"})
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymInt n, SymInt channels, SymInt inner,
+             int64_t group, double) -> NormSpecs {
       check_group_norm(input, weight, bias, channels, group);
-      DType dtype = input.dtype(), wide = is_reduced_floating(dtype) ? DType::Float32 : dtype;
-      Tensor grouped = input.to(wide).reshape({n, SymInt(group), (channels / group) * inner});
-      auto [mean, rstd] = statistics(grouped, {2}, eps);
-      Tensor out = grouped.sub(mean).mul(rstd).reshape(input.sym_sizes());
-      if (weight.defined()) out = out.mul(per_channel(weight.to(wide), input.dim()));
-      if (bias.defined()) out = out.add(per_channel(bias.to(wide), input.dim()));
-      DType kept = weight.defined() ? weight.dtype() : dtype;
-      return std::tuple(out.to(dtype), mean.squeeze(2).to(kept), rstd.squeeze(2).to(kept));
+      check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,
+            " elements, but got one of shape ", to_string(input.sym_sizes()));
+      TensorSpec statistics({n, SymInt(group)}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
+      return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
+    })
+    .cpu<3>([](const Tensor& out, const Tensor& mean, const Tensor& rstd, const Tensor& input, const Tensor& weight,
+               const Tensor& bias, SymInt, SymInt, SymInt, int64_t group, double eps) {
+      in_rows(out, [&](const Tensor& rows) { kernels::group_norm(rows, mean, rstd, input, weight, bias, group, eps); });
+    })
+    .gradient(
+        "input, weight, bias",
+        {"grad0", "grad1", "grad2", "input", "weight", "result1", "result2", "N", "C", "HxW", "group", "eps", "needs"},
+        [](const Tensor& grad, const Tensor& of_mean, const Tensor& of_rstd, const Tensor& input, const Tensor& weight,
+           const Tensor& mean, const Tensor& rstd, SymInt n, SymInt channels, SymInt inner, int64_t group, double eps,
+           std::vector<bool> needs) -> NormGradients {
+          if (!of_mean.defined() && !of_rstd.defined() && grad.defined() && !wants_derivative({&grad, &input, &weight}))
+            return native_group_norm_backward(grad, input, mean, rstd, weight, n, channels, inner, group, needs);
+          return group_norm_by_parts({grad, of_mean, of_rstd}, input, weight, n, channels, inner, group, eps, needs);
+        })
+    .tags({Tag::Core})
+    .batch([](const Batched& input, const Batched& weight, const Batched& bias, SymInt n, SymInt channels, SymInt inner,
+              int64_t group, double eps) {
+      SymInt size = batch_scope().size;
+      bool mapped = weight.is_batched() || bias.is_batched();
+      auto [out, mean, rstd] =
+          native_group_norm(fold_batch({batch_all(input), 0}, 0).contiguous(), mapped ? Tensor() : weight.value,
+                            mapped ? Tensor() : bias.value, n * size, channels, inner, group, eps);
+      Tensor whole = unfold_batch(out, 0).value;
+      auto each = [&](const Batched& t) {
+        Tensor all = batch_all(t).unsqueeze(1);
+        while (all.dim() < whole.dim()) all = all.unsqueeze(-1);
+        return all;
+      };
+      if (mapped && weight.defined()) whole = whole.mul(each(weight));
+      if (mapped && bias.defined()) whole = whole.add(each(bias));
+      return std::tuple(Batched(whole, 0), unfold_batch(mean, 0), unfold_batch(rstd, 0));
+    });
+
+UMBRA_OPERATOR(
+    "native_group_norm_backward(Tensor grad_out, Tensor input, Tensor mean, Tensor rstd, Tensor? weight, SymInt N, "
+    "SymInt C, SymInt HxW, int group, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    .generated_out("native_group_norm_backward.out", {"out0", "out1", "out2"})
+    .meta([](const Tensor& grad, const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight,
+             SymInt n, SymInt channels, SymInt inner, int64_t group, std::array<bool, 3> mask) -> NormSpecs {
+      check_group_norm(input, weight, {}, channels, group);
+      check(grad.sym_sizes() == input.sym_sizes() && grad.dtype() == input.dtype(), "Expected grad_out of size ",
+            to_string(input.sym_sizes()), ", but got ", to_string(grad.sym_sizes()));
+      check(input.sym_numel() == n * channels * inner, "Expected an input of ", n * channels * inner,
+            " elements, but got one of shape ", to_string(input.sym_sizes()));
+      for (const Tensor* t : {&mean, &rstd})
+        check(t->sym_numel() == n * group, "Expected mean and rstd to have ", n * group, " elements, but got ",
+              t->sym_numel());
+      TensorSpec none;
+      none.defined = false;
+      TensorSpec channel({channels}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
+      return {mask[0] ? spec_like(input, {}, {}, input.suggested_format()) : none, mask[1] ? channel : none,
+              mask[2] ? channel : none};
+    })
+    .cpu<3>([](const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_bias, const Tensor& grad,
+               const Tensor& input, const Tensor& mean, const Tensor& rstd, const Tensor& weight, SymInt, SymInt,
+               SymInt, int64_t group, std::array<bool, 3>) {
+      in_rows(grad_input, [&](const Tensor& rows) {
+        kernels::group_norm_backward(rows, grad_weight, grad_bias, grad, input, mean, rstd, weight, group);
+      });
     })
     .tags({Tag::Core});
 
@@ -57,7 +144,8 @@ UMBRA_OPERATOR(
       for (int64_t d = 2; d < input.dim(); ++d) inner *= input.sym_size(d);
       check(channels > 0, "Expected number of channels to be greater than 0, got ", channels);
       check(inner > 0, "Expected HxW to be greater than 0, got ", inner);
-      return std::get<0>(native_group_norm(input.contiguous(), weight, bias, n, channels, inner, groups, eps));
+      return std::get<0>(
+          native_group_norm(input.contiguous(input.suggested_format()), weight, bias, n, channels, inner, groups, eps));
     });
 
 }  // namespace

@@ -60,6 +60,7 @@ using NormSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 UMBRA_OPERATOR(
     "native_layer_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight, Tensor? bias, float eps) -> (Tensor, "
     "Tensor, Tensor)")
+    .generated_out("native_layer_norm.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, const Tensor& bias,
              double) -> NormSpecs {
       check_shapes(input, normalized, weight, bias);
@@ -100,6 +101,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "native_layer_norm_backward(Tensor grad_out, Tensor input, SymInt[] normalized_shape, Tensor mean, Tensor rstd, "
     "Tensor? weight, Tensor? bias, bool[3] output_mask) -> (Tensor, Tensor, Tensor)")
+    .generated_out("native_layer_norm_backward.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& grad, const Tensor& input, SymIntArrayRef normalized, const Tensor& mean, const Tensor& rstd,
              const Tensor& weight, const Tensor& bias, std::array<bool, 3> mask) -> NormSpecs {
       check_shapes(input, normalized, weight, bias);

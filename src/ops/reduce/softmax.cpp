@@ -99,14 +99,26 @@ UMBRA_OPERATOR(
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .out("softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       return _softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
 
 UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .out("log_softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
+
+UMBRA_OPERATOR("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return softmax(self, dim, dtype); });
+UMBRA_OPERATOR("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      return log_softmax(self, dim, dtype);
+    });
+UMBRA_OPERATOR("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+    .out("special_logsumexp.out")
+    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) { return self.logsumexp(dim, keepdim); });
 
 }  // namespace
 }  // namespace umbra::ops

@@ -264,11 +264,17 @@ UMBRA_OPERATOR("split_with_sizes(Tensor(a -> *) self, SymInt[] split_sizes, int 
     .tags({Tag::Core})
     .use(BatchInFront{.dims = {"dim"}});
 
-// The same memory, but no views: whoever calls these promises to write none of the parts.
+// The same memory, but no views: whoever calls these promises that no write to one part is seen in another. Each counts
+// its own changes, so that one may be written while autograd keeps the others.
+std::vector<Tensor> parts_apart(std::vector<Tensor> parts) {
+  for (const Tensor& part : parts) part.impl()->set_version_counter(make_counted<VersionCounter>());
+  return parts;
+}
+
 UMBRA_OPERATOR("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
     .all_backends([](const Tensor& self, SymInt split, int64_t dim) {
       check(self.dim() > 0, "split expects at least a 1-dimensional tensor");
-      return split_sizes(self, even_parts(self.sym_size(dim), split), dim);
+      return parts_apart(split_sizes(self, even_parts(self.sym_size(dim), split), dim));
     })
     .gradient("self", {"grad", "split_size", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, SymInt split, int64_t dim, SymIntArrayRef sizes) {
@@ -278,7 +284,9 @@ UMBRA_OPERATOR("unsafe_split.Tensor(Tensor self, SymInt split_size, int dim=0) -
     .linear()
     .use(BatchInFront{.dims = {"dim"}});
 UMBRA_OPERATOR("unsafe_split_with_sizes(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
-    .all_backends(split_sizes)
+    .all_backends([](const Tensor& self, std::vector<SymInt> sizes, int64_t dim) {
+      return parts_apart(split_sizes(self, sizes, dim));
+    })
     .gradient("self", {"grad", "split_sizes", "dim", "self.sym_sizes"},
               [](std::vector<Tensor> grads, std::vector<SymInt> parts, int64_t dim, SymIntArrayRef sizes) {
                 return join_parts(grads, parts, dim, sizes);

@@ -1,18 +1,34 @@
 """The layers that networks are made of."""
 from umbra.nn.modules.module import Module  # noqa: F401
-from umbra.nn.modules.linear import Identity, Linear  # noqa: F401
+from umbra.nn.modules.linear import Bilinear, Identity, Linear  # noqa: F401
 from umbra.nn.modules.conv import (  # noqa: F401
     Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
-from umbra.nn.modules.normalization import GroupNorm, LayerNorm, RMSNorm  # noqa: F401
+from umbra.nn.modules.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm  # noqa: F401
 from umbra.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d  # noqa: F401
 from umbra.nn.modules.activation import (  # noqa: F401
-    ELU, GELU, GLU, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Mish, MultiheadAttention, PReLU, ReLU, ReLU6,
-    Sigmoid, SiLU, Softmax, Softplus, Softsign, Tanh, Threshold)
-from umbra.nn.modules.layers import (  # noqa: F401
-    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AlphaDropout, AvgPool1d, AvgPool2d, Dropout, Dropout1d, Dropout2d, Dropout3d, Embedding,
-    FeatureAlphaDropout, Flatten, MaxPool1d, MaxPool2d, Unflatten, Upsample)
+    CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Mish, MultiheadAttention, PReLU,
+    ReLU, ReLU6, RReLU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold)
+from umbra.nn.modules.pooling import (  # noqa: F401
+    AdaptiveAvgPool1d, AdaptiveAvgPool2d, AdaptiveAvgPool3d, AdaptiveMaxPool1d, AdaptiveMaxPool2d, AdaptiveMaxPool3d, AvgPool1d, AvgPool2d,
+    AvgPool3d, FractionalMaxPool2d, FractionalMaxPool3d, LPPool1d, LPPool2d, LPPool3d, MaxPool1d, MaxPool2d, MaxPool3d, MaxUnpool1d, MaxUnpool2d,
+    MaxUnpool3d)
+from umbra.nn.modules.padding import (  # noqa: F401
+    CircularPad1d, CircularPad2d, CircularPad3d, ConstantPad1d, ConstantPad2d, ConstantPad3d, ReflectionPad1d, ReflectionPad2d, ReflectionPad3d,
+    ReplicationPad1d, ReplicationPad2d, ReplicationPad3d, ZeroPad1d, ZeroPad2d, ZeroPad3d)
+from umbra.nn.modules.dropout import AlphaDropout, Dropout, Dropout1d, Dropout2d, Dropout3d, FeatureAlphaDropout  # noqa: F401
+from umbra.nn.modules.sparse import Embedding, EmbeddingBag  # noqa: F401
+from umbra.nn.modules.flatten import Flatten, Unflatten  # noqa: F401
+from umbra.nn.modules.fold import Fold, Unfold  # noqa: F401
+from umbra.nn.modules.distance import CosineSimilarity, PairwiseDistance  # noqa: F401
+from umbra.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle  # noqa: F401
+from umbra.nn.modules.channelshuffle import ChannelShuffle  # noqa: F401
+from umbra.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d  # noqa: F401
+from umbra.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d  # noqa: F401
+from umbra.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase  # noqa: F401
 from umbra.nn.modules.loss import (  # noqa: F401
-    BCELoss, BCEWithLogitsLoss, CrossEntropyLoss, L1Loss, MSELoss, NLLLoss, SmoothL1Loss)
+    BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss, HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss,
+    MarginRankingLoss, MSELoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss,
+    SoftMarginLoss, TripletMarginLoss, TripletMarginWithDistanceLoss)
 from umbra.nn.modules.container import (  # noqa: F401
     ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential)
 from umbra.nn.modules.transformer import TransformerEncoder, TransformerEncoderLayer  # noqa: F401

@@ -47,6 +47,40 @@ LogSigmoid = _module("LogSigmoid", lambda input: F.logsigmoid(input))
 Softmax = _module("Softmax", F.softmax, dim=None)
 LogSoftmax = _module("LogSoftmax", F.log_softmax, dim=None)
 GLU = _module("GLU", F.glu, dim=-1)
+Softmin = _module("Softmin", F.softmin, dim=None)
+CELU = _module("CELU", F.celu, alpha=1.0, inplace=False)
+SELU = _module("SELU", F.selu, inplace=False)
+Tanhshrink = _module("Tanhshrink", F.tanhshrink)
+
+
+def _bare(name, function, **defaults):
+    """The same, but the numbers are shown without their names."""
+    made = _module(name, function, **defaults)
+    made.extra_repr = lambda self: ", ".join(str(getattr(self, key)) for key in defaults)
+    return made
+
+
+Hardshrink = _bare("Hardshrink", lambda input, lambd: F.hardshrink(input, lambd), lambd=0.5)
+Softshrink = _bare("Softshrink", lambda input, lambd: F.softshrink(input, lambd), lambd=0.5)
+
+
+class RReLU(Module):
+    def __init__(self, lower=1.0 / 8, upper=1.0 / 3, inplace=False):
+        super().__init__()
+        self.lower, self.upper, self.inplace = lower, upper, inplace
+
+    def forward(self, input):
+        return F.rrelu(input, self.lower, self.upper, self.training, self.inplace)
+
+    def extra_repr(self):
+        return f"lower={self.lower}, upper={self.upper}" + (", inplace=True" if self.inplace else "")
+
+
+class Softmax2d(Module):
+    def forward(self, input):
+        if input.dim() not in (3, 4):
+            raise ValueError(f"Softmax2d: expected input to be 3D or 4D, got {input.dim()}D instead")
+        return F.softmax(input, -3)
 
 
 class Threshold(Module):

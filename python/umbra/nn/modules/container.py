@@ -3,7 +3,7 @@ import collections
 import operator
 
 from umbra._C import Tensor
-from umbra.nn.modules.module import Module
+from umbra.nn.modules.module import Module, _indent
 from umbra.nn.parameter import Parameter
 
 
@@ -88,6 +88,19 @@ class ModuleList(_Sequence):
         super().__init__()
         if modules is not None:
             self.extend(modules)
+
+    def __repr__(self):
+        """Equal neighbours are shown once, with their number."""
+        runs = []
+        for i, text in enumerate(map(repr, self)):
+            if runs and runs[-1][2] == text:
+                runs[-1][1] = i
+            else:
+                runs.append([i, i, text])
+        if not runs:
+            return self._get_name() + "()"
+        lines = [_indent(f"({first}): {text}" if first == last else f"({first}-{last}): {last - first + 1} x {text}", 2) for first, last, text in runs]
+        return self._get_name() + "(\n  " + "\n  ".join(lines) + "\n)"
 
     def _like(self, modules):
         return type(self)(modules)

@@ -67,10 +67,19 @@ class _ConvNd(Module):
             out += f", padding_mode={self.padding_mode}"
         return out
 
+    def _around(self):
+        """How much goes before and after each dimension, from the last one on."""
+        if self.padding == "valid":
+            return [0, 0] * self._dimensions
+        if self.padding == "same":
+            totals = [d * (k - 1) for d, k in zip(self.dilation, self.kernel_size)]
+            return [part for total in reversed(totals) for part in (total // 2, total - total // 2)]
+        return [p for p in reversed(self.padding) for _ in (0, 1)]
+
     def _convolve(self, operator, input):
         if self.padding_mode == "zeros":
             return operator(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        around = [p for p in reversed(self.padding) for _ in (0, 1)]
+        around = self._around()
         return operator(F.pad(input, around, mode=self.padding_mode), self.weight, self.bias, self.stride, (0,) * self._dimensions,
                         self.dilation, self.groups)
 

@@ -5,7 +5,7 @@ from umbra.nn import functional as F
 from umbra.nn import init
 from umbra.nn.modules.activation import MultiheadAttention
 from umbra.nn.modules.container import ModuleList
-from umbra.nn.modules.layers import Dropout
+from umbra.nn.modules.dropout import Dropout
 from umbra.nn.modules.linear import Linear
 from umbra.nn.modules.module import Module
 from umbra.nn.modules.normalization import LayerNorm

@@ -1,0 +1,45 @@
+"""Normalisation of each channel of each sample."""
+import warnings
+
+from umbra.nn import functional as F
+from umbra.nn.modules.batchnorm import _BatchNorm
+
+
+class _InstanceNorm(_BatchNorm):
+    _rank = 0
+
+    def __init__(self, num_features, eps=1e-5, momentum=0.1, affine=False, track_running_stats=False, device=None, dtype=None, *, bias=True):
+        super().__init__(num_features, eps, momentum, affine, track_running_stats, device, dtype, bias=bias)
+
+    def _check_input_dim(self, input):
+        if input.dim() not in (self._rank - 1, self._rank):
+            raise ValueError(f"expected {self._rank - 1}D or {self._rank}D input (got {input.dim()}D input)")
+
+    def _normalize(self, input):
+        return F.instance_norm(input, self.running_mean, self.running_var, self.weight, self.bias, self.training or not self.track_running_stats,
+                               self.momentum if self.momentum is not None else 0.0, self.eps)
+
+    def forward(self, input):
+        self._check_input_dim(input)
+        channels = input.dim() - self._rank + 1
+        if input.size(channels) != self.num_features:
+            if self.affine:
+                raise ValueError(f"expected input's size at dim={channels} to match num_features ({self.num_features}), but got: "
+                                 f"{input.size(channels)}.")
+            warnings.warn(f"input's size at dim={channels} does not match num_features. You can silence this warning by not passing in num_features, "
+                          "which is not used because affine=False", stacklevel=2)
+        if input.dim() == self._rank - 1:
+            return self._normalize(input.unsqueeze(0)).squeeze(0)
+        return self._normalize(input)
+
+
+class InstanceNorm1d(_InstanceNorm):
+    _rank = 3
+
+
+class InstanceNorm2d(_InstanceNorm):
+    _rank = 4
+
+
+class InstanceNorm3d(_InstanceNorm):
+    _rank = 5

@@ -1,0 +1,204 @@
+// Other names of convolution: by the kind of padding, by library, and over sequences with the channels last.
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using Ints = std::vector<SymInt>;
+
+// ---- padding by name ----
+
+// As much padding as keeps the size; where the sides differ, the input gets the difference beforehand.
+Tensor same_convolution(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                        SymIntArrayRef dilation, SymInt groups) {
+  auto spatial = static_cast<size_t>(weight.dim() - 2);
+  check(weight.dim() > 2, "weight should have at least three dimensions");
+  for (SymInt s : stride) check(s == 1, "padding='same' is not supported for strided convolutions");
+  check(dilation.size() == 1 || dilation.size() == spatial, "dilation cannot broadcast to ", spatial, " dimensions");
+  SymShape padding(spatial, 0), extra(2 * spatial, 0);
+  bool even = true;
+  for (size_t i = 0; i < spatial; ++i) {
+    SymInt total = dilation[dilation.size() == 1 ? 0 : i] * (weight.sym_sizes()[i + 2] - 1);
+    padding[i] = total / 2;
+    extra[2 * (spatial - 1 - i) + 1] = total - padding[i] * 2;
+    even = even && total % 2 == 0;
+  }
+  Tensor padded = even ? input : constant_pad_nd(input, extra, 0);
+  SymShape none(spatial, 0);
+  return convolution(padded, weight, bias, stride, padding, dilation, false, none, groups);
+}
+
+Tensor convolution_by_mode(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                           const std::string& padding, SymIntArrayRef dilation, SymInt groups) {
+  if (padding == "same") return same_convolution(input, weight, bias, stride, dilation, groups);
+  check(padding == "valid", "Invalid padding string: '", padding, "'");
+  return convolution(input, weight, bias, stride, {SymInt(0)}, dilation, false, {SymInt(0)}, groups);
+}
+
+UMBRA_OPERATOR(
+    "_convolution_mode(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, str padding, SymInt[] dilation, "
+    "SymInt groups) -> Tensor")
+    .composite(convolution_by_mode);
+
+template <int64_t kSpatial>
+Tensor conv_by_mode(const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                    const std::string& padding, SymIntArrayRef dilation, SymInt groups) {
+  bool batched = input.dim() == kSpatial + 2;
+  check(batched || input.dim() == kSpatial + 1, "Expected ", kSpatial + 1, "D (unbatched) or ", kSpatial + 2,
+        "D (batched) input to conv", kSpatial, "d, but got input of size: ", to_string(input.sym_sizes()));
+  Tensor out =
+      convolution_by_mode(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, groups);
+  return batched ? out : out.squeeze(0);
+}
+
+UMBRA_OPERATOR(
+    "conv1d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[1] stride=[1], str padding=\"valid\", "
+    "SymInt[1] dilation=[1], SymInt groups=1) -> Tensor")
+    .composite(conv_by_mode<1>);
+UMBRA_OPERATOR(
+    "conv2d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[2] stride=[1, 1], str padding=\"valid\", "
+    "SymInt[2] dilation=[1, 1], SymInt groups=1) -> Tensor")
+    .composite(conv_by_mode<2>);
+UMBRA_OPERATOR(
+    "conv3d.padding(Tensor input, Tensor weight, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], str "
+    "padding=\"valid\", SymInt[3] dilation=[1, 1, 1], SymInt groups=1) -> Tensor")
+    .composite(conv_by_mode<3>);
+
+// ---- by library ----
+
+UMBRA_OPERATOR(
+    "_convolution(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] dilation, "
+    "bool "
+    "transposed, SymInt[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool cudnn_enabled, bool "
+    "allow_tf32) -> Tensor")
+    .generated_out("_convolution.out")
+    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                  SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+                  SymInt groups, bool, bool, bool, bool) {
+      return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+    });
+UMBRA_OPERATOR(
+    "_convolution.deprecated(Tensor input, Tensor weight, Tensor? bias, SymInt[] stride, SymInt[] padding, SymInt[] "
+    "dilation, bool transposed, int[] output_padding, SymInt groups, bool benchmark, bool deterministic, bool "
+    "cudnn_enabled) -> Tensor")
+    .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, SymIntArrayRef stride,
+                  SymIntArrayRef padding, SymIntArrayRef dilation, bool transposed, SymIntArrayRef output_padding,
+                  SymInt groups, bool, bool, bool) {
+      return convolution(input, weight, bias, stride, padding, dilation, transposed, output_padding, groups);
+    });
+UMBRA_OPERATOR(
+    "mkldnn_convolution(Tensor self, Tensor weight, Tensor? bias, SymInt[] padding, SymInt[] stride, SymInt[] "
+    "dilation, "
+    "SymInt groups) -> Tensor")
+    .generated_out("mkldnn_convolution.out")
+    .composite([](const Tensor& self, const Tensor& weight, const Tensor& bias, SymIntArrayRef padding,
+                  SymIntArrayRef stride, SymIntArrayRef dilation, SymInt groups) {
+      return convolution(self, weight, bias, stride, padding, dilation, false, {SymInt(0)}, groups);
+    });
+
+// These take the kernel's size once more.
+void check_kernel(const Tensor& weight, SymIntArrayRef kernel) {
+  check(weight.dim() == static_cast<int64_t>(kernel.size()) + 2 && weight.sym_sizes().drop_front(2) == kernel,
+        "expected a weight with a kernel of size ", to_string(kernel), ", but got weight of size ",
+        to_string(weight.sym_sizes()));
+}
+
+Tensor plain_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                         SymIntArrayRef stride, SymIntArrayRef padding) {
+  check_kernel(weight, kernel);
+  return convolution(self, weight, bias, stride, padding, {SymInt(1)}, false, {SymInt(0)}, 1);
+}
+
+UMBRA_OPERATOR(
+    "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] "
+    "padding) -> Tensor")
+    .out("_slow_conv2d_forward.output", {"output"})
+    .composite(plain_convolution);
+UMBRA_OPERATOR(
+    "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
+    "SymInt[2] padding=[0, 0]) -> Tensor")
+    .out("thnn_conv2d.out")
+    .composite(plain_convolution);
+UMBRA_OPERATOR(
+    "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] "
+    "padding) -> Tensor")
+    .out("slow_conv3d_forward.output", {"output"})
+    .composite(plain_convolution);
+UMBRA_OPERATOR(
+    "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
+    "SymInt[3] padding=[0, 0, 0]) -> Tensor")
+    .out("slow_conv3d.out")
+    .composite(plain_convolution);
+
+Tensor dilated_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                           SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation) {
+  check_kernel(weight, kernel);
+  return convolution(self, weight, bias, stride, padding, dilation, false, {SymInt(0)}, 1);
+}
+UMBRA_OPERATOR(
+    "slow_conv_dilated2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, "
+    "1], "
+    "SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor")
+    .generated_out("slow_conv_dilated2d.out")
+    .composite(dilated_convolution);
+UMBRA_OPERATOR(
+    "slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, "
+    "1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
+    .generated_out("slow_conv_dilated3d.out")
+    .composite(dilated_convolution);
+
+Tensor transposed_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                              SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef output_padding,
+                              SymIntArrayRef dilation) {
+  check_kernel(weight, kernel);
+  return convolution(self, weight, bias, stride, padding, dilation, true, output_padding, 1);
+}
+UMBRA_OPERATOR(
+    "slow_conv_transpose2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, "
+    "1], SymInt[2] padding=[0, 0], SymInt[2] output_padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor")
+    .out("slow_conv_transpose2d.out")
+    .composite(transposed_convolution);
+UMBRA_OPERATOR(
+    "slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, "
+    "1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
+    .out("slow_conv_transpose3d.out")
+    .composite(transposed_convolution);
+
+// ---- time, batch, channels ----
+
+void check_tbc(const Tensor& self, const Tensor& weight, const Tensor& bias) {
+  check(self.dim() == 3, "Input must have 3 dims: time, batch, in_channel");
+  check(weight.dim() == 3, "Weight tensor must have 3 dims: kernel_width, in_channels, out_channels.");
+  check(bias.dim() == 1, "Bias must be 1-D");
+  check(self.sym_size(2) == weight.sym_size(1), "Input dim 2 (input channels) is not == dim 1 in the weight tensor");
+  check(weight.sym_size(2) == bias.sym_size(0), "Bias size must equal dim 2 in the weight tensor (output channels).");
+}
+
+// As an ordinary convolution over time.
+UMBRA_OPERATOR("conv_tbc(Tensor self, Tensor weight, Tensor bias, int pad=0) -> Tensor")
+    .generated_out("conv_tbc.out")
+    .all_backends([](const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+      check_tbc(self, weight, bias);
+      Tensor out = convolution(self.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias, {SymInt(1)}, {SymInt(pad)},
+                               {SymInt(1)}, false, {SymInt(0)}, 1);
+      return out.permute({2, 0, 1}).contiguous();
+    })
+    .gradient("self, weight, bias", {"grad", "self", "weight", "bias", "pad"},
+              [](const Tensor& grad, const Tensor& self, const Tensor& weight, const Tensor& bias, int64_t pad) {
+                return conv_tbc_backward(grad, self, weight, bias, pad);
+              });
+
+UMBRA_OPERATOR(
+    "conv_tbc_backward(Tensor self, Tensor input, Tensor weight, Tensor bias, int pad) -> (Tensor, Tensor, Tensor)")
+    .composite([](const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& bias, int64_t pad) {
+      check_tbc(input, weight, bias);
+      auto [of_input, of_weight, of_bias] = convolution_backward(
+          grad.permute({1, 2, 0}), input.permute({1, 2, 0}), weight.permute({2, 1, 0}), bias.sym_sizes(), {SymInt(1)},
+          {SymInt(pad)}, {SymInt(1)}, false, {SymInt(0)}, 1, {true, true, true});
+      return std::tuple(of_input.permute({2, 0, 1}).contiguous(), of_weight.permute({2, 1, 0}).contiguous(), of_bias);
+    });
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,257 @@
+// Rows of a table, summed, averaged or compared within bags.
+#include "kernels/copy.h"
+#include "kernels/embedding.h"
+#include "kernels/rows.h"
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+using kernels::BagMode;
+using kernels::Bags;
+
+constexpr const char* kCaller = " (while checking arguments for embedding_bag)";
+
+void check_integers(const Tensor& t, const char* name) {
+  check(t.dtype() == DType::Int64 || t.dtype() == DType::Int32, "Expected tensor for argument #1 '", name,
+        "' to have one of the following scalar types: Long, Int; but got torch.", kernel_name(t.dtype()),
+        "Tensor instead", kCaller);
+}
+
+void check_bags(const Tensor& weight, const Tensor& indices, const Tensor& offsets, int64_t mode,
+                const Tensor& per_sample_weights, bool include_last_offset) {
+  check(indices.dim() == 1 || indices.dim() == 2, "input has to be a 1D or 2D Tensor, but got Tensor of dimension ",
+        indices.dim());
+  check(offsets.dim() == 1, "offsets has to be a 1D Tensor, but got Tensor of dimension ", offsets.dim());
+  check(weight.dim() == 2, "weight has to be a 2D Tensor, but got Tensor of dimension ", weight.dim());
+  check_integers(indices, "indices");
+  check_integers(offsets, "offsets");
+  check(is_floating(weight.dtype()),
+        "Expected tensor for argument #1 'weight' to have one of the following scalar types: Half, BFloat16, Float, "
+        "Double; but got torch.",
+        kernel_name(weight.dtype()), "Tensor instead", kCaller);
+  check(mode >= 0 && mode <= 2, "embedding_bag: unknown mode ", mode);
+  check(!include_last_offset || offsets.sym_size(0) >= 1, "include_last_offset: number of offset should be at least 1");
+  if (!per_sample_weights.defined()) return;
+  check(mode == 0, "embedding_bag: per_sample_weights only supported with mode='sum'");
+  check(per_sample_weights.dtype() == weight.dtype(), "expected scalar type ", kernel_name(weight.dtype()),
+        " but found ", kernel_name(per_sample_weights.dtype()));
+  check(per_sample_weights.dim() == 1 && per_sample_weights.sym_numel() == indices.sym_numel(),
+        "embedding_bag: per_sample_weights of size ", to_string(per_sample_weights.sym_sizes()),
+        " do not fit indices of size ", to_string(indices.sym_sizes()));
+}
+
+Bags bags_of(const Tensor& indices, const Tensor& offsets, int64_t mode, bool include_last_offset, int64_t padding) {
+  Bags bags{kernels::read_vector<int64_t>(indices), kernels::read_vector<int64_t>(offsets), static_cast<BagMode>(mode),
+            padding};
+  auto length = static_cast<int64_t>(bags.indices.size());
+  if (!bags.offsets.empty()) {
+    check(bags.offsets.front() == 0,
+          "offsets[0] has to be 0, i.e., the first sequence in the mini-batch has to start from position 0. However, "
+          "got ",
+          bags.offsets.front());
+    check(bags.offsets.back() <= length, "offsets[-1] can not be greater than input's length ", length,
+          " but got offsets[-1] of ", bags.offsets.back());
+    for (size_t i = 1; i < bags.offsets.size(); ++i)
+      check(bags.offsets[i] >= bags.offsets[i - 1], "embedding_bag: offsets must not decrease");
+  }
+  if (include_last_offset) bags.offsets.pop_back();
+  return bags;
+}
+
+// PyTorch's quick way of summing keeps no table of bags, and what it leaves out is told by sizes.
+bool sums_quickly(const Tensor& weight, int64_t mode, const Tensor& per_sample_weights, int64_t padding) {
+  bool narrow = weight.dtype() != DType::Float64;
+  bool unit = !per_sample_weights.defined() || per_sample_weights.sym_stride(0).same(1);
+  return mode == 0 && narrow && weight.sym_stride(1).same(1) && unit && padding < 0;
+}
+
+using BagSpecs = std::tuple<TensorSpec, TensorSpec, TensorSpec, TensorSpec>;
+
+struct EmbeddingBag {
+  bool forward_only;
+
+  void operator()(OperatorBuilder& builder) const {
+    builder
+        .meta([forward_only = forward_only](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool,
+                                            int64_t mode, bool, const Tensor& per_sample_weights,
+                                            bool include_last_offset, int64_t padding) -> BagSpecs {
+          check_bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
+          Device device = common_device({&weight, &indices, &offsets});
+          SymInt all = offsets.sym_size(0), bags = include_last_offset ? all - 1 : all, width = weight.sym_size(1);
+          bool quick = sums_quickly(weight, mode, per_sample_weights, padding);
+          auto integers = [&](SymIntArrayRef sizes) { return TensorSpec(sizes, DType::Int64, device); };
+          TensorSpec sizes = integers({mode == 0 && forward_only ? all : bags});
+          return {TensorSpec({bags, width}, weight.dtype(), device),
+                  integers({quick ? SymInt(0) : indices.sym_numel()}), sizes,
+                  mode == 2 ? integers({bags, width}) : sizes};
+        })
+        .cpu<4>([](const Tensor& out, const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices,
+                   const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,
+                   const Tensor& per_sample_weights, bool include_last_offset, int64_t padding) {
+          Bags bags = bags_of(indices, offsets, mode, include_last_offset, padding);
+          kernels::fill(bag_size, 0);
+          kernels::embedding_bag(out, bag_size, max_indices, weight, bags, per_sample_weights);
+          if (mode != 2) kernels::copy(max_indices, bag_size);
+          std::vector<int64_t> bag_of = bags.bag_of();
+          if (offset2bag.numel() > 0) std::copy(bag_of.begin(), bag_of.end(), offset2bag.data<int64_t>());
+        });
+  }
+};
+
+UMBRA_OPERATOR(
+    "_embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+    "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) -> (Tensor, "
+    "Tensor, Tensor, Tensor)")
+    .generated_out("_embedding_bag.out", {"out0", "out1", "out2", "out3"})
+    .use(EmbeddingBag{false})
+    .gradient("weight",
+              {"grad", "indices", "offsets", "result1", "result2", "result3", "weight.sym_sizes", "scale_grad_by_freq",
+               "mode", "sparse", "per_sample_weights", "padding_idx"},
+              [](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag,
+                 const Tensor& bag_size, const Tensor& max_indices, SymIntArrayRef sizes, bool scale, int64_t mode,
+                 bool sparse, const Tensor& per_sample_weights, int64_t padding) {
+                return _embedding_bag_backward(grad, indices, offsets, offset2bag, bag_size, max_indices, sizes[0],
+                                               scale, mode, sparse, per_sample_weights, padding);
+              })
+    .gradient("per_sample_weights", {"grad", "weight", "indices", "offsets", "result1", "mode", "padding_idx"},
+              [](const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+                 const Tensor& offset2bag, int64_t mode, int64_t padding) {
+                return _embedding_bag_per_sample_weights_backward(grad, weight, indices, offsets, offset2bag, mode,
+                                                                  padding);
+              })
+    .differentiable_outputs({true, false, false, false})
+    .tags({Tag::Core});
+
+UMBRA_OPERATOR(
+    "_embedding_bag_forward_only(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int "
+    "mode=0, bool sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False, int padding_idx=-1) "
+    "-> "
+    "(Tensor, Tensor, Tensor, Tensor)")
+    .generated_out("_embedding_bag_forward_only.out", {"out0", "out1", "out2", "out3"})
+    .use(EmbeddingBag{true});
+
+// ---- gradients ----
+
+TensorSpec table_spec(const Tensor& grad, SymInt rows) {
+  check(grad.dim() == 2, "embedding_bag: expected a gradient of 2 dimensions, but got ", grad.dim());
+  return TensorSpec({rows, grad.sym_size(1)}, grad.dtype(), grad.device());
+}
+
+void table_gradient(const Tensor& out, const Tensor& grad, const Tensor& indices, const std::vector<int64_t>& bag_of,
+                    const Tensor& bag_size, const Tensor& max_indices, bool scale, int64_t mode,
+                    const Tensor& per_sample_weights, int64_t padding) {
+  std::vector<int64_t> rows = kernels::read_vector<int64_t>(indices);
+  check(rows.size() == bag_of.size(), "embedding_bag: ", bag_of.size(), " bags for ", rows.size(), " indices");
+  for (int64_t bag : bag_of) check(bag >= 0 && bag < grad.size(0), "embedding_bag: there is no gradient for bag ", bag);
+  check(mode == 0 || bag_size.numel() >= grad.size(0), "embedding_bag: too few bag sizes");
+  check(mode != 2 || max_indices.numel() == grad.numel(), "embedding_bag: max_indices do not fit the gradient");
+  kernels::embedding_bag_backward(out, grad, rows, bag_of, bag_size, max_indices, per_sample_weights,
+                                  static_cast<BagMode>(mode), padding, scale);
+}
+
+std::vector<int64_t> bag_of_each(const Tensor& indices, const Tensor& offsets, const Tensor& offset2bag) {
+  if (offset2bag.numel() != 0) return kernels::read_vector<int64_t>(offset2bag);
+  return bags_of(indices, offsets, 0, false, -1).bag_of();
+}
+
+UMBRA_OPERATOR(
+    "_embedding_bag_backward(Tensor grad, Tensor indices, Tensor offsets, Tensor offset2bag, Tensor bag_size, Tensor "
+    "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, bool sparse, Tensor? per_sample_weights, "
+    "int padding_idx=-1) -> Tensor")
+    .meta([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor&, const Tensor&,
+             const Tensor&, SymInt rows, bool, int64_t, bool sparse, const Tensor&, int64_t) {
+      check<NotImplementedError>(!sparse, "embedding_bag: sparse gradients are not in Umbra yet");
+      check_integers(indices, "indices");
+      check_integers(offsets, "offsets");
+      return table_spec(grad, rows);
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offsets,
+            const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices, SymInt, bool scale,
+            int64_t mode, bool, const Tensor& per_sample_weights, int64_t padding) {
+      table_gradient(out, grad, indices, bag_of_each(indices, offsets, offset2bag), bag_size, max_indices, scale, mode,
+                     per_sample_weights, padding);
+    });
+
+UMBRA_OPERATOR(
+    "_embedding_bag_dense_backward(Tensor grad, Tensor indices, Tensor offset2bag, Tensor bag_size, Tensor "
+    "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int "
+    "padding_idx=-1) -> Tensor")
+    .generated_out("_embedding_bag_dense_backward.out")
+    .meta([](const Tensor& grad, const Tensor&, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool, int64_t,
+             const Tensor&, int64_t) { return table_spec(grad, rows); })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
+            const Tensor& bag_size, const Tensor& max_indices, SymInt, bool scale, int64_t mode,
+            const Tensor& per_sample_weights, int64_t padding) {
+      table_gradient(out, grad, indices, kernels::read_vector<int64_t>(offset2bag), bag_size, max_indices, scale, mode,
+                     per_sample_weights, padding);
+    });
+
+UMBRA_OPERATOR(
+    "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
+    "offset2bag, int mode, int padding_idx=-1) -> Tensor")
+    .generated_out("_embedding_bag_per_sample_weights_backward.out")
+    .meta([](const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor&,
+             int64_t mode, int64_t) {
+      check(mode == 0, "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
+      check(weight.dim() == 2 && grad.dim() == 2 && grad.sym_size(1) == weight.sym_size(1) &&
+                grad.dtype() == weight.dtype(),
+            "embedding_bag: a gradient of ", to_string(grad.sym_sizes()), " does not fit weights of ",
+            to_string(weight.sym_sizes()));
+      return TensorSpec({indices.sym_numel()}, grad.dtype(), grad.device());
+    })
+    .cpu([](const Tensor& out, const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor& offsets,
+            const Tensor& offset2bag, int64_t, int64_t padding) {
+      std::vector<int64_t> bag_of = bag_of_each(indices, offsets, offset2bag);
+      for (int64_t bag : bag_of)
+        check(bag >= 0 && bag < grad.size(0), "embedding_bag: there is no gradient for bag ", bag);
+      kernels::embedding_bag_sample_backward(out, grad, weight, kernels::read_vector<int64_t>(indices), bag_of,
+                                             padding);
+    });
+
+// ---- as users call it ----
+
+using BagResult = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+
+BagResult run_embedding_bag(const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale,
+                            int64_t mode, bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
+                            int64_t padding) {
+  auto call = weight.requires_grad() || (per_sample_weights.defined() && per_sample_weights.requires_grad())
+                  ? _embedding_bag
+                  : _embedding_bag_forward_only;
+  return call(weight, indices.contiguous(), offsets.contiguous(), scale, mode, sparse, per_sample_weights,
+              include_last_offset, padding);
+}
+
+UMBRA_OPERATOR(
+    "embedding_bag(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq=False, int mode=0, bool "
+    "sparse=False, Tensor? per_sample_weights=None, bool include_last_offset=False) -> (Tensor, Tensor, Tensor, "
+    "Tensor)")
+    .composite([](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale, int64_t mode,
+                  bool sparse, const Tensor& per_sample_weights, bool include_last_offset) {
+      return run_embedding_bag(weight, indices, offsets, scale, mode, sparse, per_sample_weights, include_last_offset,
+                               -1);
+    });
+
+UMBRA_OPERATOR(
+    "embedding_bag.padding_idx(Tensor weight, Tensor indices, Tensor offsets, bool scale_grad_by_freq, int mode, bool "
+    "sparse, Tensor? per_sample_weights, bool include_last_offset, int? padding_idx) -> (Tensor, Tensor, Tensor, "
+    "Tensor)")
+    .composite([](const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool scale, int64_t mode,
+                  bool sparse, const Tensor& per_sample_weights, bool include_last_offset,
+                  std::optional<int64_t> padding_idx) {
+      int64_t padding = -1;
+      if (padding_idx) {
+        SymInt rows = weight.sym_size(0);
+        check(rows > *padding_idx && -rows <= *padding_idx, "padding_idx must be within the number of embeddings, -",
+              rows, " through ", rows - 1, ", but got ", *padding_idx);
+        padding = *padding_idx < 0 ? *padding_idx + rows.guard_int() : *padding_idx;
+      }
+      return run_embedding_bag(weight, indices, offsets, scale, mode, sparse, per_sample_weights, include_last_offset,
+                               padding);
+    });
+
+}  // namespace
+}  // namespace umbra::ops

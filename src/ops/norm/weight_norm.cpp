@@ -1,0 +1,157 @@
+// Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
+#include <limits>
+
+#include "ops/common/shape.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+// ---- weights as a direction and a length ----
+
+std::vector<int64_t> all_but(int64_t dim, int64_t rank) {
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < rank; ++d)
+    if (d != dim) dims.push_back(d);
+  return dims;
+}
+
+// One norm for each slice along `dim`, one for all where dim is -1.
+Tensor norms_of(const Tensor& v, int64_t dim) {
+  if (v.dim() <= 1 && dim != -1) return v.abs();
+  return linalg_vector_norm(v, 2, all_but(dim, v.dim()), true);
+}
+
+using Pair = std::tuple<Tensor, Tensor>;
+
+Pair weight_norm_gradients(const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+  Tensor along = grad.mul(v).sum(all_but(dim, v.dim()), true).div(norms);
+  Tensor of_v = grad.sub(v.mul(along.div(norms))).mul(g.div(norms));
+  return {of_v.to(v.dtype()), along.to(g.dtype()).view(g.sym_sizes())};
+}
+
+UMBRA_OPERATOR("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
+    .generated_out("_weight_norm_interface.out", {"out0", "out1"})
+    .all_backends([](const Tensor& v, const Tensor& g, int64_t dim) {
+      check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+      Tensor wide = v.dtype() == DType::BFloat16 ? v.to(DType::Float32) : v;
+      Tensor norms = norms_of(wide, dim);
+      return Pair(wide.mul(g.div(norms)).to(v.dtype()), norms);
+    })
+    .gradient("v, g", {"grad0", "v", "g", "result1", "dim"},
+              [](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+                if (is_grad_enabled() && (grad.requires_grad() || v.requires_grad() || g.requires_grad()))
+                  return weight_norm_gradients(grad, v, g, norms_of(v, dim), dim);
+                return _weight_norm_interface_backward(grad, v, g, norms, dim);
+              })
+    .differentiable_outputs({true, false});
+
+UMBRA_OPERATOR(
+    "_weight_norm_interface_backward(Tensor grad_w, Tensor saved_v, Tensor saved_g, Tensor saved_norms, int dim) -> "
+    "(Tensor, Tensor)")
+    .generated_out("_weight_norm_interface_backward.out", {"out0", "out1"})
+    .all_backends([](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
+      check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+      return weight_norm_gradients(grad, v, g, norms, dim);
+    });
+
+UMBRA_OPERATOR("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
+    .composite([](const Tensor& v, const Tensor& g, int64_t dim) {
+      check(v.device() == g.device(), "weight_norm: expected v_in and g_in to be on the same device, but v_in is on ",
+            v.device(), " and g_in is on ", g.device());
+      Tensor direction = v.contiguous(), length = g.contiguous();
+      bool half = v.dtype() == DType::Float16 || g.dtype() == DType::Float16;
+      if (!half && (dim == 0 || dim == v.dim() - 1)) return std::get<0>(_weight_norm_interface(direction, length, dim));
+      return direction.mul(length.div(norms_of(direction, dim)));
+    });
+
+// ---- rows to their mean square ----
+
+void check_rms_shapes(const Tensor& input, SymIntArrayRef normalized, const Tensor& weight) {
+  check(!normalized.empty(),
+        "Expected normalized_shape to be at least 1-dimensional, i.e., containing at least one element, but got "
+        "normalized_shape = ",
+        to_string(normalized));
+  if (weight.defined() && !(weight.sym_sizes() == normalized))
+    fail("Expected weight to be of same shape as normalized_shape, but got weight of shape ",
+         to_string(weight.sym_sizes()), " and normalized_shape = ", to_string(normalized));
+  size_t rank = static_cast<size_t>(input.dim()), n = normalized.size();
+  bool fits = rank >= n;
+  for (size_t i = 0; fits && i < n; ++i) fits = input.sym_sizes()[rank - n + i] == normalized[i];
+  if (!fits)
+    fail("Given normalized_shape=", to_string(normalized), ", expected input with shape [*",
+         to_string(normalized).substr(1), ", but got input of size", to_string(input.sym_sizes()));
+}
+
+Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
+  check_rms_shapes(input, normalized, weight);
+  DType dtype = input.dtype();
+  bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
+  bool wide = dtype == DType::Float64 || dtype == DType::Complex128;
+  double least = eps.value_or(wide ? std::numeric_limits<double>::epsilon() : std::numeric_limits<float>::epsilon());
+  Tensor x = narrow ? input.to(DType::Float32) : input;
+  std::vector<int64_t> dims;
+  for (int64_t d = 0; d < static_cast<int64_t>(normalized.size()); ++d) dims.push_back(input.dim() - 1 - d);
+  Tensor scale = x.pow(2).mean(dims, true).add_(least).rsqrt(), out = x.mul(scale);
+  if (weight.defined()) out = out.mul(weight);
+  return {narrow ? out.to(dtype) : out, scale};
+}
+
+UMBRA_OPERATOR("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
+    .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
+      return std::get<0>(rms_by_parts(input, normalized, weight, eps));
+    });
+UMBRA_OPERATOR("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
+    .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
+      return rms_by_parts(input, normalized, weight, eps);
+    });
+
+// ---- slices to a largest norm ----
+
+void check_renorm(const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
+  check(!p.is_complex(), "renorm: p must be real-valued");
+  check(p.to_double() > 0, "renorm: non-positive-norm not supported");
+  check(!most.is_complex(), "renorm: maxnorm must be real-valued");
+  check(most.to_double() >= 0, "renorm: expected maxnorm to be >= 0 but got ", most.to_double());
+  check(self.dim() > 1, "renorm: input needs at least 2 dimensions, got ", self.dim(), " dimensions");
+  wrap_dim(dim, self.dim());
+}
+
+// The gradient of the norm of each slice.
+Tensor norm_gradient(const Tensor& grad, const Tensor& self, double p, const Tensor& norm,
+                     const std::vector<int64_t>& dims) {
+  if (p == 1) return self.sgn().mul(grad);
+  if (p == 2) return self.mul(grad.div(norm)).masked_fill(norm.eq(0), 0);
+  if (std::isinf(p)) {
+    Tensor largest = self.abs().eq(norm);
+    return self.sgn().mul(largest).mul(grad.div(largest.sum(dims, true)));
+  }
+  Tensor scale = p < 2 ? self.abs().pow(p - 2).masked_fill(self.eq(0), 0) : self.abs().pow(p - 2);
+  return self.mul(scale).mul(grad.div(norm.pow(p - 1))).masked_fill(norm.eq(0), 0);
+}
+
+UMBRA_OPERATOR("renorm(Tensor self, Scalar p, int dim, Scalar maxnorm) -> Tensor")
+    .inplace("renorm_")
+    .out("renorm.out")
+    .all_backends([](const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
+      check_renorm(self, p, dim, most);
+      std::vector<int64_t> dims = all_but(wrap_dim(dim, self.dim()), self.dim());
+      bool narrow = self.dtype() == DType::Float16 || self.dtype() == DType::BFloat16;
+      Tensor norm = linalg_vector_norm(self, p, dims, true, narrow ? std::optional(DType::Float32) : std::nullopt);
+      Tensor factor = where(norm.gt(most), norm.add(1e-7).reciprocal().mul(most), ones_like(norm));
+      return self.mul(factor.to(self.is_complex() ? factor.dtype() : self.dtype()));
+    })
+    .gradient("self", {"grad", "self", "p", "dim", "maxnorm"},
+              [](const Tensor& grad, const Tensor& self, const Scalar& p, int64_t dim, const Scalar& most) {
+                std::vector<int64_t> dims = all_but(wrap_dim(dim, self.dim()), self.dim());
+                Tensor norm = linalg_vector_norm(self, p, dims, true);
+                Tensor along = self.conj().mul(grad).sum(dims, true);
+                if (along.is_complex()) along = along.real();
+                Tensor inverse = norm.add(1e-7).reciprocal();
+                Tensor through = norm_gradient(along, self, p.to_double(), norm, dims).mul(inverse);
+                return where(norm.gt(most), grad.sub(through).mul(inverse).mul(most), grad);
+              });
+
+}  // namespace
+}  // namespace umbra::ops

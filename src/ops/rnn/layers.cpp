@@ -1,0 +1,263 @@
+// Recurrent networks of several layers, over whole sequences and over packed ones.
+#include <algorithm>
+
+#include "ops/rnn/cells.h"
+#include "umbra/dispatch/define.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::ops {
+namespace {
+
+/// Sequences to one layer: [time, batch, features], or packed, [rows, features] with the batch size of each step.
+struct Sequence {
+  Tensor data;
+  std::vector<int64_t> batch_sizes;  // empty: not packed
+  bool packed = false;
+};
+
+struct LayerResult {
+  Tensor outputs;
+  CellState last;
+};
+
+// ---- one direction of one layer ----
+
+LayerResult run_full(const Tensor& data, CellState state, const CellParameters& parameters, Cell cell, bool backward) {
+  std::vector<Tensor> steps = parameters.from_input(data).unbind(0), outputs;
+  if (backward) std::reverse(steps.begin(), steps.end());
+  for (const Tensor& step : steps) {
+    state = cell(step, state, parameters);
+    outputs.push_back(state.hidden);
+  }
+  if (backward) std::reverse(outputs.begin(), outputs.end());
+  return {stack(outputs, 0), state};
+}
+
+// Samples are sorted by length: those that have ended are the last, and their states are put aside.
+LayerResult run_packed_forward(const Sequence& input, const CellState& initial, const CellParameters& parameters,
+                               Cell cell) {
+  Tensor data = parameters.from_input(input.data);
+  std::vector<Tensor> outputs;
+  std::vector<CellState> ended;
+  CellState state = initial;
+  int64_t offset = 0, before = input.batch_sizes.front();
+  for (int64_t size : input.batch_sizes) {
+    Tensor step = data.narrow(0, offset, size);
+    offset += size;
+    if (size < before) {
+      ended.push_back(state.slice(size, before));
+      state = state.slice(0, size);
+    }
+    before = size;
+    state = cell(step, state, parameters);
+    outputs.push_back(state.hidden);
+  }
+  ended.push_back(state);
+  std::reverse(ended.begin(), ended.end());
+  return {cat(outputs, 0), CellState::join(ended)};
+}
+
+// From the end: the longest samples begin, the others join.
+LayerResult run_packed_backward(const Sequence& input, const CellState& initial, const CellParameters& parameters,
+                                Cell cell) {
+  Tensor data = parameters.from_input(input.data);
+  std::vector<Tensor> outputs;
+  int64_t offset = 0, before = input.batch_sizes.back();
+  for (int64_t size : input.batch_sizes) offset += size;
+  CellState state = initial.slice(0, before);
+  for (size_t i = input.batch_sizes.size(); i-- > 0;) {
+    int64_t size = input.batch_sizes[i];
+    if (size > before) state = CellState::join({state, initial.slice(before, size)});
+    offset -= size;
+    before = size;
+    state = cell(data.narrow(0, offset, size), state, parameters);
+    outputs.push_back(state.hidden);
+  }
+  std::reverse(outputs.begin(), outputs.end());
+  return {cat(outputs, 0), state};
+}
+
+LayerResult run_direction(const Sequence& input, const CellState& initial, const CellParameters& parameters, Cell cell,
+                          bool backward) {
+  if (!input.packed) return run_full(input.data, initial, parameters, cell, backward);
+  return backward ? run_packed_backward(input, initial, parameters, cell)
+                  : run_packed_forward(input, initial, parameters, cell);
+}
+
+// ---- the stack of layers ----
+
+struct NetworkOptions {
+  bool has_biases;
+  int64_t layers;
+  double dropout;
+  bool train, bidirectional;
+};
+
+std::vector<CellParameters> parameters_of(TensorList all, bool has_biases, bool projects) {
+  size_t each = (has_biases ? 4u : 2u) + (projects ? 1u : 0u);
+  check(all.size() % each == 0, "got an incorrect number of RNN parameters");
+  std::vector<CellParameters> out;
+  for (size_t i = 0; i < all.size(); i += each) {
+    CellParameters p{all[i], all[i + 1], {}, {}, {}};
+    if (has_biases) p.b_ih = all[i + 2], p.b_hh = all[i + 3];
+    if (projects) p.w_hr = all[i + each - 1];
+    out.push_back(p);
+  }
+  return out;
+}
+
+struct NetworkResult {
+  Tensor outputs;
+  std::vector<CellState> last;
+};
+
+NetworkResult run_network(Sequence input, const std::vector<CellState>& initial,
+                          const std::vector<CellParameters>& parameters, Cell cell, const NetworkOptions& options) {
+  size_t directions = options.bidirectional ? 2 : 1, count = static_cast<size_t>(options.layers) * directions;
+  check(initial.size() == count, "Expected more hidden states in stacked_rnn");
+  check(parameters.size() == count, "Expected more parameters in stacked_rnn");
+  NetworkResult result;
+  for (int64_t layer = 0; layer < options.layers; ++layer) {
+    std::vector<Tensor> outputs;
+    for (size_t d = 0; d < directions; ++d) {
+      size_t i = static_cast<size_t>(layer) * directions + d;
+      LayerResult one = run_direction(input, initial[i], parameters[i], cell, d == 1);
+      outputs.push_back(one.outputs);
+      result.last.push_back(one.last);
+    }
+    input.data = outputs.size() == 1 ? outputs[0] : cat(outputs, outputs[0].dim() - 1);
+    if (options.dropout != 0 && options.train && layer + 1 < options.layers)
+      input.data = dropout(input.data, options.dropout, true);
+  }
+  result.outputs = input.data;
+  return result;
+}
+
+/// Batch sizes are read: what follows depends on them.
+std::vector<int64_t> sizes_of(const Tensor& batch_sizes) {
+  check(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64, "batch_sizes should always be on CPU");
+  std::vector<int64_t> out;
+  for (int64_t i = 0, n = batch_sizes.size(0); i < n; ++i) out.push_back(batch_sizes.select(0, i).item().to_int());
+  check(!out.empty(), "batch_sizes must not be empty");
+  for (size_t i = 0; i < out.size(); ++i)
+    check(out[i] > 0 && (i == 0 || out[i] <= out[i - 1]), "batch_sizes must be positive and not increase");
+  return out;
+}
+
+Tensor stack_hidden(const std::vector<CellState>& states, Tensor CellState::*part) {
+  std::vector<Tensor> all;
+  for (const CellState& state : states) all.push_back(state.*part);
+  return stack(all, 0);
+}
+
+using Result = std::tuple<Tensor, Tensor>;
+using LstmResult = std::tuple<Tensor, Tensor, Tensor>;
+
+std::vector<CellState> states_of(const Tensor& hx) {
+  std::vector<CellState> states;
+  for (const Tensor& t : hx.unbind(0)) states.push_back({t, {}});
+  return states;
+}
+std::vector<CellState> lstm_states_of(TensorList hx) {
+  check(hx.size() == 2, "lstm expects two hidden states");
+  std::vector<Tensor> hidden = hx[0].unbind(0), cells = hx[1].unbind(0);
+  check(hidden.size() == cells.size(), "lstm expects as many cell states as hidden states");
+  std::vector<CellState> states;
+  for (size_t i = 0; i < hidden.size(); ++i) states.push_back({hidden[i], cells[i]});
+  return states;
+}
+bool projects(TensorList hx) { return hx[0].sym_size(2) != hx[1].sym_size(2); }
+
+// Sequences have a time, a batch and features.
+Tensor time_first(const Tensor& input, bool batch_first) {
+  check(input.dim() == 3, "rnn: expected input to have 3 dimensions, got ", input.dim());
+  return batch_first ? input.transpose(0, 1) : input;
+}
+
+Result run(Cell cell, const Sequence& input, const Tensor& hx, TensorList parameters, const NetworkOptions& options) {
+  NetworkResult result =
+      run_network(input, states_of(hx), parameters_of(parameters, options.has_biases, false), cell, options);
+  return {result.outputs, stack_hidden(result.last, &CellState::hidden)};
+}
+LstmResult run_lstm(const Sequence& input, TensorList hx, TensorList parameters, const NetworkOptions& options) {
+  std::vector<CellState> states = lstm_states_of(hx);
+  NetworkResult result =
+      run_network(input, states, parameters_of(parameters, options.has_biases, projects(hx)), lstm_step, options);
+  return {result.outputs, stack_hidden(result.last, &CellState::hidden), stack_hidden(result.last, &CellState::cell)};
+}
+
+/// The two forms of tanh, relu and gru networks.
+struct WholeNetwork {
+  Cell cell;
+  void operator()(OperatorBuilder& builder) const {
+    builder
+        .composite([cell = cell](const Tensor& input, const Tensor& hx, TensorList parameters, bool has_biases,
+                                 int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+          auto [out, hidden] = run(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
+                                   {has_biases, layers, dropout, train, bidirectional});
+          return Result(batch_first ? out.transpose(0, 1) : out, hidden);
+        })
+        .tags({Tag::NondeterministicSeeded});
+  }
+};
+struct PackedNetwork {
+  Cell cell;
+  void operator()(OperatorBuilder& builder) const {
+    builder
+        .composite([cell = cell](const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList parameters,
+                                 bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
+          return run(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
+                     {has_biases, layers, dropout, train, bidirectional});
+        })
+        .tags({Tag::NondeterministicSeeded});
+  }
+};
+
+UMBRA_OPERATOR(
+    "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+    "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
+    .use(WholeNetwork{tanh_step});
+UMBRA_OPERATOR(
+    "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+    "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
+    .use(PackedNetwork{tanh_step});
+UMBRA_OPERATOR(
+    "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+    "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
+    .use(WholeNetwork{relu_step});
+UMBRA_OPERATOR(
+    "rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+    "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
+    .use(PackedNetwork{relu_step});
+UMBRA_OPERATOR(
+    "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
+    "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
+    .use(WholeNetwork{gru_step});
+UMBRA_OPERATOR(
+    "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
+    "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
+    .use(PackedNetwork{gru_step});
+
+UMBRA_OPERATOR(
+    "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
+    "train, "
+    "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)")
+    .composite([](const Tensor& input, TensorList hx, TensorList parameters, bool has_biases, int64_t layers,
+                  double dropout, bool train, bool bidirectional, bool batch_first) {
+      auto [out, hidden, cells] = run_lstm({time_first(input, batch_first), {}, false}, hx, parameters,
+                                           {has_biases, layers, dropout, train, bidirectional});
+      return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);
+    })
+    .tags({Tag::NondeterministicSeeded});
+UMBRA_OPERATOR(
+    "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
+    "dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)")
+    .composite([](const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList parameters, bool has_biases,
+                  int64_t layers, double dropout, bool train, bool bidirectional) {
+      return run_lstm({data, sizes_of(batch_sizes), true}, hx, parameters,
+                      {has_biases, layers, dropout, train, bidirectional});
+    })
+    .tags({Tag::NondeterministicSeeded});
+
+}  // namespace
+}  // namespace umbra::ops

@@ -1,0 +1,183 @@
+"""Layers over images and sequences: shapes, values that are known, gradients, and what is refused."""
+import math
+
+import pytest
+import umbra as torch
+import umbra.nn.functional as F
+from umbra import nn
+from umbra.nn.utils import parametrizations, parametrize
+from umbra.nn.utils.rnn import pack_padded_sequence, pack_sequence, pad_packed_sequence, unpack_sequence
+
+
+def test_an_lstm_is_its_cell_step_by_step():
+    torch.manual_seed(0)
+    network, cell = nn.LSTM(3, 4), nn.LSTMCell(3, 4)
+    for kind in ("weight_ih", "weight_hh", "bias_ih", "bias_hh"):
+        getattr(cell, kind).data.copy_(getattr(network, kind + "_l0").data)
+    x = torch.randn(5, 2, 3)
+    out, (hidden, last) = network(x)
+    state, steps = None, []
+    for step in x:
+        state = cell(step, state)
+        steps.append(state[0])
+    torch.testing.assert_close(out, torch.stack(steps))
+    torch.testing.assert_close(hidden[0], state[0])
+    torch.testing.assert_close(last[0], state[1])
+
+
+@pytest.mark.parametrize("kind", [nn.RNN, nn.GRU, nn.LSTM])
+def test_packed_sequences_give_what_each_sequence_gives_alone(kind):
+    torch.manual_seed(1)
+    network = kind(3, 4, num_layers=2, bidirectional=True)
+    sequences = [torch.randn(n, 3) for n in (2, 5, 3)]
+    packed_out, _ = network(pack_sequence(sequences, enforce_sorted=False))
+    for alone, together in zip(sequences, unpack_sequence(packed_out), strict=True):
+        torch.testing.assert_close(network(alone.unsqueeze(1))[0].squeeze(1), together)
+
+
+def test_gradients_reach_every_weight_of_a_recurrent_network():
+    network = nn.GRU(3, 4, num_layers=2, bidirectional=True, batch_first=True)
+    network(torch.randn(2, 5, 3))[0].square().sum().backward()
+    assert all(weight.grad is not None and weight.grad.abs().sum() > 0 for weight in network.parameters())
+
+
+def test_packing_is_undone():
+    padded = torch.arange(24.0).view(4, 3, 2)
+    lengths = torch.tensor([4, 2, 1])
+    packed = pack_padded_sequence(padded, lengths)
+    assert packed.batch_sizes.tolist() == [3, 2, 1, 1]
+    back, found = pad_packed_sequence(packed)
+    assert found.tolist() == [4, 2, 1]
+    assert torch.equal(back[:2, 1], padded[:2, 1]) and not back[2:, 1].any()
+
+
+def test_unsorted_lengths_are_refused():
+    with pytest.raises(RuntimeError, match="must be sorted in decreasing order"):
+        pack_padded_sequence(torch.zeros(4, 2, 1), torch.tensor([2, 4]))
+
+
+@pytest.mark.parametrize("mode, size", [("nearest", 6), ("linear", 6), ("nearest-exact", 5), ("area", 2)])
+def test_interpolation_of_a_line_keeps_its_ends(mode, size):
+    line = torch.arange(4.0).view(1, 1, 4)
+    out = F.interpolate(line, size=size, mode=mode)
+    assert out.shape[-1] == size and (mode == "area" or (out[0, 0, 0] == 0 and out[0, 0, -1] == 3))
+
+
+def test_interpolation_refuses_what_torch_refuses():
+    with pytest.raises(ValueError, match="only one of size or scale_factor"):
+        F.interpolate(torch.zeros(1, 1, 4), size=2, scale_factor=2)
+    with pytest.raises(ValueError, match="align_corners option"):
+        F.interpolate(torch.zeros(1, 1, 4), size=2, align_corners=True)
+    with pytest.raises(NotImplementedError):
+        F.interpolate(torch.zeros(1, 1, 4), size=2, mode="bilinear")
+
+
+def test_the_identity_map_samples_the_image_itself():
+    image = torch.randn(2, 3, 4, 5)
+    theta = torch.tensor([[[1.0, 0, 0], [0, 1, 0]]]).expand(2, 2, 3)
+    grid = F.affine_grid(theta, image.shape, align_corners=True)
+    torch.testing.assert_close(F.grid_sample(image, grid, align_corners=True), image)
+
+
+@pytest.mark.parametrize("mode", ["bilinear", "bicubic"])
+def test_grid_sampling_is_differentiable_twice(mode):
+    image = torch.randn(1, 2, 5, 5, dtype=torch.double, requires_grad=True)
+    grid = (torch.rand(1, 3, 3, 2, dtype=torch.double) * 1.6 - 0.8).requires_grad_()
+    out = F.grid_sample(image, grid, mode=mode, align_corners=False)
+    of_image, of_grid = torch.autograd.grad(out.square().sum(), (image, grid), create_graph=True)
+    step, direction = 1e-6, torch.randn_like(grid)
+    second, = torch.autograd.grad((of_grid * direction).sum(), grid)
+
+    def first(g):
+        g = g.detach().requires_grad_()
+        return torch.autograd.grad(F.grid_sample(image, g, mode=mode, align_corners=False).square().sum(), g)[0]
+    numeric = (first(grid + step * direction) - first(grid - step * direction)) / (2 * step)
+    torch.testing.assert_close((second * direction).sum(), (numeric * direction).sum(), rtol=1e-4, atol=1e-4)
+    assert of_image.shape == image.shape
+
+
+def test_folding_adds_up_what_unfolding_took_apart():
+    image = torch.randn(1, 2, 5, 6)
+    columns = F.unfold(image, (2, 3))
+    assert columns.shape == (1, 12, 16)
+    counts = F.fold(F.unfold(torch.ones_like(image), (2, 3)), (5, 6), (2, 3))
+    torch.testing.assert_close(F.fold(columns, (5, 6), (2, 3)), image * counts)
+
+
+def test_negative_reflection_padding_reflects_the_whole_line():
+    line = torch.arange(5.0).view(1, 5)
+    assert F.pad(line, (-2, 3), mode="reflect").tolist() == [[2, 3, 4, 3, 2, 1]]
+    assert F.pad(line, (-2, 3), mode="replicate").tolist() == [[2, 3, 4, 4, 4, 4]]
+
+
+def test_pooling_and_back_puts_maxima_in_their_places():
+    x = torch.arange(16.0).view(1, 1, 4, 4)
+    out, places = F.max_pool2d(x, 2, return_indices=True)
+    back = F.max_unpool2d(out, places, 2)
+    assert back.flatten().nonzero().flatten().tolist() == [5, 7, 13, 15]
+    with pytest.raises(RuntimeError, match="invalid max index"):
+        F.max_unpool2d(out, places + 16, 2)
+
+
+def test_adaptive_pools_keep_a_size_that_is_none():
+    x = torch.randn(2, 3, 5, 7)
+    assert nn.AdaptiveAvgPool2d((None, 3))(x).shape == (2, 3, 5, 3)
+    assert nn.AdaptiveMaxPool2d((2, None))(x).shape == (2, 3, 2, 7)
+
+
+def test_bags_are_sums_means_and_maxima_of_rows():
+    table = torch.arange(12.0).view(4, 3)
+    indices, offsets = torch.tensor([0, 1, 3]), torch.tensor([0, 2])
+    assert F.embedding_bag(indices, table, offsets, mode="sum").tolist() == [[3, 5, 7], [9, 10, 11]]
+    assert F.embedding_bag(indices, table, offsets, mode="mean").tolist() == [[1.5, 2.5, 3.5], [9, 10, 11]]
+    assert F.embedding_bag(indices, table, offsets, mode="max").tolist() == [[3, 4, 5], [9, 10, 11]]
+    with pytest.raises(RuntimeError, match="found idx to be 9"):
+        F.embedding_bag(torch.tensor([9]), table, torch.tensor([0]))
+
+
+def test_instance_norm_is_batch_norm_of_each_sample():
+    x = torch.randn(3, 2, 4)
+    each = [F.batch_norm(sample.unsqueeze(0), None, None, training=True) for sample in x]
+    torch.testing.assert_close(F.instance_norm(x), torch.cat(each))
+
+
+def test_losses_of_known_values():
+    assert F.huber_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none").tolist() == [0.125, 2.5]
+    assert F.smooth_l1_loss(torch.tensor([0.5, 3.0]), torch.zeros(2), reduction="none", beta=2.0).tolist() == [0.0625, 2.0]
+    assert F.margin_ranking_loss(torch.tensor([1.0]), torch.tensor([3.0]), torch.tensor([1.0])).item() == 2
+    assert math.isclose(F.cosine_similarity(torch.tensor([[3.0, 4.0]]), torch.tensor([[4.0, 3.0]])).item(), 0.96, rel_tol=1e-6)
+    with pytest.raises(ValueError, match="must be the same as input size"):
+        F.binary_cross_entropy_with_logits(torch.zeros(2), torch.zeros(3))
+    with pytest.raises(RuntimeError, match="between 0 and 1"):
+        F.binary_cross_entropy(torch.tensor([1.5]), torch.tensor([1.0]))
+
+
+def test_ctc_of_one_label_counts_all_alignments():
+    # Two steps, blank and one label, all equally likely: three of four paths spell the label.
+    scores = torch.full((2, 1, 2), math.log(0.5), requires_grad=True)
+    loss = F.ctc_loss(scores, torch.tensor([[1]]), [2], [1], reduction="sum")
+    assert math.isclose(loss.item(), -math.log(0.75), rel_tol=1e-6)
+    loss.backward()
+    assert scores.grad.abs().sum() > 0
+
+
+def test_a_parametrised_weight_is_computed_and_can_be_left():
+    class Symmetric(nn.Module):
+        def forward(self, x):
+            return x.triu() + x.triu(1).transpose(-1, -2)
+    layer = nn.Linear(3, 3)
+    parametrize.register_parametrization(layer, "weight", Symmetric())
+    assert torch.equal(layer.weight, layer.weight.T) and list(layer.state_dict()) == ["bias", "parametrizations.weight.original"]
+    layer(torch.randn(2, 3)).sum().backward()
+    assert layer.parametrizations.weight.original.grad is not None
+    kept = layer.weight.detach().clone()
+    parametrize.remove_parametrizations(layer, "weight")
+    assert type(layer) is nn.Linear and torch.equal(layer.weight, kept)
+
+
+def test_weight_norm_splits_a_weight_into_length_and_direction():
+    layer = parametrizations.weight_norm(nn.Linear(3, 2))
+    length = layer.parametrizations.weight.original0
+    with torch.no_grad():
+        length.fill_(2.0)
+    torch.testing.assert_close(layer.weight.norm(dim=1), torch.full((2,), 2.0))
