@@ -2,6 +2,7 @@
 #include "kernels/softmax.h"
 
 #include "kernels/copy.h"
+#include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -99,14 +100,26 @@ UMBRA_OPERATOR(
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .out("softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       return _softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
 
 UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .out("log_softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
+
+UMBRA_OPERATOR("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return self.softmax(dim, dtype); });
+UMBRA_OPERATOR("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      return self.log_softmax(dim, dtype);
+    });
+UMBRA_OPERATOR("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
+    .out("special_logsumexp.out")
+    .use(AliasOf{"logsumexp"});
 
 }  // namespace
 }  // namespace umbra::ops
