@@ -271,7 +271,8 @@ Tensor trapezoid_even(const Tensor& y, const Scalar& dx, int64_t dim) {
   Tensor ends = y.select(dim, 0).add(y.select(dim, -1)).mul(0.5);
   return y.sum(IntArrayRef{dim}).sub(ends).mul(dx);
 }
-Tensor trapezoid_uneven(const Tensor& y, const Tensor& x, int64_t dim) {
+Tensor trapezoid_uneven(const Tensor& y, const Tensor& x, int64_t given) {
+  int64_t dim = wrap_dim(given, y.dim());
   if (y.sym_size(dim) == 0) return zeros_without(y, dim);
   Tensor steps = coordinate_steps("trapezoid", y, x, dim);
   return neighbour_sums(y, dim).mul(steps).sum(IntArrayRef{dim}).div(2.0);
@@ -290,7 +291,8 @@ UMBRA_OPERATOR("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) ->
       return neighbour_sums(y, dim).mul(Scalar(dx.to_double() / 2)).cumsum(dim);
     });
 UMBRA_OPERATOR("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
-    .composite([](const Tensor& y, const Tensor& x, int64_t dim) {
+    .composite([](const Tensor& y, const Tensor& x, int64_t given) {
+      int64_t dim = wrap_dim(given, y.dim());
       Tensor steps = coordinate_steps("cumulative_trapezoid", y, x, dim);
       return neighbour_sums(y, dim).mul(steps).cumsum(dim).div(2.0);
     });
