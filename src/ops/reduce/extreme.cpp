@@ -357,23 +357,5 @@ UMBRA_OPERATOR("allclose(Tensor self, Tensor other, float rtol=1e-05, float atol
     .not_differentiable()
     .tags({Tag::DataDependentOutput});
 
-void check_truth(const Tensor& self) {
-  check(self.dtype() == DType::Bool, "expected a tensor of bools, got one of ", kernel_name(self.dtype()));
-}
-UMBRA_OPERATOR("_is_all_true(Tensor self) -> Tensor")
-    .all_backends([](const Tensor& self) {
-      check_truth(self);
-      return self.all();
-    })
-    .not_differentiable()
-    .use(batch_through([](const Tensor& self) { return self.all(); }));
-UMBRA_OPERATOR("_is_any_true(Tensor self) -> Tensor")
-    .all_backends([](const Tensor& self) {
-      check_truth(self);
-      return self.any();
-    })
-    .not_differentiable()
-    .use(batch_through([](const Tensor& self) { return self.any(); }));
-
 }  // namespace
 }  // namespace umbra::ops
