@@ -2,7 +2,6 @@
 #include "kernels/softmax.h"
 
 #include "kernels/copy.h"
-#include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -112,14 +111,14 @@ UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) ->
     });
 
 UMBRA_OPERATOR("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
-    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return self.softmax(dim, dtype); });
+    .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return softmax(self, dim, dtype); });
 UMBRA_OPERATOR("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
-      return self.log_softmax(dim, dtype);
+      return log_softmax(self, dim, dtype);
     });
 UMBRA_OPERATOR("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("special_logsumexp.out")
-    .use(AliasOf{"logsumexp"});
+    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) { return self.logsumexp(dim, keepdim); });
 
 }  // namespace
 }  // namespace umbra::ops
