@@ -20,6 +20,19 @@ PyTypeObject* g_type;
 
 PyOperator* cast(PyObject* self) { return reinterpret_cast<PyOperator*>(self); }
 
+/// The number by which torch.ops gives a type. (Functions of the package give the type itself.)
+long torch_number(DType dtype) {
+  switch (dtype) {
+    case DType::BFloat16: return 15;
+    case DType::Float8E5M2: return 23;
+    case DType::Float8E4M3: return 24;
+    case DType::UInt16: return 27;
+    case DType::UInt32: return 28;
+    case DType::UInt64: return 29;
+    default: return static_cast<long>(dtype);
+  }
+}
+
 PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* keywords) {
   return guarded([&] {
     const Operator& op = *cast(self)->op;
@@ -33,6 +46,8 @@ PyObject* vectorcall(PyObject* self, PyObject* const* args, size_t nargsf, PyObj
       fail_schema(op, call, why);
     }
     call_operator(op, frame.data());
+    if (op.return_count() == 1 && frame[0].tag() == Value::Tag::DType)
+      return PyLong_FromLong(torch_number(frame[0].to_dtype()));
     return wrap_results(op, frame.data());
   });
 }

@@ -315,6 +315,82 @@ def _wrapper_subclass(cls, size, *, strides=None, storage_offset=None, memory_fo
                                                  "device": device, "requires_grad": requires_grad})
 
 
+@_overridable
+def map_(self, tensor, function):
+    """function(a, b) in the place of each element a, with the element b of `tensor`."""
+    return _map(self, function, tensor)
+
+
+@_overridable
+def map2_(self, x, y, function):
+    """function(a, b, c) in the place of each element a, with the elements of x and y."""
+    return _map(self, function, x, y)
+
+
+def _map(self, function, *others):
+    import umbra
+    rows = [tensor.detach().expand(self.shape).reshape(-1).tolist() for tensor in (self, *others)]
+    with umbra.no_grad():
+        return self.copy_(umbra.tensor([function(*values) for values in zip(*rows)], dtype=self.dtype).reshape(self.shape))
+
+
+@_overridable
+def unique(self, sorted=True, return_inverse=False, return_counts=False, dim=None):
+    import umbra
+    return umbra.unique(self, sorted, return_inverse, return_counts, dim)
+
+
+@_overridable
+def unique_consecutive(self, return_inverse=False, return_counts=False, dim=None):
+    import umbra
+    return umbra.unique_consecutive(self, return_inverse, return_counts, dim)
+
+
+@_overridable
+def new(self, *args, device=None):
+    """A tensor of this one's type: from sizes, from data, or the other tensor's."""
+    import umbra
+    if len(args) == 1 and isinstance(args[0], Tensor):
+        if args[0].dtype != self.dtype:
+            raise TypeError(f"expected {self.type()} (got {args[0].type()})")
+        return args[0].detach()
+    if len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], _C.Size):
+        return umbra.tensor(args[0], dtype=self.dtype, device=device or self.device)
+    sizes = args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args
+    return umbra.empty(sizes or (0,), dtype=self.dtype, device=device or self.device)
+
+
+@_overridable
+def chalf(self, memory_format=None):
+    import umbra
+    return self.to(umbra.complex32) if memory_format is None else self.to(umbra.complex32, memory_format=memory_format)
+
+
+_set_to_tensor, _new_empty = Tensor.set_, Tensor.new_empty
+
+
+@_overridable
+def set_(self, source=None, storage_offset=0, size=None, stride=None):
+    """The tensor becomes one over other memory: that of another tensor, or of a storage, which grows where it is too small."""
+    from umbra.storage import TypedStorage
+    if isinstance(source, TypedStorage):
+        if source.dtype != self.dtype:
+            raise RuntimeError(f"Expected a Storage of type {self.dtype} or an UntypedStorage, but got type {source.dtype} for argument 1 "
+                               "'storage'")
+        source = source._untyped_storage
+    if isinstance(source, _C.UntypedStorage):
+        memory = _new_empty(self, (0,))
+        _C._set_storage(memory, source, 0, [source.nbytes() // self.element_size()], [1])
+        if size is None:
+            return _set_to_tensor(self, memory)
+        return _set_to_tensor(self, memory, storage_offset, size, stride or ())
+    if source is None:
+        return _set_to_tensor(self)
+    if size is None:
+        return _set_to_tensor(self, source)
+    return _set_to_tensor(self, source, storage_offset, size, stride or ())
+
+
 Tensor.__torch_function__ = classmethod(_torch_function)
 Tensor.__torch_dispatch__ = _C._disabled_torch_dispatch_impl
 Tensor.__init_subclass__ = classmethod(_init_subclass)
@@ -333,7 +409,8 @@ for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy),
                              ("dlpack", _dlpack), ("dlpack_device", _dlpack_device), ("format", _format), ("complex", _complex),
                              ("reversed", _reversed)):
     _attach(f"__{_protocol}__", _function)
-for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_):
+for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_, map_, map2_, unique,
+                  unique_consecutive, new, chalf, set_):
     _attach(_function.__name__, _function)
 Tensor.storage = _storage
 Tensor._typed_storage = untyped_storage

@@ -42,10 +42,13 @@ void check_not_an_input(const Operator& functional, const Value* frame, const Te
 }
 
 /// Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-void check_output_type(const Operator& functional, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+  const Operator& functional = *op.functional();
   const Definition& d = functional.definition();
   bool exact = d.elementwise && functional.has_tag(Tag::ExactOut) && frame[0].tensor_ref().dtype() == spec.dtype,
-       casts = !d.meta || d.elementwise || functional.has_tag(Tag::CastsToOut);
+       made_whole = d.meta || d.real.any() || op.definition().tags.has(Tag::Generated),
+       casts = !made_whole || (d.elementwise && !op.definition().tags.has(Tag::Generated)) ||
+               functional.has_tag(Tag::CastsToOut);
   check(!exact || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
         kernel_name(spec.dtype));
   check(casts || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype), ", but got ",
@@ -102,9 +105,11 @@ void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& res
 void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results) {
   const Operator& functional = *op.functional();
   for (size_t i = 0; i < outs.size(); ++i) {
-    check_output_type(functional, frame, outs[i], results[i]);
+    check_output_type(op, frame, outs[i], results[i]);
     check_not_an_input(functional, frame, outs[i], results[i]);
     check_no_overlap(functional, outs[i]);
+    // A generated variant copies what its operator gave: the layout is of no account.
+    if (op.definition().tags.has(Tag::Generated)) results[i].strides = contiguous_strides(results[i].sizes);
     resize_output(outs[i], results[i]);
     check_inputs_apart(outs[i], functional, frame);
   }

@@ -92,7 +92,8 @@ void bin_edges(const Tensor& edges, double low, double high) {
     T step = n > 1 ? (last - first) / static_cast<T>(n - 1) : T(0);
     // From both ends, so that the last edge is exact.
     for (int64_t i = 0; i < n; ++i)
-      values[i] = i < n / 2 ? first + step * static_cast<T>(i) : last - step * static_cast<T>(n - i - 1);
+      values[i] =
+          i < n / 2 ? std::fma(step, static_cast<T>(i), first) : std::fma(-step, static_cast<T>(n - i - 1), last);
     write_vector(edges, values);
   });
 }

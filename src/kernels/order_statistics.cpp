@@ -78,22 +78,21 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
 }
 
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {
-  reduce_lines<RealOrBool>(
-      values, indices, self, dim, "mode_cpu",
-      []<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
-        std::iota(places.begin(), places.end(), 0);
-        std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
-          return before<T>(line[a], line[b]) || (!before<T>(line[b], line[a]) && a < b);
-        });
-        int64_t best = places[0], most = 0, run = 0;
-        for (size_t i = 0; i < places.size(); ++i) {
-          ++run;
-          if (i + 1 < places.size() && line[places[i]] == line[places[i + 1]]) continue;
-          if (run > most) most = run, best = places[i];
-          run = 0;
-        }
-        return best;
-      });
+  reduce_lines<RealOrBool>(values, indices, self, dim, "mode_cpu",
+                           []<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
+                             std::iota(places.begin(), places.end(), 0);
+                             std::sort(places.begin(), places.end(), [&](int64_t a, int64_t b) {
+                               return before<T>(line[a], line[b]) || (!before<T>(line[b], line[a]) && a < b);
+                             });
+                             int64_t best = places[0], most = 0, run = 0;
+                             for (size_t i = 0; i < places.size(); ++i) {
+                               ++run;
+                               if (i + 1 < places.size() && line[places[i]] == line[places[i + 1]]) continue;
+                               if (run > most) most = run, best = places[i];
+                               run = 0;
+                             }
+                             return best;
+                           });
 }
 
 }  // namespace umbra::kernels

@@ -175,7 +175,22 @@ void cummin(const Tensor& values, const Tensor& indices, const Tensor& self, int
   running_extreme(values, indices, self, dim, "cummin_cpu", [](auto x, auto best) { return x <= best; });
 }
 
+namespace {
+
+/// log(exp(a) + exp(b)) of complex numbers, from the one with the larger real part.
+std::complex<double> log_add_exp(std::complex<double> a, std::complex<double> b) {
+  if (std::isnan(a.real()) || std::isnan(a.imag()) || std::isnan(b.real()) || std::isnan(b.imag()))
+    return {std::nan(""), std::nan("")};
+  if (a.real() < b.real()) std::swap(a, b);
+  if (std::isinf(b.real()) && b.real() < 0) return a;
+  if (std::isinf(a.real()) && a.real() == b.real()) return std::log(std::exp(a) + std::exp(b));
+  return a + std::log(1.0 + std::exp(b - a));
+}
+
+}  // namespace
+
 void logcumsumexp(const Tensor& out, const Tensor& self, int64_t dim) {
+  if (is_complex(self.dtype())) return scan(out, self, dim, std::complex<double>(-HUGE_VAL, 0.0), log_add_exp);
   if (!is_floating(self.dtype())) unsupported_dtype("logcumsumexp_out_cpu", self.dtype());
   scan(out, self, dim, -HUGE_VAL, [](double a, double b) {
     double high = math::maximum(a, b), low = math::minimum(a, b);

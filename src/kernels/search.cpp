@@ -45,8 +45,8 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
           const T* row = rows.data<T>() + start;
           const int64_t* places = order.defined() ? order.data<int64_t>() + start : nullptr;
           C x = static_cast<C>(in.data<T>()[i]);
-          to[i] = static_cast<Index>(position(
-              n, x, right, [&](int64_t k) { return static_cast<C>(row[places ? places[k] : k]); }));
+          to[i] = static_cast<Index>(
+              position(n, x, right, [&](int64_t k) { return static_cast<C>(row[places ? places[k] : k]); }));
         }
       });
     });

@@ -43,7 +43,8 @@ Groups group_elements(const Tensor& self, bool sorted) {
     using T = typename decltype(tag)::type;
     const T* x = row.data<T>();
     auto value = [x](int64_t i) { return static_cast<Compute<T>>(x[i]); };
-    if (sorted) std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(value(a), value(b)); });
+    if (sorted)
+      std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(value(a), value(b)); });
     out = group_neighbours(places, [&](int64_t a, int64_t b) { return value(a) == value(b); });
   });
   return out;

@@ -67,6 +67,10 @@ void check_plain(const Json& want, const Value& got, const std::string& what) {
       throw Mismatch(concat(what, ": ", g, ", expected ", w));
   } else if (want.is_boolean()) {
     if (!got.is_bool() || got.to_bool() != want.get<bool>()) throw Mismatch(what + ": " + to_string(got));
+  } else if (want.is_number_integer() && got.tag() == Value::Tag::DType) {
+    // Types are recorded by PyTorch's numbers, which ours are up to the bools.
+    int64_t ours = static_cast<int64_t>(got.to_dtype()), theirs = got.to_dtype() == DType::BFloat16 ? 15 : ours;
+    if (theirs != want.get<int64_t>()) throw Mismatch(what + ": " + to_string(got));
   } else if (want.is_number_integer()) {
     if (got.is_bool() || got.to_int() != want.get<int64_t>()) throw Mismatch(what + ": " + to_string(got));
   }

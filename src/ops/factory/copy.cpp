@@ -150,6 +150,17 @@ UMBRA_OPERATOR("zero(Tensor self) -> Tensor")
     .linear()
     .tags({Tag::Generated, Tag::WritesOverlapping, Tag::WritesOneValue});
 
+// The type and device of the output take the place of those arguments.
+UMBRA_OPERATOR(
+    "_to_copy.out(Tensor self, *, bool non_blocking=False, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
+    "Tensor(a!)")
+    .all_backends([](const Tensor& self, bool non_blocking, OptionalFormat, const Tensor& out) {
+      if (!(out.sym_sizes() == self.sym_sizes())) out.resize_(self.sym_sizes());
+      return out.copy_(self, non_blocking);
+    })
+    .not_differentiable()
+    .tags({Tag::Generated, Tag::Out});
+
 // ---- to: a copy only where something changes ----
 
 bool already(const Tensor& self, DType dtype, Device device, bool copy, OptionalFormat format) {

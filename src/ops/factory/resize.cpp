@@ -137,5 +137,25 @@ UMBRA_OPERATOR(
     })
     .tags({Tag::InPlaceView});
 
+UMBRA_OPERATOR("set(Tensor self) -> Tensor")
+    .generated_out("set.out")
+    .all_backends([](const Tensor& self) { return self.clone().set_(); })
+    .tags({Tag::Generated});
+UMBRA_OPERATOR("set.source_Tensor(Tensor self, Tensor source) -> Tensor")
+    .generated_out("set.source_Tensor_out")
+    .all_backends([](const Tensor& self, const Tensor& source) { return self.clone().set_(source); })
+    .tags({Tag::Generated});
+
+// The tensor becomes another one, type and all; its history stays.
+UMBRA_OPERATOR("shallow_copy_data_(Tensor(a!) self, Tensor source) -> Tensor(a!)")
+    .all_backends([](const Tensor& self, const Tensor& source) {
+      Tensor out = take_memory(self, source.storage());
+      out.impl()->set_dtype(source.dtype());
+      out.impl()->set_geometry(SymShape(source.sym_sizes()), SymShape(source.sym_strides()),
+                               source.sym_storage_offset());
+      return out;
+    })
+    .not_differentiable();
+
 }  // namespace
 }  // namespace umbra::ops

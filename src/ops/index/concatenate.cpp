@@ -79,33 +79,85 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
               })
     .linear()
     .tags({Tag::Core, Tag::CastsToOut})
-    .use(BatchInFront{.dims = {"dim"}});
-
-UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
-    .all_backends([](TensorList tensors, int64_t dim) {
-      check(!tensors.empty(), "stack expects a non-empty TensorList");
-      int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
-      for (size_t i = 1; i < tensors.size(); ++i)
-        if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
-          fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()),
-               " at entry 0 and ", to_string(tensors[i].sym_sizes()), " at entry ", i);
-      if (at < tensors[0].dim()) {
-        // Joined along the dimension and then divided: memory formats stay, as they do in PyTorch.
-        SymShape shape(tensors[0].sym_sizes());
-        shape.insert(static_cast<size_t>(at), SymInt(static_cast<int64_t>(tensors.size())));
-        return cat(tensors, at).view(shape);
-      }
-      std::vector<Tensor> parts;
-      for (const Tensor& t : tensors) parts.push_back(t.unsqueeze(at));
-      return cat(parts, at);
-    })
-    .gradient("tensors", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.unbind(dim); })
-    .linear()
     .batch([](const std::vector<Batched>& tensors, int64_t dim) {
       std::vector<Tensor> all;
-      for (const Batched& t : tensors) all.push_back(batch_all(t));
-      check(!all.empty(), "stack expects a non-empty TensorList");
-      return Batched(stack(all, wrap_dim(dim, all[0].dim()) + 1), 0);
+      for (const Batched& t : tensors) {
+        Tensor value = batch_all(t);
+        bool skipped =
+            t.rank() == 1 && tensors.size() > 1 && !value.sym_size(1).is_symbolic() && value.sym_size(1) == 0;
+        if (!skipped) all.push_back(value);
+      }
+      if (all.empty()) all.push_back(batch_all(tensors[0]));
+      return Batched(cat(all, wrap_dim(dim, all[0].dim() - 1) + 1), 0);
+    });
+
+Tensor stack_tensors(TensorList tensors, int64_t dim) {
+  check(!tensors.empty(), "stack expects a non-empty TensorList");
+  int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
+  for (size_t i = 1; i < tensors.size(); ++i)
+    if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
+      fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()),
+           " at entry 0 and ", to_string(tensors[i].sym_sizes()), " at entry ", i);
+  if (at < tensors[0].dim()) {
+    // Joined along the dimension and then divided: memory formats stay, as they do in PyTorch.
+    SymShape shape(tensors[0].sym_sizes());
+    shape.insert(static_cast<size_t>(at), SymInt(static_cast<int64_t>(tensors.size())));
+    return cat(tensors, at).view(shape);
+  }
+  std::vector<Tensor> parts;
+  for (const Tensor& t : tensors) parts.push_back(t.unsqueeze(at));
+  return cat(parts, at);
+}
+
+/// The definition of stack, and of the operator that it once was made of.
+void stack_definition(OperatorBuilder& builder) {
+  builder.all_backends(stack_tensors)
+      .gradient("tensors", {"grad", "dim"}, [](const Tensor& grad, int64_t dim) { return grad.unbind(dim); })
+      .linear()
+      .batch([](const std::vector<Batched>& tensors, int64_t dim) {
+        std::vector<Tensor> all;
+        for (const Batched& t : tensors) all.push_back(batch_all(t));
+        check(!all.empty(), "stack expects a non-empty TensorList");
+        return Batched(stack(all, wrap_dim(dim, all[0].dim()) + 1), 0);
+      });
+}
+
+UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor").out("stack.out").use(stack_definition);
+UMBRA_OPERATOR("_stack(Tensor[] tensors, int dim=0) -> Tensor").out("_stack.out").all_backends(stack_tensors);
+
+/// Each tensor in equal pieces along `dim`, the last filled up with zeros; piece by piece side by side.
+UMBRA_OPERATOR("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")
+    .out("_chunk_cat.out")
+    .all_backends([](TensorList tensors, int64_t dim, int64_t chunks) {
+      check(!tensors.empty(), "_chunk_cat expects a non-empty input tensor list");
+      check(chunks > 0, "_chunk_cat expects positive num_chunks");
+      bool same_rank = true;
+      for (const Tensor& t : tensors) same_rank &= t.dim() == tensors[0].dim();
+      check(dim >= 0 || same_rank, "_chunk_cat expects non-negative dim when input tensors have different ndims");
+      int64_t at = same_rank ? wrap_dim(dim, tensors[0].dim()) : dim;
+      for (const Tensor& t : tensors) {
+        check(at < t.dim(), "_chunk_cat expects dim < ndim for all input tensors");
+        check(t.dtype() == tensors[0].dtype(), "_chunk_cat expects all input tensors with the same dtype");
+        check(t.sym_numel() > 0, "_chunk_cat expects non-empty tensor");
+        for (int64_t d = 0; d < at; ++d)
+          check(d < tensors[0].dim() && t.sym_size(d) == tensors[0].sym_size(d),
+                "_chunk_cat expects same sizes of 0,...,dim-1 dimensions for all tensors");
+      }
+      std::vector<Tensor> pieces;
+      for (const Tensor& t : tensors) {
+        SymInt size = t.sym_size(at), length = (size + chunks - 1) / chunks, missing = length * chunks - size;
+        Tensor whole = t;
+        if (missing > 0) {
+          SymShape rest(t.sym_sizes());
+          rest[at] = missing;
+          whole = cat({t, t.new_zeros(rest)}, at);
+        }
+        SymShape sizes(t.sym_sizes().slice(0, at));
+        sizes.push_back(chunks);
+        sizes.push_back(-1);
+        pieces.push_back(whole.reshape(sizes));
+      }
+      return cat(pieces, at + 1);
     });
 
 }  // namespace

@@ -5,6 +5,7 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -41,17 +42,19 @@ Tensor as_rows(const Tensor& self) {
 /// One weight for each point: `self` has `points`, whatever its own dimensions.
 void check_weight(const Tensor& self, SymIntArrayRef points, SymInt width, const Tensor& weight) {
   if (!weight.defined()) return;
-  check(weight.dtype() == self.dtype(),
-        "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
-        "got input(",
-        spoken(self.dtype()), "), and weight(", spoken(weight.dtype()), ")");
+  check(
+      weight.dtype() == self.dtype(),
+      "torch.histogramdd: if weight tensor is provided, input tensor and weight tensor should have the same dtype, but "
+      "got input(",
+      spoken(self.dtype()), "), and weight(", spoken(weight.dtype()), ")");
   SymShape all(points), have(weight.sym_sizes());
   all.push_back(width);
   bool numbers = points.size() == 1;  // any tensor of as many numbers will do
-  check(numbers ? weight.sym_numel() == points[0] : weight.sym_sizes() == points,
-        "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
-        "innermost dimension, but got input with shape ",
-        to_string(all), " and weight with shape ", numbers ? concat("[", weight.sym_numel(), "]") : to_string(have));
+  check(
+      numbers ? weight.sym_numel() == points[0] : weight.sym_sizes() == points,
+      "torch.histogramdd: if weight tensor is provided it should have the same shape as the input tensor excluding its "
+      "innermost dimension, but got input with shape ",
+      to_string(all), " and weight with shape ", numbers ? concat("[", weight.sym_numel(), "]") : to_string(have));
 }
 void check_counts(const Ints& bins) {
   for (size_t d = 0; d < bins.size(); ++d)
@@ -73,8 +76,8 @@ void check_edges(const Tensor& self, TensorList bins) {
 void check_points(const Tensor& self, size_t bins) {
   check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions, but got ", self.dim());
   SymInt dims = self.sym_sizes().back();
-  check(dims == static_cast<int64_t>(bins), "torch.histogramdd: expected ", dims, " sequences of bin edges for a ", dims,
-        "-dimensional histogram but got ", bins);
+  check(dims == static_cast<int64_t>(bins), "torch.histogramdd: expected ", dims, " sequences of bin edges for a ",
+        dims, "-dimensional histogram but got ", bins);
 }
 
 void check_range(const Range& range, int64_t dims) {
@@ -130,7 +133,8 @@ UMBRA_OPERATOR(
     });
 
 UMBRA_OPERATOR(
-    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, Tensor "
+    "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
+    "Tensor "
     "bin_edges)")
     .out("histogram.bins_tensor_out", {"hist", "bin_edges"})
     .meta([](const Tensor& self, const Tensor& bins, const Tensor& weight, bool) {
@@ -183,7 +187,8 @@ SymShape cells_of(const Ints& bins) {
 }
 
 UMBRA_OPERATOR(
-    "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+    "_histogramdd_bin_edges(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "-> "
     "Tensor[]")
     .meta([](const Tensor& self, Ints bins, Range range, const Tensor&, bool) {
       check_points(self, bins.size());
@@ -199,7 +204,8 @@ UMBRA_OPERATOR(
     });
 
 UMBRA_OPERATOR(
-    "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool density=False) "
+    "_histogramdd_from_bin_cts(Tensor self, int[] bins, *, float[]? range=None, Tensor? weight=None, bool "
+    "density=False) "
     "-> Tensor")
     .generated_out("_histogramdd_from_bin_cts.out")
     .meta([](const Tensor& self, Ints bins, Range range, const Tensor& weight, bool) {
@@ -238,7 +244,8 @@ Histogram even_grid(const Tensor& self, const Ints& bins, const Range& range, co
 }
 
 UMBRA_OPERATOR(
-    "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor hist, "
+    "histogramdd(Tensor self, int[] bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor "
+    "hist, "
     "Tensor[] bin_edges)")
     .composite([](const Tensor& self, Ints bins, Range range, const Tensor& weight, bool density) {
       check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
@@ -247,7 +254,8 @@ UMBRA_OPERATOR(
       return even_grid(self, bins, range, weight, density);
     });
 UMBRA_OPERATOR(
-    "histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> (Tensor "
+    "histogramdd.int_bins(Tensor self, int bins, float[]? range=None, Tensor? weight=None, bool density=False) -> "
+    "(Tensor "
     "hist, Tensor[] bin_edges)")
     .composite([](const Tensor& self, int64_t bins, Range range, const Tensor& weight, bool density) {
       check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
@@ -277,6 +285,7 @@ void check_bincount(const Tensor& self, const Tensor& weights, SymInt minlength)
 
 UMBRA_OPERATOR("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) -> Tensor")
     .generated_out("bincount.out")
+    .use(OutputsAsGiven{})
     .real([](const Tensor& self, const Tensor& weights, SymInt minlength) {
       check_bincount(self, weights, minlength);
       int64_t length = minlength.guard_int();

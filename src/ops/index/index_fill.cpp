@@ -46,7 +46,9 @@ UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value);
     })
     .gradient("self", {"grad", "dim", "index"},
-              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+              [](const Tensor& grad, int64_t dim, const Tensor& index) {
+                return grad.index_fill(dim, index, Scalar(0));
+              })
     .tags({Tag::WritesOverlapping})
     .batch([](const Batched& self, int64_t dim, const Batched& index, const Scalar& value) {
       bool scalar = self.rank() == 0;
@@ -72,9 +74,14 @@ UMBRA_OPERATOR("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value.item());
     })
     .gradient("self", {"grad", "dim", "index"},
-              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+              [](const Tensor& grad, int64_t dim, const Tensor& index) {
+                return grad.index_fill(dim, index, Scalar(0));
+              })
     .gradient("value", {"grad", "dim", "index"},
-              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_select(dim, index).sum(); })
+              [](const Tensor& grad, int64_t dim, const Tensor& index) {
+                // Each slice once, however often it was named.
+                return grad.sub(grad.index_fill(dim, index, Scalar(0))).sum();
+              })
     .tags({Tag::WritesOverlapping})
     .batch([](const Batched& self, int64_t dim, const Batched& index, const Batched& value) {
       bool scalar = self.rank() == 0;
@@ -98,23 +105,25 @@ void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
   check<IndexError>(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
   check<IndexError>(source.dim() > 0 || count == 1,
                     "index_copy_(): When source is scalar, index should have one element (got ", count, ")");
-  check<IndexError>(source.dim() == self.dim() || source.dim() == 0 || self.dim() == 0,
-                    "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
-                    "dimensionality (",
-                    source.dim(), "), destination dimensionality (", self.dim(), ")");
+  check<IndexError>(
+      source.dim() == self.dim() || source.dim() == 0 || self.dim() == 0,
+      "index_copy_(): When source and destination are not scalars, their dimensionality must match. Source "
+      "dimensionality (",
+      source.dim(), "), destination dimensionality (", self.dim(), ")");
   check(index.dtype() == DType::Int64, "index_copy_(): Expected a long tensor for index, but got ",
         kernel_name(index.dtype()));
-  check(self.dtype() == source.dtype(), "index_copy_(): self and source expected to have the same dtype, but got (self) ",
-        kernel_name(self.dtype()), " and (source) ", kernel_name(source.dtype()));
+  check(self.dtype() == source.dtype(),
+        "index_copy_(): self and source expected to have the same dtype, but got (self) ", kernel_name(self.dtype()),
+        " and (source) ", kernel_name(source.dtype()));
   std::string want = slice_shape(self, dim), have = slice_shape(source, dim);
   bool fits = self.dim() == 0 ? source.dim() <= 1 : source.dim() == 0 ? self.dim() <= 1 : true;
   for (int64_t d = 0; fits && self.dim() > 0 && d < source.dim(); ++d)
     fits = d == dim || self.sym_sizes()[d] == source.sym_sizes()[d];
-  check(fits,
-        "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", want,
+  check(fits, "index_copy_(): Source/destination tensor must have same slice shapes. Destination slice shape: ", want,
         " at dimension ", dim, " and source slice shape: ", have, " at dimension 0.");
   check<IndexError>(source.dim() == 0 || count == source.sym_size(dim), "index_copy_(): Number of indices (", count,
-                    ") should be equal to source.size(dim) (", source.dim() == 0 ? SymInt(1) : source.sym_size(dim), ")");
+                    ") should be equal to source.size(dim) (", source.dim() == 0 ? SymInt(1) : source.sym_size(dim),
+                    ")");
 }
 
 UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
@@ -134,7 +143,9 @@ UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) ->
       kernels::index_copy(out, at, index, source);
     })
     .gradient("self", {"grad", "dim", "index"},
-              [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.index_fill(dim, index, Scalar(0)); })
+              [](const Tensor& grad, int64_t dim, const Tensor& index) {
+                return grad.index_fill(dim, index, Scalar(0));
+              })
     .gradient("source", {"grad", "dim", "index", "source.sym_sizes"},
               [](const Tensor& grad, int64_t dim, const Tensor& index, SymIntArrayRef sizes) {
                 return sizes.empty() ? grad.index_select(dim, index.reshape({-1})).reshape({})

@@ -282,5 +282,70 @@ UMBRA_OPERATOR("_unsafe_index_put(Tensor self, Tensor?[] indices, Tensor values,
       });
     });
 
+UMBRA_OPERATOR(
+    "_index_put_impl(Tensor self, Tensor?[] indices, Tensor values, bool accumulate=False, bool unsafe=False) -> "
+    "Tensor")
+    .inplace("_index_put_impl_")
+    .generated_out("_index_put_impl.out")
+    .meta([](const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
+      return index_put_spec(self, indices, values, accumulate);
+    })
+    .cpu([](const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
+      run_index_put(out, self, indices, values, accumulate);
+    })
+    .elementwise()
+    .gradient("self", {"grad", "indices", "values", "accumulate"},
+              [](const Tensor& grad, std::vector<Tensor> indices, const Tensor& values, bool accumulate) {
+                return accumulate ? grad : index_put(grad, indices, zeros_like(values), false);
+              })
+    .gradient("values", {"grad", "indices"},
+              [](const Tensor& grad, TensorList indices) { return index(grad, indices); })
+    .tags({Tag::WritesOverlapping, Tag::Generated})
+    .batch([](const Batched& self, const std::vector<Batched>& indices, const Batched& values, bool accumulate, bool) {
+      return batch_index_put(self, indices, values, [&](const Tensor& t, TensorList at, const Tensor& v) {
+        return index_put(t, at, v, accumulate);
+      });
+    });
+
+// ---- where a mask holds; elsewhere positions may lie outside ----
+
+std::vector<Tensor> clamped(const Tensor& self, TensorList indices) {
+  std::vector<Tensor> out;
+  for (size_t d = 0; d < indices.size(); ++d)
+    out.push_back(indices[d].defined() ? indices[d].clamp(Scalar(-self.sym_size(static_cast<int64_t>(d))),
+                                                          Scalar(self.sym_size(static_cast<int64_t>(d)) - 1))
+                                       : Tensor());
+  return out;
+}
+Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, const Scalar& fill) {
+  if (self.sym_numel() == 0) {
+    // Nothing to read: the fill in the shape that the indices span.
+    Tensor one = self.new_full(SymShape(self.sym_sizes().size(), 1), fill);
+    return _unsafe_index(one, clamped(one, indices)).masked_fill(mask.logical_not(), fill);
+  }
+  return _unsafe_index(self, clamped(self, indices)).masked_fill(mask.logical_not(), fill);
+}
+Tensor masked_index_put(const Tensor& self, const Tensor& mask, TensorList indices, const Tensor& values) {
+  if (self.sym_numel() == 0) return self.clone();
+  return _unsafe_index_put(self, clamped(self, indices), values.masked_fill(mask.logical_not(), Scalar(0)), true);
+}
+
+UMBRA_OPERATOR("_unsafe_masked_index(Tensor self, Tensor mask, Tensor?[] indices, Scalar fill) -> Tensor")
+    .all_backends(masked_index)
+    .gradient("self", {"grad", "self.sym_sizes", "mask", "indices"},
+              [](const Tensor& grad, SymIntArrayRef sizes, const Tensor& mask, std::vector<Tensor> indices) {
+                return _unsafe_masked_index_put_accumulate(grad.new_zeros(sizes), mask, indices, grad);
+              })
+    .use(batch_through(masked_index));
+UMBRA_OPERATOR(
+    "_unsafe_masked_index_put_accumulate(Tensor self, Tensor mask, Tensor?[] indices, Tensor values) -> Tensor")
+    .all_backends(masked_index_put)
+    .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
+    .gradient("values", {"grad", "mask", "indices"},
+              [](const Tensor& grad, const Tensor& mask, std::vector<Tensor> indices) {
+                return _unsafe_masked_index(grad, mask, indices, Scalar(0));
+              })
+    .use(batch_through(masked_index_put));
+
 }  // namespace
 }  // namespace umbra::ops

@@ -128,8 +128,8 @@ UMBRA_OPERATOR("meshgrid(Tensor[] tensors) -> Tensor[]").composite([](TensorList
 UMBRA_OPERATOR("meshgrid.indexing(Tensor[] tensors, *, str indexing) -> Tensor[]")
     .composite([](TensorList tensors, const std::string& indexing) {
       check(!tensors.empty(), "meshgrid expects a non-empty TensorList");
-      check(indexing == "ij" || indexing == "xy", "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ",
-            indexing);
+      check(indexing == "ij" || indexing == "xy",
+            "torch.meshgrid: indexing must be one of \"xy\" or \"ij\", but received: ", indexing);
       if (indexing == "ij" || tensors.size() < 2) return grid(tensors);
       // The first runs along columns, the second along rows.
       Tensors swapped = tensors.vec();

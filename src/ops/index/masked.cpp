@@ -71,7 +71,9 @@ UMBRA_OPERATOR("masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[
       Tensor picked = kernels::scratch(std::vector<int64_t>{kernels::count_nonzero(wide)}, grad.dtype());
       kernels::masked_select(picked, grad, mask);
       int64_t kept = std::min(picked.numel(), out.numel());
-      auto head = [kept](const Tensor& t) { return alias_tensor(t, {SymInt(kept)}, {SymInt(1)}, t.sym_storage_offset()); };
+      auto head = [kept](const Tensor& t) {
+        return alias_tensor(t, {SymInt(kept)}, {SymInt(1)}, t.sym_storage_offset());
+      };
       kernels::fill(out, 0);
       if (kept > 0) kernels::copy(head(out), head(picked));
     })

@@ -13,8 +13,7 @@ UMBRA_OPERATOR("nonzero(Tensor self) -> Tensor")
     .real([](const Tensor& self) {
       int64_t count = kernels::count_nonzero(self);
       // Laid out by dimension, so that each column is an index of its own.
-      Tensor out =
-          empty_strided({count, self.dim()}, {SymInt(1), SymInt(std::max<int64_t>(count, 1))}, {.dtype = DType::Int64});
+      Tensor out = empty_strided({count, self.dim()}, {SymInt(1), SymInt(count)}, {.dtype = DType::Int64});
       kernels::nonzero(out, self);
       return out;
     })

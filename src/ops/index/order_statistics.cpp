@@ -49,8 +49,7 @@ UMBRA_OPERATOR(
       return g.new_zeros(sizes).scatter(dim, at, g);
     });
 
-UMBRA_OPERATOR(
-    "kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
+UMBRA_OPERATOR("kthvalue(Tensor self, SymInt k, int dim=-1, bool keepdim=False) -> (Tensor values, Tensor indices)")
     .out("kthvalue.values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool keepdim) {
       int64_t at = wrap_dim(dim, self.dim());
@@ -124,7 +123,7 @@ TensorSpec whole_median_spec(const Tensor& self) {
 /// Of no elements the median is NaN, or what NaN becomes as an integer.
 template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self) {
   if (self.numel() == 0) {
-    kernels::fill(out, is_floating(out.dtype())        ? Scalar(std::nan(""))
+    kernels::fill(out, is_floating(out.dtype())      ? Scalar(std::nan(""))
                        : out.dtype() == DType::Int64 ? Scalar(INT64_MIN)
                        : out.dtype() == DType::Int32 ? Scalar(int64_t{INT32_MIN})
                                                      : Scalar(0));

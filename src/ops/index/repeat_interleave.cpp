@@ -1,5 +1,7 @@
 // Elements repeated one by one.
 #include "dispatch/data_dependent.h"
+#include "kernels/visit.h"
+#include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -11,8 +13,8 @@ using OptionalSize = std::optional<SymInt>;
 
 void check_repeats(const Tensor& repeats) {
   check(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
-  bool fits = repeats.dtype() == DType::Int64 || repeats.dtype() == DType::Int32;
-  check<NotImplementedError>(fits, "\"repeat_interleave_cpu\" not implemented for '", kernel_name(repeats.dtype()), "'");
+  check<NotImplementedError>(is_integral(repeats.dtype(), false) && repeats.dtype() <= DType::Int64,
+                             "\"repeat_interleave_cpu\" not implemented for '", kernel_name(repeats.dtype()), "'");
 }
 
 /// Which element stands at each place: 0 as often as repeats[0] says, and so on.
@@ -33,10 +35,14 @@ template <class T> Tensor repeated_positions(const Tensor& repeats, const Option
 
 UMBRA_OPERATOR("repeat_interleave.Tensor(Tensor repeats, *, SymInt? output_size=None) -> Tensor")
     .generated_out("repeat_interleave.Tensor_out")
+    .use(OutputsAsGiven{})
     .real([](const Tensor& repeats, OptionalSize size) {
       check_repeats(repeats);
-      return repeats.dtype() == DType::Int64 ? repeated_positions<int64_t>(repeats, size)
-                                             : repeated_positions<int32_t>(repeats, size);
+      Tensor out;
+      kernels::visit<kernels::Integral>(repeats.dtype(), "repeat_interleave_cpu", [&](auto tag) {
+        out = repeated_positions<typename decltype(tag)::type>(repeats, size);
+      });
+      return out;
     })
     .fake([](const Tensor& repeats, OptionalSize size) {
       check_repeats(repeats);
@@ -50,8 +56,8 @@ UMBRA_OPERATOR(
     "repeat_interleave.self_Tensor(Tensor self, Tensor repeats, int? dim=None, *, SymInt? output_size=None) -> Tensor")
     .composite([](const Tensor& self, const Tensor& repeats, std::optional<int64_t> dim, OptionalSize size) {
       Tensor input = dim ? self : self.flatten(), times = repeats;
-      int64_t at = wrap_dim(dim.value_or(0), input.dim());
-      SymInt length = input.dim() == 0 ? SymInt(1) : input.sym_size(at);
+      int64_t at = wrap_dim(dim.value_or(0), input.dim(), false);
+      SymInt length = input.sym_size(at);
       if (repeats.dim() == 0 || (repeats.dim() == 1 && repeats.sym_size(0) == 1)) {
         times = repeats.reshape({1}).expand({length});
       } else {

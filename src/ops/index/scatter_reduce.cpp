@@ -121,10 +121,11 @@ UMBRA_OPERATOR(
 
 // ---- index_reduce: whole slices ----
 
-void check_index_reduce(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
+void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, const Tensor& source,
                         const std::string& reduce) {
   check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
+  int64_t dim = wrap_dim(given, self.dim());
   check<IndexError>(index.dim() <= 1, "index_reduce_(): Index is supposed to be a vector, but got dim: ", index.dim(),
                     " with type: ", kernel_name(index.dtype()), " and size: ", to_string(index.sym_sizes()));
   check(index.dtype() == DType::Int32 || index.dtype() == DType::Int64,
@@ -158,7 +159,7 @@ UMBRA_OPERATOR(
     .out("index_reduce.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const std::string& reduce,
              bool) {
-      check_index_reduce(self, wrap_dim(dim, self.dim()), index, source, reduce);
+      check_index_reduce(self, dim, index, source, reduce);
       return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,

@@ -21,7 +21,8 @@ bool goes_right(bool right, const OptionalText& side) { return right || side == 
 
 void check_side(bool right, const OptionalText& side) {
   if (!side) return;
-  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ", *side);
+  check(*side == "left" || *side == "right", "torch.searchsorted(): side can only be 'left' or 'right' but got ",
+        *side);
   check(*side == "right" || !right,
         "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
 }
@@ -40,8 +41,8 @@ void check_sorter(const Tensor& sorted, const Tensor& sorter) {
 }
 
 void check_searched(DType dtype) {
-  check<NotImplementedError>(!is_complex(dtype) && dtype != DType::Bool, "\"searchsorted_out_cpu\" not implemented for '",
-                             kernel_name(dtype), "'");
+  check<NotImplementedError>(!is_complex(dtype) && dtype != DType::Bool,
+                             "\"searchsorted_out_cpu\" not implemented for '", kernel_name(dtype), "'");
 }
 
 void check_rows(const Tensor& sorted, const Tensor& values) {
@@ -49,14 +50,16 @@ void check_rows(const Tensor& sorted, const Tensor& values) {
         "torch.searchsorted(): input value can be a scalar only when boundaries tensor dimension is 1, but we got "
         "boundaries tensor dim(",
         sorted.dim(), ") and input value's dim(", values.dim(), ") numel(", values.sym_numel(), ")");
-  check(sorted.dim() != 0, "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
+  check(sorted.dim() != 0,
+        "torch.searchsorted(): boundaries tensor should have positive dimension, but got 0 dimension");
   bool fits = sorted.dim() == 1 || sorted.dim() == values.dim();
   for (int64_t d = 0; fits && sorted.dim() > 1 && d + 1 < sorted.dim(); ++d)
     fits = sorted.sym_sizes()[d] == values.sym_sizes()[d];
-  check(fits,
-        "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
-        "and input value tensor must match, but we got boundaries tensor ",
-        to_string(sorted.sym_sizes()), " and input value tensor ", to_string(values.sym_sizes()));
+  check(
+      fits,
+      "torch.searchsorted(): boundaries tensor should be 1 dimension or the first N-1 dimensions of boundaries tensor "
+      "and input value tensor must match, but we got boundaries tensor ",
+      to_string(sorted.sym_sizes()), " and input value tensor ", to_string(values.sym_sizes()));
 }
 
 TensorSpec search_spec(const Tensor& sorted, const Tensor& values, bool int32, bool right, const OptionalText& side,
@@ -94,7 +97,7 @@ UMBRA_OPERATOR(
     .batch([](const Batched& sorted, const Batched& values, bool int32, bool right, const OptionalText& side,
               const Batched& sorter) {
       // Every row of numbers gets a row to search in.
-      bool own_rows = sorted.is_batched() || (sorter.defined() && sorter.is_batched());
+      bool own_rows = sorted.is_batched() || sorted.rank() > 1 || (sorter.defined() && sorter.is_batched());
       if (!own_rows)
         return Batched(searchsorted(sorted.value, batch_first(values), int32, right, side, sorter.value), 0);
       Tensor rows = batch_all(sorted), order = sorter.defined() ? batch_all(sorter) : Tensor();
@@ -124,8 +127,7 @@ TensorSpec bucket_spec(const Tensor& self, const Tensor& boundaries, bool int32,
   return search_spec(boundaries, self, int32, right, std::nullopt, Tensor());
 }
 
-UMBRA_OPERATOR(
-    "bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
+UMBRA_OPERATOR("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
     .out("bucketize.Tensor_out")
     .meta(bucket_spec)
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& boundaries, bool, bool right) {
@@ -135,8 +137,7 @@ UMBRA_OPERATOR(
     .use(batch_through([](const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
       return searchsorted(boundaries, self, int32, right);
     }));
-UMBRA_OPERATOR(
-    "bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
+UMBRA_OPERATOR("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
     .generated_out("bucketize.Scalar_out")
     .meta([](const Scalar& self, const Tensor& boundaries, bool int32, bool right) {
       return bucket_spec(wrapped_number(self), boundaries, int32, right);
@@ -171,6 +172,7 @@ UMBRA_OPERATOR(
       run_isin(out, elements, others, invert);
     })
     .not_differentiable()
+    .tags({Tag::CastsToOut})
     .batch([](const Batched& elements, const Batched& others, bool unique, bool invert) {
       if (!others.is_batched()) return Batched(isin(batch_first(elements), others.value, unique, invert), 0);
       // Every element against every other one of its batch.
@@ -192,6 +194,7 @@ UMBRA_OPERATOR(
       run_isin(out, elements, wrapped_number(other), invert);
     })
     .not_differentiable()
+    .tags({Tag::CastsToOut})
     .use(BatchInPlace{});
 UMBRA_OPERATOR(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
@@ -204,6 +207,7 @@ UMBRA_OPERATOR(
       run_isin(out, wrapped_number(element), others, invert);
     })
     .not_differentiable()
+    .tags({Tag::CastsToOut})
     .use(batch_through([](const Scalar& element, const Tensor& others, bool, bool invert) {
       Tensor found = others.eq(element).any();
       return invert ? found.logical_not() : found;

@@ -37,11 +37,13 @@ UMBRA_OPERATOR("put(Tensor self, Tensor index, Tensor source, bool accumulate=Fa
     .meta([](const Tensor& self, const Tensor& index, const Tensor& source, bool) {
       check(index.dtype() == DType::Int64, "put_(): Expected a long tensor for index, but got ",
             kernel_name(index.dtype()));
-      check(self.dtype() == source.dtype(), "put_(): self and source expected to have the same dtype, but got self.dtype = ",
-            kernel_name(self.dtype()), " and source.dtype = ", kernel_name(source.dtype()));
-      check<IndexError>(source.sym_numel() == index.sym_numel(),
-                        "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
-                        source.sym_numel(), ", index.numel() = ", index.sym_numel());
+      check(self.dtype() == source.dtype(),
+            "put_(): self and source expected to have the same dtype, but got self.dtype = ", kernel_name(self.dtype()),
+            " and source.dtype = ", kernel_name(source.dtype()));
+      check<IndexError>(
+          source.sym_numel() == index.sym_numel(),
+          "put_(): Expected source and index to have the same number of elements, but got source.numel() = ",
+          source.sym_numel(), ", index.numel() = ", index.sym_numel());
       check<IndexError>(!is_empty(self) || is_empty(index), "put_(): Tried to put elements into an empty tensor");
       common_device({&self, &index, &source});
       return spec_like(self);

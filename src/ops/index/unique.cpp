@@ -4,6 +4,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -40,11 +41,9 @@ Triple unique_slices(const Tensor& self, int64_t dim, bool sorted, bool inverse,
   }
   check(empties == 0, "There are 0 sized dimensions, and they aren't selected, so unique cannot be applied");
   kernels::Groups groups = kernels::group_slices(self, at, sorted);
-  SymShape sizes(self.sym_sizes());
-  sizes[at] = static_cast<int64_t>(groups.firsts.size());
-  Tensor values = empty(sizes, self.options());
-  kernels::index_select(values, self, at, int_row(groups.firsts));
-  return {values, inverse ? int_row(groups.group) : nothing(self), counts ? int_row(groups.counts) : nothing(self)};
+  // Slices lie one behind the other, whatever their dimension.
+  Tensor slices = self.movedim(at, 0).index_select(0, int_row(groups.firsts)).movedim(0, at);
+  return {slices, inverse ? int_row(groups.group) : nothing(self), counts ? int_row(groups.counts) : nothing(self)};
 }
 
 /// What a fake run says: one number of distinct elements or slices for all outputs.
@@ -59,14 +58,20 @@ Triple unknown_slices(const char* op, const Tensor& self, int64_t dim, bool inve
   int64_t at = wrap_dim(dim, self.dim());
   SymShape sizes(self.sym_sizes());
   SymInt length = sizes[at];
-  sizes[at] = unknown_size(op, length);
+  sizes.erase(at);
+  SymInt count = unknown_size(op, length);
+  sizes.insert(0, count);
   TensorOptions ints{.dtype = DType::Int64, .device = self.device()};
-  return {empty(sizes, self.options()), inverse ? empty({length}, ints) : nothing(self),
-          counts ? empty({sizes[at]}, ints) : nothing(self)};
+  return {empty(sizes, self.options()).movedim(0, at), inverse ? empty({length}, ints) : nothing(self),
+          counts ? empty({count}, ints) : nothing(self)};
 }
+
+/// A row's slices are its elements, where it is asked for by the number of its dimension and not from the end.
+bool by_elements(const Tensor& self, OptionalInt dim) { return !dim || (self.dim() == 1 && *dim == 0); }
 
 UMBRA_OPERATOR("_unique(Tensor self, bool sorted=True, bool return_inverse=False) -> (Tensor, Tensor)")
     .generated_out("_unique.out", {"out0", "out1"})
+    .use(OutputsAsGiven{})
     .real([](const Tensor& self, bool, bool inverse) {
       auto [values, places, counts] = unique_elements(self, true, inverse, false);
       return std::tuple(values, places);
@@ -81,6 +86,7 @@ UMBRA_OPERATOR(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
     "Tensor)")
     .generated_out("_unique2.out", {"out0", "out1", "out2"})
+    .use(OutputsAsGiven{})
     .real([](const Tensor& self, bool, bool inverse, bool counts) {
       return unique_elements(self, true, inverse, counts);
     })
@@ -93,6 +99,7 @@ UMBRA_OPERATOR(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
     "(Tensor, Tensor, Tensor)")
     .generated_out("unique_dim.out", {"out0", "out1", "out2"})
+    .use(OutputsAsGiven{})
     // Always with places and counts, whether they were asked for or not, as in PyTorch.
     .real([](const Tensor& self, int64_t dim, bool, bool, bool) { return unique_slices(self, dim, true, true, true); })
     .fake([](const Tensor& self, int64_t dim, bool, bool, bool) {
@@ -104,14 +111,13 @@ UMBRA_OPERATOR(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, "
     "Tensor, Tensor)")
     .generated_out("unique_consecutive.out", {"out0", "out1", "out2"})
+    .use(OutputsAsGiven{})
     .real([](const Tensor& self, bool inverse, bool counts, OptionalInt dim) {
-      // A row is its own slices.
-      if (!dim || (self.dim() == 1 && wrap_dim(*dim, 1) == 0)) return unique_elements(self, false, inverse, counts);
+      if (by_elements(self, dim)) return unique_elements(self, false, inverse, counts);
       return unique_slices(self, *dim, false, true, true);
     })
     .fake([](const Tensor& self, bool inverse, bool counts, OptionalInt dim) {
-      if (!dim || (self.dim() == 1 && wrap_dim(*dim, 1) == 0))
-        return unknown_elements("aten::unique_consecutive", self, inverse, counts);
+      if (by_elements(self, dim)) return unknown_elements("aten::unique_consecutive", self, inverse, counts);
       return unknown_slices("aten::unique_consecutive", self, *dim, true, true);
     })
     .tags({Tag::DynamicOutputShape});
@@ -120,6 +126,7 @@ UMBRA_OPERATOR(
     "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
     "Tensor, Tensor)")
     .generated_out("unique_dim_consecutive.out", {"out0", "out1", "out2"})
+    .use(OutputsAsGiven{})
     .real([](const Tensor& self, int64_t dim, bool, bool) { return unique_slices(self, dim, false, true, true); })
     .fake([](const Tensor& self, int64_t dim, bool, bool) {
       return unknown_slices("aten::unique_dim_consecutive", self, dim, true, true);

@@ -51,8 +51,7 @@ struct Neighbours {
   }
 };
 
-UMBRA_OPERATOR(
-    "diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
+UMBRA_OPERATOR("diff(Tensor self, int n=1, int dim=-1, Tensor? prepend=None, Tensor? append=None) -> Tensor")
     .composite([](const Tensor& self, int64_t n, int64_t dim, const Tensor& prepend, const Tensor& append) {
       Tensor input = diff_input(self, n, dim, prepend, append);
       if (n == 0) return zeros_like(input).copy_(input);
@@ -91,10 +90,11 @@ Tensor between(const Tensor& t, int64_t dim, int64_t from, std::optional<int64_t
 
 void check_gradient(const Tensor& self, size_t spacings, const Ints& dims, int64_t edge_order) {
   check(self.dtype() != DType::UInt8, "torch.gradient does not support uint8 input.");
-  check(spacings == dims.size(),
-        "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
-        "length, but got a spacing argument of length ",
-        spacings, " and a dim argument of length ", dims.size());
+  check(
+      spacings == dims.size(),
+      "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "
+      "length, but got a spacing argument of length ",
+      spacings, " and a dim argument of length ", dims.size());
   check(edge_order == 1 || edge_order == 2, "torch.gradient only supports edge_order=1 and edge_order=2.");
   dim_mask(dims, self.dim(), false);
   for (int64_t d : dims)
@@ -179,11 +179,13 @@ Tensors even_gradients(const Tensor& self, const std::vector<Scalar>& steps, con
 Tensors uneven_gradients(const Tensor& self, TensorList spacing, const Ints& dims, int64_t edge_order) {
   check_gradient(self, spacing.size(), dims, edge_order);
   for (size_t i = 0; i < dims.size(); ++i) {
-    check(spacing[i].dim() == 1, "torch.gradient expected each element of spacing to have one dimension, but got an "
-          "element with ", spacing[i].dim(), " dimensions!");
+    check(spacing[i].dim() == 1,
+          "torch.gradient expected each element of spacing to have one dimension, but got an "
+          "element with ",
+          spacing[i].dim(), " dimensions!");
     check(spacing[i].device() == self.device(),
-          "torch.gradient expected each tensor to be on the same device, but got devices ", spacing[i].device(), " and ",
-          self.device(), "!");
+          "torch.gradient expected each tensor to be on the same device, but got devices ", spacing[i].device(),
+          " and ", self.device(), "!");
   }
   Tensors out;
   for (size_t i = 0; i < dims.size(); ++i)
@@ -196,14 +198,12 @@ std::vector<Scalar> scalars(const Value& list) {
   return out;
 }
 
-UMBRA_OPERATOR(
-    "gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.scalarint(Tensor self, *, Scalar? spacing=None, int? dim=None, int edge_order=1) -> Tensor[]")
     .composite([](const Tensor& self, std::optional<Scalar> spacing, OptionalInt dim, int64_t edge_order) {
       Ints dims = all_dims_or(self, dim);
       return even_gradients(self, std::vector<Scalar>(dims.size(), spacing.value_or(Scalar(1))), dims, edge_order);
     });
-UMBRA_OPERATOR(
-    "gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.scalararray(Tensor self, *, Scalar spacing, int[] dim, int edge_order=1) -> Tensor[]")
     .composite([](const Tensor& self, const Scalar& spacing, Ints dims, int64_t edge_order) {
       return even_gradients(self, std::vector<Scalar>(dims.size(), spacing), dims, edge_order);
     });
@@ -211,23 +211,19 @@ UMBRA_OPERATOR("gradient.array(Tensor self, *, int[] dim, int edge_order=1) -> T
     .composite([](const Tensor& self, Ints dims, int64_t edge_order) {
       return even_gradients(self, std::vector<Scalar>(dims.size(), Scalar(1)), dims, edge_order);
     });
-UMBRA_OPERATOR(
-    "gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.scalarrayint(Tensor self, *, Scalar[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
     .composite([](const Tensor& self, const Value& spacing, OptionalInt dim, int64_t edge_order) {
       return even_gradients(self, scalars(spacing), all_dims_or(self, dim), edge_order);
     });
-UMBRA_OPERATOR(
-    "gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.scalarrayarray(Tensor self, *, Scalar[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
     .composite([](const Tensor& self, const Value& spacing, Ints dims, int64_t edge_order) {
       return even_gradients(self, scalars(spacing), dims, edge_order);
     });
-UMBRA_OPERATOR(
-    "gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.tensorarrayint(Tensor self, *, Tensor[] spacing, int? dim=None, int edge_order=1) -> Tensor[]")
     .composite([](const Tensor& self, TensorList spacing, OptionalInt dim, int64_t edge_order) {
       return uneven_gradients(self, spacing, all_dims_or(self, dim), edge_order);
     });
-UMBRA_OPERATOR(
-    "gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
+UMBRA_OPERATOR("gradient.tensorarray(Tensor self, *, Tensor[] spacing, int[] dim, int edge_order=1) -> Tensor[]")
     .composite(uneven_gradients);
 
 // ---- the trapezoidal rule ----
@@ -239,7 +235,8 @@ Tensor zeros_without(const Tensor& y, int64_t dim) {
   return zeros(sizes, y.options());
 }
 void check_integrand(const char* name, const Tensor& y) {
-  check(y.dtype() != DType::Bool, name, ": received a bool input for `y`, but bool is not supported");
+  check<NotImplementedError>(y.dtype() != DType::Bool, name,
+                             ": received a bool input for `y`, but bool is not supported");
 }
 void check_step(const char* name, const Scalar& dx) {
   check(!dx.is_complex() && !dx.is_bool(), name, ": Currently, we only support dx as a real number.");
@@ -250,8 +247,8 @@ Tensor neighbour_sums(const Tensor& y, int64_t dim) {
 }
 /// The steps between coordinates, seen at the shape of y.
 Tensor coordinate_steps(const char* name, const Tensor& y, const Tensor& x, int64_t dim) {
-  check(y.dtype() != DType::Bool && x.dtype() != DType::Bool, name,
-        ": received a bool input for `x` or `y`, but bool is not supported");
+  check<NotImplementedError>(y.dtype() != DType::Bool && x.dtype() != DType::Bool, name,
+                             ": received a bool input for `x` or `y`, but bool is not supported");
   Tensor wide = x;
   if (x.dim() == 1) {
     check(x.sym_size(0) == y.sym_size(dim), name, ": There must be one `x` value for each sample point");
@@ -274,7 +271,8 @@ Tensor trapezoid_even(const Tensor& y, const Scalar& dx, int64_t dim) {
   Tensor ends = y.select(dim, 0).add(y.select(dim, -1)).mul(0.5);
   return y.sum(IntArrayRef{dim}).sub(ends).mul(dx);
 }
-Tensor trapezoid_uneven(const Tensor& y, const Tensor& x, int64_t dim) {
+Tensor trapezoid_uneven(const Tensor& y, const Tensor& x, int64_t given) {
+  int64_t dim = wrap_dim(given, y.dim());
   if (y.sym_size(dim) == 0) return zeros_without(y, dim);
   Tensor steps = coordinate_steps("trapezoid", y, x, dim);
   return neighbour_sums(y, dim).mul(steps).sum(IntArrayRef{dim}).div(2.0);
@@ -293,7 +291,8 @@ UMBRA_OPERATOR("cumulative_trapezoid.dx(Tensor y, *, Scalar dx=1, int dim=-1) ->
       return neighbour_sums(y, dim).mul(Scalar(dx.to_double() / 2)).cumsum(dim);
     });
 UMBRA_OPERATOR("cumulative_trapezoid.x(Tensor y, Tensor x, *, int dim=-1) -> Tensor")
-    .composite([](const Tensor& y, const Tensor& x, int64_t dim) {
+    .composite([](const Tensor& y, const Tensor& x, int64_t given) {
+      int64_t dim = wrap_dim(given, y.dim());
       Tensor steps = coordinate_steps("cumulative_trapezoid", y, x, dim);
       return neighbour_sums(y, dim).mul(steps).cumsum(dim).div(2.0);
     });

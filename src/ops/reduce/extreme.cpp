@@ -1,6 +1,7 @@
 // Largest and smallest elements, their positions, any and all.
 #include "kernels/copy.h"
 #include "kernels/reduce.h"
+#include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/reduce/reduce.h"
 
@@ -104,6 +105,69 @@ UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .tags({Tag::Reduction, Tag::CastsToOut})
     .batch([](const Batched& self) { return Batched(batch_flat(self).amin({1}), 0); });
 
+// ---- both at once ----
+
+using Both = std::tuple<TensorSpec, TensorSpec>;
+
+Both both_specs(const Tensor& self, OptionalInt dim, bool keepdim) {
+  check<TypeError>(!self.is_complex(), "aminmax not implemented for ", kernel_name(self.dtype()));
+  uint64_t mask = all_dims(self);
+  if (dim) {
+    int64_t at = wrap_dim(*dim, self.dim());
+    mask = self.dim() == 0 ? 0 : uint64_t{1} << at;
+    if (self.dim() > 0 && !self.sym_sizes()[at].is_symbolic() && self.sym_sizes()[at].value() == 0)
+      fail<IndexError>("aminmax: Expected reduction dim ", at, " to have non-zero size.");
+  } else {
+    check(self.sym_numel().is_symbolic() || self.sym_numel().value() != 0,
+          "aminmax(): cannot compute aminmax over an empty dimension as the operation has no identity.");
+  }
+  TensorSpec spec = reduced_spec(self, mask, keepdim, self.dtype());
+  return {spec, spec};
+}
+void run_both(const Tensor& low, const Tensor& high, const Tensor& self, OptionalInt dim) {
+  uint64_t mask = !dim ? all_dims(self) : self.dim() == 0 ? 0 : uint64_t{1} << wrap_dim(*dim, self.dim());
+  kernels::amin(low, self, masked_dims(mask));
+  kernels::amax(high, self, masked_dims(mask));
+}
+std::tuple<Tensor, Tensor> both_by_parts(const Tensor& self, OptionalInt dim, bool keepdim) {
+  if (dim) return {self.amin({*dim}, keepdim), self.amax({*dim}, keepdim)};
+  return {self.amin({}, keepdim), self.amax({}, keepdim)};
+}
+
+UMBRA_OPERATOR("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
+    .out("aminmax.out", {"min", "max"})
+    .meta(both_specs)
+    .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self, OptionalInt dim, bool) {
+      run_both(low, high, self, dim);
+    })
+    .gradient("self", {"grad0", "grad1", "self", "result0", "result1", "dim", "keepdim"},
+              [](const Tensor& grad_low, const Tensor& grad_high, const Tensor& self, const Tensor& low,
+                 const Tensor& high, OptionalInt dim, bool keepdim) {
+                OptionalDims dims = dim ? OptionalDims(Ints{*dim}) : std::nullopt;
+                Tensor from_low, from_high;
+                if (grad_low.defined()) from_low = share_among_equals(grad_low, self, low, dims, keepdim);
+                if (grad_high.defined()) from_high = share_among_equals(grad_high, self, high, dims, keepdim);
+                if (!from_low.defined()) return from_high;
+                return from_high.defined() ? from_low.add(from_high) : from_low;
+              })
+    .tags({Tag::Reduction})
+    .use(batch_through(both_by_parts));
+
+UMBRA_OPERATOR("_aminmax(Tensor self) -> (Tensor, Tensor)")
+    .generated_out("_aminmax.out", {"out0", "out1"})
+    .meta([](const Tensor& self) { return both_specs(self, std::nullopt, false); })
+    .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self) { run_both(low, high, self, std::nullopt); })
+    .use(batch_through([](const Tensor& self) { return both_by_parts(self, std::nullopt, false); }));
+UMBRA_OPERATOR("_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)")
+    .generated_out("_aminmax.dim_out", {"out0", "out1"})
+    .meta([](const Tensor& self, int64_t dim, bool keepdim) { return both_specs(self, dim, keepdim); })
+    .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self, int64_t dim, bool) {
+      run_both(low, high, self, dim);
+    })
+    .use(batch_through([](const Tensor& self, int64_t dim, bool keepdim) {
+      return both_by_parts(self, dim, keepdim);
+    }));
+
 // ---- with positions ----
 
 uint64_t one_dim(const Tensor& self, int64_t dim) {
@@ -151,10 +215,12 @@ UMBRA_OPERATOR("min.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor val
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("max.other(Tensor self, Tensor other) -> Tensor")
-    .composite([](const Tensor& a, const Tensor& b) { return a.maximum(b); })
+    .out("max.out")
+    .use(AliasOf{"maximum"})
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("min.other(Tensor self, Tensor other) -> Tensor")
-    .composite([](const Tensor& a, const Tensor& b) { return a.minimum(b); })
+    .out("min.out")
+    .use(AliasOf{"minimum"})
     .tags({Tag::Pointwise});
 
 TensorSpec position_spec(const char* name, const Tensor& self, OptionalInt dim, bool keepdim) {

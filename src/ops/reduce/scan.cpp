@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/reduce/reduce.h"
+#include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
 namespace {
@@ -49,14 +50,23 @@ Tensor cumprod_gradient_by_masks(const Tensor& grad, const Tensor& input, int64_
   return where(first, from_first, before);
 }
 
+/// Whether a formula may go by what a tensor holds: it is not captured, batched or without data.
+bool may_read(const Tensor& t) {
+  DispatchKeySet watched = dispatch_state().include - DispatchKeySet(DispatchKey::Autograd);
+  DispatchKeySet plain = DispatchKeySet(DispatchKey::Autograd) | DispatchKey::CPU;
+  return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
+}
+
 UMBRA_OPERATOR("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& input, int64_t dim, const Tensor& output) {
       if (input.sym_numel() <= 1) return grad;
       int64_t at = wrap_dim(dim, input.dim());
       if (input.sym_size(at) == 1) return grad;
+      // Without zeros, which can be asked only where there is data and nobody is watching, one division does it.
+      if (may_read(input) && !input.eq(0).any().item().to_bool())
+        return reversed_cumsum(grad.mul(output.conj()), at).div(input.conj());
       bool again = is_grad_enabled() && !input.sym_size(at).is_symbolic();
-      return again ? cumprod_gradient_by_elements(grad, input, at)
-                   : cumprod_gradient_by_masks(grad, input, at, output);
+      return again ? cumprod_gradient_by_elements(grad, input, at) : cumprod_gradient_by_masks(grad, input, at, output);
     });
 
 UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tensor")
@@ -64,7 +74,9 @@ UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tens
     .out("cumprod.out")
     .meta([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       wrap_dim(dim, self.dim());
-      return TensorSpec(self.sym_sizes(), product_dtype(self, dtype), self.device());
+      DType type = product_dtype(self, dtype);
+      check<NotImplementedError>(type != DType::Bool, "\"cumprod_out_cpu\" not implemented for 'Bool'");
+      return TensorSpec(self.sym_sizes(), type, self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, std::optional<DType>) {
       kernels::cumprod(out, kernels::cast(self, out.dtype()), wrap_dim(dim, self.dim()));
@@ -74,6 +86,13 @@ UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tens
                 Tensor input = self.dtype() == grad.dtype() ? self : self.to(grad.dtype());
                 return cumprod_backward(grad, input, dim, result);
               })
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.meta([](const Tensor& self, int64_t, std::optional<DType> dtype) {
+        check<NotImplementedError>(self.dtype() != DType::Bool || dtype,
+                                   "\"cumprod_out_cpu\" not implemented for 'Bool'");
+        return spec_like(self);
+      });
+    })
     .tags({Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
@@ -86,7 +105,8 @@ template <auto scan> void run_extreme(const Tensor& values, const Tensor& indice
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()), "'");
+  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()),
+                             "'");
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
 }
@@ -115,12 +135,24 @@ UMBRA_OPERATOR("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     .differentiable_outputs({true, false})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
+TensorSpec helper_spec(const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
+  wrap_dim(dim, self.dim());
+  check(values.dtype() == self.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
+        kernel_name(values.dtype()));
+  check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
+  check(values.sym_sizes() == self.sym_sizes() && indices.sym_sizes() == self.sym_sizes(),
+        "values and indices must have the sizes of the input, ", to_string(self.sym_sizes()));
+  return spec_like(values);
+}
+
 UMBRA_OPERATOR("_cummax_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
+    .meta(helper_spec)
     .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
       kernels::cummax(values, indices, self, wrap_dim(dim, self.dim()));
     })
     .not_differentiable();
 UMBRA_OPERATOR("_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
+    .meta(helper_spec)
     .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
       kernels::cummin(values, indices, self, wrap_dim(dim, self.dim()));
     })
@@ -141,9 +173,7 @@ void run_log(const Tensor& out, const Tensor& self, int64_t dim) {
 /// exp(self) times the sum of later grad / exp(result), by logarithms; signs are kept apart.
 Tensor log_gradient(const Tensor& grad, const Tensor& self, const Tensor& result, int64_t dim) {
   if (grad.dim() == 0 || grad.sym_numel() == 0) return grad;
-  auto from_behind = [&](const Tensor& t) {
-    return t.flip(IntArrayRef{dim}).logcumsumexp(dim).flip(IntArrayRef{dim});
-  };
+  auto from_behind = [&](const Tensor& t) { return t.flip(IntArrayRef{dim}).logcumsumexp(dim).flip(IntArrayRef{dim}); };
   if (self.is_complex()) {
     Tensor logs = grad.conj().log().sub(result);
     return from_behind(logs).add(self).exp().conj();
@@ -151,7 +181,8 @@ Tensor log_gradient(const Tensor& grad, const Tensor& self, const Tensor& result
   Tensor logs = grad.abs().log();
   Scalar none(-std::numeric_limits<double>::infinity());
   Tensor positive = where(grad.gt(0), logs, none), negative = where(grad.lt(0), logs, none);
-  Tensor up = from_behind(positive.sub(result)).add(self).exp(), down = from_behind(negative.sub(result)).add(self).exp();
+  Tensor up = from_behind(positive.sub(result)).add(self).exp(),
+         down = from_behind(negative.sub(result)).add(self).exp();
   return up.sub(down);
 }
 
@@ -165,6 +196,11 @@ UMBRA_OPERATOR("logcumsumexp(Tensor self, int dim) -> Tensor")
     .meta(log_spec)
     .cpu(run_log)
     .gradient("self", {"grad", "self", "result", "dim"}, log_gradient)
+    .tangents_through([](const Tensor& self, int64_t dim) {
+      if (self.sym_numel() == 0) return self.clone();
+      Tensor values = self.detach(), high = (self.is_complex() ? real(values) : values).amax({dim}, true);
+      return self.sub(high).exp().cumsum(dim).log().add(high);
+    })
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 }  // namespace

@@ -57,7 +57,14 @@ UMBRA_OPERATOR("reshape_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 UMBRA_OPERATOR("_reshape_alias(Tensor(a) self, SymInt[] size, SymInt[] stride) -> Tensor(a)")
     .view([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
       check(size.size() == stride.size(), "mismatch in length of strides and shape");
-      return alias_tensor(self, size, stride, self.sym_storage_offset());
+      SymInt offset = self.sym_storage_offset(), need = storage_bytes(size, stride, offset, self.item_size());
+      SymInt have = self.storage()->bytes();
+      check(need.is_symbolic() || have.is_symbolic() || need <= have, "setStorage: sizes ", to_string(size),
+            ", strides ", to_string(stride), ", storage offset ", offset, ", and itemsize ", self.item_size(),
+            " requiring a storage size of ", need, " are out of bounds for storage of size ", have);
+      for (SymInt s : size) check(s.is_symbolic() || s >= 0, "Trying to create tensor with negative dimension ", s);
+      for (SymInt s : stride) check(s.is_symbolic() || s >= 0, "_reshape_alias: negative strides are not supported");
+      return alias_tensor(self, size, stride, offset);
     })
     .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef, SymIntArrayRef) {
       return written.reshape(base.sym_sizes());
@@ -277,8 +284,9 @@ UMBRA_OPERATOR("unflatten_dense_tensors(Tensor flat, Tensor[] tensors) -> Tensor
       SymInt start = 0;
       for (const Tensor& t : tensors) {
         SymInt count = t.sym_numel();
-        // An empty tensor has no place in the row; one of its own keeps tensors apart.
-        out.push_back(count == 0 ? empty({0}, flat.options()) : flat.narrow(0, start, count).view(t.sym_sizes()));
+        // An empty tensor has no place in the row; memory of its own keeps tensors apart.
+        out.push_back(count == 0 ? empty(t.sym_sizes(), flat.options())
+                                 : flat.narrow(0, start, count).view(t.sym_sizes()));
         start += count;
       }
       return out;

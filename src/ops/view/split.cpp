@@ -75,8 +75,8 @@ void check_rank(const char* name, const Tensor& self, int64_t least) {
 }
 std::vector<Tensor> split_evenly(const char* name, const Tensor& self, int64_t sections, int64_t dim) {
   check(sections != 0 && self.sym_sizes()[dim] % sections == 0, "torch.", name, " attempted to split along dimension ",
-        dim, ", but the size of the dimension ", self.sym_sizes()[dim], " is not divisible by the split_size ", sections,
-        "!");
+        dim, ", but the size of the dimension ", self.sym_sizes()[dim], " is not divisible by the split_size ",
+        sections, "!");
   return split_sections(self, sections, dim);
 }
 int64_t columns(const Tensor& self) { return self.dim() == 1 ? 0 : 1; }

@@ -126,8 +126,7 @@ UMBRA_OPERATOR("unfold_copy(Tensor self, int dimension, int size, int step) -> T
       return copied(as_strided(self, sizes, strides, self.sym_storage_offset()));
     })
     .tags({Tag::ViewCopy});
-UMBRA_OPERATOR(
-    "as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
+UMBRA_OPERATOR("as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
     .generated_out("as_strided_copy.out")
     .composite([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
       return copied(as_strided(self, size, stride, offset));

@@ -1,0 +1,115 @@
+"""Picking, counting and joining elements: functions whose arguments or results are not those of one operator."""
+import numpy as np
+import pytest
+
+import umbra as torch
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.fx.experimental.symbolic_shapes import ShapeEnv
+
+
+def test_unique_gives_what_is_asked_for():
+    x = torch.tensor([3, 1, 3, 2, 1])
+    assert torch.unique(x).tolist() == [1, 2, 3]
+    values, counts = torch.unique(x, return_counts=True)
+    assert (values.tolist(), counts.tolist()) == ([1, 2, 3], [2, 1, 2])
+    values, inverse, counts = x.unique(return_inverse=True, return_counts=True)
+    assert inverse.tolist() == [2, 0, 2, 1, 0]
+    runs, lengths = torch.unique_consecutive(torch.tensor([1, 1, 2, 1]), return_counts=True)
+    assert (runs.tolist(), lengths.tolist()) == ([1, 2, 1], [2, 1, 1])
+
+
+def test_unique_slices_and_what_has_no_slices():
+    x = torch.tensor([[1, 2], [0, 5], [1, 2]])
+    values, inverse = torch.unique(x, dim=0, return_inverse=True)
+    assert values.tolist() == [[0, 5], [1, 2]] and inverse.tolist() == [1, 0, 1]
+    with pytest.raises(RuntimeError, match="0 sized dimensions"):
+        torch.unique(torch.empty(3, 0), dim=0)
+    with pytest.raises(IndexError, match="has no dimensions"):
+        torch.unique(torch.tensor(1), dim=0)
+
+
+def test_every_nan_is_distinct():
+    values, counts = torch.unique(torch.tensor([float("nan"), 1.0, float("nan")]), return_counts=True)
+    assert counts.tolist() == [1, 1, 1] and values[0] == 1
+
+
+@pytest.mark.parametrize("function", [
+    lambda x: torch.unique(x),
+    lambda x: torch.bincount(x),
+    lambda x: torch.repeat_interleave(x),
+    lambda x: x.masked_select(x > 0),
+    lambda x: torch.unique(x, return_inverse=True, return_counts=True)[2],
+])
+def test_sizes_that_depend_on_data_are_unbacked(function):
+    x = torch.tensor([1, 2, 2])
+    with FakeTensorMode(shape_env=ShapeEnv()) as mode:
+        result = function(mode.from_tensor(x))
+    assert not result.shape[0].node.has_hint()
+
+
+def test_sizes_that_are_given_are_plain():
+    with FakeTensorMode():
+        x = torch.ones(4, dtype=torch.int64)
+        assert torch.nonzero_static(x, size=7).shape == (7, 1)
+        assert torch.repeat_interleave(x, output_size=4).shape == (4,)
+
+
+def test_combinations_need_no_data():
+    graph = make_fx(lambda x: torch.combinations(x, 2))(torch.arange(4.0))
+    assert graph(torch.tensor([5.0, 6.0, 7.0, 8.0])).shape == (6, 2)
+
+
+def test_grids_and_blocks():
+    a, b = torch.arange(3), torch.arange(2)
+    rows, columns = torch.meshgrid(a, b, indexing="xy")
+    assert rows.shape == columns.shape == (2, 3) and rows[1].tolist() == [0, 1, 2]
+    assert torch.block_diag(torch.ones(1, 2), torch.tensor(3.0)).tolist() == [[1, 1, 0], [0, 0, 3]]
+    assert torch.cartesian_prod(a, b).shape == (6, 2)
+    assert [t.shape for t in torch.atleast_2d(torch.tensor(1), torch.ones(3))] == [(1, 1), (1, 3)]
+
+
+def test_unravel_index_is_the_inverse_of_flattening():
+    x = torch.arange(24).reshape(2, 3, 4)
+    at = torch.unravel_index(torch.tensor([0, 7, 23]), x.shape)
+    assert x[at].tolist() == [0, 7, 23]
+    with pytest.raises(TypeError, match="integer dtype"):
+        torch.unravel_index(torch.tensor(1.0), (2,))
+
+
+def test_scatter_reduce_shares_gradients_of_extremes_among_equals():
+    x = torch.tensor([2.0, 5.0], requires_grad=True)
+    source = torch.tensor([2.0, 1.0, 7.0], requires_grad=True)
+    x.scatter_reduce(0, torch.tensor([0, 0, 1]), source, "amax").sum().backward()
+    assert x.grad.tolist() == [0.5, 0.0] and source.grad.tolist() == [0.5, 0.0, 1.0]
+
+
+def test_product_gradients_with_zeros():
+    x = torch.tensor([2.0, 0.0, 3.0], requires_grad=True)
+    x.cumprod(0).sum().backward()
+    assert x.grad.tolist() == [1.0, 8.0, 0.0]
+    again, = torch.autograd.grad(torch.autograd.grad(x.cumprod(0).sum(), x, create_graph=True)[0].sum(), x)
+    assert again.tolist() == [4.0, 6.0, 2.0]
+
+
+def test_histograms_agree_with_numpy():
+    values = np.random.RandomState(0).randn(200)
+    for bins in (7, np.linspace(-2, 2, 9)):
+        want, edges = np.histogram(values, bins)
+        got = torch.histogram(torch.tensor(values), torch.tensor(bins) if isinstance(bins, np.ndarray) else bins)
+        assert got.hist.tolist() == want.tolist() and np.allclose(got.bin_edges.numpy(), edges)
+
+
+def test_set_binds_a_tensor_to_a_storage_that_grows():
+    x = torch.arange(4.0)
+    y = torch.empty(0).set_(x.untyped_storage(), 1, (2,), (2,))
+    y.fill_(9)
+    assert x.tolist() == [0, 9, 2, 9]
+    assert torch.empty(0).set_(x.untyped_storage(), 3, (9,), (1,)).untyped_storage().nbytes() == 48
+
+
+def test_adjoint_of_a_number_is_its_conjugate():
+    with pytest.warns(UserWarning, match="0-D"):
+        assert torch.tensor(2.0).mT == 2
+    with pytest.raises(RuntimeError, match="1-D tensor"):
+        torch.ones(3).mT
