@@ -27,9 +27,11 @@ struct CellState {
 
 /// A step from what the inputs contribute (`from_input`) and the state.
 using Cell = CellState (*)(const Tensor& input, const CellState& state, const CellParameters& parameters);
-CellState tanh_step(const Tensor& input, const CellState& state, const CellParameters& parameters);
-CellState relu_step(const Tensor& input, const CellState& state, const CellParameters& parameters);
-CellState lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters);
-CellState gru_step(const Tensor& input, const CellState& state, const CellParameters& parameters);
+/// One step of a kind of network: as it is run, in memory of its own that it writes, and by values alone, which is what
+/// vmap needs where some of the tensors are batched and others are not.
+struct CellKind {
+  Cell step, values;
+};
+extern const CellKind kTanhCell, kReluCell, kLstmCell, kGruCell;
 
 }  // namespace umbra::ops

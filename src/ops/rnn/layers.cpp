@@ -1,6 +1,7 @@
 // Recurrent networks of several layers, over whole sequences and over packed ones.
 #include <algorithm>
 
+#include "ops/common/batching.h"
 #include "ops/rnn/cells.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -179,84 +180,96 @@ Result run(Cell cell, const Sequence& input, const Tensor& hx, TensorList parame
       run_network(input, states_of(hx), parameters_of(parameters, options.has_biases, false), cell, options);
   return {result.outputs, stack_hidden(result.last, &CellState::hidden)};
 }
-LstmResult run_lstm(const Sequence& input, TensorList hx, TensorList parameters, const NetworkOptions& options) {
+LstmResult run_lstm(Cell cell, const Sequence& input, TensorList hx, TensorList parameters,
+                    const NetworkOptions& options) {
   std::vector<CellState> states = lstm_states_of(hx);
   NetworkResult result =
-      run_network(input, states, parameters_of(parameters, options.has_biases, projects(hx)), lstm_step, options);
+      run_network(input, states, parameters_of(parameters, options.has_biases, projects(hx)), cell, options);
   return {result.outputs, stack_hidden(result.last, &CellState::hidden), stack_hidden(result.last, &CellState::cell)};
 }
 
 /// The two forms of tanh, relu and gru networks.
 struct WholeNetwork {
-  Cell cell;
+  const CellKind& kind;
   void operator()(OperatorBuilder& builder) const {
-    builder
-        .composite([cell = cell](const Tensor& input, const Tensor& hx, TensorList parameters, bool has_biases,
-                                 int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
-          auto [out, hidden] = run(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
-                                   {has_biases, layers, dropout, train, bidirectional});
-          return Result(batch_first ? out.transpose(0, 1) : out, hidden);
-        })
-        .tags({Tag::NondeterministicSeeded});
+    auto with = [](Cell cell) {
+      return [cell](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
+                    int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+        auto [out, hidden] = run(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
+                                 {has_biases, layers, dropout, train, bidirectional});
+        return Result(batch_first ? out.transpose(0, 1) : out, hidden);
+      };
+    };
+    builder.composite(with(kind.step)).use(batch_through(with(kind.values))).tags({Tag::NondeterministicSeeded});
   }
 };
 struct PackedNetwork {
-  Cell cell;
+  const CellKind& kind;
   void operator()(OperatorBuilder& builder) const {
-    builder
-        .composite([cell = cell](const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, TensorList parameters,
-                                 bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
-          return run(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
-                     {has_biases, layers, dropout, train, bidirectional});
-        })
-        .tags({Tag::NondeterministicSeeded});
+    auto with = [](Cell cell) {
+      return [cell](const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, std::vector<Tensor> parameters,
+                    bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
+        return run(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
+                   {has_biases, layers, dropout, train, bidirectional});
+      };
+    };
+    builder.composite(with(kind.step)).use(batch_through(with(kind.values))).tags({Tag::NondeterministicSeeded});
   }
 };
 
 UMBRA_OPERATOR(
     "rnn_tanh.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
     "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{tanh_step});
+    .use(WholeNetwork{kTanhCell});
 UMBRA_OPERATOR(
     "rnn_tanh.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
-    .use(PackedNetwork{tanh_step});
+    .use(PackedNetwork{kTanhCell});
 UMBRA_OPERATOR(
     "rnn_relu.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
     "train, bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{relu_step});
+    .use(WholeNetwork{kReluCell});
 UMBRA_OPERATOR(
     "rnn_relu.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
-    .use(PackedNetwork{relu_step});
+    .use(PackedNetwork{kReluCell});
 UMBRA_OPERATOR(
     "gru.input(Tensor input, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool train, "
     "bool bidirectional, bool batch_first) -> (Tensor, Tensor)")
-    .use(WholeNetwork{gru_step});
+    .use(WholeNetwork{kGruCell});
 UMBRA_OPERATOR(
     "gru.data(Tensor data, Tensor batch_sizes, Tensor hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor)")
-    .use(PackedNetwork{gru_step});
+    .use(PackedNetwork{kGruCell});
+
+auto whole_lstm(Cell cell) {
+  return [cell](const Tensor& input, std::vector<Tensor> hx, std::vector<Tensor> parameters, bool has_biases,
+                int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+    auto [out, hidden, cells] = run_lstm(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
+                                         {has_biases, layers, dropout, train, bidirectional});
+    return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);
+  };
+}
+auto packed_lstm(Cell cell) {
+  return [cell](const Tensor& data, const Tensor& batch_sizes, std::vector<Tensor> hx, std::vector<Tensor> parameters,
+                bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
+    return run_lstm(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
+                    {has_biases, layers, dropout, train, bidirectional});
+  };
+}
 
 UMBRA_OPERATOR(
     "lstm.input(Tensor input, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float dropout, bool "
     "train, "
     "bool bidirectional, bool batch_first) -> (Tensor, Tensor, Tensor)")
-    .composite([](const Tensor& input, TensorList hx, TensorList parameters, bool has_biases, int64_t layers,
-                  double dropout, bool train, bool bidirectional, bool batch_first) {
-      auto [out, hidden, cells] = run_lstm({time_first(input, batch_first), {}, false}, hx, parameters,
-                                           {has_biases, layers, dropout, train, bidirectional});
-      return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);
-    })
+    .composite(whole_lstm(kLstmCell.step))
+    .use(batch_through(whole_lstm(kLstmCell.values)))
     .tags({Tag::NondeterministicSeeded});
 UMBRA_OPERATOR(
     "lstm.data(Tensor data, Tensor batch_sizes, Tensor[] hx, Tensor[] params, bool has_biases, int num_layers, float "
     "dropout, bool train, bool bidirectional) -> (Tensor, Tensor, Tensor)")
-    .composite([](const Tensor& data, const Tensor& batch_sizes, TensorList hx, TensorList parameters, bool has_biases,
-                  int64_t layers, double dropout, bool train, bool bidirectional) {
-      return run_lstm({data, sizes_of(batch_sizes), true}, hx, parameters,
-                      {has_biases, layers, dropout, train, bidirectional});
-    })
+    .composite(packed_lstm(kLstmCell.step))
+    .use(batch_through(packed_lstm(kLstmCell.values)))
     .tags({Tag::NondeterministicSeeded});
 
 }  // namespace

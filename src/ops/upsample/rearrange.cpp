@@ -288,7 +288,12 @@ UMBRA_OPERATOR("unfold(Tensor(a) self, int dimension, int size, int step) -> Ten
                 return unfold_backward(grad, sizes, dimension, size, step);
               })
     .linear()
-    .use(BatchInFront{.dims = {"dimension"}});
+    .batch([](const Batched& self, int64_t dimension, int64_t size, int64_t step) {
+      Tensor all = batch_first(self);
+      // A number counts as a dimension of size 1, of which there is one window.
+      if (self.rank() == 0) return Batched(all.unsqueeze(1).unfold(1, size, step).select(1, 0), 0);
+      return Batched(all.unfold(wrap_dim(dimension, self.rank()) + 1, size, step), 0);
+    });
 
 UMBRA_OPERATOR("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor")
     .generated_out("unfold_backward.out")
@@ -311,7 +316,12 @@ UMBRA_OPERATOR("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, i
     .gradient("grad_in", {"grad", "dim", "size", "step"},
               [](const Tensor& grad, int64_t dim, int64_t size, int64_t step) { return grad.unfold(dim, size, step); })
     .linear()
-    .use(BatchInFront{.dims = {"dim"}, .sizes = {"input_sizes"}});
+    .batch([](const Batched& grad, SymIntArrayRef sizes, int64_t dim, int64_t size, int64_t step) {
+      Tensor all = batch_first(grad);
+      if (sizes.empty()) return Batched(all.sum(IntArrayRef{1}), 0);
+      int64_t at = wrap_dim(dim, static_cast<int64_t>(sizes.size())) + 1;
+      return Batched(unfold_backward(all, batch_sizes(sizes), at, size, step), 0);
+    });
 
 }  // namespace
 }  // namespace umbra::ops
