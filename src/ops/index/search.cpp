@@ -172,7 +172,6 @@ UMBRA_OPERATOR(
       run_isin(out, elements, others, invert);
     })
     .not_differentiable()
-    .tags({Tag::CastsToOut})
     .batch([](const Batched& elements, const Batched& others, bool unique, bool invert) {
       if (!others.is_batched()) return Batched(isin(batch_first(elements), others.value, unique, invert), 0);
       // Every element against every other one of its batch.
@@ -194,7 +193,6 @@ UMBRA_OPERATOR(
       run_isin(out, elements, wrapped_number(other), invert);
     })
     .not_differentiable()
-    .tags({Tag::CastsToOut})
     .use(BatchInPlace{});
 UMBRA_OPERATOR(
     "isin.Scalar_Tensor(Scalar element, Tensor test_elements, *, bool assume_unique=False, bool invert=False) -> "
@@ -207,7 +205,6 @@ UMBRA_OPERATOR(
       run_isin(out, wrapped_number(element), others, invert);
     })
     .not_differentiable()
-    .tags({Tag::CastsToOut})
     .use(batch_through([](const Scalar& element, const Tensor& others, bool, bool invert) {
       Tensor found = others.eq(element).any();
       return invert ? found.logical_not() : found;

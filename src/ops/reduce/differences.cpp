@@ -121,25 +121,54 @@ Tensor even_gradient(const Tensor& self, int64_t dim, const Scalar& step, int64_
   return with_edges(first, center.div(2), last, dim);
 }
 
-Tensor weighted(const Tensor& a, const Tensor& x, const Tensor& b, const Tensor& y, const Tensor& c, const Tensor& z) {
-  return a.mul(x).add(b.mul(y)).add(c.mul(z));
+/// A weight, and the part of a dimension that it is for.
+struct Term {
+  Tensor weight;
+  int64_t from;
+  std::optional<int64_t> to;
+};
+Tensor weighted(const Tensor& self, int64_t dim, const Term& a, const Term& b, const Term& c) {
+  Tensor third = c.weight.mul(between(self, dim, c.from, c.to));
+  Tensor second = b.weight.mul(between(self, dim, b.from, b.to));
+  return a.weight.mul(between(self, dim, a.from, a.to)).add(second).add(third);
 }
 
-/// A parabola through three points that lie `first` and `second` apart, differentiated at its beginning: the weights.
-Tensor steep_edge(const Tensor& self, int64_t dim, const Tensor& steps, bool at_end) {
-  auto step = [&](int64_t i) { return steps.select(0, at_end ? -1 - i : i); };
-  int64_t sign = at_end ? 1 : -1;
-  auto signed_ = [&](const Tensor& t, int64_t s) { return s < 0 ? t.neg() : t; };
-  Tensor sum = step(1).add(step(0)), below = step(0).mul(sum);
-  Tensor near = signed_(step(0).mul(2).add(step(1)), sign).div(below);
-  Tensor product = step(0).mul(step(1));
-  Tensor middle = signed_(step(0).add(step(1)), -sign).div(product);
-  Tensor all = step(0).add(step(1));
-  Tensor far_below = step(1).mul(all);
-  Tensor far = signed_(step(0), sign).div(far_below);
-  if (at_end)
-    return weighted(far, between(self, dim, -3, -2), middle, between(self, dim, -2, -1), near, between(self, dim, -1));
-  return weighted(near, between(self, dim, 0, 1), middle, between(self, dim, 1, 2), far, between(self, dim, 2, 3));
+/// The weights of a parabola through three points, differentiated at the nearest: it and the next are `steps[0]` apart,
+/// counted from the edge.
+struct EdgeWeights {
+  const Tensor& steps;
+  bool at_end;
+
+  Tensor step(int64_t i) const { return steps.select(0, at_end ? -1 - i : i); }
+  Tensor sum() const {
+    Tensor second = step(1);
+    return step(0).add(second);
+  }
+  Tensor over(const Tensor& top, bool positive, const Tensor& below) const {
+    return (positive ? top : top.neg()).div(below);
+  }
+  Tensor near() const {
+    Tensor both = sum(), below = step(0).mul(both), second = step(1);
+    return over(step(0).mul(2).add(second), at_end, below);
+  }
+  Tensor middle() const {
+    Tensor second = step(1), below = step(0).mul(second);
+    return over(sum(), !at_end, below);
+  }
+  Tensor far() const {
+    Tensor both = sum(), below = step(1).mul(both);
+    return over(step(0), at_end, below);
+  }
+};
+Tensor steep_start(const Tensor& self, int64_t dim, const Tensor& steps) {
+  EdgeWeights weights{steps, false};
+  Tensor near = weights.near(), middle = weights.middle(), far = weights.far();
+  return weighted(self, dim, {near, 0, 1}, {middle, 1, 2}, {far, 2, 3});
+}
+Tensor steep_end(const Tensor& self, int64_t dim, const Tensor& steps) {
+  EdgeWeights weights{steps, true};
+  Tensor far = weights.far(), middle = weights.middle(), near = weights.near();
+  return weighted(self, dim, {far, -3, -2}, {middle, -2, -1}, {near, -1, {}});
 }
 
 /// Steps of any length, between given coordinates.
@@ -153,9 +182,11 @@ Tensor uneven_gradient(const Tensor& self, int64_t dim, const Tensor& coordinate
   Tensor b = behind.sub(before).div(below).reshape(shape);
   below = behind.mul(before.add(behind));
   Tensor c = before.div(below).reshape(shape);
-  Tensor center = weighted(a, between(self, dim, 0, -2), b, between(self, dim, 1, -1), c, between(self, dim, 2));
-  if (edge_order == 2)
-    return with_edges(steep_edge(self, dim, steps, false), center, steep_edge(self, dim, steps, true), dim);
+  Tensor center = weighted(self, dim, {a, 0, -2}, {b, 1, -1}, {c, 2, {}});
+  if (edge_order == 2) {
+    Tensor start = steep_start(self, dim, steps);
+    return with_edges(start, center, steep_end(self, dim, steps), dim);
+  }
   Tensor first_step = steps.select(0, 0);
   Tensor first = between(self, dim, 1, 2).sub(between(self, dim, 0, 1)).div(first_step);
   Tensor last_step = steps.select(0, -1);

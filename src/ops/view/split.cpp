@@ -16,6 +16,7 @@ std::vector<Tensor> split_sections(const Tensor& self, SymInt sections, int64_t 
   check_can_split(self);
   int64_t at = wrap_dim(dim, self.dim()), count = sections.guard_int();
   check(count > 0, "number of sections must be larger than 0, got ", count);
+  check(count <= INT32_MAX, "tensor_split: ", count, " sections are more than there is memory for");
   SymInt size = self.sym_sizes()[at], shortest = size / count, longer = size % count, start = 0;
   std::vector<Tensor> parts;
   for (int64_t i = 0; i < count; ++i) {

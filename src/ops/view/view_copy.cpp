@@ -104,9 +104,15 @@ UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1) -> Tensor")
     .generated_out("diagonal_copy.out")
-    .composite([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
+    .all_backends([](const Tensor& self, int64_t offset, int64_t dim1, int64_t dim2) {
       return copied(self.diagonal(offset, dim1, dim2));
     })
+    .gradient("self", {"grad", "self.sym_sizes", "offset", "dim1", "dim2"},
+              [](const Tensor& grad, SymIntArrayRef sizes, int64_t offset, int64_t dim1, int64_t dim2) {
+                return diagonal_backward(grad, sizes, offset, dim1, dim2);
+              })
+    .linear()
+    .use(BatchInFront{.dims = {"dim1", "dim2"}})
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
     .generated_out("unfold_copy.out")
