@@ -293,3 +293,8 @@ def test_places_of_triangles(rows, columns, offset):
 def test_a_triangle_too_large_for_memory_is_refused():
     with pytest.raises(RuntimeError):
         torch.triu_indices(2**40, 2**40)
+
+
+@pytest.mark.parametrize("order", [1e300, -1e300, 1e-300, 100.0, -2, math.inf])
+def test_a_norm_of_one_element_is_its_size(order):
+    assert L.vector_norm(torch.tensor([[-0.25], [0.5]]), order, dim=1).tolist() == [0.25, 0.5]
