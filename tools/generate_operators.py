@@ -244,9 +244,8 @@ class Function:
             if start is not None and start <= i < start + 4:
                 if i == start:
                     self.parameters.append(("const TensorOptions&", "options", "{}"))
-                # Factories of integers say so in the schema; options that do not speak of a type leave it at that.
-                integers = a.name == "dtype" and a.default in ("long", "4")
-                self.boxed.append(f"Value(options.{a.name}" + (".value_or(DType::Int64))" if integers else ")"))
+                whole = a.base == "ScalarType" and a.default in ("long", "4")  # what is drawn or counted, not measured
+                self.boxed.append(f"Value(options.{a.name}" + (".value_or(DType::Int64)" if whole else "") + ")")
             else:
                 if a not in outs:
                     self.parameters.append((cpp_type(a), safe(a.name), cpp_default(a)))
