@@ -61,7 +61,7 @@ Tensor vector_norm_gradient(const Tensor& grad, const Tensor& self, const Tensor
 void vector_norm_cpu(const Tensor& out, const Tensor& self, double p, const OptionalDims& dims, OptionalType dtype) {
   std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
   // Of one element every norm but the 0th is its size, whatever its powers would do.
-  bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.size(d) == 1; });
+  bool single = std::all_of(over.begin(), over.end(), [&](int64_t d) { return self.dim() == 0 || self.size(d) == 1; });
   kernels::norm(out, dtype ? kernels::cast(self, *dtype) : self, single && p != 0 ? 1.0 : p, over);
 }
 
