@@ -429,3 +429,8 @@ TEST(Random, AProcessStartsWithASeedOfItsOwn) {
   // A generator of the user's own has a fixed one, as in PyTorch; the default one is drawn.
   EXPECT_EQ(Generator().seed(), 67280421310721u);
 }
+TEST(Random, IntegersAreIntegers) {
+  EXPECT_EQ(randint(8, {2}).dtype(), DType::Int64);
+  EXPECT_EQ(randint(0, 8, {2}, DType::Int32).dtype(), DType::Int32);
+  EXPECT_EQ(randint(0, 8, 3).sizes(), IntArrayRef({3}));
+}
