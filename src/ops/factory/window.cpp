@@ -1,5 +1,6 @@
 // Windows of signal processing. A periodic one is a symmetric one of one element more, without its last.
 #include <cmath>
+#include <limits>
 
 #include "kernels/special.h"
 #include "ops/factory/factory.h"
@@ -22,6 +23,7 @@ Tensor window(const char* name, int64_t length, bool periodic, const TensorOptio
   if (length == 1) return ones(SymShape{1}, options);
   TensorOptions known = options;
   known.dtype = options.dtype.value_or(default_dtype());
+  check(length < std::numeric_limits<int64_t>::max(), name, " requires a smaller window_length, got ", length);
   int64_t whole = length + periodic;
   Tensor symmetric = make(arange(Scalar(whole), known), whole);
   return periodic ? symmetric.narrow(0, 0, whole - 1) : symmetric;

@@ -300,12 +300,13 @@ TensorSpec triangle_places_spec(int64_t rows, int64_t columns, int64_t offset, b
 void fill_triangle_places(const Tensor& out, int64_t rows, int64_t columns, int64_t diagonal, bool upper) {
   Tensor places = kernels::scratch({2, out.size(1)}, DType::Int64);
   int64_t *row = places.data<int64_t>(), *column = row + out.size(1);
-  int64_t offset = std::clamp(diagonal, -rows - 1, columns + 1);
+  __int128 offset = diagonal;
   // Rows without a place are not visited: there may be any number of them.
-  int64_t first = upper ? 0 : std::max<int64_t>(0, -offset), last = upper ? std::min(rows, columns - offset) : rows;
+  auto first = static_cast<int64_t>(upper ? 0 : std::clamp<__int128>(-offset, 0, rows));
+  auto last = static_cast<int64_t>(upper ? std::clamp<__int128>(columns - offset, 0, rows) : rows);
   if (columns == 0) last = first;
   for (int64_t i = first; i < last; ++i) {
-    int64_t middle = std::clamp<int64_t>(i + offset + (upper ? 0 : 1), 0, columns);
+    auto middle = static_cast<int64_t>(std::clamp<__int128>(i + offset + (upper ? 0 : 1), 0, columns));
     for (int64_t at = upper ? middle : 0, end = upper ? columns : middle; at < end; ++at) {
       *row++ = i;
       *column++ = at;

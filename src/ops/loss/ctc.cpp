@@ -40,7 +40,7 @@ int64_t check_ctc(const Tensor& log_probs, const Tensor& targets, const Lengths&
   for (int64_t length : labels) {
     check(length >= 0, "Expected target_lengths to have value at least 0, but got value ", length, kCaller);
     longest = std::max(longest, length);
-    total += length;
+    check(!__builtin_add_overflow(total, length, &total), "the sum of target_lengths is too large", kCaller);
   }
   if (targets.dim() == 1)
     check(targets.size(0) == total, "Expected tensor to have size ", total, " at dimension 0, but got size ",
@@ -48,6 +48,15 @@ int64_t check_ctc(const Tensor& log_probs, const Tensor& targets, const Lengths&
   else
     check(targets.size(0) == batch && targets.size(1) >= longest, "Expected tensor to have size at least ", longest,
           " at dimension 1, but got size ", targets.size(1), " for argument #2 'targets'", kCaller);
+  // Labels choose where is read: one beyond the classes is refused (PyTorch reads there). What pads a row is no label.
+  auto check_labels = [&](const Tensor& some) {
+    if (some.numel() > 0)
+      check(some.min().item().to_int() >= 0 && some.max().item().to_int() < classes,
+            "Expected targets to have labels in [0, ", classes, ")", kCaller);
+  };
+  if (targets.dim() == 1) check_labels(targets);
+  for (int64_t i = 0; targets.dim() == 2 && i < batch; ++i)
+    check_labels(targets.select(0, i).narrow(0, 0, labels[static_cast<size_t>(i)]));
   for (int64_t length : inputs)
     check(length >= 0 && length <= time, "Expected input_lengths to have value at most ", time, ", but got value ",
           length, kCaller);

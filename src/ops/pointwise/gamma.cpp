@@ -67,7 +67,7 @@ UMBRA_OPERATOR("mvlgamma(Tensor self, int p) -> Tensor")
     .inplace("mvlgamma_")
     .out("mvlgamma.out")
     .all_backends([](const Tensor& self, int64_t p) {
-      double constant = static_cast<double>(p * (p - 1)) * std::log(M_PI) / 4;
+      double constant = static_cast<double>(p) * (static_cast<double>(p) - 1) * std::log(M_PI) / 4;
       return half_steps_below(self, p).lgamma_().sum({-1}).add_(constant);
     })
     .gradient("self", {"grad", "self", "p"},
