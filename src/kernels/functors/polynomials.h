@@ -115,7 +115,11 @@ struct ProbabilistsHermite : Hermite {
   template <class T> static T first(T x) { return x; }
   template <class T> static T next(T x, T k, T before, T now) { return x * now - k * before; }
 };
-struct Laguerre {
+/// Degrees that a recurrence would take minutes for count as having no value.
+struct ByRecurrence {
+  template <class T> static constexpr int64_t kHighest = int64_t{1} << 26;
+};
+struct Laguerre : ByRecurrence {
   static constexpr const char* name = "laguerre_polynomial_l_cpu";
   template <class T> static T first(T x) { return T(1) - x; }
   template <class T> static T next(T x, T k, T before, T now) {
@@ -124,7 +128,7 @@ struct Laguerre {
   template <class T> static bool is_end(T x) { return x == T(0); }
   template <class T> static T at_end(T, int64_t) { return T(1); }
 };
-struct Legendre {
+struct Legendre : ByRecurrence {
   static constexpr const char* name = "legendre_polynomial_p_cpu";
   template <class T> static T first(T x) { return x; }
   template <class T> static T next(T x, T k, T before, T now) {
