@@ -72,8 +72,6 @@ void check_complex(const Tensor& self) {
   check(self.is_complex(), "Only supports complex dtypes, but found: ", kernel_name(self.dtype()));
 }
 
-void check_points(SymInt n) { check(n >= 1, "Invalid number of data points (", n, ") specified"); }
-
 // ---- complex to complex ----
 
 UMBRA_OPERATOR("_fft_c2c(Tensor self, SymInt[] dim, int normalization, bool forward) -> Tensor")

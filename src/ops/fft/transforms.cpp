@@ -36,8 +36,6 @@ Tensor promoted(const Tensor& self, bool to_complex) {
   return type == self.dtype() ? self : self.to(type);
 }
 
-void check_points(SymInt n) { check(n >= 1, "Invalid number of data points (", n, ") specified"); }
-
 /// Cut off or filled up with zeros to these sizes along these dimensions.
 Tensor resized(Tensor x, const std::vector<int64_t>& dims, const std::vector<SymInt>& sizes) {
   std::vector<SymInt> padding(2 * x.dim(), 0);

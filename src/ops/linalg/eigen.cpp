@@ -78,7 +78,7 @@ UMBRA_OPERATOR("linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues,
 UMBRA_OPERATOR("linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor")
     .out("linalg_eigvalsh.out")
     .composite([](const Tensor& self, const std::string& uplo) {
-      return std::get<0>(_linalg_eigh(self, uplo, wants_derivative(self)));
+      return std::get<0>(_linalg_eigh(self, uplo, may_be_differentiated(self)));
     });
 
 // ---- any square matrix ----
@@ -148,7 +148,7 @@ UMBRA_OPERATOR("_linalg_eigvals(Tensor self) -> Tensor")
 
 UMBRA_OPERATOR("linalg_eigvals(Tensor self) -> Tensor").out("linalg_eigvals.out").composite([](const Tensor& self) {
   check_square(self, "linalg.eigvals");
-  return wants_derivative(self) ? std::get<0>(linalg_eig(self)) : _linalg_eigvals(self);
+  return may_be_differentiated(self) ? std::get<0>(linalg_eig(self)) : _linalg_eigvals(self);
 });
 
 // ---- the square root of a Hermitian matrix ----

@@ -20,10 +20,6 @@ LeastSquaresDriver driver_named(const std::optional<std::string>& name) {
   return LeastSquaresDriver::Gelss;
 }
 
-bool is_vector_side(const Tensor& a, const Tensor& b) {
-  return b.dim() == 1 || (a.dim() - 1 == b.dim() && b.sym_sizes() == a.sym_sizes().drop_back(1));
-}
-
 void check_inputs(const Tensor& a, const Tensor& b) {
   check(a.dim() >= 2, kName, ": input must have at least 2 dimensions.");
   check(b.dim() >= 1, kName, ": other must have at least 1 dimension.");

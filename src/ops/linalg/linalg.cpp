@@ -132,8 +132,12 @@ Tensor diagonal_matrix(const Tensor& diagonal) {
   return where(mask, diagonal.unsqueeze(-1), 0);
 }
 
-bool wants_derivative(const Tensor& a) {
+bool may_be_differentiated(const Tensor& a) {
   return a.keys().has(DispatchKey::Autograd) || a.keys().has(DispatchKey::Level);
+}
+
+bool is_vector_side(const Tensor& a, const Tensor& b) {
+  return b.dim() == 1 || (a.dim() - 1 == b.dim() && b.sym_sizes() == a.sym_sizes().drop_back(1));
 }
 
 bool has_plain_data(const Tensor& a) {

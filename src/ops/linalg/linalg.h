@@ -41,8 +41,10 @@ TensorSpec scalar_spec(const Tensor& a, DType dtype);
 Tensor adjoint_of(const Tensor& a);
 /// Matrices with these diagonals.
 Tensor diagonal_matrix(const Tensor& diagonal);
-/// Whether a derivative of the tensor will be asked for.
-bool wants_derivative(const Tensor& a);
+/// Whether a derivative of the tensor may be asked for, as far as its layers tell: true for any view, too.
+bool may_be_differentiated(const Tensor& a);
+/// Whether `b` is a batch of vectors rather than of matrices, next to the matrices `a`.
+bool is_vector_side(const Tensor& a, const Tensor& b);
 /// Whether the tensor has elements to look at: not fake, not meta, no wrapper of a transform or a capture.
 bool has_plain_data(const Tensor& a);
 /// Wraps a list of dimensions; IndexError outside the rank.

@@ -11,11 +11,6 @@ using Specs2 = std::tuple<TensorSpec, TensorSpec>;
 
 // ---- solve ----
 
-/// Whether B is a batch of vectors rather than of matrices.
-bool is_vector_side(const Tensor& a, const Tensor& b) {
-  return b.dim() == 1 || (a.dim() - 1 == b.dim() && b.sym_sizes() == a.sym_sizes().drop_back(1));
-}
-
 using Specs4 = std::tuple<TensorSpec, TensorSpec, TensorSpec, TensorSpec>;
 
 Specs4 solve_specs(const Tensor& a, const Tensor& b, bool left, bool) {

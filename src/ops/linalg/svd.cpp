@@ -111,7 +111,7 @@ UMBRA_OPERATOR("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=Non
 UMBRA_OPERATOR("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
     .out("linalg_svdvals.out")
     .composite([](const Tensor& a, const OptionalText& driver) {
-      return std::get<1>(_linalg_svd(a, false, wants_derivative(a), driver));
+      return std::get<1>(_linalg_svd(a, false, may_be_differentiated(a), driver));
     });
 
 UMBRA_OPERATOR("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
