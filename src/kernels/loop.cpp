@@ -20,10 +20,9 @@ LoopGeometry::LoopGeometry(const Tensor& out, ArrayRef<const Tensor*> inputs)
     check(own_rank <= rank, "a tensor of sizes ", own_sizes, " does not broadcast to ", sizes);
     for (int d = 0; d < own_rank; ++d) {
       int from = own_rank - 1 - d;
-      bool broadcast = own_sizes[from] == 1 && sizes_[d] != 1;
-      check(broadcast || own_sizes[from] == sizes_[d], "a tensor of sizes ", own_sizes, " does not broadcast to ",
-            sizes);
-      strides_[d][k] = broadcast ? 0 : own_strides[from] * item;
+      bool single = own_sizes[from] == 1;  // its stride is never taken, and may be any number
+      check(single || own_sizes[from] == sizes_[d], "a tensor of sizes ", own_sizes, " does not broadcast to ", sizes);
+      strides_[d][k] = single ? 0 : own_strides[from] * item;
     }
     for (int d = own_rank; d < rank; ++d) strides_[d][k] = 0;
   }

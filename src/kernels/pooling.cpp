@@ -29,6 +29,8 @@ struct Windows {
       output[at(d, dims)] = out.size(out.dim() - dims + d);
       spans[at(d, dims)].clear();
     }
+    // One empty dimension leaves no window: the others, however long, are not walked.
+    if (out.numel() == 0) std::fill_n(output, kDims, 0);
   }
   static int64_t at(int64_t d, int64_t dims) { return kDims - dims + d; }
 

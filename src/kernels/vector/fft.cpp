@@ -1,6 +1,7 @@
 #include "kernels/vector/fft.h"
 
 #include <complex>
+#include <cstdlib>
 
 // pocketfft's templates take the width of vectors from the compiler's flags: each instruction set has its own
 // namespace.
@@ -8,7 +9,11 @@
 #define UMBRA_JOIN(a, b) UMBRA_JOIN_(a, b)
 #define pocketfft UMBRA_JOIN(pocketfft_, UMBRA_ISA)
 #define POCKETFFT_NO_MULTITHREADING
+// It asks for aligned memory of any size, where C wants a multiple of the alignment.
+#define aligned_alloc(alignment, bytes) \
+  std::aligned_alloc(alignment, ((bytes) + (alignment)-1) / (alignment) * (alignment))
 #include <pocketfft_hdronly.h>
+#undef aligned_alloc
 
 namespace umbra::kernels::UMBRA_ISA {
 namespace {

@@ -196,7 +196,7 @@ UMBRA_OPERATOR(
       check_range(range, static_cast<int64_t>(bins.size()));
       check_floating("histogramdd", self);
       std::vector<TensorSpec> specs;
-      for (int64_t n : bins) specs.emplace_back(SymShape{SymInt(n + 1)}, self.dtype(), self.device());
+      for (int64_t n : bins) specs.emplace_back(SymShape{SymInt(n) + 1}, self.dtype(), self.device());
       return specs;
     })
     .cpu([](TensorList edges, const Tensor& self, Ints, Range range, const Tensor&, bool) {

@@ -37,13 +37,16 @@ UMBRA_OPERATOR("pixel_shuffle(Tensor self, int upscale_factor) -> Tensor")
     .generated_out("pixel_shuffle.out")
     .all_backends([](const Tensor& self, int64_t factor) {
       check_pixels("pixel_shuffle", "upscale_factor", self, factor);
+      int64_t square = 0;
+      check<ValueError>(!__builtin_mul_overflow(factor, factor, &square),
+                        "upscale factor is too large, (upscale_factor)^2 overflowed: upscale_factor=", factor);
       SymInt channels = self.sym_size(-3), height = self.sym_size(-2), width = self.sym_size(-1), r = factor;
       check(
-          channels % (r * r) == 0,
+          channels % square == 0,
           "pixel_shuffle expects its input's 'channel' dimension to be divisible by the square of upscale_factor, but "
           "input.size(-3)=",
-          channels, " is not divisible by ", factor * factor);
-      SymInt c = channels / (r * r);
+          channels, " is not divisible by ", square);
+      SymInt c = channels / square;
       Tensor out = empty(with_tail(self, {c, height * r, width * r}), self.options(), self.suggested_format());
       Tensor apart = self.view(with_tail(self, {c, r, r, height, width}));
       out.view(with_tail(self, {c, height, r, width, r}))
@@ -123,12 +126,13 @@ struct Blocks {
     columns = count(width, 1);
   }
   SymInt count(SymInt size, size_t d) const {
-    return (size + 2 * padding[d] - (dilation[d] * (kernel[d] - 1) + 1)) / stride[d] + 1;
+    SymInt reach = SymInt(dilation[d]) * (kernel[d] - 1) + 1;
+    return (size + SymInt(padding[d]) * 2 - reach) / stride[d] + 1;
   }
   SymShape padded(const Tensor& image) const {
     SymShape sizes(image.sym_sizes());
-    sizes[sizes.size() - 2] = height + 2 * padding[0];
-    sizes[sizes.size() - 1] = width + 2 * padding[1];
+    sizes[sizes.size() - 2] = height + SymInt(padding[0]) * 2;
+    sizes[sizes.size() - 1] = width + SymInt(padding[1]) * 2;
     return sizes;
   }
 };
@@ -215,7 +219,10 @@ void check_col2im(const Tensor& self, const Blocks& b) {
         "but got: ",
         to_string(self.sym_sizes()));
   SymInt rows = self.sym_size(-2), have = self.sym_size(-1);
-  check(rows % (b.kernel[0] * b.kernel[1]) == 0,
+  int64_t block = 0;
+  check(!__builtin_mul_overflow(b.kernel[0], b.kernel[1], &block), "Given kernel_width = ", b.kernel[1],
+        " and kernel_height = ", b.kernel[0], " the product of kernel_width and kernel_height overflowed.");
+  check(rows % block == 0,
         "Expected size of input's dimension 1 to be divisible by the product of kernel_size, but got input.size(1)=",
         rows, " and kernel_size=", two(b.kernel), ".");
   check(b.rows >= 1 && b.columns >= 1 && have == b.rows * b.columns, "Given output_size=(", b.height, ", ", b.width,
