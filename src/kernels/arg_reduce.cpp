@@ -1,14 +1,13 @@
-#include "kernels/vector/arg_reduce.h"
-
 #include <algorithm>
 #include <vector>
 
 #include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
-#include "kernels/reduce.h"
-#include "kernels/reduce_geometry.h"
+#include "kernels/reduction_walk.h"
+#include "kernels/reductions.h"
 #include "kernels/types.h"
+#include "kernels/vector/extremes.h"
 
 namespace umbra::kernels {
 

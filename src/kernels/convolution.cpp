@@ -4,7 +4,7 @@
 #include "kernels/copy.h"
 #include "kernels/matmul.h"
 #include "kernels/parallel.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
 

@@ -6,7 +6,7 @@
 #include "kernels/convert.h"
 #include "kernels/math.h"
 #include "kernels/parallel.h"
-#include "kernels/reduce_geometry.h"
+#include "kernels/reduction_walk.h"
 #include "kernels/types.h"
 
 namespace umbra::kernels {

@@ -1,4 +1,4 @@
-// What every family of functors starts from; kernels/pointwise.h says what a functor is.
+// What every family of functors starts from; kernels/run_functor.h says what a functor is.
 #pragma once
 
 #include "kernels/math.h"

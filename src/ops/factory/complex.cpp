@@ -1,7 +1,7 @@
 // Complex tensors from their parts, or from length and angle.
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

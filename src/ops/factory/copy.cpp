@@ -3,7 +3,7 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/functors/arithmetic.h"
-#include "kernels/pointwise.h"
+#include "kernels/run_functor.h"
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"

@@ -5,7 +5,7 @@
 
 #include "kernels/copy.h"
 #include "ops/factory/factory.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -3,7 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

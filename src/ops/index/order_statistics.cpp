@@ -5,7 +5,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

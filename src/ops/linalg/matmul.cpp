@@ -3,7 +3,7 @@
 
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 

@@ -1,9 +1,9 @@
 // Norms of vectors and matrices, and the distance that is one.
 #include "kernels/copy.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 #include "ops/common/batching.h"
 #include "ops/linalg/linalg.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

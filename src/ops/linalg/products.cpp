@@ -4,7 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/promotion.h"
 #include "ops/linalg/linalg.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/functors/activations.h"
 
 #include "kernels/functors/arithmetic.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {

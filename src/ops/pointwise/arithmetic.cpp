@@ -2,7 +2,7 @@
 // engine sums and casts each one to the shape and type of its input.
 #include "kernels/functors/arithmetic.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

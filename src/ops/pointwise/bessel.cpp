@@ -1,7 +1,7 @@
 // Bessel functions of order 0 and 1, plain and modified, and Airy's.
 #include "kernels/functors/special.h"
 #include "ops/common/alias.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

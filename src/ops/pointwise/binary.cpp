@@ -2,7 +2,7 @@
 // float_power, isclose.
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

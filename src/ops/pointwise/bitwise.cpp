@@ -2,7 +2,7 @@
 #include "kernels/functors/bitwise.h"
 
 #include "ops/common/alias.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

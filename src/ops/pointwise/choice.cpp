@@ -4,7 +4,7 @@
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/comparison.h"
 #include "ops/common/batching.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Comparisons and logic: results are bool. In place they write 0 and 1 over their input, which cuts its history.
 #include "kernels/functors/comparison.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Quotients rounded to whole numbers, and what they leave.
 #include "kernels/functors/arithmetic.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,6 +1,6 @@
 // Exponentials, logarithms, roots, error functions.
 #include "kernels/functors/exp_log.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,7 +1,7 @@
 // How floating point numbers are made up: frexp, nextafter.
 #include "kernels/floating.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -3,7 +3,7 @@
 
 #include "kernels/functors/special.h"
 #include "ops/common/alias.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

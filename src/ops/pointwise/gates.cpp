@@ -1,7 +1,7 @@
 // Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
 #include "kernels/functors/activations.h"
 #include "ops/common/batching.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Orthogonal polynomials: of a tensor of degrees at a tensor of points, each of which may be one number.
 #include "kernels/functors/polynomials.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

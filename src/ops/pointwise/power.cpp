@@ -2,7 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -5,7 +5,7 @@
 
 #include "kernels/functors/exp_log.h"
 #include "ops/common/alias.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

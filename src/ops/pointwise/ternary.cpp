@@ -1,6 +1,6 @@
 // Of three inputs: addcmul, addcdiv, lerp.
 #include "kernels/functors/arithmetic.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Circular and hyperbolic functions and their inverses.
 #include "kernels/functors/trigonometry.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {

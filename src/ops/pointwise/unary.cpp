@@ -5,7 +5,7 @@
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/trigonometry.h"
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "umbra/core/grad_mode.h"
 
 namespace umbra::ops {

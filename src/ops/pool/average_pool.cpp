@@ -1,5 +1,5 @@
 // Average pooling over one to three dimensions.
-#include "ops/pool/window.h"
+#include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,5 +1,5 @@
 // Max pooling over windows at random places.
-#include "ops/pool/window.h"
+#include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
 namespace {

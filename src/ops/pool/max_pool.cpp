@@ -1,5 +1,5 @@
 // Max pooling over one to three dimensions, and its inverse.
-#include "ops/pool/window.h"
+#include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,7 +1,7 @@
 // Random tensors whose distribution is given by tensors, and the gradients of those that have one.
 #include "kernels/functors/distributions.h"
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
 namespace umbra::ops {

@@ -1,6 +1,6 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
 namespace umbra::ops {

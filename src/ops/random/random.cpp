@@ -3,7 +3,7 @@
 #include <cmath>
 #include <limits>
 
-#include "ops/pointwise/pointwise.h"
+#include "ops/pointwise/family.h"
 #include "umbra/core/warning.h"
 
 namespace umbra::ops {

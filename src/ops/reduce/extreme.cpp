@@ -1,9 +1,9 @@
 // Largest and smallest elements, their positions, any and all.
 #include "kernels/copy.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

@@ -2,7 +2,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {

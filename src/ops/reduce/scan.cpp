@@ -3,7 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {

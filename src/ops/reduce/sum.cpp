@@ -1,7 +1,7 @@
 // Sums and means.
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,9 +1,9 @@
 // Variances, deviations, products, logsumexp, running sums.
 #include "kernels/copy.h"
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 #include "kernels/scan.h"
 #include "ops/common/batching.h"
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
 namespace {

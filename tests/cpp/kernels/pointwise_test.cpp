@@ -1,5 +1,3 @@
-#include "kernels/pointwise.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -13,6 +11,7 @@
 #include "kernels/functors/rounding.h"
 #include "kernels/functors/trigonometry.h"
 #include "kernels/kernel_tensors.h"
+#include "kernels/run_functor.h"
 
 namespace umbra::kernels {
 namespace {

@@ -1,5 +1,3 @@
-#include "kernels/reduce.h"
-
 #include <gtest/gtest.h>
 
 #include <cmath>
@@ -7,6 +5,7 @@
 #include <random>
 
 #include "kernels/kernel_tensors.h"
+#include "kernels/reductions.h"
 #include "kernels/scan.h"
 #include "kernels/softmax.h"
 

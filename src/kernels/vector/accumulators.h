@@ -1,4 +1,4 @@
-// The vectorised parts of a reduction; the walk over memory is kernels/reduce.cpp's.
+// The vectorised parts of a reduction; the walk over memory is kernels/reductions.cpp's.
 #pragma once
 
 #include <cstdint>

@@ -1,4 +1,4 @@
-#include "kernels/vector/arg_reduce.h"
+#include "kernels/vector/extremes.h"
 
 #include "kernels/math.h"
 #include "kernels/vector/vec.h"

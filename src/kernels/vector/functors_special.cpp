@@ -1,7 +1,7 @@
 #include "kernels/functors/distributions.h"
 #include "kernels/functors/polynomials.h"
 #include "kernels/functors/special.h"
-#include "kernels/vector/pointwise_loops.h"
+#include "kernels/vector/functor_loops.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 

@@ -1,4 +1,4 @@
-#include "kernels/vector/reduce.h"
+#include "kernels/vector/accumulators.h"
 
 #include <limits>
 

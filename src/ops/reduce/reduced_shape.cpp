@@ -1,4 +1,4 @@
-#include "ops/reduce/reduce.h"
+#include "ops/reduce/reduced_shape.h"
 
 #include "kernels/copy.h"
 

@@ -9,7 +9,7 @@
 // number (the Scalar of `eq.Scalar`): it takes part in promotion as one.
 #pragma once
 
-#include "kernels/pointwise.h"
+#include "kernels/run_functor.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"

@@ -22,8 +22,9 @@
 // a narrow type, what comes from another type is rounded to the narrow one first, save numbers at the positions in
 // `exact_numbers`; parameters are rounded by `round_parameters(dtype)`, if there is one. The result is T, bool
 // (comparisons) or T's real type (abs of complex numbers). `scalar_only` says that it has no vector form,
-// `full_width_only` that the narrow types are refused, as PyTorch refuses them. One line in kernels/vector/pointwise_<family>.cpp
-// instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})` runs it.
+// `full_width_only` that the narrow types are refused, as PyTorch refuses them. One line in
+// kernels/vector/functors_<family>.cpp instantiates it for each instruction set; then `pointwise(Silu{}, out, {&self})`
+// runs it.
 #pragma once
 
 #include "kernels/isa.h"

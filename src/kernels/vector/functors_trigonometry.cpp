@@ -1,5 +1,5 @@
 #include "kernels/functors/trigonometry.h"
-#include "kernels/vector/pointwise_loops.h"
+#include "kernels/vector/functor_loops.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 

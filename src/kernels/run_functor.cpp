@@ -1,4 +1,4 @@
-#include "kernels/pointwise.h"
+#include "kernels/run_functor.h"
 
 #include "kernels/convert.h"
 #include "kernels/loop.h"

@@ -5,7 +5,7 @@
 #include <utility>
 
 #include "kernels/math.h"
-#include "kernels/pointwise.h"
+#include "kernels/run_functor.h"
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {

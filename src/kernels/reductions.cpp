@@ -1,13 +1,13 @@
-#include "kernels/reduce.h"
+#include "kernels/reductions.h"
 
 #include <vector>
 
 #include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
-#include "kernels/reduce_geometry.h"
+#include "kernels/reduction_walk.h"
 #include "kernels/types.h"
-#include "kernels/vector/reduce.h"
+#include "kernels/vector/accumulators.h"
 
 namespace umbra::kernels {
 

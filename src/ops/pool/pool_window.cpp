@@ -1,4 +1,4 @@
-#include "ops/pool/window.h"
+#include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
 namespace {

@@ -1,4 +1,4 @@
-#include "kernels/reduce_geometry.h"
+#include "kernels/reduction_walk.h"
 
 #include <utility>
 
