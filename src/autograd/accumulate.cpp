@@ -50,8 +50,8 @@ void accumulate_grad(const Tensor& tensor, Tensor gradient) {
   bool same_layout = !sum.defined() && has_layout_of(gradient, tensor);
   if (sum.defined() && is_grad_enabled()) sum = sum.add(gradient);
   else if (sum.defined()) sum.add_(gradient);
-  else if (same_layout && is_grad_enabled()) sum = gradient.clone();
-  else if (same_layout && is_ours_alone(gradient)) sum = std::move(gradient);
+  else if (same_layout && !is_grad_enabled() && is_ours_alone(gradient))
+    sum = is_observed(gradient) ? share_data(gradient) : std::move(gradient);
   else sum = copy_in_layout(gradient, tensor);
 }
 

@@ -19,14 +19,17 @@ AutogradMeta& ensure_meta(TensorImpl* t) {
   return *meta_of(t);
 }
 
-Tensor share_data(const Tensor& tensor) {
-  // These layers know tensors by identity, so a new one must come about before their eyes.
+bool is_observed(const Tensor& tensor) {
   constexpr DispatchKeySet observers = DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize |
                                        DispatchKey::UserMode | DispatchKey::Subclass | DispatchKey::Level;
   const DispatchState& state = dispatch_state();
   // What a transform tracks is a wrapper of its own: another one of the same value is no call.
-  if (!tensor.keys().has(DispatchKey::Tracked) &&
-      !(((tensor.keys() | state.include) - state.exclude) & observers).empty()) {
+  return !tensor.keys().has(DispatchKey::Tracked) &&
+         !(((tensor.keys() | state.include) - state.exclude) & observers).empty();
+}
+
+Tensor share_data(const Tensor& tensor) {
+  if (is_observed(tensor)) {
     ExcludeKeys guard(DispatchKey::Autograd);
     return tensor.detach();
   }

@@ -57,6 +57,8 @@ void cut_history(const Tensor& tensor);
 /// Drops a reference to a node without recursion, however long the chain that ends with it.
 void release_iteratively(IntrusivePtr<Node> node);
 
+/// Whether layers that know tensors by identity are looking: a new tensor must come about before their eyes.
+bool is_observed(const Tensor& tensor);
 /// A tensor over the same memory that knows nothing of autograd. Layers below see it as a `detach` where they have to.
 Tensor share_data(const Tensor& tensor);
 

@@ -250,3 +250,17 @@ def test_a_wrapper_of_fakes_is_a_wrapper():
     assert type(x) is Both and type(x.a).__name__ == "FakeTensor"
     with pytest.raises(TypeError, match="must define __torch_dispatch__"):
         Tensor._make_wrapper_subclass(Tensor, (2,))
+
+
+def test_a_leaf_takes_its_gradient_before_the_eyes_of_a_mode():
+    x = umbra.ones(2, 3, requires_grad=True)
+    y = x.sin().sum()
+    with Log() as mode:
+        y.backward()
+    assert mode.seen[-2:] == ["aten.mul.Tensor", "aten.detach.default"]
+    x = umbra.ones(2, 3, requires_grad=True)
+    y = x.sin().sum()
+    with Log() as mode:
+        y.backward(create_graph=True)
+    assert mode.seen[-2:] == ["aten.new_empty_strided.default", "aten.copy_.default"]
+    assert x.grad.requires_grad
