@@ -35,8 +35,8 @@ void visit_name(const SymBoolArgument& value, const NameVisitor& visit) {
   if (auto* name = std::get_if<std::string>(&value)) visit(*name, ValueKind::SymBool);
 }
 void visit_names(const Argument& argument, const NameVisitor& visit);
-void visit_name(const std::pair<std::string, Argument>& value, const NameVisitor& visit) {
-  visit_names(value.second, visit);
+void visit_name(const Entry<Argument>& entry, const NameVisitor& visit) {
+  visit_names(entry.value, visit);
 }
 template <class T> void visit_name(const std::vector<T>& values, const NameVisitor& visit) {
   if constexpr (requires(const T& value) { visit_name(value, visit); })
@@ -85,7 +85,7 @@ class Verifier {
   };
 
   template <class T> void describe(Scope& scope, ValueKind kind, const Named<T>& values) const {
-    for (const auto& item : values) scope.described[static_cast<int>(kind)].insert(item.first);
+    for (const auto& item : values) scope.described[static_cast<int>(kind)].insert(item.name);
   }
 
   void graph(const Graph& graph) const {

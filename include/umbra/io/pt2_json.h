@@ -26,7 +26,11 @@ namespace UMBRA_API umbra {
 namespace io::pt2 {
 
 /// A JSON object used as a map, in the order of the file.
-template <class T> using Named = std::vector<std::pair<std::string, T>>;
+template <class T> struct Entry {  // a pair would want to know all of T where a type holds entries of itself
+  std::string name;
+  T value;
+};
+template <class T> using Named = std::vector<Entry<T>>;
 
 // ---- symbolic values ----
 

@@ -61,11 +61,11 @@ TEST(Pt2Json, ProgramsComeBackByteForByte) {
   EXPECT_EQ(*node.inputs[1].arg.get<double>(), 1.0);
   EXPECT_STREQ(node.inputs[1].arg.member(), "as_float");
   EXPECT_EQ(node.inputs[1].kind, ArgumentKind::Positional);
-  const TensorMeta& meta = program.graph_module.graph.tensor_values[0].second;
+  const TensorMeta& meta = program.graph_module.graph.tensor_values[0].value;
   EXPECT_EQ(meta.dtype, DType::Float32);
   EXPECT_EQ(std::get<SymExpr>(meta.sizes[0]).expr_str, "Symbol('s0', integer=True) ");
   EXPECT_EQ(std::get<int64_t>(*std::get<SymExpr>(meta.sizes[0]).hint), 4);
-  EXPECT_FALSE(program.range_constraints[0].second.max_val.has_value());
+  EXPECT_FALSE(program.range_constraints[0].value.max_val.has_value());
 }
 
 TEST(Pt2Json, EveryKindOfArgumentComesBack) {
