@@ -3,6 +3,8 @@
 
 #include <pthread.h>
 
+#include <algorithm>
+
 #include "core/symbolize.h"
 
 namespace umbra {

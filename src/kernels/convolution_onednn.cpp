@@ -41,7 +41,11 @@ dnnl::memory::desc describe_weight(const Tensor& weight, int64_t groups) {
 }
 
 dnnl::memory::desc any_layout(const dnnl::memory::desc& like) {
+#if DNNL_VERSION_MAJOR >= 3
+  return {like.get_dims(), like.get_data_type(), dnnl::memory::format_tag::any};
+#else
   return {like.dims(), like.data_type(), dnnl::memory::format_tag::any};
+#endif
 }
 
 // The padding behind the image: as asked for where the sizes follow from it, else what makes them fit (output padding).
@@ -69,11 +73,12 @@ dnnl::convolution_forward::primitive_desc forward_description(const Geometry& g,
   for (auto& d : dilation) d -= 1;
   constexpr auto kind = dnnl::prop_kind::forward_training;
   constexpr auto algorithm = dnnl::algorithm::convolution_direct;
-  auto description = bias.is_zero() ? dnnl::convolution_forward::desc(kind, algorithm, image, weight, map, stride,
-                                                                      dilation, padding, behind)
-                                    : dnnl::convolution_forward::desc(kind, algorithm, image, weight, bias, map, stride,
-                                                                      dilation, padding, behind);
-  return {description, onednn::attributes(), onednn::engine(), /*allow_empty=*/true};
+  using Forward = dnnl::convolution_forward;
+  auto attributes = onednn::attributes();
+  if (bias.is_zero())
+    return onednn::choose<Forward>(attributes, kind, algorithm, image, weight, map, stride, dilation, padding, behind);
+  return onednn::choose<Forward>(attributes, kind, algorithm, image, weight, bias, map, stride, dilation, padding,
+                                 behind);
 }
 
 template <class Description> bool usable(const Description& description) {
@@ -111,15 +116,15 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Kind kind, const Operands& t, c
     plan.primitive = dnnl::convolution_forward(forward);
   } else if (kind == Kind::Image) {
     using Backward = dnnl::convolution_backward_data;
-    Backward::primitive_desc chosen(Backward::desc(direct, image, weight, map, stride, dilation, padding, behind),
-                                    onednn::attributes(), onednn::engine(), forward, true);
+    auto chosen =
+        onednn::choose_backward<Backward>(forward, direct, image, weight, map, stride, dilation, padding, behind);
     if (!usable(chosen)) return nullptr;
     take(chosen, chosen.diff_src_desc(), chosen.weights_desc(), chosen.diff_dst_desc());
     plan.primitive = Backward(chosen);
   } else {
     using Backward = dnnl::convolution_backward_weights;
-    Backward::primitive_desc chosen(Backward::desc(direct, image, weight, map, stride, dilation, padding, behind),
-                                    onednn::attributes(), onednn::engine(), forward, true);
+    auto chosen =
+        onednn::choose_backward<Backward>(forward, direct, image, weight, map, stride, dilation, padding, behind);
     if (!usable(chosen)) return nullptr;
     take(chosen, chosen.src_desc(), chosen.diff_weights_desc(), chosen.diff_dst_desc());
     plan.primitive = Backward(chosen);

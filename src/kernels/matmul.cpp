@@ -236,14 +236,6 @@ dnnl::memory::desc describe(const Matrices& m, int64_t batch) {
 // Null where oneDNN does not take the product, or only in its reference implementation, which is slower by orders of
 // magnitude than a copy to a layout that has a fast one.
 std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
-  auto attributes = onednn::attributes();
-  float alpha = p.alpha.to<float>(), beta = p.beta.to<float>();
-  if (alpha != 1) attributes.set_output_scales(0, {alpha});
-  if (beta != 0) {
-    dnnl::post_ops post;
-    post.append_sum(beta);
-    attributes.set_post_ops(post);
-  }
   MatmulPlan plan{{}, describe(p.a, p.batch), describe(p.b, p.batch), describe(p.out, p.batch), {}, {}};
   if (p.bias.defined()) {
     dnnl::memory::dims sizes(p.batch == 1 ? 2 : 3, 1), strides(sizes.size(), p.out.columns);
@@ -251,9 +243,9 @@ std::shared_ptr<const MatmulPlan> make_plan(const Product& p) try {
     strides.back() = 1;
     plan.bias = {sizes, onednn::data_type(p.bias.dtype()), strides};
   }
-  auto description = p.bias.defined() ? dnnl::matmul::desc(plan.a, plan.b, plan.bias, plan.out)
-                                      : dnnl::matmul::desc(plan.a, plan.b, plan.out);
-  dnnl::matmul::primitive_desc chosen(description, attributes, onednn::engine(), /*allow_empty=*/true);
+  auto attributes = onednn::attributes(p.alpha.to<float>(), p.beta.to<float>());
+  auto chosen = p.bias.defined() ? onednn::choose<dnnl::matmul>(attributes, plan.a, plan.b, plan.bias, plan.out)
+                                 : onednn::choose<dnnl::matmul>(attributes, plan.a, plan.b, plan.out);
   if (!chosen || std::string_view(chosen.impl_info_str()).starts_with("ref")) return nullptr;
   plan.scratch = chosen.scratchpad_desc();
   plan.primitive = dnnl::matmul(chosen);

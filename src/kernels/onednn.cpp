@@ -104,9 +104,17 @@ void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, f
              c_leading);
 }
 
-dnnl::primitive_attr attributes() {
+dnnl::primitive_attr attributes(float alpha, float beta) {
   dnnl::primitive_attr attributes;
   attributes.set_scratchpad_mode(dnnl::scratchpad_mode::user);
+  dnnl::post_ops after;
+#if DNNL_VERSION_MAJOR >= 3
+  if (alpha != 1) after.append_eltwise(dnnl::algorithm::eltwise_linear, alpha, 0);
+#else
+  if (alpha != 1) attributes.set_output_scales(0, {alpha});
+#endif
+  if (beta != 0) after.append_sum(beta);
+  if (after.len() > 0) attributes.set_post_ops(after);
   return attributes;
 }
 

@@ -78,7 +78,30 @@ class OneThread {
 void gemm(bool transpose_a, bool transpose_b, int64_t m, int64_t n, int64_t k, float alpha, const float* a,
           int64_t a_leading, const float* b, int64_t b_leading, float beta, float* c, int64_t c_leading);
 
-/// Default attributes: scratch memory is the caller's, so that a primitive may run in several threads at once.
-dnnl::primitive_attr attributes();
+/// Attributes of primitives whose result is alpha * what they compute + beta * what was there. Scratch memory is the
+/// caller's, so that a primitive may run in several threads at once.
+dnnl::primitive_attr attributes(float alpha = 1, float beta = 0);
+
+/// The implementation that oneDNN chooses for a primitive of these parts (memory descriptions, strides, ...); empty
+/// where it has none. The third version of oneDNN has no descriptions of operations apart from those of primitives.
+template <class Primitive, class... Parts>
+typename Primitive::primitive_desc choose(const dnnl::primitive_attr& attributes, const Parts&... parts) {
+#if DNNL_VERSION_MAJOR >= 3
+  return typename Primitive::primitive_desc(engine(), parts..., attributes, /*allow_empty=*/true);
+#else
+  return typename Primitive::primitive_desc(typename Primitive::desc(parts...), attributes, engine(),
+                                            /*allow_empty=*/true);
+#endif
+}
+/// The same for a backward pass, which asks what the forward one has chosen.
+template <class Primitive, class Forward, class... Parts>
+typename Primitive::primitive_desc choose_backward(const Forward& forward, const Parts&... parts) {
+#if DNNL_VERSION_MAJOR >= 3
+  return typename Primitive::primitive_desc(engine(), parts..., forward, attributes(), /*allow_empty=*/true);
+#else
+  return typename Primitive::primitive_desc(typename Primitive::desc(parts...), attributes(), engine(), forward,
+                                            /*allow_empty=*/true);
+#endif
+}
 
 }  // namespace umbra::kernels::onednn
