@@ -54,6 +54,17 @@ nb::object describe_tree(const TreeSpec& spec) {
   return nb::make_tuple(kTreeKinds[static_cast<int>(spec.kind)], spec.keys, spec.type, children);
 }
 
+/// (path, leaves given, their tree, leaves returned, their tree)
+std::vector<RecordedCall> read_calls(nb::handle calls) {
+  std::vector<RecordedCall> out;
+  for (nb::handle call : nb::borrow<nb::sequence>(calls)) {
+    nb::tuple fields = nb::borrow<nb::tuple>(call);
+    out.push_back({nb::cast<std::string>(fields[0]), read_values(fields[1]), read_values(fields[3]),
+                   read_tree(fields[2]), read_tree(fields[4])});
+  }
+  return out;
+}
+
 // ---- dimensions: (hint, name, min, max, scale, offset) ----
 
 Dim read_dim(nb::handle description) {
@@ -89,13 +100,14 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
-                            std::vector<std::string> argument_names) {
+                            std::vector<std::string> argument_names, nb::callable calls) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
   for (const auto& [name, tensor, persistent] : buffers) source.buffers.push_back({name, tensor, persistent});
   source.attributes = attributes;
   source.assignments = [&] { return nb::cast<std::vector<std::pair<Tensor, Tensor>>>(assigned_buffers()); };
+  source.calls = [&] { return read_calls(calls()); };
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
@@ -117,6 +129,16 @@ nb::list output_specs(const ProgramObject& p) {
   for (const OutputSpec& s : p.program->signature.outputs)
     out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
   return out;
+}
+nb::object call_signature(const ModuleCall& call) {
+  if (!call.signature) return nb::none();
+  auto arguments = [](const std::vector<CallArgument>& list) {
+    nb::list out;
+    for (const CallArgument& a : list) out.append(nb::make_tuple(a.name, wrap_value(a.value)));
+    return out;
+  };
+  const CallSignature& s = *call.signature;
+  return nb::make_tuple(arguments(s.inputs), arguments(s.outputs), describe_tree(s.in_spec), describe_tree(s.out_spec));
 }
 nb::list range_constraints(const ProgramObject& p) {
   nb::list out;
@@ -140,8 +162,9 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("argument_names", [](const ProgramObject& p) { return p.program->argument_names; })
       .def_prop_ro("modules",
                    [](const ProgramObject& p) {
-                     std::vector<std::string> out;
-                     for (const ModuleCall& c : p.program->module_calls) out.push_back(c.path);
+                     nb::list out;
+                     for (const ModuleCall& c : p.program->module_calls)
+                       out.append(nb::make_tuple(c.path, call_signature(c)));
                      return out;
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
@@ -169,7 +192,7 @@ void bind_export(nb::module_& m) {
   bind_program(m);
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
-        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"));
   m.def("_load_program", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");

@@ -1,9 +1,9 @@
 #include "umbra/export/export.h"
-#include "umbra/capture/tracer.h"
 
 #include <unordered_set>
 
 #include "umbra/capture/runtime_asserts.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/export/grad_regions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
@@ -105,8 +105,9 @@ class Exporter {
     Tree result = run_forward(flat);
     add_assignments();
     add_outputs(result);
+    add_calls();
     insert_runtime_asserts(program_.graph(), *env_);
-    fx::eliminate_dead_code(program_.graph());
+    remove_dead_code();
     insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
     name_outputs();
@@ -312,6 +313,36 @@ class Exporter {
     program_.graph().output(fx::Argument::tuple(std::move(items)));
   }
 
+  // What kept calls give stays, though nothing in the program uses it.
+  void remove_dead_code() {
+    fx::Arguments results = program_.graph().outputs(), with_kept = results;
+    with_kept.insert(with_kept.end(), kept_.begin(), kept_.end());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
+    fx::eliminate_dead_code(program_.graph());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
+  }
+
+  void add_calls() {
+    if (!source_.calls) return;
+    auto describe = [&](const std::vector<Value>& values) {
+      std::vector<CallArgument> out;
+      for (const Value& v : values) {
+        fx::Argument a = tracer_->argument(v);
+        out.push_back(a.node() ? CallArgument{a.node()->name(), {}} : CallArgument{"", v});
+        if (a.node()) kept_.push_back(a);
+      }
+      return out;
+    };
+    for (RecordedCall& call : source_.calls()) {
+      CallSignature signature{describe(call.inputs), describe(call.outputs), std::move(call.in_spec),
+                              std::move(call.out_spec)};
+      auto& calls = program_.module_calls;
+      auto known = std::find_if(calls.begin(), calls.end(), [&](const ModuleCall& m) { return m.path == call.path; });
+      if (known == calls.end()) known = calls.insert(calls.end(), {call.path});
+      known->signature = std::move(signature);
+    }
+  }
+
   // The passes give nodes their last names.
   void name_outputs() {
     fx::Arguments results = program_.graph().outputs();
@@ -365,6 +396,7 @@ class Exporter {
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> stand_ins_;
+  fx::Arguments kept_;  // what calls with signatures to keep are given and give
   std::vector<Tensor> held_;
   std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;

@@ -332,6 +332,15 @@ void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, Ex
   }
 }
 
+CallSignature call_signature(const pt2::ModuleCallSignature& s) {
+  auto arguments = [](const std::vector<pt2::Argument>& list) {
+    std::vector<CallArgument> out;
+    for (const pt2::Argument& a : list) out.push_back({argument_name(a), plain_value(a)});
+    return out;
+  };
+  return {arguments(s.inputs), arguments(s.outputs), parse_tree_spec(s.in_spec), parse_tree_spec(s.out_spec)};
+}
+
 }  // namespace
 
 ExportedProgram from_pt2(const Pt2Program& stored) {
@@ -364,6 +373,7 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
       out.argument_names = m.signature->forward_arg_names.value_or(std::vector<std::string>());
     }
     out.module_calls.push_back({m.fqn});
+    if (!m.fqn.empty() && m.signature) out.module_calls.back().signature = call_signature(*m.signature);
   }
   out.guards = stored.program.guards_code;
   if (!stored.program.verifiers.empty()) out.dialect = stored.program.verifiers[0];

@@ -16,6 +16,7 @@ from umbra.export._trace import export  # noqa: F401
 from umbra.export.dynamic_shapes import Dim, ShapesCollection, dims  # noqa: F401
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
+from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
 from umbra.serialization import load as _load_file
 
 __getattr__ = lazy_submodules(__name__)

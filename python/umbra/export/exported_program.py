@@ -6,7 +6,7 @@ import warnings
 from umbra import _C
 from umbra._options import not_built
 from umbra.export import _tree
-from umbra.export.graph_signature import read_signature
+from umbra.export.graph_signature import argument, read_signature
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Parameter
 from umbra.utils import _pytree as pytree
@@ -92,8 +92,9 @@ class ExportedModule(GraphModule):
 class ExportedProgram:
     """A graph, what its inputs and outputs mean, its weights, and the ranges of its sizes."""
 
-    def __init__(self, program, example_inputs=None, in_spec=None, out_spec=None, state=None):
+    def __init__(self, program, example_inputs=None, in_spec=None, out_spec=None, state=None, call_specs=None):
         self._program = program
+        self._call_specs = call_specs or {}  # trees of kept calls, where the library's own description would lose classes
         self._example_inputs = example_inputs
         self.call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
         self._graph_module = GraphModule._wrap(program.graph_module)
@@ -153,7 +154,16 @@ class ExportedProgram:
     @property
     def module_call_graph(self):
         whole = ModuleCallSignature([], [], *self.call_spec, self._argument_names())
-        return [ModuleCallEntry(path, None if path else whole) for path in self._program.modules]
+        return [ModuleCallEntry(path, self._kept_call(path, signature) if path else whole) for path, signature in self._program.modules]
+
+    def _kept_call(self, path, signature):
+        if signature is None:
+            return None
+        inputs, outputs, in_spec, out_spec = signature
+        values = {node.name: node.meta.get("val") for node in self.graph.nodes}
+        read = lambda arguments: [argument(name, value, values.get(name)) for name, value in arguments]  # noqa: E731
+        specs = self._call_specs.get(path) or (_tree.restore(in_spec), _tree.restore(out_spec))
+        return ModuleCallSignature(read(inputs), read(outputs), *specs, None)
 
     @property
     def verifiers(self):
