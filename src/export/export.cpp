@@ -2,6 +2,7 @@
 
 #include <unordered_set>
 
+#include "export/names.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/grad_regions.h"
@@ -110,6 +111,7 @@ class Exporter {
     remove_dead_code();
     insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
+    name_nodes(program_);
     name_outputs();
     settle_symbols();
     return std::move(program_);
@@ -117,6 +119,9 @@ class Exporter {
 
  private:
   // ---- inputs ----
+
+  // Until all nodes are there inputs have names that no call takes.
+  std::string next_input() { return "arg" + std::to_string(inputs_++) + "_1"; }
 
   void add_state() {
     for (const auto& [name, tensor] : source_.parameters) {
@@ -133,11 +138,11 @@ class Exporter {
   // input. A tensor with two names is known by the last.
   void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
     Tensor fake = mode_->from_tensor(tensor);
-    fx::Node* node = tracer_->add_input_after(last_lifted_, name, Value());
+    fx::Node* node = tracer_->add_input_after(last_lifted_, next_input(), Value());
     node->meta.val = Value(fake);
     tracer_->alias(tensor, node);
     tracer_->alias(fake, node);
-    spec.name = node->name();
+    spec.name = name;
     program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++),
                                      std::move(spec));
     last_lifted_ = node;
@@ -239,11 +244,9 @@ class Exporter {
       const Value& v = flat.values[i];
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
       if (v.is_int()) stand_in = Value(integer_input(v.to_int(), flat.paths[i]));
-      fx::Node* node = tracer_->add_input(flat.names[i], stand_in);
+      tracer_->add_input(next_input(), stand_in);
       bool varies = v.is_tensor() || stand_in.is_sym_int();
       InputSpec spec{varies ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
-      for (const InputSpec& other : program_.signature.inputs)
-        if (other.name == spec.name) spec.name = node->name();
       if (!varies) spec.value = v;
       program_.signature.inputs.push_back(std::move(spec));
       stand_ins_.push_back(std::move(stand_in));
@@ -403,7 +406,7 @@ class Exporter {
   std::vector<const sym::Expression*> derived_;
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
-  size_t lifted_ = 0, unnamed_constants_ = 0;
+  size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
 };
 
 }  // namespace
