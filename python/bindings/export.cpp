@@ -8,6 +8,7 @@
 #include "autograd.h"
 #include "capture.h"
 #include "tensor_type.h"
+#include "umbra/export/decompose.h"
 #include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
 #include "umbra/io/program.h"
@@ -148,6 +149,24 @@ nb::list range_constraints(const ProgramObject& p) {
   return out;
 }
 
+/// `table`: what operators are recorded as; `own`: operators that come apart as the core table or their definitions
+/// say; `kept`: whether a composite, by its name, stays whole.
+ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const std::vector<std::string>& own,
+                                nb::handle kept) {
+  DecomposeOptions options{.table = read_decompositions(table)};
+  static const DecompositionTable core = core_decompositions();
+  for (const std::string& name : own) {
+    const Operator& op = get_operator(name);
+    if (const DecompositionTable::Function* parts = core.find(op)) options.table.set(op, *parts);
+  }
+  if (!kept.is_none())
+    options.keeps = [function = Callable(kept)](const Operator& op) {
+      nb::gil_scoped_acquire lock;
+      return nb::cast<bool>(owned(PyObject_CallOneArg(function.get(), nb::cast(op.name()).ptr())));
+    };
+  return {std::make_shared<ExportedProgram>(decompose(*p.program, options))};
+}
+
 void bind_program(nb::module_& m) {
   nb::class_<ProgramObject>(m, "_ExportedProgram")
       .def_prop_ro("graph_module", [](const ProgramObject& p) { return GraphModuleObject{p.program->graph_module}; })
@@ -169,6 +188,7 @@ void bind_program(nb::module_& m) {
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
+      .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save",
            [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {
@@ -198,6 +218,13 @@ void bind_export(nb::module_& m) {
     check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");
     auto program = std::make_shared<ExportedProgram>(io::from_pt2(archive.programs[0]));
     return std::pair(ProgramObject{std::move(program)}, archive.extra_files);
+  });
+  m.def("_core_decompositions", [] {
+    std::vector<std::string> names;
+    DecompositionTable core = core_decompositions();
+    for (const Operator* op : all_operators())
+      if (op->is_composite() || core.find(*op)) names.push_back(op->name());
+    return names;
   });
   m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });
   m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors,

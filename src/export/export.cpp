@@ -1,8 +1,7 @@
 #include "umbra/export/export.h"
 
-#include <unordered_set>
-
 #include "export/names.h"
+#include "export/used_symbols.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/grad_regions.h"
@@ -355,30 +354,11 @@ class Exporter {
 
   // ---- symbols ----
 
-  /// Symbols that values of the graph, or of its subgraphs, are made of.
-  static void add_symbols(const fx::GraphModule& module, std::unordered_set<const sym::Expression*>& used) {
-    auto add = [&](const SymNode* node) {
-      for (const sym::Expression* e : sym::free_symbols(static_cast<const sym::Expression*>(node))) used.insert(e);
-    };
-    for (const fx::Node* node : module.graph().nodes()) {
-      const Value& value = node->meta.val;
-      if (value.tag() == Value::Tag::SymInt) add(value.to_sym_int().node());
-      if (value.tag() == Value::Tag::SymFloat) add(value.to_sym_float().node());
-      if (value.tag() == Value::Tag::SymBool) add(value.to_sym_bool().node());
-      value.each_tensor([&](const TensorImpl* t) {
-        for (SymInt s : t->sym_sizes())
-          if (s.is_symbolic()) add(s.node());
-      });
-    }
-    for (const auto& [path, part] : module.submodules()) add_symbols(*part, used);
-  }
-
   void settle_symbols() {
     sym::check_constraints(*env_);
     for (const sym::Expression* size : derived_)
       program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
-    std::unordered_set<const sym::Expression*> used;
-    add_symbols(*program_.graph_module, used);
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
     for (const sym::Symbol& symbol : env_->symbols()) {
       if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
       if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried

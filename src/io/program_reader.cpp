@@ -347,7 +347,9 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   ExportedProgram out;
   out.shape_env = make_counted<sym::ShapeEnv>();
   declare_symbols(*out.shape_env, stored.program, out);
-  auto mode = make_counted<FakeModeImpl>(FakeOptions{.shape_env = out.shape_env});
+  FakeOptions fake{.shape_env = out.shape_env};
+  fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+  auto mode = make_counted<FakeModeImpl>(std::move(fake));
   for (const pt2::InputSpec& s : stored.program.graph_module.signature.input_specs)
     out.signature.inputs.push_back(std::visit(ReadInput(), s));
   for (const pt2::OutputSpec& s : stored.program.graph_module.signature.output_specs)

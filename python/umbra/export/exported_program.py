@@ -215,6 +215,15 @@ class ExportedProgram:
                                  "tracing.") from None
         return leaves
 
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program without writes, and with operators taken apart as `decomp_table` says: the core table where there is none. Composites that
+        are not in the table stay whole."""
+        from umbra.export import decomp_utils
+        table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
+        functions, own = decomp_utils.split_table(table)
+        program = self._program.decompose(functions, own, decomp_utils.kept_composites(table))
+        return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
+
     def module(self, check_guards=True):
         """The program as a module to call, train and look into."""
         not_built("ExportedProgram.module", check_guards=(check_guards, True))
