@@ -3,6 +3,7 @@
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "umbra/capture/functionalize.h"
+#include "umbra/capture/retrace.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
@@ -82,26 +83,13 @@ class Decomposer {
     return inputs;
   }
 
-  /// What a node becomes knows the module and the line that the node came from.
   Value run_node(fx::NodeCall& call) {
-    const fx::Node& node = call.node();
-    fx::Node* last = program_.graph().last();
-    set_current_modules(node.meta.modules);
-    Value result;
-    try {
-      const Operator* op = node.target().op();
-      // A composite would come apart before the recorder could look into the table.
-      const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
-      result = parts ? run_parts(*parts, *op, call) : op && stays_whole(*op) ? record_whole(*op, call) : call.run();
-    } catch (...) {
-      set_current_modules(nullptr);
-      throw;
-    }
-    set_current_modules(nullptr);
-    for (fx::Node* made = last ? last->next() : program_.graph().first(); made && made->op() != fx::Op::Root;
-         made = made->next())
-      made->meta.source = node.meta.source;
-    return result;
+    const Operator* op = call.node().target().op();
+    // A composite would come apart before the recorder could look into the table.
+    const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
+    return call_with_origin(call, [&] {
+      return parts ? run_parts(*parts, *op, call) : op && stays_whole(*op) ? record_whole(*op, call) : call.run();
+    });
   }
 
   bool stays_whole(const Operator& op) const {

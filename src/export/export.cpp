@@ -150,14 +150,16 @@ class Exporter {
 
   fx::Node* lift_constant(const Tensor& tensor) {
     if (!tensor.storage()->has_data()) return nullptr;
-    std::string name;
-    for (const auto& [path, attribute] : source_.attributes)
-      if (attribute.is_same(tensor)) {
-        name = path;
-        break;
-      }
-    if (name.empty()) name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
-    program_.constants.emplace_back(name, tensor);
+    std::string name;  // the first of those it has; the program knows it by all
+    for (const auto& [path, attribute] : source_.attributes) {
+      if (!attribute.is_same(tensor)) continue;
+      if (name.empty()) name = path;
+      program_.constants.emplace_back(path, tensor);
+    }
+    if (name.empty()) {
+      name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
+      program_.constants.emplace_back(name, tensor);
+    }
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
     return last_lifted_;
   }

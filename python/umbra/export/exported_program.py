@@ -64,7 +64,7 @@ class ExportedModule(GraphModule):
         leaves = program._flatten_inputs(args, kwargs)
         program._program.check_inputs(leaves)
         self._update_handle()
-        return pytree.tree_unflatten(self._handle.run(leaves), program.call_spec.out_spec)
+        return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
 
     def train(self, mode=True):
         raise NotImplementedError("Calling train() is not supported yet.")
