@@ -2,6 +2,7 @@
 
 #include "export/names.h"
 #include "export/used_symbols.h"
+#include "umbra/autograd/autograd.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/export/grad_regions.h"
@@ -102,10 +103,11 @@ class Exporter {
     check_dynamic_shapes(flat);
     add_state();
     add_user_inputs(flat);
-    Tree result = run_forward(flat);
+    Tree result = run_forward(flat);  // with histories: programs may ask for gradients
     add_assignments();
     add_outputs(result);
     add_calls();
+    forget_histories(program_.graph());
     insert_runtime_asserts(program_.graph(), *env_);
     remove_dead_code();
     insert_metadata_asserts(program_.graph());
@@ -283,11 +285,26 @@ class Exporter {
 
   Tree run_forward(const FlatInputs& flat) {
     Tree both = unflatten(stand_ins_, flat.spec);
-    ExcludeKeys no_history(DispatchKey::Autograd);  // the grad mode is the program's own: switches of it are recorded
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
     CallBoundary boundary;
     return source_.forward(both.children[0], both.children[1]);
+  }
+
+  // Nodes say what values look like; their histories are those of a run that is over.
+  static void forget_histories(fx::Graph& graph) {
+    ExcludeKeys plain(DispatchKey::Autograd);
+    auto forget = [](const Tensor& t) { return t.defined() && autograd::grad_fn(t) ? t.detach() : t; };
+    for (fx::Node* node : graph.nodes()) {
+      Value& value = node->meta.val;
+      if (value.is_tensor()) {
+        value = Value(forget(value.tensor()));
+      } else if (value.tag() == Value::Tag::TensorList) {
+        std::vector<Tensor> tensors;
+        for (const Tensor& t : value.tensor_list()) tensors.push_back(forget(t));
+        value = Value(std::move(tensors));
+      }
+    }
   }
 
   // Buffers that the program replaced: the graph writes the new value into the old one at its end.
