@@ -3,6 +3,7 @@
 
 #include "umbra/core/error.h"
 #include "umbra/core/linalg_error.h"
+#include "umbra/export/input_check.h"
 
 namespace umbra::python {
 
@@ -16,6 +17,7 @@ PyObject* g_guard_on_data;
 PyObject* g_constraint_violation;
 PyObject* g_user_error;
 PyObject* g_linalg_error;
+PyObject* g_input_mismatch;
 
 template <class E> bool raise_as(const Error& error, PyObject* type) {
   if (!dynamic_cast<const E*>(&error)) return false;
@@ -26,8 +28,8 @@ template <class E> bool raise_as(const Error& error, PyObject* type) {
 void raise_error(const Error& e) {
   raise_as<IndexError>(e, PyExc_IndexError) || raise_as<ValueError>(e, PyExc_ValueError) ||
       raise_as<TypeError>(e, PyExc_TypeError) || raise_as<KeyError>(e, PyExc_KeyError) ||
-      raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<AssertionError>(e, PyExc_AssertionError) ||
-      raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
+      raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<InputMismatch>(e, g_input_mismatch) ||
+      raise_as<AssertionError>(e, PyExc_AssertionError) || raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
       raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OverflowError>(e, PyExc_OverflowError) ||
       raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) || raise_as<OutOfMemoryError>(e, g_out_of_memory) ||
       raise_as<DataDependentOutputException>(e, g_data_dependent) ||
@@ -35,8 +37,7 @@ void raise_error(const Error& e) {
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
       raise_as<GuardOnDataDependentSymNode>(e, g_guard_on_data) ||
       raise_as<ConstraintViolationError>(e, g_constraint_violation) || raise_as<UserError>(e, g_user_error) ||
-      raise_as<LinAlgError>(e, g_linalg_error) ||
-      (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
+      raise_as<LinAlgError>(e, g_linalg_error) || (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
 }
 
 PyObject* add_exception(PyObject* module, const char* qualified, PyObject* bases) {
@@ -71,6 +72,9 @@ void bind_errors(nb::module_& m) {
   nb::object memory_bases = owned(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
   g_out_of_memory = add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
   g_linalg_error = add_exception(module, "umbra._C._LinAlgError", PyExc_RuntimeError);
+  // Programs that catch either, as PyTorch's versions raise it, find it.
+  nb::object mismatch_bases = owned(PyTuple_Pack(2, PyExc_AssertionError, PyExc_RuntimeError));
+  g_input_mismatch = checked(PyErr_NewException("umbra.export.AssertionError", mismatch_bases.ptr(), nullptr));
   g_data_dependent =
       add_exception(module, "umbra._subclasses.fake_tensor.DataDependentOutputException", PyExc_RuntimeError);
   g_dynamic_shape =

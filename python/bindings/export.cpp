@@ -8,6 +8,7 @@
 #include "autograd.h"
 #include "capture.h"
 #include "tensor_type.h"
+#include "umbra/export/decompose.h"
 #include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
 #include "umbra/io/program.h"
@@ -54,6 +55,17 @@ nb::object describe_tree(const TreeSpec& spec) {
   return nb::make_tuple(kTreeKinds[static_cast<int>(spec.kind)], spec.keys, spec.type, children);
 }
 
+/// (path, leaves given, their tree, leaves returned, their tree)
+std::vector<RecordedCall> read_calls(nb::handle calls) {
+  std::vector<RecordedCall> out;
+  for (nb::handle call : nb::borrow<nb::sequence>(calls)) {
+    nb::tuple fields = nb::borrow<nb::tuple>(call);
+    out.push_back({nb::cast<std::string>(fields[0]), read_values(fields[1]), read_values(fields[3]),
+                   read_tree(fields[2]), read_tree(fields[4])});
+  }
+  return out;
+}
+
 // ---- dimensions: (hint, name, min, max, scale, offset) ----
 
 Dim read_dim(nb::handle description) {
@@ -89,13 +101,14 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
-                            std::vector<std::string> argument_names) {
+                            std::vector<std::string> argument_names, nb::callable calls) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
   for (const auto& [name, tensor, persistent] : buffers) source.buffers.push_back({name, tensor, persistent});
   source.attributes = attributes;
   source.assignments = [&] { return nb::cast<std::vector<std::pair<Tensor, Tensor>>>(assigned_buffers()); };
+  source.calls = [&] { return read_calls(calls()); };
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
@@ -118,12 +131,40 @@ nb::list output_specs(const ProgramObject& p) {
     out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
   return out;
 }
+nb::object call_signature(const ModuleCall& call) {
+  if (!call.signature) return nb::none();
+  auto arguments = [](const std::vector<CallArgument>& list) {
+    nb::list out;
+    for (const CallArgument& a : list) out.append(nb::make_tuple(a.name, wrap_value(a.value)));
+    return out;
+  };
+  const CallSignature& s = *call.signature;
+  return nb::make_tuple(arguments(s.inputs), arguments(s.outputs), describe_tree(s.in_spec), describe_tree(s.out_spec));
+}
 nb::list range_constraints(const ProgramObject& p) {
   nb::list out;
   for (const RangeConstraint& r : p.program->ranges)
     out.append(nb::make_tuple(r.expression, integer_object(r.range.lower),
                               r.range.upper == sym::kInfinity ? nb::none() : integer_object(r.range.upper)));
   return out;
+}
+
+/// `table`: what operators are recorded as; `own`: operators that come apart as the core table or their definitions
+/// say; `kept`: whether a composite, by its name, stays whole.
+ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const std::vector<std::string>& own,
+                                nb::handle kept) {
+  DecomposeOptions options{.table = read_decompositions(table)};
+  static const DecompositionTable core = core_decompositions();
+  for (const std::string& name : own) {
+    const Operator& op = get_operator(name);
+    if (const DecompositionTable::Function* parts = core.find(op)) options.table.set(op, *parts);
+  }
+  if (!kept.is_none())
+    options.keeps = [function = Callable(kept)](const Operator& op) {
+      nb::gil_scoped_acquire lock;
+      return nb::cast<bool>(owned(PyObject_CallOneArg(function.get(), nb::cast(op.name()).ptr())));
+    };
+  return {std::make_shared<ExportedProgram>(decompose(*p.program, options))};
 }
 
 void bind_program(nb::module_& m) {
@@ -140,12 +181,14 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("argument_names", [](const ProgramObject& p) { return p.program->argument_names; })
       .def_prop_ro("modules",
                    [](const ProgramObject& p) {
-                     std::vector<std::string> out;
-                     for (const ModuleCall& c : p.program->module_calls) out.push_back(c.path);
+                     nb::list out;
+                     for (const ModuleCall& c : p.program->module_calls)
+                       out.append(nb::make_tuple(c.path, call_signature(c)));
                      return out;
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
+      .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save",
            [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {
@@ -169,12 +212,19 @@ void bind_export(nb::module_& m) {
   bind_program(m);
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
-        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"));
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"));
   m.def("_load_program", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");
     auto program = std::make_shared<ExportedProgram>(io::from_pt2(archive.programs[0]));
     return std::pair(ProgramObject{std::move(program)}, archive.extra_files);
+  });
+  m.def("_core_decompositions", [] {
+    std::vector<std::string> names;
+    DecompositionTable core = core_decompositions();
+    for (const Operator* op : all_operators())
+      if (op->is_composite() || core.find(*op)) names.push_back(op->name());
+    return names;
   });
   m.def("_load_safetensors", [](const std::string& path) { return io::load_safetensors(path); });
   m.def("_save_safetensors", [](const std::string& path, const NamedTensors& tensors,

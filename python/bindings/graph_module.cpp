@@ -2,6 +2,7 @@
 #include "autograd.h"
 #include "graph.h"
 #include "tensor_type.h"
+#include "umbra/capture/retrace.h"
 #include "umbra/graph/print.h"
 
 namespace umbra::python {
@@ -91,6 +92,10 @@ void bind_graph_module(nb::module_& m) {
       .def("remove", [](GraphModuleObject& g, const std::string& path) { g.module->remove(path); })
       .def("run", [](const GraphModuleObject& g,
                      nb::handle inputs) { return wrap_values(g.module->run(read_values(inputs))); })
+      .def("run_with_origins",
+           [](const GraphModuleObject& g, nb::handle inputs) {
+             return wrap_values(run_with_origins(g.module, read_values(inputs)));
+           })
       .def("call", [](const GraphModuleObject& g,
                       nb::handle inputs) { return nb::steal(wrap(g.module->call(read_values(inputs)))); })
       .def("code", [](const GraphModuleObject& g) { return g.module->code(); })

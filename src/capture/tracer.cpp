@@ -387,6 +387,8 @@ IntrusivePtr<fx::ModuleStack> current_modules() {
   return g_modules.stacks.empty() ? nullptr : g_modules.stacks.back();
 }
 
-void set_current_modules(IntrusivePtr<fx::ModuleStack> modules) { g_given_modules = std::move(modules); }
+IntrusivePtr<fx::ModuleStack> set_current_modules(IntrusivePtr<fx::ModuleStack> modules) {
+  return std::exchange(g_given_modules, std::move(modules));
+}
 
 }  // namespace umbra

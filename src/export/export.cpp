@@ -1,9 +1,10 @@
 #include "umbra/export/export.h"
-#include "umbra/capture/tracer.h"
 
-#include <unordered_set>
-
+#include "export/names.h"
+#include "export/used_symbols.h"
+#include "umbra/autograd/autograd.h"
 #include "umbra/capture/runtime_asserts.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/export/grad_regions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
@@ -102,13 +103,16 @@ class Exporter {
     check_dynamic_shapes(flat);
     add_state();
     add_user_inputs(flat);
-    Tree result = run_forward(flat);
+    Tree result = run_forward(flat);  // with histories: programs may ask for gradients
     add_assignments();
     add_outputs(result);
+    add_calls();
+    forget_histories(program_.graph());
     insert_runtime_asserts(program_.graph(), *env_);
-    fx::eliminate_dead_code(program_.graph());
+    remove_dead_code();
     insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
+    name_nodes(program_);
     name_outputs();
     settle_symbols();
     return std::move(program_);
@@ -116,6 +120,9 @@ class Exporter {
 
  private:
   // ---- inputs ----
+
+  // Until all nodes are there inputs have names that no call takes.
+  std::string next_input() { return "arg" + std::to_string(inputs_++) + "_1"; }
 
   void add_state() {
     for (const auto& [name, tensor] : source_.parameters) {
@@ -132,11 +139,11 @@ class Exporter {
   // input. A tensor with two names is known by the last.
   void add_lifted(const std::string& name, const Tensor& tensor, InputSpec spec) {
     Tensor fake = mode_->from_tensor(tensor);
-    fx::Node* node = tracer_->add_input_after(last_lifted_, name, Value());
+    fx::Node* node = tracer_->add_input_after(last_lifted_, next_input(), Value());
     node->meta.val = Value(fake);
     tracer_->alias(tensor, node);
     tracer_->alias(fake, node);
-    spec.name = node->name();
+    spec.name = name;
     program_.signature.inputs.insert(program_.signature.inputs.begin() + static_cast<ptrdiff_t>(lifted_++),
                                      std::move(spec));
     last_lifted_ = node;
@@ -145,14 +152,16 @@ class Exporter {
 
   fx::Node* lift_constant(const Tensor& tensor) {
     if (!tensor.storage()->has_data()) return nullptr;
-    std::string name;
-    for (const auto& [path, attribute] : source_.attributes)
-      if (attribute.is_same(tensor)) {
-        name = path;
-        break;
-      }
-    if (name.empty()) name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
-    program_.constants.emplace_back(name, tensor);
+    std::string name;  // the first of those it has; the program knows it by all
+    for (const auto& [path, attribute] : source_.attributes) {
+      if (!attribute.is_same(tensor)) continue;
+      if (name.empty()) name = path;
+      program_.constants.emplace_back(path, tensor);
+    }
+    if (name.empty()) {
+      name = "lifted_tensor_" + std::to_string(unnamed_constants_++);
+      program_.constants.emplace_back(name, tensor);
+    }
     add_lifted(identifier("c_", name), tensor, {InputKind::TensorConstant, "", name, true, {}});
     return last_lifted_;
   }
@@ -238,11 +247,9 @@ class Exporter {
       const Value& v = flat.values[i];
       Value stand_in = v.is_tensor() ? Value(fake_input(v.tensor_ref(), flat.paths[i])) : v;
       if (v.is_int()) stand_in = Value(integer_input(v.to_int(), flat.paths[i]));
-      fx::Node* node = tracer_->add_input(flat.names[i], stand_in);
+      tracer_->add_input(next_input(), stand_in);
       bool varies = v.is_tensor() || stand_in.is_sym_int();
       InputSpec spec{varies ? InputKind::UserInput : InputKind::ConstantInput, flat.names[i], "", true, {}};
-      for (const InputSpec& other : program_.signature.inputs)
-        if (other.name == spec.name) spec.name = node->name();
       if (!varies) spec.value = v;
       program_.signature.inputs.push_back(std::move(spec));
       stand_ins_.push_back(std::move(stand_in));
@@ -278,11 +285,26 @@ class Exporter {
 
   Tree run_forward(const FlatInputs& flat) {
     Tree both = unflatten(stand_ins_, flat.spec);
-    ExcludeKeys no_history(DispatchKey::Autograd);  // the grad mode is the program's own: switches of it are recorded
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
     CallBoundary boundary;
     return source_.forward(both.children[0], both.children[1]);
+  }
+
+  // Nodes say what values look like; their histories are those of a run that is over.
+  static void forget_histories(fx::Graph& graph) {
+    ExcludeKeys plain(DispatchKey::Autograd);
+    auto forget = [](const Tensor& t) { return t.defined() && autograd::grad_fn(t) ? t.detach() : t; };
+    for (fx::Node* node : graph.nodes()) {
+      Value& value = node->meta.val;
+      if (value.is_tensor()) {
+        value = Value(forget(value.tensor()));
+      } else if (value.tag() == Value::Tag::TensorList) {
+        std::vector<Tensor> tensors;
+        for (const Tensor& t : value.tensor_list()) tensors.push_back(forget(t));
+        value = Value(std::move(tensors));
+      }
+    }
   }
 
   // Buffers that the program replaced: the graph writes the new value into the old one at its end.
@@ -312,6 +334,36 @@ class Exporter {
     program_.graph().output(fx::Argument::tuple(std::move(items)));
   }
 
+  // What kept calls give stays, though nothing in the program uses it.
+  void remove_dead_code() {
+    fx::Arguments results = program_.graph().outputs(), with_kept = results;
+    with_kept.insert(with_kept.end(), kept_.begin(), kept_.end());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
+    fx::eliminate_dead_code(program_.graph());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
+  }
+
+  void add_calls() {
+    if (!source_.calls) return;
+    auto describe = [&](const std::vector<Value>& values) {
+      std::vector<CallArgument> out;
+      for (const Value& v : values) {
+        fx::Argument a = tracer_->argument(v);
+        out.push_back(a.node() ? CallArgument{a.node()->name(), {}} : CallArgument{"", v});
+        if (a.node()) kept_.push_back(a);
+      }
+      return out;
+    };
+    for (RecordedCall& call : source_.calls()) {
+      CallSignature signature{describe(call.inputs), describe(call.outputs), std::move(call.in_spec),
+                              std::move(call.out_spec)};
+      auto& calls = program_.module_calls;
+      auto known = std::find_if(calls.begin(), calls.end(), [&](const ModuleCall& m) { return m.path == call.path; });
+      if (known == calls.end()) known = calls.insert(calls.end(), {call.path});
+      known->signature = std::move(signature);
+    }
+  }
+
   // The passes give nodes their last names.
   void name_outputs() {
     fx::Arguments results = program_.graph().outputs();
@@ -321,30 +373,11 @@ class Exporter {
 
   // ---- symbols ----
 
-  /// Symbols that values of the graph, or of its subgraphs, are made of.
-  static void add_symbols(const fx::GraphModule& module, std::unordered_set<const sym::Expression*>& used) {
-    auto add = [&](const SymNode* node) {
-      for (const sym::Expression* e : sym::free_symbols(static_cast<const sym::Expression*>(node))) used.insert(e);
-    };
-    for (const fx::Node* node : module.graph().nodes()) {
-      const Value& value = node->meta.val;
-      if (value.tag() == Value::Tag::SymInt) add(value.to_sym_int().node());
-      if (value.tag() == Value::Tag::SymFloat) add(value.to_sym_float().node());
-      if (value.tag() == Value::Tag::SymBool) add(value.to_sym_bool().node());
-      value.each_tensor([&](const TensorImpl* t) {
-        for (SymInt s : t->sym_sizes())
-          if (s.is_symbolic()) add(s.node());
-      });
-    }
-    for (const auto& [path, part] : module.submodules()) add_symbols(*part, used);
-  }
-
   void settle_symbols() {
     sym::check_constraints(*env_);
     for (const sym::Expression* size : derived_)
       program_.ranges.push_back({sym::to_text(size), sym::exported_range(*env_, size)});
-    std::unordered_set<const sym::Expression*> used;
-    add_symbols(*program_.graph_module, used);
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
     for (const sym::Symbol& symbol : env_->symbols()) {
       if (symbol.type != sym::Type::Int || (symbol.backed && symbol.replacement)) continue;
       if (!symbol.backed && !used.count(symbol.expression)) continue;  // of a function that was only tried
@@ -365,13 +398,14 @@ class Exporter {
   IntrusivePtr<FakeModeImpl> mode_;
   IntrusivePtr<Tracer> tracer_;
   std::vector<Value> stand_ins_;
+  fx::Arguments kept_;  // what calls with signatures to keep are given and give
   std::vector<Tensor> held_;
   std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;
   std::vector<const sym::Expression*> derived_;
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;
-  size_t lifted_ = 0, unnamed_constants_ = 0;
+  size_t inputs_ = 0, lifted_ = 0, unnamed_constants_ = 0;
 };
 
 }  // namespace

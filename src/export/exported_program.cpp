@@ -2,6 +2,7 @@
 
 #include <ostream>
 
+#include "umbra/capture/retrace.h"
 #include "umbra/export/input_check.h"
 #include "umbra/generated/functions.h"
 #include "umbra/graph/print.h"
@@ -47,7 +48,7 @@ std::vector<Value> ExportedModule::run(const std::vector<Value>& inputs) const {
   all.reserve(lifted_.size());
   size_t next = 0;
   for (const std::optional<Tensor>& tensor : lifted_) all.push_back(tensor ? Value(*tensor) : inputs[next++]);
-  std::vector<Value> results = program_.graph_module->run(all);
+  std::vector<Value> results = run_with_origins(program_.graph_module, all);
   std::vector<Value> user;
   for (size_t i = 0; i < results.size(); ++i) {
     if (written_.at(i) < 0) {

@@ -14,7 +14,7 @@ class InputCheck::Sizes {
 
   void number(const std::string& text, SymInt expected, int64_t actual) {
     if (!expected.is_symbolic()) {
-      check<AssertionError>(expected.value() == actual, "Guard failed: ", text, " == ", expected.value());
+      check<InputMismatch>(expected.value() == actual, "Guard failed: ", text, " == ", expected.value());
       return;
     }
     const sym::Expression* e = env_.expression(expected);
@@ -36,7 +36,7 @@ class InputCheck::Sizes {
       if (!value && !all_bound(p.expected)) continue;
       auto same = first_use_.find(p.expected);
       std::string expected = same != first_use_.end() ? same->second : p.expected->to_string();
-      check<AssertionError>(value && value->integer == p.actual, "Guard failed: ", p.text, " == ", expected);
+      check<InputMismatch>(value && value->integer == p.actual, "Guard failed: ", p.text, " == ", expected);
     }
   }
 
@@ -50,11 +50,11 @@ class InputCheck::Sizes {
   static void check_range(const std::string& text, const sym::Symbol& symbol, int64_t actual) {
     sym::Range range = symbol.range;
     if (symbol.promised) range = range.intersect(*symbol.promised);
-    check<AssertionError>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
+    check<InputMismatch>(actual <= range.upper, "Guard failed: ", text, " <= ", integer_text(range.upper));
     // A lower bound of 2 comes from the example not having been 0 or 1, not from the program; what the program makes of
     // that stands among its assumptions.
-    check<AssertionError>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text,
-                          " >= ", integer_text(range.lower));
+    check<InputMismatch>(range.lower <= 2 || actual >= range.lower, "Guard failed: ", text,
+                         " >= ", integer_text(range.lower));
   }
 
   bool all_bound(const sym::Expression* a) const {
@@ -91,19 +91,22 @@ class InputCheck::Sizes {
 
 namespace {
 
-std::vector<std::string> input_texts(const ExportedProgram& program) {
-  std::vector<std::string> texts;
+/// What guards call each flat input ("parts['b'][0]"), and its place in a call ("*args[1]['b'][0]").
+std::vector<std::pair<std::string, std::string>> input_texts(const ExportedProgram& program) {
+  std::vector<std::pair<std::string, std::string>> texts;
   if (program.in_spec.children.size() != 2) return texts;
   const TreeSpec& positional = program.in_spec.children[0];
   const TreeSpec& keywords = program.in_spec.children[1];
-  auto add = [&](const std::string& name, const TreeSpec& spec) {
-    for (const std::string& path : leaf_paths(spec)) texts.push_back(name + path);
+  auto add = [&](const std::string& name, const std::string& place, const TreeSpec& spec) {
+    for (const std::string& path : leaf_paths(spec)) texts.emplace_back(name + path, place + path);
   };
   for (size_t i = 0; i < positional.children.size(); ++i) {
+    std::string place = "args[" + std::to_string(i) + "]";
     bool named = i < program.argument_names.size();
-    add(named ? program.argument_names[i] : "args[" + std::to_string(i) + "]", positional.children[i]);
+    add(named ? program.argument_names[i] : place, "*" + place, positional.children[i]);
   }
-  for (size_t i = 0; i < keywords.children.size(); ++i) add(keywords.keys[i], keywords.children[i]);
+  for (size_t i = 0; i < keywords.children.size(); ++i)
+    add(keywords.keys[i], "'" + keywords.keys[i] + "'", keywords.children[i]);
   return texts;
 }
 
@@ -131,15 +134,16 @@ std::vector<std::string> other_names(std::string_view path) {
 
 InputCheck::InputCheck(const ExportedProgram& program) : env_(program.shape_env) {
   std::vector<fx::Node*> placeholders = program.graph().placeholders();
-  std::vector<std::string> texts = input_texts(program);
+  auto texts = input_texts(program);
   for (size_t i = 0; i < program.signature.inputs.size(); ++i) {
     const InputSpec& spec = program.signature.inputs[i];
     bool constant = spec.kind == InputKind::ConstantInput;
     if (!constant && spec.kind != InputKind::UserInput) continue;
     size_t next = inputs_.size();
-    inputs_.push_back({next < texts.size() ? texts[next] : spec.name, constant,
-                       constant ? spec.value : placeholders.at(i)->meta.val});
+    auto [text, path] = next < texts.size() ? texts[next] : std::pair(spec.name, spec.name);
+    inputs_.push_back({text, path, constant, constant ? spec.value : placeholders.at(i)->meta.val});
   }
+  for (const RangeConstraint& r : program.ranges) ranges_.emplace(r.expression, r.range);
   read_guards(program.guards);
 }
 
@@ -184,6 +188,16 @@ void InputCheck::read_guards(const std::vector<std::string>& guards) {
 void InputCheck::run(const std::vector<Value>& inputs) const {
   check<ValueError>(inputs.size() == inputs_.size(), "the program takes ", inputs_.size(), " inputs, ", inputs.size(),
                     " were given");
+  try {
+    run_checks(inputs);
+  } catch (const InputMismatch& mismatch) {
+    std::string explanation = explain(inputs);
+    if (explanation.empty()) throw;
+    throw InputMismatch(concat(mismatch.what(), "\n", explanation));
+  }
+}
+
+void InputCheck::run_checks(const std::vector<Value>& inputs) const {
   Sizes sizes(*env_);
   for (size_t i = 0; i < inputs.size(); ++i) check_input(inputs_[i], inputs[i], sizes);
   check_conditions(inputs);
@@ -191,15 +205,15 @@ void InputCheck::run(const std::vector<Value>& inputs) const {
 }
 
 void InputCheck::check_input(const Input& input, const Value& actual, Sizes& sizes) const {
-  const auto& [text, is_constant, expected] = input;
+  const auto& [text, path, is_constant, expected] = input;
   if (is_constant) {
-    check<AssertionError>(actual.equals(expected), "Guard failed: ", text, " == ", to_string(expected));
+    check<InputMismatch>(actual.equals(expected), "Guard failed: ", text, " == ", to_string(expected));
   } else if (expected.is_tensor()) {
     check<TypeError>(actual.is_tensor(), "input ", text, " should be a tensor, got ", tag_name(actual.tag()));
     const Tensor& want = expected.tensor_ref();
     const Tensor& have = actual.tensor_ref();
-    check<AssertionError>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
-    check<AssertionError>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
+    check<InputMismatch>(want.dim() == have.dim(), "Guard failed: len(", text, ".size()) == ", want.dim());
+    check<InputMismatch>(want.dtype() == have.dtype(), "Guard failed: ", text, ".dtype == ", want.dtype());
     for (int64_t d = 0; d < want.dim(); ++d) {
       SymInt size = have.sym_sizes()[d], promised = want.sym_sizes()[d];
       bool plainly_same = !size.is_symbolic() && size.same(promised);
@@ -227,12 +241,25 @@ void InputCheck::check_conditions(const std::vector<Value>& inputs) const {
     else bindings.set(source.symbol, value.value());
   }
   for (const Condition& c : conditions_) {
-    check<AssertionError>(c.condition, "Guard cannot be read, so the call is refused: ", c.text);
+    check<InputMismatch>(c.condition, "Guard cannot be read, so the call is refused: ", c.text);
     if (!symbolic.empty() && check_symbolically(c, bindings, symbolic)) continue;
     // A condition without a value (it divides by zero, it does not fit) is not met.
     std::optional<sym::Number> holds = guards_env_->evaluate(c.condition, bindings);
-    check<AssertionError>(holds && holds->integer != 0, "Guard failed: ", c.text);
+    if (!holds || holds->integer == 0) fail<InputMismatch>("Guard failed: ", c.text, given(c, bindings));
   }
+}
+
+std::string InputCheck::given(const Condition& c, const sym::Bindings& bindings) const {
+  std::vector<const sym::Expression*> used = sym::free_symbols(c.condition);
+  std::string text;
+  for (const Source& source : sources_) {
+    const sym::Number* value = bindings.find(source.symbol);
+    if (!value || std::find(used.begin(), used.end(), source.symbol) == used.end()) continue;
+    std::string size = inputs_[source.input].text;
+    if (source.dim >= 0) size += ".size()[" + std::to_string(source.dim) + "]";
+    text += (text.empty() ? "\n" : ", ") + size + " is " + integer_text(value->integer);
+  }
+  return text;
 }
 
 /// A condition on inputs with symbolic sizes, asked in their environment. False where it is on other inputs only.
@@ -246,10 +273,10 @@ bool InputCheck::check_symbolically(const Condition& c, const sym::Bindings& bin
   const sym::Expression* condition = env->translate(c.condition, [&](const sym::Expression* symbol) {
     if (auto found = symbolic.find(symbol); found != symbolic.end()) return env->expression(found->second);
     const sym::Number* value = bindings.find(symbol);
-    check<AssertionError>(value, "Guard failed: ", c.text);
+    check<InputMismatch>(value, "Guard failed: ", c.text);
     return env->table().integer(value->integer);
   });
-  check<AssertionError>(sym::ShapeEnv::sym_bool(condition).expect_true(c.text.c_str()), "Guard failed: ", c.text);
+  check<InputMismatch>(sym::ShapeEnv::sym_bool(condition).expect_true(c.text.c_str()), "Guard failed: ", c.text);
   return true;
 }
 

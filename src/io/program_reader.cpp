@@ -320,7 +320,31 @@ struct ReadOutput {
   }
 };
 
+/// The symbol that an expression is: "s77", "Symbol('s77', positive=True, integer=True)". Empty where it is more.
+std::string bare_symbol(const std::string& expression) {
+  constexpr std::string_view kStart = "Symbol('";
+  if (!expression.starts_with(kStart)) return expression.find_first_of("(*+ ") == std::string::npos ? expression : "";
+  bool single = expression.find('(', kStart.size()) == std::string::npos && expression.ends_with(')');
+  return single ? expression.substr(kStart.size(), expression.find('\'', kStart.size()) - kStart.size()) : "";
+}
+
+/// What symbols were in the example that the program was captured with: branches that ask are answered by it.
+std::unordered_map<std::string, int64_t> examples_of_symbols(const pt2::Graph& graph) {
+  std::unordered_map<std::string, int64_t> examples;
+  auto add = [&](const pt2::SymIntValue& value) {
+    const auto* expression = std::get_if<pt2::SymExpr>(&value);
+    if (!expression || !expression->hint) return;
+    if (const auto* number = std::get_if<int64_t>(&*expression->hint))
+      if (std::string name = bare_symbol(expression->expr_str); !name.empty()) examples.try_emplace(name, *number);
+  };
+  for (const auto& [name, meta] : graph.tensor_values)
+    for (const pt2::SymIntValue& size : meta.sizes) add(size);
+  for (const auto& [name, value] : graph.sym_int_values) add(value);
+  return examples;
+}
+
 void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, ExportedProgram& out) {
+  std::unordered_map<std::string, int64_t> examples = examples_of_symbols(program.graph_module.graph);
   for (const auto& [text, range] : program.range_constraints) {
     sym::Range r;
     if (range.min_val) r.lower = *range.min_val;
@@ -328,8 +352,20 @@ void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, Ex
     out.ranges.push_back({text, r});
     bool name = !text.empty() && (text[0] == 's' || text[0] == 'u');
     for (size_t i = 1; i < text.size(); ++i) name &= std::isdigit(static_cast<unsigned char>(text[i])) != 0;
-    if (name && text.size() > 1) env.declare_symbol(text, text[0] == 's', {}, r);
+    if (!name || text.size() < 2) continue;
+    auto example = text[0] == 's' ? examples.find(text) : examples.end();
+    env.declare_symbol(text, text[0] == 's', example != examples.end() ? std::optional(example->second) : std::nullopt,
+                       r);
   }
+}
+
+CallSignature call_signature(const pt2::ModuleCallSignature& s) {
+  auto arguments = [](const std::vector<pt2::Argument>& list) {
+    std::vector<CallArgument> out;
+    for (const pt2::Argument& a : list) out.push_back({argument_name(a), plain_value(a)});
+    return out;
+  };
+  return {arguments(s.inputs), arguments(s.outputs), parse_tree_spec(s.in_spec), parse_tree_spec(s.out_spec)};
 }
 
 }  // namespace
@@ -338,7 +374,9 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
   ExportedProgram out;
   out.shape_env = make_counted<sym::ShapeEnv>();
   declare_symbols(*out.shape_env, stored.program, out);
-  auto mode = make_counted<FakeModeImpl>(FakeOptions{.shape_env = out.shape_env});
+  FakeOptions fake{.shape_env = out.shape_env};
+  fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+  auto mode = make_counted<FakeModeImpl>(std::move(fake));
   for (const pt2::InputSpec& s : stored.program.graph_module.signature.input_specs)
     out.signature.inputs.push_back(std::visit(ReadInput(), s));
   for (const pt2::OutputSpec& s : stored.program.graph_module.signature.output_specs)
@@ -364,11 +402,13 @@ ExportedProgram from_pt2(const Pt2Program& stored) {
       out.argument_names = m.signature->forward_arg_names.value_or(std::vector<std::string>());
     }
     out.module_calls.push_back({m.fqn});
+    if (!m.fqn.empty() && m.signature) out.module_calls.back().signature = call_signature(*m.signature);
   }
   out.guards = stored.program.guards_code;
   if (!stored.program.verifiers.empty()) out.dialect = stored.program.verifiers[0];
   out.example_inputs = stored.sample_inputs.text();
   fx::lint(*out.graph_module);
+  out.shape_env->freeze();
   return out;
 }
 

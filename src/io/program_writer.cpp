@@ -363,15 +363,27 @@ class Writer {
     return pt2::UserOutputSpec{{tensor}};
   }
 
-  std::vector<pt2::ModuleCallEntry> module_calls() const {
+  std::vector<pt2::ModuleCallEntry> module_calls() {
     pt2::ModuleCallSignature root;
     root.in_spec = write_tree_spec(program_.in_spec);
     root.out_spec = write_tree_spec(program_.out_spec);
     root.forward_arg_names = program_.argument_names;
     std::vector<pt2::ModuleCallEntry> out{{"", root}};
     for (const ModuleCall& m : program_.module_calls)
-      if (!m.path.empty()) out.push_back({m.path, std::nullopt});
+      if (!m.path.empty()) out.push_back({m.path, m.signature ? std::optional(call(*m.signature)) : std::nullopt});
     return out;
+  }
+
+  pt2::ModuleCallSignature call(const CallSignature& s) {
+    auto arguments = [&](const std::vector<CallArgument>& list) {
+      std::vector<pt2::Argument> out;
+      for (const CallArgument& a : list) {
+        fx::Node* node = a.name.empty() ? nullptr : program_.graph().find_node(a.name);
+        out.push_back(node ? node_argument(node) : plain(a.value));
+      }
+      return out;
+    };
+    return {arguments(s.inputs), arguments(s.outputs), write_tree_spec(s.in_spec), write_tree_spec(s.out_spec), {}};
   }
 
   const ExportedProgram& program_;

@@ -293,3 +293,50 @@ def test_example_inputs_and_extra_files_are_kept_by_files(tmp_path):
     assert loaded.module()(*args, **kwargs).tolist() == [8, 8]
     with pytest.raises(NotImplementedError, match="opset_version"):
         save(program, tmp_path / "third.pt2", opset_version={"aten": 1})
+
+
+class TestNames:
+    def names(self, module, args):
+        return [spec.arg.name for spec in export(module, args).graph_signature.input_specs]
+
+    def test_inputs_of_one_name_are_numbered(self):
+        class Colliding(nn.Module):
+            def forward(self, x, x_foo, x_foo_0):
+                return x["foo"][0] + x_foo[0] + x_foo_0
+        args = ({"foo": [umbra.ones(2)]}, (umbra.ones(2),), umbra.ones(2))
+        assert self.names(Colliding(), args) == ["x_foo_0", "x_foo_0_1", "x_foo_0_2"]
+
+    def test_the_users_inputs_keep_their_names(self):
+        class Colliding(nn.Module):
+            def __init__(self):
+                super().__init__()
+                self.alpha = nn.Parameter(umbra.ones(2))
+
+            def forward(self, p_alpha, add):
+                return self.alpha + p_alpha + add
+        program = export(Colliding(), (umbra.ones(2), umbra.ones(2)))
+        assert [node.name for node in program.graph.nodes] == ["p_alpha_1", "p_alpha", "add", "add_1", "add_2", "output"]
+
+    def test_inputs_of_branches_are_called_as_what_they_are_given(self):
+        class Branches(nn.Module):
+            def forward(self, x, mul):
+                y = x * x
+                return umbra.cond(y.sum() > 0, lambda a, b: a * b, lambda a, b: a + b, [y, mul])
+        program = export(Branches(), (umbra.ones(2), umbra.ones(2)))
+        assert [node.name for node in program.graph_module.true_graph_0.graph.nodes] == ["mul_1", "mul", "mul_2", "output"]
+
+
+def test_inputs_that_do_not_fit_are_told_with_what_was_given(program):
+    _, exported = program
+    with pytest.raises(RuntimeError, match=r"Expected input at \*args\[0\].shape\[1\] to be equal to 4, but got 5") as caught:
+        exported.module()(umbra.ones(3, 5))
+    assert isinstance(caught.value, AssertionError) and type(caught.value).__name__ == "AssertionError"
+
+
+def test_a_branchs_condition_is_told_with_the_sizes():
+    class Branch(nn.Module):
+        def forward(self, x):
+            return x + 1 if x.shape[0] % 3 == 0 else x - 1
+    module = export(Branch(), (umbra.ones(6),), dynamic_shapes={"x": {0: Dim.AUTO}}).module()
+    with pytest.raises(AssertionError, match=r"x.size\(\)\[0\] is 7"):
+        module(umbra.ones(7))

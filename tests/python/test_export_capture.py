@@ -254,3 +254,12 @@ def test_sizes_inside_tensor_literals_are_computed_in_each_run():
         x = umbra.arange(float(size))
         for found, expected in zip(program(x), Model()(x)):
             assert found.dtype == expected.dtype and found.tolist() == expected.tolist()
+
+
+def test_gradients_that_the_program_takes_are_part_of_it():
+    class Gradient(umbra.nn.Module):
+        def forward(self, x):
+            x = x.detach().requires_grad_()
+            return umbra.autograd.grad((x ** 3).sum(), x)[0]
+    module = umbra.export.export(Gradient(), (umbra.ones(2),)).module()
+    assert umbra.allclose(module(umbra.tensor([2.0, 3.0])), umbra.tensor([12.0, 27.0]))

@@ -128,7 +128,8 @@ void enter_module(const std::string& path, std::string type);
 void leave_module();
 /// The modules running now, outermost first; null outside all.
 IntrusivePtr<fx::ModuleStack> current_modules();
-/// Replaces the stack as a whole: for callers that keep their own (Python).
-void set_current_modules(IntrusivePtr<fx::ModuleStack> modules);
+/// Replaces the stack as a whole, or with null ends that: for callers that keep their own (Python). Gives what was set
+/// before.
+IntrusivePtr<fx::ModuleStack> set_current_modules(IntrusivePtr<fx::ModuleStack> modules);
 
 }  // namespace umbra

@@ -27,6 +27,13 @@ struct NamedBuffer {
   bool persistent = true;
 };
 
+/// A call of a module whose signature the program is to keep.
+struct RecordedCall {
+  std::string path;
+  std::vector<Value> inputs, outputs;
+  TreeSpec in_spec, out_spec;
+};
+
 /// What export needs to know of a module.
 struct ExportSource {
   std::function<Tree(const Tree& arguments, const Tree& keywords)> forward;
@@ -37,6 +44,8 @@ struct ExportSource {
   std::vector<ModuleCall> modules;
   /// Asked after the run: buffers that the module has put other tensors in the place of, and those tensors.
   std::function<std::vector<std::pair<Tensor, Tensor>>()> assignments = {};
+  /// Asked after the run: the calls to keep, in order.
+  std::function<std::vector<RecordedCall>()> calls = {};
 };
 
 /// Runs the module once on fake inputs and records what it calls, above autograd: composite operators and writes stay

@@ -24,9 +24,22 @@ struct RangeConstraint {
   sym::Range range;
 };
 
-/// A submodule of the original and, where it was asked for, how it was called.
+/// What a module was given or gave: the value of a node, or a plain value.
+struct CallArgument {
+  std::string name;  // of the node; empty for a plain value
+  Value value;
+};
+
+/// How a module was called, leaf by leaf.
+struct CallSignature {
+  std::vector<CallArgument> inputs, outputs;
+  TreeSpec in_spec, out_spec;  // of ((positional...), {keyword...}) and of the result
+};
+
+/// A submodule of the original and, where it was asked for, how it was called. "leaf@1" is the second call of `leaf`.
 struct ModuleCall {
   std::string path;
+  std::optional<CallSignature> signature = {};
 };
 
 class ExportedModule;

@@ -13,14 +13,21 @@ from umbra import _C
 from umbra._modules import lazy_submodules
 from umbra._options import not_built
 from umbra.export._trace import export  # noqa: F401
+from umbra.export.decomp_utils import CustomDecompTable  # noqa: F401
 from umbra.export.dynamic_shapes import Dim, ShapesCollection, dims  # noqa: F401
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
+from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
 from umbra.serialization import load as _load_file
 
 __getattr__ = lazy_submodules(__name__)
 
 export_for_training = export
+
+
+def default_decompositions():
+    """The table that `run_decompositions` goes by where it is given none."""
+    return CustomDecompTable()
 
 
 def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):

@@ -1,6 +1,7 @@
 """Export of modules: one run on fake inputs, recorded."""
 import contextlib
 import inspect
+import itertools
 import warnings
 
 from umbra import _C
@@ -133,6 +134,54 @@ class _Attributes:
                 cls._compare(f"{path}[{i}]", before[i] if i < len(before) else None, item, assigned)
 
 
+class _KeptCalls:
+    """While it lasts, what some of the module's parts are called with and return is noted."""
+
+    def __init__(self, mod, paths):
+        self._modules = {path: mod.get_submodule(path) for path in paths}
+        self._calls = []
+
+    def __enter__(self):
+        for path, module in self._modules.items():
+            object.__setattr__(module, "forward", self._noting(path, module.forward))
+
+    def __exit__(self, *exception):
+        for module in self._modules.values():
+            vars(module).pop("forward", None)
+
+    def _noting(self, path, forward):
+        number, specs = itertools.count(), {}
+
+        def wrapped(*args, **kwargs):
+            i = next(number)
+            name = path if i == 0 else f"{path}@{i}"
+            given = self._leaves((args, kwargs))
+            result = forward(*args, **kwargs)
+            results = self._leaves(result)
+            first = specs.setdefault("first", (given[1], results[1]))
+            for what, expected, spec in zip(("in_spec", "out_spec"), first, (given[1], results[1])):
+                if spec != expected:
+                    raise AssertionError(f"{what} mismatch for _export_root.{path}: {expected} != {spec}")
+            self._calls.append((name, *given, *results))
+            return result
+        return wrapped
+
+    @staticmethod
+    def _leaves(tree):
+        leaves, spec = pytree.tree_flatten(tree)
+        for leaf in leaves:
+            if type(leaf) not in _PLAIN and not isinstance(leaf, _C.Tensor):
+                raise AssertionError(f"Only Tensors or scalars are supported as pytree flattened inputs, got: {leaf}")
+        return leaves, spec
+
+    def described(self):
+        return [(name, given, _tree.describe(in_spec), results, _tree.describe(out_spec))
+                for name, given, in_spec, results, out_spec in self._calls]
+
+    def specs(self):
+        return {name: (in_spec, out_spec) for name, _, in_spec, _, out_spec in self._calls}
+
+
 class _Paths:
     """While it lasts, calls of the module's parts are noted in the graph by their paths."""
 
@@ -148,8 +197,7 @@ class _Paths:
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
     """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
-    not_built("torch.export.export", preserve_module_call_signature=(tuple(preserve_module_call_signature), ()),
-              prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
+    not_built("torch.export.export", prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
@@ -162,7 +210,7 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     parameters = [part for name, value in mod.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
     buffers = [(part, tensor, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)
                for part, tensor in _inner_tensors(name, buffer)]
-    attributes = _Attributes(mod)
+    kept = _KeptCalls(mod, preserve_module_call_signature)
     out_spec = None
 
     def forward(flat):
@@ -172,10 +220,11 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         _check_results(results)
         return results, _tree.describe(out_spec)
 
-    with _Paths(mod), attributes, _capturing(exporting=True), _violations_as_user_errors():
+    with kept, _Paths(mod), _Attributes(mod) as attributes, _capturing(exporting=True), _violations_as_user_errors():
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
-                             [path for path, _ in mod.named_modules()], shapes, _argument_names(mod, args) + list(kwargs))
-    return ExportedProgram(program, (args, kwargs), in_spec, out_spec)
+                             [path for path, _ in mod.named_modules(remove_duplicate=False)], shapes,
+                             _argument_names(mod, args) + list(kwargs), kept.described)
+    return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=kept.specs())
 
 
 def _inner_tensors(name, value):
@@ -188,6 +237,7 @@ def _inner_tensors(name, value):
     return [pair for i, tensor in enumerate(inner) for pair in _inner_tensors(f"{path}{i}", tensor)]
 
 
+_PLAIN = (int, float, bool, str, type(None))
 _INPUTS = (_C.Tensor, int, float, bool, str, type(None), _C.SymInt)
 
 

@@ -6,7 +6,7 @@ import warnings
 from umbra import _C
 from umbra._options import not_built
 from umbra.export import _tree
-from umbra.export.graph_signature import read_signature
+from umbra.export.graph_signature import argument, read_signature
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Parameter
 from umbra.utils import _pytree as pytree
@@ -64,7 +64,7 @@ class ExportedModule(GraphModule):
         leaves = program._flatten_inputs(args, kwargs)
         program._program.check_inputs(leaves)
         self._update_handle()
-        return pytree.tree_unflatten(self._handle.run(leaves), program.call_spec.out_spec)
+        return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
 
     def train(self, mode=True):
         raise NotImplementedError("Calling train() is not supported yet.")
@@ -92,8 +92,9 @@ class ExportedModule(GraphModule):
 class ExportedProgram:
     """A graph, what its inputs and outputs mean, its weights, and the ranges of its sizes."""
 
-    def __init__(self, program, example_inputs=None, in_spec=None, out_spec=None, state=None):
+    def __init__(self, program, example_inputs=None, in_spec=None, out_spec=None, state=None, call_specs=None):
         self._program = program
+        self._call_specs = call_specs or {}  # trees of kept calls, where the library's own description would lose classes
         self._example_inputs = example_inputs
         self.call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
         self._graph_module = GraphModule._wrap(program.graph_module)
@@ -153,7 +154,16 @@ class ExportedProgram:
     @property
     def module_call_graph(self):
         whole = ModuleCallSignature([], [], *self.call_spec, self._argument_names())
-        return [ModuleCallEntry(path, None if path else whole) for path in self._program.modules]
+        return [ModuleCallEntry(path, self._kept_call(path, signature) if path else whole) for path, signature in self._program.modules]
+
+    def _kept_call(self, path, signature):
+        if signature is None:
+            return None
+        inputs, outputs, in_spec, out_spec = signature
+        values = {node.name: node.meta.get("val") for node in self.graph.nodes}
+        read = lambda arguments: [argument(name, value, values.get(name)) for name, value in arguments]  # noqa: E731
+        specs = self._call_specs.get(path) or (_tree.restore(in_spec), _tree.restore(out_spec))
+        return ModuleCallSignature(read(inputs), read(outputs), *specs, None)
 
     @property
     def verifiers(self):
@@ -204,6 +214,15 @@ class ExportedProgram:
                                  f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when "
                                  "tracing.") from None
         return leaves
+
+    def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
+        """The program without writes, and with operators taken apart as `decomp_table` says: the core table where there is none. Composites that
+        are not in the table stay whole."""
+        from umbra.export import decomp_utils
+        table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
+        functions, own = decomp_utils.split_table(table)
+        program = self._program.decompose(functions, own, decomp_utils.kept_composites(table))
+        return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
 
     def module(self, check_guards=True):
         """The program as a module to call, train and look into."""

@@ -140,7 +140,8 @@ class ExportGraphSignature:
         return "\n".join(["", "# inputs", *map(text, self.input_specs), "", "# outputs", *map(text, self.output_specs), ""])
 
 
-def _argument(name, value, node_value):
+def argument(name, value, node_value):
+    """What an input or output is: the node of a name, or a plain value."""
     from umbra._C import SymInt
     if not name:
         return ConstantArgument("", value)
@@ -154,8 +155,8 @@ def read_signature(program, values):
         if kind == "CONSTANT_INPUT":
             inputs.append(InputSpec(InputKind.USER_INPUT, ConstantArgument(name, value), None))
         else:
-            inputs.append(InputSpec(InputKind[kind], _argument(name, value, values.get(name)), target or None,
+            inputs.append(InputSpec(InputKind[kind], argument(name, value, values.get(name)), target or None,
                                     persistent if kind == "BUFFER" else None))
-    outputs = [OutputSpec(OutputKind[kind], _argument(name, value, values.get(name)), target or None)
+    outputs = [OutputSpec(OutputKind[kind], argument(name, value, values.get(name)), target or None)
                for kind, name, target, value in program.outputs]
     return ExportGraphSignature(inputs, outputs)

@@ -4,6 +4,7 @@
 #include "../../../examples/cpp/models.h"
 #include "autograd/testing.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/export/input_check.h"
 
 namespace umbra {
 namespace {
@@ -64,9 +65,21 @@ TEST(Export, InputsAreCheckedInTheWordsOfPyTorch) {
       export_program(nn::Linear(8, 4), {randn({4, 8})},
                      {.dynamic_shapes = {{"x", {{0, Dim("batch", {.max = 16})}}}}, .argument_names = {"x"}})
           .module();
-  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 9})); }), "Guard failed: x.size()[1] == 8");
-  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({17, 8})); }), "Guard failed: x.size()[0] <= 16");
-  EXPECT_EQ(error_of<AssertionError>([&] { program(randn({4, 8, 1})); }), "Guard failed: len(x.size()) == 2");
+  EXPECT_EQ(
+      error_of<InputMismatch>([&] {
+        program(randn({4, 9}));
+      }),
+      "Guard failed: x.size()[1] == 8\nExpected input at *args[0].shape[1] to be equal to 8, but got 9. If you meant "
+      "for this dimension to be dynamic, please re-export and specify dynamic_shapes (e.g. with Dim.DYNAMIC)");
+  EXPECT_EQ(error_of<InputMismatch>([&] {
+              program(randn({17, 8}));
+            }),
+            "Guard failed: x.size()[0] <= 16\nExpected input at *args[0].shape[0] to be <= 16, but got 17");
+  EXPECT_EQ(error_of<InputMismatch>([&] {
+              program(randn({4, 8, 1}));
+            }),
+            "Guard failed: len(x.size()) == 2\nUnexpected number of dimensions in input at *args[0].shape (expected "
+            "torch.Size([s77, 8]), got torch.Size([4, 8, 1]))");
   EXPECT_THAT(error_of<AssertionError>([&] {
                 program(randn({4, 8}, {.dtype = DType::Float64}));
               }),

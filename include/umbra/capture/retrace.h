@@ -1,0 +1,17 @@
+// Graphs that are recorded again while they run: what they become remembers where they came from.
+#pragma once
+
+#include <vector>
+
+#include "umbra/graph/interpreter.h"
+
+namespace UMBRA_API umbra {
+
+/// Makes one call of a running graph by `run`; nodes that a tracer adds meanwhile get the module and the line of the
+/// graph's node. Modules of the graph stand inside those that are running around it.
+Value call_with_origin(fx::NodeCall& call, const std::function<Value()>& run);
+
+/// Runs a graph, each call with its origin where a tracer is active.
+std::vector<Value> run_with_origins(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs);
+
+}  // namespace umbra

@@ -1,0 +1,61 @@
+#include "umbra/capture/retrace.h"
+
+#include "umbra/capture/tracer.h"
+
+namespace umbra {
+
+namespace {
+
+Tracer* recording() {
+  Tracer* tracer = active_tracer(DispatchKey::PreProxy);
+  return tracer ? tracer : active_tracer(DispatchKey::Proxy);
+}
+
+/// The modules of a graph's node inside those around the graph: where these are more than the root, the graph's root is
+/// the innermost of them.
+IntrusivePtr<fx::ModuleStack> inside(const IntrusivePtr<fx::ModuleStack>& around,
+                                     const IntrusivePtr<fx::ModuleStack>& modules) {
+  if (!around || around->frames().size() < 2 || !modules) return modules ? modules : around;
+  std::vector<fx::ModuleFrame> frames = around->frames();
+  const std::string prefix = frames.back().path + ".";
+  for (const fx::ModuleFrame& frame : modules->frames())
+    if (!frame.path.empty()) frames.push_back({"L__self__" + prefix + frame.path, prefix + frame.path, frame.type});
+  return make_counted<fx::ModuleStack>(std::move(frames));
+}
+
+/// Other modules that are running, while it lasts.
+class SetModules {
+ public:
+  explicit SetModules(IntrusivePtr<fx::ModuleStack> modules) : before_(set_current_modules(std::move(modules))) {}
+  ~SetModules() { set_current_modules(std::move(before_)); }
+
+ private:
+  IntrusivePtr<fx::ModuleStack> before_;
+};
+
+}  // namespace
+
+Value call_with_origin(fx::NodeCall& call, const std::function<Value()>& run) {
+  Tracer* tracer = recording();
+  if (!tracer) return run();
+  const fx::Meta& origin = call.node().meta;
+  fx::Node* last = tracer->graph().last();
+  Value result;
+  {
+    SetModules scope(inside(current_modules(), origin.modules));
+    result = run();
+  }
+  for (fx::Node* made = last ? last->next() : tracer->graph().first(); made && made->op() != fx::Op::Root;
+       made = made->next())
+    if (origin.source) made->meta.source = origin.source;
+  return result;
+}
+
+std::vector<Value> run_with_origins(const IntrusivePtr<fx::GraphModule>& module, std::vector<Value> inputs) {
+  if (!recording()) return module->run(std::move(inputs));
+  fx::Interpreter interpreter(module);
+  interpreter.on_call([](fx::NodeCall& call) { return call_with_origin(call, [&] { return call.run(); }); });
+  return interpreter.run(std::move(inputs));
+}
+
+}  // namespace umbra

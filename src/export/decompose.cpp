@@ -1,0 +1,266 @@
+#include "umbra/export/decompose.h"
+
+#include "export/names.h"
+#include "export/used_symbols.h"
+#include "umbra/capture/functionalize.h"
+#include "umbra/capture/retrace.h"
+#include "umbra/capture/tracer.h"
+#include "umbra/graph/interpreter.h"
+#include "umbra/graph/passes.h"
+#include "umbra/sym/constraints.h"
+
+namespace umbra {
+
+namespace {
+
+/// One program being run again.
+class Decomposer {
+ public:
+  Decomposer(const ExportedProgram& program, const DecomposeOptions& options)
+      : from_(program), options_(options), program_(program) {
+    program_.graph_module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());
+    for (const auto& object : from_.graph().kept_alive()) program_.graph().keep_alive(object);
+    if (program_.shape_env) program_.graph().keep_alive(program_.shape_env);
+    tracer_ = make_counted<Tracer>(DispatchKey::Proxy, program_.graph_module);
+    tracer_->decompositions = options.table;
+    tracer_->locations = false;
+  }
+
+  ExportedProgram run() {
+    add_inputs();
+    record();
+    remove_dead_code();
+    program_.dialect = "ATEN";
+    name_nodes(program_);
+    name_outputs();
+    settle_ranges();
+    return std::move(program_);
+  }
+
+ private:
+  void add_inputs() {
+    for (const fx::Node* node : from_.graph().placeholders()) {
+      const Value& value = node->meta.val;
+      tracer_->add_input("arg" + std::to_string(values_.size()) + "_1", value);
+      values_.push_back(value);
+      if (!mode_ && value.is_tensor()) mode_ = IntrusivePtr<FakeModeImpl>(fake_mode_of(value.tensor_ref()));
+    }
+    if (mode_) return;
+    FakeOptions fake{.shape_env = program_.shape_env};
+    fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+    mode_ = make_counted<FakeModeImpl>(std::move(fake));
+  }
+
+  // ---- the run ----
+
+  void record() {
+    ExcludeKeys no_history(DispatchKey::Autograd);
+    EnterMode fake(mode_);
+    EnterMode recording(tracer_);
+    EnterMode functional(make_counted<FunctionalMode>());
+    std::vector<Value> inputs = wrapped_inputs();
+    fx::Interpreter interpreter(from_.graph_module);
+    interpreter.on_call([this](fx::NodeCall& call) { return run_node(call); });
+    interpreter.on_value([this](fx::Node& node, const Value& value) { note_value(node, value); });
+    std::vector<Value> results = interpreter.run(inputs);
+    add_outputs(inputs, results);
+    rename_calls();
+  }
+
+  /// Inputs that are one tensor stay one.
+  std::vector<Value> wrapped_inputs() const {
+    std::unordered_map<const TensorImpl*, Tensor> wrappers;
+    std::vector<Value> inputs;
+    for (const Value& value : values_) {
+      if (!value.is_tensor()) {
+        inputs.push_back(value);
+        continue;
+      }
+      auto [at, added] = wrappers.try_emplace(value.tensor_ref().impl());
+      if (added) at->second = to_functional(value.tensor());
+      inputs.push_back(Value(at->second));
+    }
+    return inputs;
+  }
+
+  Value run_node(fx::NodeCall& call) {
+    const Operator* op = call.node().target().op();
+    // A composite would come apart before the recorder could look into the table.
+    const DecompositionTable::Function* parts = op && op->is_composite() ? options_.table.find(*op) : nullptr;
+    return call_with_origin(call, [&] {
+      return parts ? run_parts(*parts, *op, call) : op && stays_whole(*op) ? record_whole(*op, call) : call.run();
+    });
+  }
+
+  bool stays_whole(const Operator& op) const {
+    if (!op.is_composite() || options_.table.find(op) || !options_.keeps || !options_.keeps(op)) return false;
+    auto shares = [](const auto& part) { return !part.alias.set.empty(); };
+    return std::ranges::none_of(op.schema().arguments, shares) && std::ranges::none_of(op.schema().returns, shares);
+  }
+
+  static Value run_parts(const DecompositionTable::Function& parts, const Operator& op, fx::NodeCall& call) {
+    std::vector<Value> frame(call.arguments(), call.arguments() + op.schema().arguments.size());
+    frame.resize(op.frame_size());
+    parts(frame.data());
+    return result_of(op, frame);
+  }
+
+  static Value result_of(const Operator& op, const std::vector<Value>& frame) {
+    if (op.return_count() == 1) return frame[0];
+    return Value(std::vector<Value>(frame.begin(), frame.begin() + static_cast<ptrdiff_t>(op.return_count())));
+  }
+
+  /// A composite as one call: it runs on values while nothing is recorded.
+  Value record_whole(const Operator& op, fx::NodeCall& call) {
+    std::vector<Value> arguments;
+    for (size_t i = 0; i < op.schema().arguments.size(); ++i) arguments.push_back(plain(call.arguments()[i]));
+    Value result;
+    {
+      ExcludeKeys quiet(DispatchKeySet(DispatchKey::Proxy) | DispatchKey::Functionalize);
+      std::vector<Value> frame = arguments;
+      frame.resize(op.frame_size());
+      op.call(frame.data());
+      result = result_of(op, frame);
+    }
+    record_node(op, call.node(), arguments, result);
+    return functional(result);
+  }
+
+  void record_node(const Operator& op, const fx::Node& node, const std::vector<Value>& arguments, const Value& result) {
+    fx::Arguments positional;
+    fx::KeywordArguments keywords;
+    for (size_t i = 0; i < node.args().size(); ++i) positional.push_back(tracer_->argument(arguments[i]));
+    for (const auto& [key, argument] : node.kwargs())
+      keywords.emplace_back(key, tracer_->argument(arguments[static_cast<size_t>(op.schema().find(key))]));
+    fx::Node* made = program_.graph().call(op, std::move(positional), std::move(keywords));
+    made->meta.val = result;
+    made->meta.modules = node.meta.modules;
+    tracer_->track(made, result);
+  }
+
+  static Value mapped(const Value& value, const std::function<Tensor(const Tensor&)>& change) {
+    if (value.is_tensor()) return value.tensor_ref().defined() ? Value(change(value.tensor())) : value;
+    if (value.tag() == Value::Tag::TensorList) {
+      std::vector<Tensor> tensors;
+      for (const Tensor& t : value.tensor_list()) tensors.push_back(change(t));
+      return Value(std::move(tensors));
+    }
+    if (value.tag() == Value::Tag::List) {
+      std::vector<Value> values;
+      for (const Value& v : value.list()) values.push_back(mapped(v, change));
+      return Value(std::move(values));
+    }
+    return value;
+  }
+  static Value plain(const Value& value) {
+    return mapped(value, [](const Tensor& t) { return is_functional(t) ? from_functional(t) : t; });
+  }
+  static Value functional(const Value& value) {
+    return mapped(value, [](const Tensor& t) { return to_functional(t); });
+  }
+
+  // ---- results ----
+
+  void add_outputs(const std::vector<Value>& inputs, const std::vector<Value>& results) {
+    std::vector<OutputSpec> specs;
+    std::vector<Value> values;
+    std::unordered_set<const TensorImpl*> seen;
+    for (size_t i = 0; i < inputs.size(); ++i) {
+      const InputSpec& input = from_.signature.inputs[i];
+      if (!inputs[i].is_tensor() || !was_written(inputs[i].tensor_ref())) continue;
+      if (!seen.insert(inputs[i].tensor_ref().impl()).second) continue;
+      check<NotImplementedError>(input.kind != InputKind::TensorConstant, "the program writes its constant ",
+                                 input.target);
+      bool user = input.kind == InputKind::UserInput;
+      specs.push_back({user                              ? OutputKind::UserInputMutation
+                       : input.kind == InputKind::Buffer ? OutputKind::BufferMutation
+                                                         : OutputKind::ParameterMutation,
+                       "",
+                       user ? input.name : input.target,
+                       {}});
+      values.push_back(Value(from_functional(inputs[i].tensor())));
+    }
+    for (size_t i = 0; i < results.size(); ++i) {
+      specs.push_back(from_.signature.outputs[i]);
+      bool tensor = results[i].is_tensor() && results[i].tensor_ref().defined();
+      values.push_back(tensor ? Value(from_functional_as_shown(results[i].tensor())) : results[i]);
+    }
+    program_.signature.outputs = std::move(specs);
+    tracer_->set_output(values);
+  }
+
+  void name_outputs() {
+    fx::Arguments results = program_.graph().outputs();
+    for (size_t i = 0; i < results.size(); ++i)
+      if (fx::Node* node = results[i].node()) program_.signature.outputs[i].name = node->name();
+  }
+
+  // ---- signatures of calls ----
+
+  void note_value(const fx::Node& node, const Value& value) {
+    for (const ModuleCall& call : from_.module_calls) {
+      if (!call.signature) continue;
+      for (const auto* list : {&call.signature->inputs, &call.signature->outputs})
+        for (const CallArgument& argument : *list)
+          if (argument.name == node.name()) noted_.emplace(node.name(), plain(value));
+    }
+  }
+
+  /// Calls whose signatures are kept go by the nodes there are now.
+  void rename_calls() {
+    for (ModuleCall& call : program_.module_calls) {
+      if (!call.signature) continue;
+      for (auto* list : {&call.signature->inputs, &call.signature->outputs})
+        for (CallArgument& argument : *list) {
+          auto found = noted_.find(argument.name);
+          if (found == noted_.end()) continue;
+          fx::Argument now = tracer_->argument(found->second);
+          if (!now.node()) continue;
+          argument.name = now.node()->name();
+          kept_.push_back(now);
+        }
+    }
+  }
+
+  // What kept calls give stays, though nothing in the program uses it.
+  void remove_dead_code() {
+    fx::Arguments results = program_.graph().outputs(), with_kept = results;
+    with_kept.insert(with_kept.end(), kept_.begin(), kept_.end());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
+    fx::eliminate_dead_code(program_.graph());
+    program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
+  }
+
+  /// Numbers that only the run tells have symbols of this run.
+  void settle_ranges() {
+    if (!program_.shape_env) return;
+    std::unordered_set<const sym::Expression*> used = used_symbols(*program_.graph_module);
+    for (const sym::Symbol& symbol : program_.shape_env->symbols()) {
+      if (symbol.backed || symbol.type != sym::Type::Int) continue;
+      auto at = std::find_if(program_.ranges.begin(), program_.ranges.end(),
+                             [&](const RangeConstraint& r) { return r.expression == symbol.name; });
+      if (!used.count(symbol.expression)) {
+        if (at != program_.ranges.end()) program_.ranges.erase(at);
+      } else if (at == program_.ranges.end()) {
+        program_.ranges.push_back({symbol.name, sym::exported_range(symbol)});
+      }
+    }
+  }
+
+  const ExportedProgram& from_;
+  const DecomposeOptions& options_;
+  ExportedProgram program_;
+  IntrusivePtr<FakeModeImpl> mode_;
+  IntrusivePtr<Tracer> tracer_;
+  std::vector<Value> values_;
+  std::unordered_map<std::string, Value> noted_;
+  fx::Arguments kept_;
+};
+
+}  // namespace
+
+ExportedProgram decompose(const ExportedProgram& program, const DecomposeOptions& options) {
+  return Decomposer(program, options).run();
+}
+
+}  // namespace umbra

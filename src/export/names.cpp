@@ -1,0 +1,129 @@
+#include "export/names.h"
+
+#include <unordered_set>
+
+namespace umbra {
+
+namespace {
+
+/// Names that are taken, and how far numbers were counted.
+class Names {
+ public:
+  /// An input's name, with a number behind it where it is taken: "x_foo_0", "x_foo_0_1".
+  std::string input(const std::string& name) { return used_.insert(name).second ? name : next(name); }
+
+  /// Another node's name: "mul_1" where it is taken becomes "mul_2".
+  std::string node(const std::string& name) {
+    if (used_.insert(name).second) return name;
+    size_t digits = name.find_last_not_of("0123456789");
+    bool numbered = digits != std::string::npos && digits > 0 && digits + 1 < name.size() && name[digits] == '_';
+    return next(numbered ? name.substr(0, digits) : name);
+  }
+
+ private:
+  std::string next(const std::string& base) {
+    std::string name;
+    do name = base + "_" + std::to_string(++counts_[base]);
+    while (!used_.insert(name).second);
+    return name;
+  }
+  std::unordered_set<std::string> used_;
+  std::unordered_map<std::string, int64_t> counts_;
+};
+
+/// Makes a module's graph anew with other names: those of `inputs` for its placeholders, and what does not collide with
+/// them for the rest.
+std::unordered_map<std::string, std::string> rebuild(fx::GraphModule& module, const std::vector<std::string>& inputs,
+                                                     Names& names) {
+  const fx::Graph& old = module.graph();
+  auto graph = make_counted<fx::Graph>();
+  for (const auto& object : old.kept_alive()) graph->keep_alive(object);
+  fx::NodeMap map;
+  auto mapped = [&](fx::Node* node) -> fx::Argument { return map.at(node); };
+  std::unordered_map<std::string, std::string> renamed;
+  size_t next_input = 0;
+  for (fx::Node* node : old.nodes()) {
+    fx::Arguments arguments;
+    for (const fx::Argument& a : node->args()) arguments.push_back(a.map_nodes(mapped));
+    fx::KeywordArguments keywords;
+    for (const auto& [key, a] : node->kwargs()) keywords.emplace_back(key, a.map_nodes(mapped));
+    bool input = node->op() == fx::Op::Placeholder;
+    std::string name = input                          ? inputs.at(next_input++)
+                       : node->op() == fx::Op::Output ? node->name()
+                                                      : names.node(node->name());
+    fx::Node* made = graph->create_node(node->op(), input ? fx::Target(name) : node->target(), std::move(arguments),
+                                        std::move(keywords), name);
+    made->meta = node->meta;
+    map[node] = made;
+    renamed.emplace(node->name(), made->name());
+  }
+  module.set_graph(graph);
+  return renamed;
+}
+
+/// A subgraph and the nodes whose values its inputs are; empty where they keep their names.
+struct Use {
+  std::string path;
+  std::vector<std::string> inputs;
+};
+
+void add_names(const fx::Argument& argument, std::vector<std::string>& names) {
+  if (argument.node()) names.push_back(argument.node()->name());
+  else if (!argument.is_value())
+    for (const fx::Argument& item : argument.items()) add_names(item, names);
+}
+
+/// The subgraphs that a node of cond, map or a region of another grad mode calls.
+std::vector<Use> subgraphs_of(const fx::Node& node) {
+  const fx::Function* function = node.target().function();
+  if (!function) return {};
+  std::string_view name = function->short_name();
+  size_t first, last, operands;
+  if (name == "cond" && node.args().size() == 4) first = 1, last = 3, operands = 3;
+  else if (name == "map_impl" && node.args().size() == 3) first = 0, last = 1, operands = 1;
+  else if (name == "wrap_with_set_grad_enabled") first = 1, last = 2, operands = 2;
+  else return {};
+  std::vector<std::string> inputs;
+  for (size_t i = operands; i < node.args().size(); ++i) add_names(node.arg(i), inputs);
+  std::vector<Use> uses;
+  for (size_t i = first; i < last; ++i)
+    if (node.arg(i).node() && node.arg(i).node()->op() == fx::Op::GetAttr)
+      uses.push_back({node.arg(i).node()->target().name(), inputs});
+  return uses;
+}
+
+void name_subgraphs(fx::GraphModule& module) {
+  for (const fx::Node* node : module.graph().nodes())
+    for (const Use& use : subgraphs_of(*node)) {
+      fx::GraphModule& part = module.submodule(use.path);
+      if (part.graph().placeholders().size() != use.inputs.size()) continue;
+      Names names;
+      std::vector<std::string> inputs;
+      for (const std::string& name : use.inputs) inputs.push_back(names.input(name));
+      rebuild(part, inputs, names);
+      name_subgraphs(part);
+    }
+}
+
+}  // namespace
+
+void name_nodes(ExportedProgram& program) {
+  std::vector<InputSpec>& specs = program.signature.inputs;
+  Names names;
+  for (bool users : {true, false})
+    for (InputSpec& spec : specs)
+      if ((spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput) == users)
+        spec.name = names.input(spec.name);
+  std::vector<std::string> inputs;
+  for (const InputSpec& spec : specs) inputs.push_back(spec.name);
+  auto renamed = rebuild(*program.graph_module, inputs, names);
+  for (ModuleCall& call : program.module_calls) {
+    if (!call.signature) continue;
+    for (std::vector<CallArgument>* list : {&call.signature->inputs, &call.signature->outputs})
+      for (CallArgument& argument : *list)
+        if (auto found = renamed.find(argument.name); found != renamed.end()) argument.name = found->second;
+  }
+  name_subgraphs(*program.graph_module);
+}
+
+}  // namespace umbra

@@ -1,0 +1,13 @@
+// What the nodes of an exported program are called.
+#pragma once
+
+#include "umbra/export/exported_program.h"
+
+namespace umbra {
+
+/// Gives nodes their last names, as PyTorch does: inputs get those that the signature asks for, the user's before the
+/// program's own; another node that has one of these takes the next number. Inputs of subgraphs are called as the
+/// values they stand for. The program's graph is made anew.
+void name_nodes(ExportedProgram& program);
+
+}  // namespace umbra

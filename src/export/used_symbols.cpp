@@ -1,0 +1,34 @@
+#include "export/used_symbols.h"
+
+#include "umbra/sym/walk.h"
+
+namespace umbra {
+
+namespace {
+
+void add_symbols(const fx::GraphModule& module, std::unordered_set<const sym::Expression*>& used) {
+  auto add = [&](const SymNode* node) {
+    for (const sym::Expression* e : sym::free_symbols(static_cast<const sym::Expression*>(node))) used.insert(e);
+  };
+  for (const fx::Node* node : module.graph().nodes()) {
+    const Value& value = node->meta.val;
+    if (value.tag() == Value::Tag::SymInt) add(value.to_sym_int().node());
+    if (value.tag() == Value::Tag::SymFloat) add(value.to_sym_float().node());
+    if (value.tag() == Value::Tag::SymBool) add(value.to_sym_bool().node());
+    value.each_tensor([&](const TensorImpl* t) {
+      for (SymInt s : t->sym_sizes())
+        if (s.is_symbolic()) add(s.node());
+    });
+  }
+  for (const auto& [path, part] : module.submodules()) add_symbols(*part, used);
+}
+
+}  // namespace
+
+std::unordered_set<const sym::Expression*> used_symbols(const fx::GraphModule& module) {
+  std::unordered_set<const sym::Expression*> used;
+  add_symbols(module, used);
+  return used;
+}
+
+}  // namespace umbra

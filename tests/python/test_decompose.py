@@ -1,0 +1,105 @@
+"""run_decompositions: programs without writes and in terms of fewer operators."""
+import copy
+import io
+
+import umbra as torch
+from umbra.export import Dim, default_decompositions, export, load, save
+
+
+class Writing(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 3)
+        self.register_buffer("count", torch.zeros(3))
+
+    def forward(self, x):
+        self.count.add_(1)
+        y = self.linear(x)
+        y.relu_()
+        x.mul_(2)
+        return torch.nn.functional.silu(y) + self.count, x.reshape(-1)
+
+
+def operators(program):
+    return [str(node.target) for node in program.graph.nodes if node.op == "call_function"]
+
+
+def exported():
+    torch.manual_seed(0)
+    module = Writing()
+    return module, export(module, (torch.randn(2, 3),), dynamic_shapes={"x": {0: Dim("n")}})
+
+
+class TestTables:
+    def test_the_core_table_takes_layers_apart(self):
+        _, program = exported()
+        assert operators(program.run_decompositions()) == [
+            "aten.add.Tensor", "aten.permute.default", "aten.addmm.default", "aten.relu.default", "aten.mul.Tensor", "aten.sigmoid.default",
+            "aten.mul.Tensor", "aten.add.Tensor", "aten.view.default"]
+
+    def test_an_empty_table_takes_writes_out_and_nothing_else(self):
+        _, program = exported()
+        assert operators(program.run_decompositions({})) == [
+            "aten.add.Tensor", "aten.linear.default", "aten.relu.default", "aten.mul.Tensor", "aten.silu.default", "aten.add.Tensor", "aten.view.default"]
+
+    def test_operators_taken_out_of_the_table_stay(self):
+        _, program = exported()
+        table = default_decompositions()
+        del table[torch.ops.aten.linear.default]
+        assert "aten.linear.default" in operators(program.run_decompositions(table))
+
+    def test_functions_of_the_users(self):
+        _, program = exported()
+        table = {torch.ops.aten.linear.default: lambda x, w, b: x @ w.t() - b}
+        assert "aten.sub.Tensor" in operators(program.run_decompositions(table))
+
+
+class TestPrograms:
+    def test_writes_are_results_that_the_signature_names(self):
+        _, program = exported()
+        signature = program.run_decompositions().graph_signature
+        assert signature.buffers_to_mutate == {"add": "count"} and signature.user_inputs_to_mutate == {"mul": "x"}
+
+    def test_gives_and_writes_what_the_module_does(self):
+        module, program = exported()
+        decomposed, module = program.run_decompositions().module(), copy.deepcopy(module)
+        x = torch.randn(5, 3)
+        given, expected = x.clone(), x.clone()
+        for mine, theirs in zip(decomposed(given), module(expected)):
+            assert torch.allclose(mine, theirs)
+        assert torch.equal(given, expected) and torch.equal(decomposed.count, module.count)
+
+    def test_the_program_itself_stays(self):
+        _, program = exported()
+        before = str(program)
+        assert program.run_decompositions().dialect == "ATEN"
+        assert str(program) == before and program.dialect == "TRAINING"
+
+    def test_twice_is_once(self):
+        _, program = exported()
+        once = program.run_decompositions()
+        assert str(once.run_decompositions()) == str(once)
+
+    def test_outlives_a_file(self):
+        module, program = exported()
+        file = io.BytesIO()
+        save(program.run_decompositions(), file)
+        file.seek(0)
+        x = torch.randn(4, 3)
+        assert torch.allclose(load(file).module()(x.clone())[0], module(x.clone())[0])
+
+    def test_nodes_keep_their_modules(self):
+        _, program = exported()
+        node = next(node for node in program.run_decompositions().graph.nodes if node.name == "addmm")
+        assert list(node.meta["nn_module_stack"].values())[-1][0] == "linear"
+
+    def test_numbers_from_data_keep_their_assertions(self):
+        class Picking(torch.nn.Module):
+            def forward(self, x, n):
+                count = n.item()
+                torch._check(count >= 1)
+                torch._check(count <= 4)
+                return x[:count]
+        program = export(Picking(), (torch.arange(6), torch.tensor(2))).run_decompositions()
+        assert sum("_assert_scalar" in name for name in operators(program)) >= 2
+        assert torch.equal(program.module()(torch.arange(6), torch.tensor(3)), torch.arange(3))
