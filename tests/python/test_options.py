@@ -99,7 +99,7 @@ def not_built_calls():
     return {
         "record_module_stack": lambda: make_fx(torch.sin, record_module_stack=True),
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
-        "preserve_module_call_signature": lambda: export(Plus(), (x,), preserve_module_call_signature=("a",)),
+        "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
         "prefer_deferred_runtime_asserts_over_guards": lambda: export(Plus(), (x,), prefer_deferred_runtime_asserts_over_guards=True),
         "check_guards": lambda: program.module(check_guards=False),
         "pickle_protocol": lambda: torch.save(x, io.BytesIO(), pickle_protocol=4),

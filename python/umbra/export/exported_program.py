@@ -219,6 +219,7 @@ class ExportedProgram:
         """The program without writes, and with operators taken apart as `decomp_table` says: the core table where there is none. Composites that
         are not in the table stay whole."""
         from umbra.export import decomp_utils
+        not_built("ExportedProgram.run_decompositions", decompose_custom_triton_ops=(decompose_custom_triton_ops, False))
         table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
         functions, own = decomp_utils.split_table(table)
         program = self._program.decompose(functions, own, decomp_utils.kept_composites(table))

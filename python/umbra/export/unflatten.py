@@ -4,6 +4,7 @@ import operator
 
 import umbra
 from umbra import _C
+from umbra._options import not_built
 from umbra.export import _calls
 from umbra.export.exported_program import ExportedProgram
 from umbra.export.graph_signature import InputKind, OutputKind
@@ -46,6 +47,8 @@ class InterpreterModule(Module):
         self.arg_names = [node.target for node in self.graph.nodes if node.op == "placeholder"]
 
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False):
+        """The module's graph as code; printed, unless that is not wanted."""
+        not_built("print_readable", include_stride=(include_stride, False), include_device=(include_device, False), colored=(colored, False))
         text = f"class {self._get_name()}(torch.nn.Module):\n" + "".join(f"    {line}\n" for line in str(self.graph.python_code("self").src).splitlines())
         if print_output:
             print(text)
@@ -154,7 +157,8 @@ class UnflattenedModule(Module):
         pass
 
     def print_readable(self, print_output=True, include_stride=False, include_device=False, colored=False):
-        return InterpreterModule.print_readable(self, print_output)
+        """The graph as code; printed, unless that is not wanted."""
+        return InterpreterModule.print_readable(self, print_output, include_stride, include_device, colored)
 
 
 def _add_state(module, program):
