@@ -1,7 +1,10 @@
 #include "fake.h"
 
+#include "arguments.h"
+#include "operators.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/fake/cache_info.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -26,15 +29,72 @@ sym::SymbolOptions dimension(nb::handle description) {
   return options;
 }
 
-Tensor from_tensor(const FakeModeObject& self, const Tensor& real, const std::string& source, nb::handle dims) {
-  if (dims.is_none() && source.empty()) return self.mode->from_tensor(real);
+Tensor from_tensor(const ConverterObject& self, const FakeModeObject& mode, const Tensor& real,
+                   const std::string& source, nb::handle dims) {
+  if (dims.is_none()) return self.converter->from_tensor(*mode.mode, real);
   SymbolicContext context{source, {}};
-  if (dims.is_none()) {
-    for (int64_t i = 0; i < real.dim(); ++i) context.dims.emplace_back();
-  } else {
-    for (nb::handle d : nb::borrow<nb::sequence>(dims)) context.dims.push_back(dimension(d));
+  for (nb::handle d : nb::borrow<nb::sequence>(dims)) context.dims.push_back(dimension(d));
+  return self.converter->from_tensor(*mode.mode, real, &context);
+}
+
+nb::tuple cache_info() {
+  FakeCacheInfo info = fake_cache_info();
+  nb::dict bypasses;
+  for (const auto& [reason, count] : info.bypasses) bypasses[reason.c_str()] = count;
+  return nb::make_tuple(info.hits, info.misses, bypasses, info.size);
+}
+
+/// (key, reason): what a call's metadata follow from, and why that is not all, or None.
+nb::tuple call_key(const FakeModeObject& mode, const std::string& name, nb::handle arguments) {
+  const Operator* op = find_operator(name);
+  check<ValueError>(op, "there is no operator ", name);
+  std::vector<Value> values;
+  for (nb::handle argument : nb::borrow<nb::sequence>(arguments)) values.push_back(read_any(argument.ptr()));
+  std::string bypass, key = fake_call_key(*op, *mode.mode, values, bypass);
+  return nb::make_tuple(nb::bytes(key.data(), key.size()), bypass.empty() ? nb::none() : nb::object(nb::cast(bypass)));
+}
+
+void bind_converter(nb::module_& m) {
+  nb::class_<ConverterObject>(m, "_FakeConverter")
+      .def("__init__", [](ConverterObject* self) { new (self) ConverterObject{make_counted<FakeConverter>()}; })
+      .def("from_tensor", &from_tensor, nb::arg("mode"), nb::arg("tensor"), nb::arg("source") = "",
+           nb::arg("dims") = nb::none())
+      .def("remember",
+           [](const ConverterObject& c, const Tensor& real, const Tensor& fake) { c.converter->remember(real, fake); })
+      .def("find",
+           [](const ConverterObject& c, const Tensor& real) -> nb::object {
+             Tensor fake = c.converter->find(real);
+             return fake.defined() ? nb::cast(fake) : nb::none();
+           })
+      .def("clear", [](const ConverterObject& c) { c.converter->clear(); })
+      .def("tensors",
+           [](const ConverterObject& c) {
+             nb::list out;
+             for (const auto& [real, fake] : c.converter->tensors()) out.append(nb::make_tuple(real, fake));
+             return out;
+           })
+      .def("storages", [](const ConverterObject& c) {
+        nb::list out;
+        for (const auto& [real, fake] : c.converter->storages())
+          out.append(nb::make_tuple(reinterpret_cast<uintptr_t>(real.get()), reinterpret_cast<uintptr_t>(fake.get())));
+        return out;
+      });
+}
+
+/// The options of a mode, by the names that FakeTensorMode has for them.
+FakeOptions read_options(std::optional<ShapeEnvObject> env, nb::dict given) {
+  FakeOptions options{.shape_env = env ? env->env : nullptr};
+  for (auto [name, value] : given) {
+    std::string text = nb::cast<std::string>(name);
+    bool on = nb::cast<bool>(value);
+    if (text == "allow_non_fake_inputs") options.allow_non_fake_inputs = on;
+    else if (text == "allow_scalar_outputs") options.allow_scalar_outputs = on;
+    else if (text == "allow_dynamic_output_shapes") options.allow_dynamic_output_shapes = on;
+    else if (text == "allow_meta") options.allow_meta = on;
+    else if (text == "propagate_real_tensors") options.propagate_real_tensors = on;
+    else fail<TypeError>("a fake mode has no option ", text);
   }
-  return self.mode->from_tensor(real, &context);
+  return options;
 }
 
 }  // namespace
@@ -43,21 +103,14 @@ void bind_fake(nb::module_& m) {
   nb::class_<FakeModeObject>(m, "_FakeMode")
       .def(
           "__init__",
-          [](FakeModeObject* self, std::optional<ShapeEnvObject> env, bool allow_non_fake_inputs,
-             bool allow_scalar_outputs, bool allow_dynamic_output_shapes) {
-            FakeOptions options{.shape_env = env ? env->env : nullptr,
-                                .allow_non_fake_inputs = allow_non_fake_inputs,
-                                .allow_scalar_outputs = allow_scalar_outputs,
-                                .allow_dynamic_output_shapes = allow_dynamic_output_shapes};
-            new (self) FakeModeObject{make_counted<FakeModeImpl>(std::move(options))};
+          [](FakeModeObject* self, std::optional<ShapeEnvObject> env, nb::kwargs options) {
+            new (self) FakeModeObject{make_counted<FakeModeImpl>(read_options(std::move(env), options))};
           },
-          nb::arg("shape_env").none(), nb::arg("allow_non_fake_inputs"), nb::arg("allow_scalar_outputs"),
-          nb::arg("allow_dynamic_output_shapes"))
+          nb::arg("shape_env").none(), nb::arg("options"))
       .def_prop_ro("_cdata", [](const FakeModeObject& f) { return reinterpret_cast<uintptr_t>(f.mode.get()); })
       .def("enter", [](const FakeModeObject& f) { push_mode(f.mode); })
       .def("leave", [](const FakeModeObject& f) { pop_mode(f.mode.get()); })
-      .def("from_tensor", &from_tensor, nb::arg("tensor"), nb::arg("source") = "", nb::arg("dims") = nb::none())
-      .def("clear_memo", [](const FakeModeObject& f) { f.mode->clear_memo(); })
+      .def_prop_ro("converter", [](const FakeModeObject& f) { return ConverterObject{f.mode->converter()}; })
       .def("with_constant",
            [](const FakeModeObject& f, const Tensor& value) { return fake_with_constant(*f.mode, value); })
       .def_prop_ro("shape_env",
@@ -68,13 +121,16 @@ void bind_fake(nb::module_& m) {
       .def_prop_rw(
           "allow_non_fake_inputs", [](const FakeModeObject& f) { return f.mode->options().allow_non_fake_inputs; },
           [](const FakeModeObject& f, bool v) { f.mode->mutable_options().allow_non_fake_inputs = v; })
+      .def_prop_ro("allow_meta", [](const FakeModeObject& f) { return f.mode->options().allow_meta; })
+      .def_prop_ro("propagate_real_tensors",
+                   [](const FakeModeObject& f) { return f.mode->options().propagate_real_tensors; })
       .def_prop_rw(
           "allow_scalar_outputs", [](const FakeModeObject& f) { return f.mode->options().allow_scalar_outputs; },
           [](const FakeModeObject& f, bool v) { f.mode->mutable_options().allow_scalar_outputs = v; });
   auto wrap_mode = [](FakeModeImpl* mode) -> nb::object {
     return mode ? nb::cast(FakeModeObject{IntrusivePtr<FakeModeImpl>(mode)}) : nb::none();
   };
-  m.def("_fake_mode_of", [wrap_mode](const Tensor& t) { return wrap_mode(t.is_fake() ? fake_mode_of(t) : nullptr); });
+  m.def("_fake_mode_of", [wrap_mode](const Tensor& t) { return wrap_mode(fake_mode_of(t)); });
   m.def("_active_fake_mode", [wrap_mode] {
     Mode* mode = active_mode(DispatchKey::Fake);
     return wrap_mode(mode ? static_cast<FakeState*>(mode)->mode() : nullptr);
@@ -83,6 +139,16 @@ void bind_fake(nb::module_& m) {
     const Tensor* constant = t.is_fake() ? fake_constant(t) : nullptr;
     return constant ? nb::steal(wrap(*constant)) : nb::none();
   });
+  m.def("_fake_real", [](const Tensor& t) -> nb::object {
+    const Tensor* real = fake_real(t);
+    return real ? nb::steal(wrap(*real)) : nb::none();
+  });
+  bind_converter(m);
+  m.def("_fake_cache_info", &cache_info);
+  m.def("_fake_cache_clear", &clear_fake_cache_info);
+  m.def("_fake_cache_crosscheck", &set_fake_cache_crosscheck);
+  m.def("_fake_cache_crosschecked", &fake_cache_crosscheck);
+  m.def("_fake_call_key", &call_key);
 }
 
 }  // namespace umbra::python
