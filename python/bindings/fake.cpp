@@ -5,6 +5,7 @@
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/fake/cache_info.h"
+#include "umbra/fake/cost.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -81,6 +82,72 @@ void bind_converter(nb::module_& m) {
       });
 }
 
+/// A cost trace behind a Python object.
+struct CostObject {
+  IntrusivePtr<CostTrace> trace;
+};
+
+nb::dict by_name(const std::map<std::string, int64_t>& values) {
+  nb::dict out;
+  for (const auto& [name, value] : values) out[name.c_str()] = value;
+  return out;
+}
+
+/// The report as plain data; `timeline` only where it is asked for.
+nb::dict report_data(const CostObject& c, bool timeline) {
+  CostReport r = c.trace->report();
+  nb::dict out, ends;
+  out["peak"] = r.peak;
+  out["flops"] = r.flops();
+  out["flops_by_module"] = by_name(r.flops_by_scope());
+  out["flops_by_operator"] = by_name(r.flops_by_operator());
+  out["operators"] = r.operations.size();
+  for (size_t i = 1; i < r.phases.size(); ++i) ends[r.phases[i].c_str()] = r.phase_ends[i];
+  out["phase_ends"] = ends;
+  const CostOperation* at = r.peak_operation();
+  out["peak_operator"] = at ? nb::object(nb::cast(std::string(at->name))) : nb::none();
+  out["peak_module"] = at ? nb::object(nb::cast(r.scopes[static_cast<size_t>(at->scope)])) : nb::none();
+  out["peak_phase"] = at ? nb::object(nb::cast(r.phases[static_cast<size_t>(at->phase)])) : nb::none();
+  if (!timeline) return out;
+  nb::list points;
+  for (const MemoryPoint& p : r.timeline) points.append(p.bytes);
+  out["timeline"] = points;
+  return out;
+}
+
+std::string page(const CostObject& c, const std::string& title, nb::handle summary) {
+  std::vector<std::pair<std::string, std::string>> rows;
+  for (nb::handle row : nb::borrow<nb::sequence>(summary))
+    rows.emplace_back(nb::cast<std::string>(row[0]), nb::cast<std::string>(row[1]));
+  return cost_page(c.trace->report(), title, rows);
+}
+
+void bind_cost(nb::module_& m) {
+  nb::class_<CostObject>(m, "_CostTrace")
+      .def("__init__",
+           [](CostObject* self, bool with_data) {
+             auto counts = with_data ? CostTrace::Counts::WithData : CostTrace::Counts::All;
+             new (self) CostObject{make_counted<CostTrace>(counts)};
+           })
+      .def("start",
+           [](const CostObject& c) {
+             c.trace->start();
+             push_mode(c.trace);
+           })
+      .def("stop",
+           [](const CostObject& c) {
+             pop_mode(c.trace.get());
+             c.trace->stop();
+           })
+      .def("hold", [](const CostObject& c, const Tensor& t) { c.trace->hold(t); })
+      .def("begin", [](const CostObject& c, const std::string& phase) { c.trace->begin(phase); })
+      .def("enter_scope", [](const CostObject& c, const std::string& name) { c.trace->enter_scope(name); })
+      .def("leave_scope", [](const CostObject& c) { c.trace->leave_scope(); })
+      .def_prop_ro("bytes_in_use", [](const CostObject& c) { return c.trace->bytes_in_use(); })
+      .def("report", &report_data, nb::arg("timeline") = false)
+      .def("page", &page);
+}
+
 /// The options of a mode, by the names that FakeTensorMode has for them.
 FakeOptions read_options(std::optional<ShapeEnvObject> env, nb::dict given) {
   FakeOptions options{.shape_env = env ? env->env : nullptr};
@@ -144,6 +211,7 @@ void bind_fake(nb::module_& m) {
     return real ? nb::steal(wrap(*real)) : nb::none();
   });
   bind_converter(m);
+  bind_cost(m);
   m.def("_fake_cache_info", &cache_info);
   m.def("_fake_cache_clear", &clear_fake_cache_info);
   m.def("_fake_cache_crosscheck", &set_fake_cache_crosscheck);
