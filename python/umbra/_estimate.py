@@ -176,18 +176,28 @@ class _Step:
 
 
 @contextlib.contextmanager
-def _put_back(tensors):
-    """Gives tensors their values and gradients back."""
-    before = [(t, t.detach().clone(), t.grad) for t in tensors]
-    for t in tensors:
-        t.grad = None
+def _gradients_aside(parameters):
+    """Parameters without gradients, until they get theirs back."""
+    before = [p.grad for p in parameters]
+    for p in parameters:
+        p.grad = None
+    try:
+        yield
+    finally:
+        for p, grad in zip(parameters, before):
+            p.grad = grad
+
+
+@contextlib.contextmanager
+def _values_kept(tensors):
+    """Tensors get the values back that they had."""
+    before = [t.detach().clone() for t in tensors]
     try:
         yield
     finally:
         with umbra.no_grad():
-            for t, value, grad in before:
+            for t, value in zip(tensors, before):
                 t.copy_(value)
-                t.grad = grad
 
 
 def _trace(step, args, kwargs, with_data):
@@ -220,11 +230,11 @@ def estimate(model, args=(), kwargs=None, *, training=False, optimizer=None, los
         raise ValueError("estimate(optimizer=...) needs training=True")
     if with_data:
         step = _Step(model, training, optimizer, loss)
-        with _put_back([*step.parameters, *step.buffers]):
+        with _gradients_aside(step.parameters), _values_kept([*step.parameters, *step.buffers]):
             return _finish(step, *_trace(step, args, kwargs, True), args, kwargs, None)
     fakes = [t for t in [*(model.parameters() if isinstance(model, Module) else ()), *_tensors((args, kwargs))] if isinstance(t, FakeTensor)]
     mode = fakes[0].fake_mode if fakes else FakeTensorMode(allow_non_fake_inputs=True)
-    if isinstance(model, Module):
+    if isinstance(model, Module) and not all(isinstance(t, FakeTensor) for t in [*model.parameters(), *model.buffers()]):
         with FakeCopyMode(mode):
             model = copy.deepcopy(model)
     convert = lambda tree: pytree.tree_map(lambda t: mode.from_tensor(t, static_shapes=True) if isinstance(t, umbra.Tensor) else t, tree)  # noqa: E731
@@ -233,10 +243,10 @@ def estimate(model, args=(), kwargs=None, *, training=False, optimizer=None, los
         step = _Step(model, training, optimizer, loss)
 
         def again(size):
-            with mode:
-                resized = _with_batch((args, kwargs), size)
-                return _trace(step, *resized, False)[0].report()["peak"]
-        return _finish(step, *_trace(step, args, kwargs, False), args, kwargs, again)
+            with mode, _gradients_aside(step.parameters):
+                return _trace(step, *_with_batch((args, kwargs), size), False)[0].report()["peak"]
+        with _gradients_aside(step.parameters):
+            return _finish(step, *_trace(step, args, kwargs, False), args, kwargs, again)
 
 
 def _with_batch(tree, size):
