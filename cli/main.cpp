@@ -4,12 +4,14 @@
 //     umbra show mlp.pt2 --graph       its nodes, as torch.fx lists them
 //     umbra weights mlp.pt2            names, types and shapes of its weights
 //     umbra check *.pt2                whether files are sound programs that this build can run
+//     umbra estimate mlp.pt2 --size s0=64   what a call costs: memory, operations
 //     umbra operators [TEXT]           the operators of this build
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
+#include "estimate.h"
 #include "umbra/umbra.h"
 
 namespace umbra {
@@ -67,12 +69,21 @@ int main(int argc, char** argv) {
   weights->add_option("file", path, "a .pt2 file")->required();
   auto* check = app.add_subcommand("check", "say of each file whether it is a sound program that this build can run");
   check->add_option("files", paths, ".pt2 files")->required();
+  umbra::EstimateOptions costs;
+  auto* estimate = app.add_subcommand("estimate", "say what a call of a program costs, from a run without data");
+  estimate->add_option("file", path, "a .pt2 file")->required();
+  estimate->add_option(
+      "--size", costs.sizes,
+      "a dynamic size, as NAME=NUMBER; the least possible, if it is not given and the file has no example");
+  estimate->add_flag("--training", costs.training, "with a backward pass");
+  estimate->add_option("--plot", costs.plot, "write a page with a plot of memory over time");
   auto* operators = app.add_subcommand("operators", "list the operators of this build");
   operators->add_option("text", text, "only those whose name contains this");
   CLI11_PARSE(app, argc, argv);
   try {
     if (*show) umbra::show(path, as_graph);
     else if (*weights) umbra::list_weights(path);
+    else if (*estimate) umbra::estimate_program(path, costs);
     else if (*check) return umbra::check_files(paths);
     else umbra::list_operators(text);
     return 0;

@@ -184,6 +184,7 @@ bool Matcher::read_keywords(const CallArguments& call, Reading reading, Value* f
 
 bool Matcher::read(const CallArguments& call, Reading reading, Value* frame, Scratch& scratch, Mismatch& why) const {
   size_t given = 0;
+  scratch.split_tensors = reading == Reading::Operator;
   if (!read_positional(call, reading, frame, scratch, given, why)) return false;
   uint64_t filled = given == 64 ? ~uint64_t{0} : (uint64_t{1} << given) - 1;
   if (call.keywords && !read_keywords(call, reading, frame, scratch, filled, why)) return false;

@@ -20,6 +20,7 @@ class Scratch {
     saw_subclass = false;
   }
   bool saw_subclass = false;  // a tensor of a user's class: __torch_function__ may want the call
+  bool split_tensors = false;  // a tensor may stand for the list of its rows, as operators (not functions) have it
 
  private:
   static constexpr size_t kLists = 4;

@@ -94,6 +94,10 @@ bool read_int_list(PyObject* object, int list_size, Value& out, Scratch& scratch
 }
 
 bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scratch) {
+  if (scratch.split_tensors && is_tensor(object) && tensor_of(object).dim() > 0) {
+    out = Value(tensor_of(object).unbind(0));
+    return true;
+  }
   if (!is_sequence(object)) return false;
   PyObject** items = PySequence_Fast_ITEMS(object);
   size_t count = static_cast<size_t>(PySequence_Fast_GET_SIZE(object));

@@ -3,6 +3,7 @@
 
 #include "umbra/core/error.h"
 #include "umbra/core/linalg_error.h"
+#include "umbra/dispatch/device_mismatch.h"
 #include "umbra/export/input_check.h"
 
 namespace umbra::python {
@@ -13,6 +14,7 @@ PyObject* g_out_of_memory;
 PyObject* g_data_dependent;
 PyObject* g_dynamic_shape;
 PyObject* g_unsupported;
+PyObject* g_device_mismatch;
 PyObject* g_guard_on_data;
 PyObject* g_constraint_violation;
 PyObject* g_user_error;
@@ -35,6 +37,7 @@ void raise_error(const Error& e) {
       raise_as<DataDependentOutputException>(e, g_data_dependent) ||
       raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) ||
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
+      raise_as<FakeTensorDeviceMismatchError>(e, g_device_mismatch) ||
       raise_as<GuardOnDataDependentSymNode>(e, g_guard_on_data) ||
       raise_as<ConstraintViolationError>(e, g_constraint_violation) || raise_as<UserError>(e, g_user_error) ||
       raise_as<LinAlgError>(e, g_linalg_error) || (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
@@ -81,6 +84,8 @@ void bind_errors(nb::module_& m) {
       add_exception(module, "umbra._subclasses.fake_tensor.DynamicOutputShapeException", PyExc_RuntimeError);
   g_unsupported =
       add_exception(module, "umbra._subclasses.fake_tensor.UnsupportedOperatorException", PyExc_RuntimeError);
+  g_device_mismatch =
+      add_exception(module, "umbra._subclasses.fake_tensor.FakeTensorDeviceMismatchError", PyExc_RuntimeError);
   g_guard_on_data =
       add_exception(module, "umbra.fx.experimental.symbolic_shapes.GuardOnDataDependentSymNode", PyExc_RuntimeError);
   g_constraint_violation =

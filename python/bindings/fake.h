@@ -14,6 +14,10 @@ struct ShapeEnvObject {
 struct FakeModeObject {
   IntrusivePtr<FakeModeImpl> mode;
 };
+/// A converter behind a Python object.
+struct ConverterObject {
+  IntrusivePtr<FakeConverter> converter;
+};
 
 void bind_shape_env(nb::module_& m);
 void bind_fake(nb::module_& m);

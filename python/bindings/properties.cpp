@@ -12,6 +12,7 @@
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/sparse.h"
+#include "umbra/generated/functions.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -246,7 +247,6 @@ std::vector<PyMethodDef> own_methods() {
       method<"get_device", get_device_index>(),
       method<"is_pinned", no>(),
       method<"is_shared", no>(),
-      method<"_is_zerotensor", no>(),
       method<"item", item>(),
       method<"tolist", tolist>(),
       method<"numpy", numpy>(),
@@ -319,7 +319,30 @@ void add_operator_methods() {
   }
 }
 
+namespace {
+/// The keys of a tensor by PyTorch's names, in its order.
+std::string dispatch_key_set(nb::handle object) {
+  const Tensor& t = tensor_of(object.ptr());
+  std::string device = t.device().type == DeviceType::CPU    ? "CPU"
+                       : t.device().type == DeviceType::CUDA ? "CUDA"
+                       : t.device().type == DeviceType::Meta ? "Meta"
+                                                             : "PrivateUse1";
+  bool inner_python = t.is_fake() || t.keys().has(DispatchKey::Subclass), plain = !t.impl()->is_inference();
+  std::string out = t.keys().has(DispatchKey::Sparse) ? (is_compressed(t.layout()) ? "SparseCsr" : "Sparse") : "";
+  out += device;
+  if (inner_python) out += ", Python";
+  if (t.is_conj()) out += ", Conjugate";
+  if (t.is_neg()) out += ", Negative";
+  if (_is_zerotensor(t)) out += ", ZeroTensor";
+  if (plain) out += ", ADInplaceOrView, Autograd" + device;
+  if (device != "Meta") out += ", Autocast" + device;
+  if (inner_python) out += ", PythonTLSSnapshot";
+  return "DispatchKeySet(" + out + ")";
+}
+}  // namespace
+
 void bind_properties(nb::module_& m) {
+  m.def("_dispatch_key_set", &dispatch_key_set);
   add_operator_methods();
   m.def("_set_conj", [](const Tensor& t, bool value) { t.impl()->set_conj(value); });
   m.def("_set_neg", [](const Tensor& t, bool value) { t.impl()->set_neg(value); });

@@ -51,6 +51,20 @@ nb::object describe(const Tensor& tensor) {
   return nb::make_tuple("grad", state.level->ended() ? -2 : state.level->depth(), nb::none(), state.value);
 }
 
+/// A batched tensor of the level that stands at a place of the stack (counted from 1); of one that runs nowhere where
+/// there is none.
+Tensor add_batch_dim(const Tensor& value, int64_t dim, int64_t depth) {
+  check<IndexError>(dim >= -value.dim() && dim < value.dim(), "Dimension out of range (expected to be in range of [",
+                    -value.dim(), ", ", value.dim() - 1, "], but got ", dim, ")");
+  if (dim < 0) dim += value.dim();
+  const auto& stack = transform::level_stack();
+  IntrusivePtr<Level> level;
+  if (depth >= 1 && depth <= static_cast<int64_t>(stack.size())) level = stack[static_cast<size_t>(depth - 1)];
+  else level = make_counted<VmapLevel>(value.sym_sizes()[static_cast<size_t>(dim)], Randomness::Error);
+  check(dynamic_cast<VmapLevel*>(level.get()), "_add_batch_dim: the level ", depth, " is no vmap");
+  return make_batched(value, dim, level);
+}
+
 /// The thread outside a level, to call functions there.
 struct OutsideObject {
   TrackedLevel::Outside outside;
@@ -125,6 +139,7 @@ void bind_transform(nb::module_& m) {
     return stack.empty() ? nb::none() : nb::cast(LevelObject{stack.back()});
   });
   m.def("_describe_wrapper", &describe);
+  m.def("_add_batch_dim", &add_batch_dim);
   set_warning_handler([](const std::string& text) {
     nb::gil_scoped_acquire lock;
     if (PyErr_WarnEx(PyExc_UserWarning, text.c_str(), 1) < 0) throw nb::python_error();

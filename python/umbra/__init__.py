@@ -53,7 +53,7 @@ from umbra.serialization import load, save  # noqa: E402, F401
 del _value, _name
 
 
-_LAZY = {"vmap": "umbra.func"}  # names that live in submodules
+_LAZY = {"estimate": "umbra._estimate", "vmap": "umbra.func"}  # names that live in submodules
 
 
 def __getattr__(name):

@@ -1,4 +1,5 @@
 """What Tensor has besides its operators, written in Python: it is attached to the class when the package is imported."""
+import contextlib
 import copy as _copy
 import functools
 
@@ -94,6 +95,10 @@ class _Contents:
         self.tensor = tensor
 
     def __reduce__(self):
+        with contextlib.nullcontext() if isinstance(self.tensor, _C.FakeTensor) else _C._NoModes():
+            return self._reduce()
+
+    def _reduce(self):
         tensor = self.tensor.resolve_conj().resolve_neg()
         geometry = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
         if tensor.is_meta and not isinstance(tensor, _C.FakeTensor):
@@ -105,6 +110,8 @@ class _Contents:
 
 def _contents_from_bytes(geometry, data):
     import umbra
+    if _C._active_fake_mode() is not None:  # as torch has it: what is read without data lies on the device meta
+        return _contents_without_data(geometry, len(data), "meta")
     dtype, sizes, strides, offset = geometry
     storage = umbra.frombuffer(bytearray(data), dtype=umbra.uint8).clone() if data else umbra.empty(0, dtype=umbra.uint8)
     tensor = umbra.empty(0, dtype=dtype)
@@ -148,7 +155,9 @@ def _reduce_ex(self, protocol):
         raise NotImplementedError(f"pickling a tensor of layout {self.layout} is not in Umbra yet")
     if self.device.type not in ("cpu", "meta") and not isinstance(self, _C.FakeTensor):
         raise RuntimeError(f"a tensor on {self.device} has no data to pickle")
-    return _rebuild, (type(self), _Contents(_C._plain_alias(self)), self.requires_grad, attributes)
+    # What is pickled are the bytes of a real tensor, whatever mode is on.
+    with contextlib.nullcontext() if isinstance(self, _C.FakeTensor) else _C._NoModes():
+        return _rebuild, (type(self), _Contents(_C._plain_alias(self)), self.requires_grad, attributes)
 
 
 @_overridable

@@ -13,6 +13,8 @@ import sys
 
 # Where a torch name leads: torch.x is umbra.x, functorch.x is umbra.functorch.x.
 _ROOTS = {"torch": "umbra", "functorch": "umbra.functorch"}
+# Modules that torch has inside its extension module, which is no package: they have to stand ready.
+_INSIDE_THE_EXTENSION = {"torch._C._functorch": "umbra._functorch.levels"}
 
 
 def _target(name):
@@ -64,6 +66,8 @@ def install():
     if _finder not in sys.meta_path:
         sys.meta_path.insert(0, _finder)
     sys.modules["torch"] = umbra
+    for name, target in _INSIDE_THE_EXTENSION.items():
+        sys.modules[name] = importlib.import_module(target)
 
 
 def uninstall():

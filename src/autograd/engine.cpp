@@ -6,6 +6,7 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/meta.h"
+#include "umbra/autograd/running.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -76,6 +77,7 @@ class Pass {
     return found != states_.end() && found->second.needed;
   }
   const BackwardOptions& options() const { return options_; }
+  const Node* node() const { return node_; }
 
  private:
   struct Capture {
@@ -108,6 +110,7 @@ class Pass {
   const std::vector<Edge>* inputs_;  // null: all leaves
   std::unordered_map<Node*, State> states_;
   std::vector<IntrusivePtr<Node>> ready_;
+  const Node* node_ = nullptr;  // that runs
   Gradients results_;
 };
 
@@ -176,6 +179,7 @@ void Pass::deliver(const Edge& edge, Tensor gradient) {
 }
 
 void Pass::run_node(const IntrusivePtr<Node>& node) {
+  node_ = node.get();
   State& state = states_[node.get()];
   Gradients incoming = std::move(state.incoming);
   incoming.resize(std::max(incoming.size(), node->inputs().size()));
@@ -286,6 +290,7 @@ bool Node::needs(size_t edge) const {
   return e && (!g_pass || g_pass->wants(e.node.get()));
 }
 
+const Node* running_node() { return g_pass ? g_pass->node() : nullptr; }
 const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
 
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,

@@ -6,6 +6,7 @@
 
 #include "core/block_cache.h"
 #include "umbra/core/error.h"
+#include "umbra/core/memory.h"
 
 namespace umbra {
 
@@ -52,7 +53,16 @@ Allocator& allocator_for(Device device) {
   check<NotImplementedError>(found, "this build cannot hold data on device ", to_string(device));
   return *found;
 }
+
+constinit std::atomic<MemoryObserver*> g_observer = nullptr;
+
+void observe(const StorageImpl& storage) {
+  if (MemoryObserver* observer = g_observer.load(std::memory_order_relaxed))
+    observer->made(&storage, storage.bytes().has_hint() ? storage.bytes().hint() : 0, storage.has_data());
+}
 }  // namespace
+
+MemoryObserver* set_memory_observer(MemoryObserver* observer) { return g_observer.exchange(observer); }
 
 Allocator* allocator(DeviceType type) {
   return g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);
@@ -83,6 +93,7 @@ Storage StorageImpl::allocate(int64_t bytes, Device device) {
   }
   storage->bytes_ = bytes;
   if (device.type != DeviceType::CPU) storage->device_ = device;
+  observe(*storage);
   return storage;
 }
 
@@ -91,6 +102,7 @@ Storage StorageImpl::without_data(SymInt bytes, Device device) {
   storage->bytes_ = bytes;
   storage->device_ = device;
   storage->has_data_ = false;
+  observe(*storage);
   return storage;
 }
 
@@ -105,6 +117,7 @@ Storage StorageImpl::wrap(void* data, int64_t bytes, std::function<void()> relea
 StorageImpl::~StorageImpl() { release_resources(); }
 
 void StorageImpl::release_resources() {
+  if (MemoryObserver* observer = g_observer.load(std::memory_order_relaxed)) observer->gone(this);
   if (release_) std::exchange(release_, nullptr)();
   free_block();
   data_ = nullptr;
@@ -127,6 +140,7 @@ void StorageImpl::resize(int64_t bytes) {
     allocator_ = &from;
   }
   bytes_ = bytes;
+  observe(*this);
 }
 
 }  // namespace umbra

@@ -13,7 +13,30 @@ DataDependentAnswers& answers() {
 void check_fake_run(const char* op) {
   if (!active_mode(DispatchKey::Fake)) fail<UnsupportedOperatorException>(op);
 }
+/// Of a tensor with data; a fake one has the mark in its own state.
+class ZeroState final : public RefCounted, public ZeroMark {
+ public:
+  explicit ZeroState(const Storage& storage) : storage_(storage), version_(storage->version()) {}
+  bool is_zero() const override {
+    Storage storage = storage_.lock();
+    return storage && storage->version() == version_;
+  }
+
+ private:
+  WeakPtr<StorageImpl> storage_;
+  uint32_t version_;
+};
 }  // namespace
+
+void mark_zero(const Tensor& zeros) {
+  if (zeros.is_fake()) answers().mark_zero(zeros);
+  else if (!zeros.impl()->layer_state()) zeros.impl()->set_layer_state(make_counted<ZeroState>(zeros.storage()));
+}
+
+bool is_marked_zero(const Tensor& tensor) {
+  auto* mark = dynamic_cast<const ZeroMark*>(tensor.impl()->layer_state().get());
+  return mark && mark->is_zero();
+}
 
 SymInt unknown_size(const char* op, SymInt most) {
   check_fake_run(op);

@@ -21,11 +21,26 @@ SymInt unknown_count(const char* op, const Tensor& self);
 /// the tensor is not written), or DataDependentOutputException.
 Scalar unknown_element(const char* op, const Tensor& self);
 
+/// The layer state of a tensor that may be known to be zero everywhere.
+class ZeroMark {
+ public:
+  /// True until the tensor's memory is written.
+  virtual bool is_zero() const = 0;
+
+ protected:
+  ~ZeroMark() = default;
+};
+/// Lets a tensor that was just filled with zeros say so (torch's ZeroTensor); works in real and fake runs.
+void mark_zero(const Tensor& zeros);
+/// Whether a tensor was marked and not written since.
+bool is_marked_zero(const Tensor& tensor);
+
 /// For the layer that answers.
 struct DataDependentAnswers {
   SymInt (*size)(const char* op, SymInt most);
   SymInt (*count)(const char* op, const Tensor& self);
   Scalar (*element)(const char* op, const Tensor& self);
+  void (*mark_zero)(const Tensor& fake);
 };
 void set_data_dependent_answers(DataDependentAnswers answers);
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "dispatch/layers.h"
+#include "umbra/dispatch/device_mismatch.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra {
@@ -55,8 +56,7 @@ void check_output_type(const Operator& op, const Value* frame, const Tensor& out
         kernel_name(out.dtype()), " instead");
   check(can_cast(spec.dtype, out.dtype()), "result type ", kernel_name(spec.dtype),
         " can't be cast to the desired output type ", kernel_name(out.dtype()));
-  check(out.device() == spec.device, "Expected all tensors to be on the same device, but found at least two devices, ",
-        spec.device, " and ", out.device(), "!");
+  if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
 }
 
 ViewKind view_kind(const TensorImpl* of, bool several) {
@@ -67,6 +67,13 @@ ViewKind view_kind(const TensorImpl* of, bool several) {
 }
 
 }  // namespace
+
+void fail_two_devices(Device one, Device other, bool fake) {
+  std::string text = concat("Expected all tensors to be on the same device, but found at least two devices, ", one,
+                            " and ", other, "!");
+  if (fake) throw FakeTensorDeviceMismatchError(text);
+  throw Error(text);
+}
 
 bool overlaps_itself(const Tensor& tensor) {
   auto repeats = [&](int64_t d) {

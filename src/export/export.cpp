@@ -292,7 +292,8 @@ class Exporter {
   }
 
   // Nodes say what values look like; their histories are those of a run that is over.
-  static void forget_histories(fx::Graph& graph) {
+  void forget_histories(fx::Graph& graph) const {
+    EnterMode scope(mode_);  // another mode may be the caller's
     ExcludeKeys plain(DispatchKey::Autograd);
     auto forget = [](const Tensor& t) { return t.defined() && autograd::grad_fn(t) ? t.detach() : t; };
     for (fx::Node* node : graph.nodes()) {

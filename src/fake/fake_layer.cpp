@@ -1,24 +1,33 @@
 // The layer that serves fake tensors: finds the mode, settles what needs data, and runs the operator from its
 // definition.
 #include "dispatch/data_dependent.h"
-#include "fake/state.h"
+#include "fake/constants.h"
+#include "fake/seen_calls.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
 
 namespace {
 
-void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame);
-
 struct Arguments {
   FakeModeImpl* mode = nullptr;
-  bool any_tensor = false, any_constant = false, all_constant = true, any_real = false;
+  bool any_tensor = false, any_constant = false, all_constant = true, any_real = false, any_sparse = false;
   /// Everything is known, and there is something: literals and plain numbers, not a factory's sizes.
   bool known() const { return all_constant && any_tensor && !any_real; }
 };
 
+// A sparse tensor of fake parts is as fake as they are.
+void visit_sparse(Arguments& found, TensorImpl* t) {
+  FakeModeImpl* mode = fake_mode_of(Tensor(IntrusivePtr<TensorImpl>(t)));
+  if (!found.mode) found.mode = mode;
+  found.any_sparse = true;
+  found.any_real |= mode != found.mode || !mode;
+  found.all_constant = false;
+}
+
 void visit(Arguments& found, TensorImpl* t) {
   found.any_tensor = true;
+  if (t->keys().has(DispatchKey::Sparse)) return visit_sparse(found, t);
   if (!t->keys().has(DispatchKey::Fake)) {
     // A plain number, or a 0-d CPU tensor, takes part as what it is: only metadata is looked at.
     found.any_real |= !t->is_wrapped_number();
@@ -59,101 +68,6 @@ void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
       frame[i] = Value(std::move(list));
     }
   }
-}
-
-bool is_random(const Operator& op) {
-  return op.definition().random || (op.functional() && op.functional()->definition().random);
-}
-
-constexpr int64_t kLargestConstant = 128;  // elements: literals and small tables, not weights
-
-// All inputs are known: the operator runs for real and the result stays known.
-bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (op.is_mutable() || is_random(op) || op.is_view()) return false;
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
-    // A literal that moves to another device cannot be followed there.
-    if (frame[i].tag() == Value::Tag::Device && frame[i].to_device().type != DeviceType::CPU) return false;
-  }
-  Frame inner(op, frame);
-  for (size_t i = 0; i < op.argument_count(); ++i)
-    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
-      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
-  op.call(inner.data());
-  for (size_t i = 0; i < op.return_count(); ++i)
-    if (inner[i].is_tensor() && inner[i].tensor_ref().numel() > kLargestConstant) return false;
-  for (size_t i = 0; i < op.return_count(); ++i)
-    frame[i] = inner[i].is_tensor() ? Value(fake_with_constant(mode, inner[i].tensor_ref())) : std::move(inner[i]);
-  return true;
-}
-
-// A view of a constant is the same view of its value.
-void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  Frame inner(op, frame);
-  inner[0] = Value(*fake_constant(frame[0].tensor_ref()));
-  run_fake(op, mode, frame);
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
-  op.call(inner.data());
-  if (frame[0].is_tensor()) return remember_constant(mode, frame[0].tensor_ref(), inner[0].tensor_ref());
-  TensorList fakes = frame[0].tensor_list(), values = inner[0].tensor_list();
-  for (size_t i = 0; i < fakes.size(); ++i) remember_constant(mode, fakes[i], values[i]);
-}
-
-/// `.data` counts its writes apart; a constant that is written through it is written all the same.
-void note_write_apart(const Tensor& written) {
-  if (written.impl()->version_counter()) written.storage()->bump_version();
-}
-
-// A write whose inputs are all known leaves a known value: a new one, since the old one may be a graph's literal too.
-bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.is_mutable() || is_random(op) || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0) return false;
-  for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (op.schema().arguments[i].alias.write != (i == 0)) return false;
-    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
-  }
-  Tensor self = frame[0].tensor();
-  const Tensor* before = fake_constant(self);
-  if (!before) return false;
-  Frame inner(op, frame);
-  for (size_t i = 1; i < op.argument_count(); ++i)
-    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
-      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
-  Tensor value = *before;
-  run_fake(op, mode, frame);
-  WithoutMode without(DispatchKey::Fake);
-  SaveDispatchState state;
-  dispatch_state() = {};
-  value = value.clone();
-  inner[0] = Value(value);
-  op.call(inner.data());
-  note_write_apart(self);
-  remember_constant(mode, self, value);
-  return true;
-}
-
-// A constant that is written is none any more.
-void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  for (size_t i = 0; i < op.argument_count(); ++i)
-    if (op.schema().arguments[i].alias.write)
-      frame[i].each_tensor([&](TensorImpl* t) {
-        if (!t->keys().has(DispatchKey::Fake)) return;
-        note_write_apart(Tensor(IntrusivePtr<TensorImpl>(t)));
-        t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
-      });
-}
-
-// A literal of the program (torch.tensor([1, 2])): fake from here on, and a small one still known.
-bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
-  if (!op.has_tag(Tag::LiftsData)) return false;
-  const Tensor& literal = frame[0].tensor_ref();
-  bool small = literal.storage()->has_data() && literal.numel() <= kLargestConstant;
-  frame[0] = Value(small ? fake_with_constant(mode, literal) : mode.from_tensor(literal));
-  return true;
 }
 
 // ---- what only data could tell ----
@@ -219,9 +133,72 @@ SymInt answer_count(const char* op, const Tensor& self) {
   return count;
 }
 
-const bool kAnswers = (set_data_dependent_answers({answer_size, answer_count, answer_element}), true);
+void mark_fake_zero(const Tensor& fake) {
+  if (DataFakeState* state = make_data_state(*fake_mode_of(fake), fake)) state->zero = true;
+}
+
+const bool kAnswers = (set_data_dependent_answers({answer_size, answer_count, answer_element, mark_fake_zero}), true);
 
 Tensor make_fake(const TensorSpec& spec, void* context) { return static_cast<FakeModeImpl*>(context)->make(spec); }
+
+// ---- real tensors that go along ----
+
+/// The call over the real tensors that its fake ones carry; false where one carries none.
+bool read_carried(const Operator& op, Frame& inner) {
+  bool all = true;
+  auto carried = [&](const Tensor& t) {
+    const Tensor* real = t.defined() ? fake_real(t) : nullptr;
+    all &= real || !t.defined() || !t.is_fake();
+    return real ? *real : t;
+  };
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (inner[i].is_symbolic()) return false;
+    if (inner[i].is_int_list())
+      for (SymInt s : inner[i].int_list()) all &= !s.is_symbolic();
+    if (inner[i].is_tensor()) {
+      inner[i] = Value(carried(inner[i].tensor_ref()));
+    } else if (inner[i].is_tensor_list()) {
+      std::vector<Tensor> list = inner[i].tensor_list().vec();
+      for (Tensor& t : list) t = carried(t);
+      inner[i] = Value(std::move(list));
+    } else if (inner[i].is_list()) {
+      inner[i].each_tensor([&](TensorImpl*) { all = false; });
+    } else if (inner[i].tag() == Value::Tag::Device) {
+      all &= inner[i].to_device().type == DeviceType::CPU;
+    }
+  }
+  return all;
+}
+
+void separate_views(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  for (size_t i = 0; i < op.return_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) {
+      if (t->layer_state().get() != &mode) separate_view(mode, Tensor(IntrusivePtr<TensorImpl>(t)));
+    });
+}
+
+/// Runs the operator on fakes, and beside on the real tensors that they carry.
+void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  Frame inner(op, frame);
+  bool real = read_carried(op, inner);
+  run_fake(op, mode, frame);
+  if (op.is_view()) separate_views(op, mode, frame);
+  if (!real) return;
+  {
+    WithoutMode without(DispatchKey::Fake);
+    SaveDispatchState state;
+    dispatch_state() = {};
+    op.call(inner.data());
+  }
+  for (size_t i = 0; i < op.return_count(); ++i) {
+    if (frame[i].is_tensor() && inner[i].is_tensor()) carry(mode, frame[i].tensor_ref(), inner[i].tensor_ref());
+    if (!frame[i].is_tensor_list() || !inner[i].is_tensor_list()) continue;
+    TensorList fakes = frame[i].tensor_list(), reals = inner[i].tensor_list();
+    for (size_t k = 0; k < fakes.size() && k < reals.size(); ++k) carry(mode, fakes[k], reals[k]);
+  }
+}
+
+}  // namespace
 
 void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   const Definition& d = op.definition();
@@ -238,22 +215,52 @@ void run_fake(const Operator& op, FakeModeImpl& mode, Value* frame) {
   run_definition(op, frame, std::nullopt, make_fake, &mode);
 }
 
-void fake_layer(const Operator& op, DispatchKeySet, Value* frame) {
+namespace {
+
+void run_in_mode(const Operator& op, FakeModeImpl& mode, const Arguments& found, Value* frame) {
+  if (found.any_real && lift_literal(op, mode, frame)) return;
+  if (found.any_real) convert_real(op, mode, frame);
+  if (found.known() && (fold_constants(op, mode, frame) || write_constant(op, mode, frame))) return;
+  if (found.any_constant) {
+    if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref()))
+      return view_constant(op, mode, frame);
+    if (op.is_mutable()) forget_written_constants(op, mode, frame);
+  }
+  if (mode.options().propagate_real_tensors) return run_beside(op, mode, frame);
+  run_fake(op, mode, frame);
+  if (op.is_view()) separate_views(op, mode, frame);
+}
+
+/// What the operator does with sparse tensors it does with their parts, which are fake.
+void run_sparse(const Operator& op, FakeModeImpl& mode, DispatchKeySet keys, Value* frame) {
+  EnterMode scope{IntrusivePtr<Mode>(&mode)};
+  op.redispatch(keys - DispatchKeySet(DispatchKey::Fake), frame);
+  for (size_t i = 0; i < op.return_count(); ++i)
+    frame[i].each_tensor([](TensorImpl* t) {
+      if (t->keys().has(DispatchKey::Sparse)) t->add_key(DispatchKey::Fake);
+    });
+}
+
+void count_and_run(const Operator& op, FakeModeImpl& mode, const Arguments& found, Value* frame) {
+  SeenCall call(op, mode, frame);
+  run_in_mode(op, mode, found, frame);
+  call.finish(op, frame);
+}
+
+void fake_layer(const Operator& op, DispatchKeySet keys, Value* frame) {
   Arguments found;
   auto* active = static_cast<FakeModeImpl*>(active_mode(DispatchKey::Fake));
   if (active && active->options().allow_non_fake_inputs) found.mode = active;
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i].each_tensor([&](TensorImpl* t) { visit(found, t); });
   FakeModeImpl* mode = found.mode ? found.mode : active;
   check<AssertionError>(mode, "a fake tensor without a mode");
-  if (found.any_real && lift_literal(op, *mode, frame)) return;
-  if (found.any_real) convert_real(op, *mode, frame);
-  if (found.known() && (fold_constants(op, *mode, frame) || write_constant(op, *mode, frame))) return;
-  if (found.any_constant) {
-    if (op.is_view() && frame[0].is_tensor() && fake_constant(frame[0].tensor_ref()))
-      return view_constant(op, *mode, frame);
-    if (op.is_mutable()) forget_written_constants(op, *mode, frame);
+  check<AssertionError>(!active || mode == active, "Mixing fake modes NYI");
+  if (found.any_sparse) {
+    if (found.any_real) convert_real(op, *mode, frame);
+    return run_sparse(op, *mode, keys, frame);
   }
-  run_fake(op, *mode, frame);
+  if (g_count_fake_calls && !mode->options().propagate_real_tensors) return count_and_run(op, *mode, found, frame);
+  run_in_mode(op, *mode, found, frame);
 }
 
 const RegisterLayer kFake(DispatchKey::Fake, fake_layer);

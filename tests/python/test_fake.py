@@ -59,12 +59,30 @@ def test_literals_are_fake_and_known():
         assert umbra.tensor([0.5], device="cuda").device.type == "cuda"
 
 
-def test_a_write_through_a_view_makes_a_literal_unknown():
+def test_a_known_write_through_a_view_is_known_to_all_that_share_the_memory():
     with FakeTensorMode():
         literal = umbra.tensor([1, 2, 3])
-        literal[1:].fill_(5)
+        before = literal.clone()
+        view = literal[1:]
+        view.fill_(5)
+        assert literal.tolist() == [1, 5, 5] and view.tolist() == [5, 5] and before.tolist() == [1, 2, 3]
+
+
+def test_an_unknown_write_through_a_view_makes_a_literal_unknown():
+    with FakeTensorMode():
+        literal = umbra.tensor([1., 2, 3])
+        literal[1:].copy_(umbra.rand(2))
         with pytest.raises(DataDependentOutputException):
             literal[0].item()
+
+
+def test_a_literal_whose_elements_share_memory_is_unknown():
+    with FakeTensorMode():
+        literal = umbra.tensor([1])
+        wide = literal.expand(4)
+        assert wide.constant is None and literal.constant is not None
+        wide[0] = 1
+        assert literal.constant is None
 
 
 def test_symbolic_sizes():

@@ -40,10 +40,18 @@ def test_data_is_part_of_an_exported_program():
     assert exported(lambda x: x.data * x, umbra.ones(3))(umbra.full((3,), 4.)).tolist() == [16.] * 3
 
 
-def test_a_literal_that_is_written_through_data_or_at_random_is_not_known_any_more():
-    def through_data(x):
+def test_a_literal_that_is_written_through_data_has_the_new_value():
+    def function(x):
         c = tensor([1., 2., 3.])
         c.data.mul_(10)
+        return x * c.sum().item()
+    assert make_fx(function, tracing_mode="fake")(umbra.ones(3))(umbra.ones(3)).tolist() == function(umbra.ones(3)).tolist() == [60.] * 3
+
+
+def test_a_literal_that_is_written_unknown_values_through_data_or_at_random_is_not_known_any_more():
+    def through_data(x):
+        c = tensor([1., 2., 3.])
+        c.data.mul_(x)
         return x * c.sum().item()
 
     def at_random(x):

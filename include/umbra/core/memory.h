@@ -12,6 +12,19 @@
 
 namespace UMBRA_API umbra {
 
+/// Sees the storages of tensors come and go: those with memory of their own, and those of fake tensors, which have
+/// none.
+class MemoryObserver {
+ public:
+  virtual ~MemoryObserver() = default;
+  /// A storage was made, or has another size.
+  virtual void made(const void* storage, int64_t bytes, bool has_data) noexcept = 0;
+  /// It has given its memory back.
+  virtual void gone(const void* storage) noexcept = 0;
+};
+/// Makes an observer the one that sees all threads' storages, null for none; gives the one before.
+MemoryObserver* set_memory_observer(MemoryObserver* observer);
+
 /// How many bytes are kept at this moment.
 int64_t cached_memory();
 /// Gives everything that is kept back to the system.

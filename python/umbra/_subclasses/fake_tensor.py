@@ -10,11 +10,13 @@ from typing import NamedTuple
 
 from umbra import _C
 from umbra._C import (
-    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, Tensor, UnsupportedOperatorException)
+    DataDependentOutputException, DynamicOutputShapeException, FakeTensor, FakeTensorDeviceMismatchError, Tensor,
+    UnsupportedOperatorException)
 from umbra._options import not_built
 
-__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter", "FakeTensorMode",
-           "MetadataMismatchError", "UnsupportedFakeTensorException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
+__all__ = ["DataDependentOutputException", "DynamicOutputShapeException", "FakeTensor", "FakeTensorConverter",
+           "FakeTensorDeviceMismatchError", "FakeTensorMode", "MetadataMismatchError", "UnsupportedFakeTensorException",
+           "UnsupportedMutationAliasingException", "UnsupportedOperatorException", "is_fake", "maybe_get_fake_mode",
            "unset_fake_temporarily"]
 
 
@@ -22,18 +24,23 @@ class UnsupportedFakeTensorException(RuntimeError):
     """A tensor that cannot be made fake."""
 
 
+class UnsupportedMutationAliasingException(RuntimeError):
+    """A function whose writes or shared memory cannot be followed without data."""
+
+
 class MetadataMismatchError(RuntimeError):
     """A fake result that does not look like the real one."""
 
 
-def _from_meta(cls, fake_mode, elem, device, constant=None):
+def _from_meta(cls, fake_mode, elem, device, constant=None, real_tensor=None, *, requires_grad=None):
     """A fake tensor on a device with the metadata of a meta tensor."""
     import umbra
-    not_built("FakeTensor", constant=(constant, None))
+    not_built("FakeTensor", constant=(constant, None), real_tensor=(real_tensor, None))
     if elem.device.type != "meta":
         raise AssertionError(f"elem.device.type must be 'meta', got {elem.device.type}")
     with fake_mode:
-        return umbra.empty_strided(elem.shape, elem.stride(), dtype=elem.dtype, device=device)
+        fake = umbra.empty_strided(elem.shape, elem.stride(), dtype=elem.dtype, device=device)
+    return fake.requires_grad_(elem.requires_grad if requires_grad is None else requires_grad)
 
 
 FakeTensor.__new__ = _from_meta
@@ -60,29 +67,96 @@ def _mode_object(handle):
     return mode
 
 
-class FakeTensorConverter:
-    """What a mode has converted; the mode itself keeps it."""
+class _Memo:
+    """What a converter has converted and is still in use, by the real tensor. Nothing is kept alive by it."""
 
-    def __init__(self, *, copy_data=False, export=False):
+    def __init__(self, converter):
+        self._converter = converter
+
+    def __contains__(self, tensor):
+        return self._converter.find(tensor) is not None
+
+    def get(self, tensor, default=None):
+        fake = self._converter.find(tensor)
+        return default if fake is None else fake
+
+    def __getitem__(self, tensor):
+        fake = self._converter.find(tensor)
+        if fake is None:
+            raise KeyError(tensor)
+        return fake
+
+    def __len__(self):
+        return len(self._converter.tensors())
+
+    def __iter__(self):
+        return iter(real for real, _ in self._converter.tensors())
+
+    def values(self):
+        return [fake for _, fake in self._converter.tensors()]
+
+    def items(self):
+        return self._converter.tensors()
+
+
+class _MetaConverter:
+    """The memos of a converter, where torch has them."""
+
+    def __init__(self, converter):
+        self._converter = converter
+
+    @property
+    def storage_memo(self):
+        """Storages in use: the fake one by the real one, by their identities."""
+        return dict(self._converter.storages())
+
+    @property
+    def tensor_memo(self):
+        return _Memo(self._converter)
+
+
+class FakeTensorConverter:
+    """Converts real tensors, and knows what it has converted for as long as it is in use. Every mode has one."""
+
+    def __init__(self, *, copy_data=False, export=False, _converter=None):
+        # A mode whose tensors carry real ones copies them itself: FakeTensorMode.propagate_real_tensors.
         not_built("FakeTensorConverter", copy_data=(copy_data, False))
         self.export = export
+        self._converter = _converter or _C._FakeConverter()
         self._from_meta = {}  # (id of a meta tensor, device): the tensor, weakly, and its fake
 
+    @property
+    def tensor_memo(self):
+        return _Memo(self._converter)
+
+    @property
+    def meta_converter(self):
+        return _MetaConverter(self._converter)
+
+    def set_tensor_memo(self, t, v):
+        self._converter.remember(t, v)
+
     def from_real_tensor(self, fake_mode, t, make_constant=False, shape_env=None, *, source=None, symbolic_context=None, trace=True):
+        """A fake tensor like `t`; its sizes are symbols only where a shape environment is given. `make_constant`: it knows its value."""
         if shape_env is not None and shape_env is not fake_mode.shape_env:
             raise NotImplementedError("FakeTensorConverter.from_real_tensor: a shape_env other than the mode's is not in Umbra yet")
+        if t.is_quantized or t.is_mkldnn:
+            raise UnsupportedFakeTensorException("quantized nyi in meta tensors" if t.is_quantized else "meta converter nyi")
         if make_constant:
-            return fake_mode._handle.with_constant(t)
-        return fake_mode.from_tensor(t, source=source, symbolic_context=symbolic_context)
+            return fake_mode._handle.with_constant(t.clone())
+        return fake_mode._from_tensor(self, t, shape_env is None, source, symbolic_context)
 
     def from_meta_and_device(self, fake_mode, t, device, pytype=None, dispatch_keys=None):
+        """The fake tensor on a device that looks like a meta tensor: one for each."""
         import umbra
         not_built("FakeTensorConverter.from_meta_and_device", pytype=(pytype, None), dispatch_keys=(dispatch_keys, None))
+        if t.device.type != "meta":
+            raise AssertionError(f"tensor's device must be `meta`, got {t.device.type} instead")
         key = id(t), str(device)
         known, fake = self._from_meta.get(key, (lambda: None, None))
         if known() is not t:
             with fake_mode:
-                fake = umbra.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device)
+                fake = umbra.empty_strided(t.shape, t.stride(), dtype=t.dtype, device=device).requires_grad_(t.requires_grad)
             self._from_meta[key] = weakref.ref(t, lambda _: self._from_meta.pop(key, None)), fake
         return fake
 
@@ -94,20 +168,55 @@ class FakeTensorMode:
     """Factories called inside make fake tensors, and operators on fake tensors compute metadata alone."""
 
     def __init__(self, *, allow_fallback_kernels=True, allow_non_fake_inputs=False, shape_env=None, static_shapes=None, export=False):
+        from umbra._dynamo import config as cache_config
+        from umbra._functorch import config
         env = None if shape_env is None else shape_env._env
         symbolic = shape_env is not None
-        self._adopt(_C._FakeMode(env, allow_non_fake_inputs, symbolic and getattr(shape_env, "allow_scalar_outputs", True),
-                                 symbolic and getattr(shape_env, "allow_dynamic_output_shape_ops", True)), shape_env)
+        self._adopt(_C._FakeMode(env, allow_non_fake_inputs=allow_non_fake_inputs,
+                                 allow_scalar_outputs=symbolic and getattr(shape_env, "allow_scalar_outputs", True),
+                                 allow_dynamic_output_shapes=symbolic and getattr(shape_env, "allow_dynamic_output_shape_ops", True),
+                                 allow_meta=config.fake_tensor_allow_meta,
+                                 propagate_real_tensors=config.fake_tensor_propagate_real_tensors), shape_env)
         self.allow_fallback_kernels = allow_fallback_kernels
         self.export = export
         self.static_shapes = shape_env is None if static_shapes is None else static_shapes
+        self.cache_crosscheck_enabled = cache_config.fake_tensor_cache_crosscheck_enabled
 
     def _adopt(self, handle, shape_env=None):
         self._handle = handle
         self._shape_env = shape_env
         self.allow_fallback_kernels, self.export, self.static_shapes = True, False, handle.shape_env is None
-        self.fake_tensor_converter = FakeTensorConverter()
+        self._in_kernel_invocation = False
+        self.fake_tensor_converter = FakeTensorConverter(_converter=handle.converter)
         _modes[handle._cdata] = self
+
+    @property
+    def allow_meta(self):
+        return self._handle.allow_meta
+
+    @property
+    def propagate_real_tensors(self):
+        return self._handle.propagate_real_tensors
+
+    @property
+    def in_kernel_invocation(self):
+        """While it is set, this mode's tensors say that they are on the device `meta`, as they do inside a kernel without data."""
+        return self._in_kernel_invocation
+
+    @in_kernel_invocation.setter
+    def in_kernel_invocation(self, value):
+        self._in_kernel_invocation = bool(value)
+        if value:
+            FakeTensor.device = property(_device_in_kernels)
+
+    @property
+    def cache_crosscheck_enabled(self):
+        """Whether calls that were seen before are compared with what they gave then."""
+        return _C._fake_cache_crosschecked()
+
+    @cache_crosscheck_enabled.setter
+    def cache_crosscheck_enabled(self, value):
+        _C._fake_cache_crosscheck(value)
 
     @property
     def shape_env(self):
@@ -133,30 +242,32 @@ class FakeTensorMode:
 
     def from_tensor(self, tensor, *, static_shapes=None, source=None, symbolic_context=None, trace=True):
         """A fake tensor like a real one; with a shape environment its sizes are symbols, as the context says."""
+        static = self.static_shapes if static_shapes is None else static_shapes
+        if static and symbolic_context is not None:
+            raise AssertionError("cannot set both static_shapes and symbolic_context")
+        return self._from_tensor(self.fake_tensor_converter, tensor, static, source, symbolic_context)
+
+    def _from_tensor(self, converter, tensor, static, source, symbolic_context):
         from umbra.nn.parameter import Parameter
         from umbra.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass
         if is_traceable_wrapper_subclass(tensor):
-            if symbolic_context is not None or (self.shape_env is not None and not static_shapes and not self.static_shapes):
+            if symbolic_context is not None or (self.shape_env is not None and not static):
                 raise NotImplementedError(f"a {type(tensor).__name__} cannot be converted with symbolic sizes yet")
-            return transform_subclass(tensor, lambda _, inner: self.from_tensor(inner, static_shapes=True))
-        fake = self._convert(tensor, static_shapes, source, symbolic_context)
+            return transform_subclass(tensor, lambda _, inner: self._from_tensor(converter, inner, True, None, None))
+        fake = converter._converter.from_tensor(self._handle, tensor, *self._sizes(tensor, static, source, symbolic_context))
         if isinstance(tensor, Parameter) and fake is not tensor:
             fake._is_param = True
         return fake
 
-    def _convert(self, tensor, static_shapes, source, symbolic_context):
-        static = self.static_shapes if static_shapes is None else static_shapes
+    def _sizes(self, tensor, static, source, symbolic_context):
+        """What guards call the tensor, and what becomes of its dimensions; None where all stay numbers and nothing has to be said."""
         if self.shape_env is None:
-            return self._handle.from_tensor(tensor)
+            return "", None
         name = source if isinstance(source, str) else source.name if source is not None else ""
         name = name() if callable(name) else name
         if static:
-            dims = [("static",)] * tensor.dim()
-        elif symbolic_context is not None:
-            dims = symbolic_context._dimensions()
-        else:
-            dims = [("duck",)] * tensor.dim()
-        return self._handle.from_tensor(tensor, name, dims)
+            return name, [("static",)] * tensor.dim()
+        return name, [("duck",)] * tensor.dim() if symbolic_context is None else symbolic_context._dimensions()
 
     def is_our_fake(self, tensor):
         return isinstance(tensor, FakeTensor) and tensor.fake_mode is self
@@ -164,14 +275,36 @@ class FakeTensorMode:
     def create_symbolic_nested_int(self, *, nt_tensor_id=None):
         raise NotImplementedError("nested tensors are not supported")
 
-    # There is no dispatch cache: running an operator's metadata costs less than looking it up would.
+    # Nothing is cached: running an operator's metadata costs less than looking it up would. What is counted is which calls a cache would
+    # have answered, and why it could not have kept others; counting starts with the first question.
+
     @classmethod
     def cache_info(cls):
-        return DispatchCacheInfo(0, 0, {}, 0)
+        """Calls that were seen before (hits), that were new (misses), and those that depend on more than metadata, by the reason."""
+        return DispatchCacheInfo(*_C._fake_cache_info())
 
     @classmethod
     def cache_clear(cls):
-        pass
+        """Forgets the counts and the calls that were seen."""
+        _C._fake_cache_clear()
+
+    def _cache_key(self, *call):
+        """What a call's metadata follow from: equal keys, equal results. `call`: the operator, its arguments and keyword arguments, after a
+        state that is not looked at where there are four."""
+        func, args, kwargs = call[-3:]
+        key, reason = _C._fake_call_key(self._handle, func._schema.name + ("." + func._schema.overload_name if func._schema.overload_name else ""),
+                                        [*args, *(part for item in sorted((kwargs or {}).items()) for part in item)])
+        if reason is not None:
+            raise _BypassDispatchCache(reason)
+        return key
+
+
+class _BypassDispatchCache(Exception):
+    """A call that depends on more than metadata."""
+
+    def __init__(self, reason):
+        super().__init__(reason)
+        self.reason = reason
 
 
 class FakeCopyMode:
@@ -231,7 +364,24 @@ def is_fake(value):
 
 
 def maybe_get_fake_mode(value):
-    return value.fake_mode if isinstance(value, FakeTensor) else None
+    """The mode of a fake tensor, or of a wrapper whose tensors are all fake; None of anything else."""
+    from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
+    if isinstance(value, FakeTensor):
+        return value.fake_mode
+    if is_traceable_wrapper_subclass(value):
+        modes = {maybe_get_fake_mode(inner) for inner in get_plain_tensors(value, out=[])}
+        if len(modes) > 1:
+            raise AssertionError(f"expected one fake mode inside a {type(value).__name__}, got {len(modes)}")
+        return modes.pop() if modes else None
+    return None
+
+
+def maybe_get_real_tensor(value):
+    return value.real_tensor if isinstance(value, FakeTensor) else None
+
+
+def maybe_get_fake_constant(value):
+    return value.constant if isinstance(value, FakeTensor) else None
 
 
 def get_plain_tensors(subclass, *, out):
@@ -261,8 +411,73 @@ def extract_tensor_metadata(t):
 
 # ---- what FakeTensor has besides what Tensor has ----
 
+def _device_in_kernels(tensor):
+    """The device of a fake tensor once a mode has been told that it is inside a kernel."""
+    import umbra
+    return umbra.device("meta") if tensor.fake_mode.in_kernel_invocation else Tensor.device.__get__(tensor)
+
+
+@contextlib.contextmanager
+def in_kernel_invocation_manager(fake_mode):
+    """The mode's tensors are on the device `meta` inside."""
+    before, fake_mode.in_kernel_invocation = fake_mode.in_kernel_invocation, True
+    try:
+        yield
+    finally:
+        fake_mode.in_kernel_invocation = before
+
+
 FakeTensor.fake_mode = property(lambda self: _mode_object(_C._fake_mode_of(self)))
 FakeTensor.fake_device = property(lambda self: self.device)
 FakeTensor.constant = property(lambda self: _C._fake_constant(self))
-FakeTensor.real_tensor = None
+FakeTensor.real_tensor = property(lambda self: _C._fake_real(self))
 FakeTensor.from_tensor = staticmethod(lambda t, fake_mode: fake_mode.from_tensor(t))
+
+
+# ---- what is said of operators by their schemas ----
+
+def _tensor_in(type):
+    return "Tensor" in str(type)
+
+
+def _is_tensor_constructor(func):
+    """An operator that makes one tensor of none."""
+    schema = func._schema
+    return not any(_tensor_in(a.type) for a in schema.arguments) and len(schema.returns) == 1 and str(schema.returns[0].type) == "Tensor"
+
+
+def _overloads(names):
+    import umbra
+    packets = [getattr(umbra.ops.aten, name) for name in names]
+    return {getattr(packet, overload): True for packet in packets for overload in packet.overloads()}
+
+
+def _device_positions():
+    """Operators on tensors that take a device by position."""
+    import umbra
+    found = {}
+    for name in _C._operator_names():
+        if not name.startswith("aten::"):
+            continue
+        packet, _, overload = name[6:].partition(".")
+        op = getattr(getattr(umbra.ops.aten, packet), overload or "default")
+        schema = op._schema
+        if any(_tensor_in(a.type) for a in [*schema.arguments, *schema.returns]) and any(
+                not a.kwarg_only and str(a.type) in ("Device", "Optional[Device]") for a in schema.arguments):
+            found[op] = True
+    return found
+
+
+_tables = {
+    "_like_tensor_constructors": lambda: _overloads(
+        ["empty_like", "full_like", "ones_like", "rand_like", "randn_like", "randint_like", "zeros_like", "new_empty", "new_empty_strided",
+         "new_full", "new_zeros", "new_ones"]),
+    "_device_not_kwarg_ops": _device_positions,
+}
+
+
+def __getattr__(name):
+    if name not in _tables:
+        raise AttributeError(f"module '{__name__}' has no attribute '{name}'")
+    globals()[name] = _tables[name]()
+    return globals()[name]

@@ -6,6 +6,7 @@ import inspect
 import math
 import sys
 import types
+import warnings
 
 import umbra
 from umbra._C import Tensor
@@ -224,9 +225,11 @@ class Tracer(TracerBase):
     def _concrete_leaf(self, name, label, value, default=inspect.Parameter.empty):
         if isinstance(value, PHBase):
             return self._placeholder(label, default)
-        if not isinstance(value, (int, float, str, bool, type(None))):
-            return value
         given = self._placeholder(label, default)
+        if not isinstance(value, (int, float, str, bool, type(None))):
+            warnings.warn(f"Was not able to add assertion to guarantee correct input {name} to specialized function. It is up to the user to "
+                          "make sure that your inputs match the inputs you specialized the function with.", stacklevel=2)
+            return value
         message = f"{name} has been specialized to have value {value} but got another value"
         if value is None:
             self.create_proxy("call_function", _assert_is_none, (given, message), {})

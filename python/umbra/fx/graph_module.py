@@ -49,7 +49,7 @@ def _set_path(root, path, kind, value):
         root = getattr(root, part)
     if kind == "parameter":
         root.register_parameter(name, value if isinstance(value, Parameter) else _as_parameter(value))
-    elif kind == "buffer" and isinstance(value, Tensor):
+    elif kind in ("buffer", "constant") and isinstance(value, Tensor):
         root.register_buffer(name, value)
     else:
         setattr(root, name, value)

@@ -1,6 +1,7 @@
 #include "ops/common/shape.h"
 
 #include "ops/common/unbacked.h"
+#include "umbra/dispatch/device_mismatch.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/shape_env.h"
 
@@ -216,9 +217,7 @@ Device common_device(ArrayRef<const Tensor*> tensors) {
     auto joins = [](const Tensor& x) { return x.dim() == 0 && x.device().type == DeviceType::CPU; };
     if (joins(*t)) continue;
     if (joins(*first)) first = t;
-    else
-      fail("Expected all tensors to be on the same device, but found at least two devices, ", first->device(), " and ",
-           t->device(), "!");
+    else fail_two_devices(first->device(), t->device(), first->is_fake());
   }
   return first ? first->device() : Device();
 }

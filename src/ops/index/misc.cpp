@@ -1,4 +1,5 @@
 // What belongs to no family: one_hot, hashes, casts by name, and helpers of PyTorch's own.
+#include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
@@ -143,13 +144,15 @@ UMBRA_OPERATOR("_shape_as_tensor(Tensor self) -> Tensor").composite([](const Ten
 });
 UMBRA_OPERATOR("_nnpack_available() -> bool").all_backends([]() { return false; }).not_differentiable();
 
-// Zeros are plain zeros here: there is no tensor without memory that stands for them.
+// Zeros with memory, which know that they are zeros until they are written.
 UMBRA_OPERATOR(
     "_efficientzerotensor(SymInt[] size, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .all_backends([](SymIntArrayRef size, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
                      OptionalBool pin_memory) {
-      return zeros(size, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin_memory});
+      Tensor out = zeros(size, {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin_memory});
+      mark_zero(out);
+      return out;
     })
     .not_differentiable();
 UMBRA_OPERATOR("_efficientzerotensor.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")

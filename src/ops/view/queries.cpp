@@ -1,4 +1,5 @@
 // Questions about tensors that are operators too: what a program asks without reading data.
+#include "dispatch/data_dependent.h"
 #include "ops/common/promotion.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
@@ -51,9 +52,11 @@ UMBRA_OPERATOR("is_leaf(Tensor self) -> bool").composite([](const Tensor& self) 
 UMBRA_OPERATOR("is_inference(Tensor self) -> bool").composite([](const Tensor& self) {
   return self.impl()->is_inference();
 });
-// No tensor is spread over machines, locked in memory, or zeros without memory here.
+UMBRA_OPERATOR("_is_zerotensor(Tensor self) -> bool").composite([](const Tensor& self) {
+  return is_marked_zero(self);
+});
+// No tensor is spread over machines or locked in memory here.
 UMBRA_OPERATOR("is_distributed(Tensor self) -> bool").composite([](const Tensor&) { return false; });
-UMBRA_OPERATOR("_is_zerotensor(Tensor self) -> bool").composite([](const Tensor&) { return false; });
 UMBRA_OPERATOR("is_pinned(Tensor self, Device? device=None) -> bool")
     .all_backends([](const Tensor&, std::optional<Device>) { return false; })
     .not_differentiable();

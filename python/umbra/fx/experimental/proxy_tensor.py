@@ -89,7 +89,8 @@ def _fake_mode(args, symbolic, allow_non_fake_inputs):
     """The mode of the stand-ins; None where an argument is fake already and brings its own."""
     if any(isinstance(leaf, _C.FakeTensor) for leaf in pytree.tree_leaves(args)):
         return None
-    return _C._FakeMode(_C._ShapeEnv(True, True) if symbolic else None, allow_non_fake_inputs, symbolic, symbolic)
+    return _C._FakeMode(_C._ShapeEnv(True, True) if symbolic else None, allow_non_fake_inputs=allow_non_fake_inputs,
+                        allow_scalar_outputs=symbolic, allow_dynamic_output_shapes=symbolic)
 
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,

@@ -1,5 +1,6 @@
 """Symbols of captured programs: the environment that knows about them, and policies for sizes."""
 import contextlib
+import dataclasses
 import enum
 import operator
 import weakref
@@ -59,19 +60,42 @@ class ShapeGuard:
 _environments = weakref.WeakValueDictionary()  # the Python object of an environment, by the C++ one
 
 
+@dataclasses.dataclass
+class ShapeEnvSettings:
+    """What a shape environment was told when it was made."""
+    allow_scalar_outputs: bool
+    allow_dynamic_output_shape_ops: bool
+    assume_static_by_default: bool
+    specialize_zero_one: bool
+    duck_shape: bool
+    prefer_deferred_runtime_asserts_over_guards: bool
+    trace_asserts: bool
+
+
 class ShapeEnv:
     """The symbols of one captured program and everything that is known about them."""
 
-    def __init__(self, *, should_record_events=None, tracked_fakes=None, allow_scalar_outputs=True,
-                 allow_dynamic_output_shape_ops=True, assume_static_by_default=False, specialize_zero_one=True, duck_shape=None,
-                 prefer_deferred_runtime_asserts_over_guards=False, trace_asserts=False):
-        not_built("ShapeEnv", should_record_events=(should_record_events or None, None), tracked_fakes=(tracked_fakes or None, None),
-                  assume_static_by_default=(assume_static_by_default, False), trace_asserts=(trace_asserts, False),
+    def __init__(self, *, should_record_events=None, tracked_fakes=None, **settings):
+        not_built("ShapeEnv", should_record_events=(should_record_events or None, None), tracked_fakes=(tracked_fakes or None, None))
+        self._init(**settings)
+
+    def _init(self, *, allow_scalar_outputs=True, allow_dynamic_output_shape_ops=True, assume_static_by_default=False,
+              specialize_zero_one=True, duck_shape=None, prefer_deferred_runtime_asserts_over_guards=False, trace_asserts=False):
+        not_built("ShapeEnv", assume_static_by_default=(assume_static_by_default, False), trace_asserts=(trace_asserts, False),
                   prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
-        self._env = _C._ShapeEnv(True if duck_shape is None else duck_shape, specialize_zero_one)
-        self.allow_scalar_outputs = allow_scalar_outputs
-        self.allow_dynamic_output_shape_ops = allow_dynamic_output_shape_ops
+        duck_shape = True if duck_shape is None else duck_shape
+        self._env = _C._ShapeEnv(duck_shape, specialize_zero_one)
+        self.settings = ShapeEnvSettings(allow_scalar_outputs, allow_dynamic_output_shape_ops, assume_static_by_default, specialize_zero_one,
+                                         duck_shape, prefer_deferred_runtime_asserts_over_guards, trace_asserts)
         _environments[self._env._cdata] = self
+
+    @property
+    def allow_scalar_outputs(self):
+        return self.settings.allow_scalar_outputs
+
+    @property
+    def allow_dynamic_output_shape_ops(self):
+        return self.settings.allow_dynamic_output_shape_ops
 
     @classmethod
     def _of(cls, env):
@@ -79,7 +103,7 @@ class ShapeEnv:
         if self is None:
             self = cls.__new__(cls)
             self._env = env
-            self.allow_scalar_outputs = self.allow_dynamic_output_shape_ops = True
+            self.settings = ShapeEnvSettings(True, True, False, True, True, False, False)
             _environments[env._cdata] = self
         return self
 

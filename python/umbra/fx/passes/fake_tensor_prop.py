@@ -8,7 +8,7 @@ from umbra.fx.node import map_aggregate
 class FakeTensorProp(Interpreter):
     def __init__(self, module, mode=None):
         super().__init__(module)
-        self._mode = mode or FakeTensorMode(allow_non_fake_inputs=True)
+        self._mode = mode or FakeTensorMode()
 
     def run_node(self, n):
         result = super().run_node(n)

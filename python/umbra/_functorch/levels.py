@@ -1,0 +1,44 @@
+"""torch._C._functorch: the wrappers that transforms make, taken apart and put together."""
+from umbra import _C
+
+
+def _add_batch_dim(tensor, in_dim, level):
+    """A tensor that hides one dimension from what runs inside a vmap of this level."""
+    return _C._add_batch_dim(tensor, in_dim, level)
+
+
+def _kind(tensor):
+    wrapper = _C._describe_wrapper(tensor)
+    return None if wrapper is None else wrapper[0]
+
+
+def is_batchedtensor(tensor):
+    return _kind(tensor) == "batched"
+
+
+def is_gradtrackingtensor(tensor):
+    return _kind(tensor) == "grad"
+
+
+def is_functorch_wrapped_tensor(tensor):
+    return _kind(tensor) is not None
+
+
+def get_unwrapped(tensor):
+    """The tensor inside a wrapper."""
+    wrapper = _C._describe_wrapper(tensor)
+    if wrapper is None:
+        raise RuntimeError("No wrappers present!")
+    return wrapper[3]
+
+
+def maybe_get_level(tensor):
+    """The level of a wrapper; -1 of any other tensor."""
+    wrapper = _C._describe_wrapper(tensor)
+    return -1 if wrapper is None else wrapper[1]
+
+
+def maybe_get_bdim(tensor):
+    """The dimension that a wrapper hides; -1 where it hides none."""
+    wrapper = _C._describe_wrapper(tensor)
+    return -1 if wrapper is None or wrapper[2] is None else wrapper[2]

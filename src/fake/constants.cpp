@@ -1,0 +1,121 @@
+// Constants: fake tensors whose values are known, since they are literals of the program or made of literals alone.
+#include "fake/constants.h"
+
+#include "umbra/dispatch/writes.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+
+bool is_random(const Operator& op) {
+  return op.definition().random || (op.functional() && op.functional()->definition().random);
+}
+
+constexpr int64_t kLargestConstant = 128;  // elements: literals and small tables, not weights
+
+ConstantFakeState& constant_state(const Tensor& fake) {
+  return static_cast<ConstantFakeState&>(*fake.impl()->layer_state());
+}
+
+/// Lets a view remember its value, in the memory that it shares. Where elements share memory, a write through it would
+/// not be the same write of the value's elements: such a view is unknown.
+void remember_view(FakeModeImpl& mode, const IntrusivePtr<KnownMemory>& memory, const Tensor& fake,
+                   const Tensor& value) {
+  IntrusivePtr<FakeModeImpl> of(&mode);
+  if (overlaps_itself(fake)) fake.impl()->set_layer_state(of);
+  else fake.impl()->set_layer_state(make_counted<ConstantFakeState>(of, memory, value));
+}
+
+/// `.data` counts its writes apart; a constant that is written through it is written all the same.
+void note_write_apart(const Tensor& written) {
+  if (written.impl()->version_counter()) written.storage()->bump_version();
+}
+
+}  // namespace
+
+bool lift_literal(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (!op.has_tag(Tag::LiftsData)) return false;
+  const Tensor& literal = frame[0].tensor_ref();
+  bool small = literal.storage()->has_data() && literal.numel() <= kLargestConstant;
+  // The value is the program's to write, the literal may be a graph's too.
+  auto copy = [&] {
+    WithoutMode without(DispatchKey::Fake);
+    SaveDispatchState state;
+    dispatch_state() = {};
+    return literal.clone();
+  };
+  frame[0] = Value(small ? fake_with_constant(mode, copy()) : mode.from_tensor(literal));
+  return true;
+}
+
+bool fold_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (op.is_mutable() || is_random(op) || op.is_view()) return false;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
+    // A literal that moves to another device cannot be followed there.
+    if (frame[i].tag() == Value::Tag::Device && frame[i].to_device().type != DeviceType::CPU) return false;
+  }
+  Frame inner(op, frame);
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
+      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  op.call(inner.data());
+  for (size_t i = 0; i < op.return_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().numel() > kLargestConstant) return false;
+  for (size_t i = 0; i < op.return_count(); ++i)
+    frame[i] = inner[i].is_tensor() ? Value(fake_with_constant(mode, inner[i].tensor_ref())) : std::move(inner[i]);
+  return true;
+}
+
+void view_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  Frame inner(op, frame);
+  IntrusivePtr<KnownMemory> memory = constant_state(frame[0].tensor_ref()).memory;
+  inner[0] = Value(*fake_constant(frame[0].tensor_ref()));
+  run_fake(op, mode, frame);
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  op.call(inner.data());
+  if (frame[0].is_tensor()) return remember_view(mode, memory, frame[0].tensor_ref(), inner[0].tensor_ref());
+  TensorList fakes = frame[0].tensor_list(), values = inner[0].tensor_list();
+  for (size_t i = 0; i < fakes.size(); ++i) remember_view(mode, memory, fakes[i], values[i]);
+}
+
+bool write_constant(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  if (!op.is_mutable() || is_random(op) || op.has_tag(Tag::InPlaceView) || op.argument_count() == 0) return false;
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (op.schema().arguments[i].alias.write != (i == 0)) return false;
+    if (frame[i].is_tensor_list() || frame[i].is_list()) return false;
+  }
+  Tensor self = frame[0].tensor();
+  if (!fake_constant(self)) return false;
+  IntrusivePtr<KnownMemory> memory = constant_state(self).memory;
+  Frame inner(op, frame);
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (inner[i].is_tensor() && inner[i].tensor_ref().is_fake())
+      inner[i] = Value(*fake_constant(inner[i].tensor_ref()));
+  run_fake(op, mode, frame);
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  op.call(inner.data());
+  note_write_apart(self);
+  memory->wrote_known_values();
+  return true;
+}
+
+void forget_written_constants(const Operator& op, FakeModeImpl& mode, Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    if (op.schema().arguments[i].alias.write)
+      frame[i].each_tensor([&](TensorImpl* t) {
+        if (!t->keys().has(DispatchKey::Fake)) return;
+        note_write_apart(Tensor(IntrusivePtr<TensorImpl>(t)));
+        t->set_layer_state(IntrusivePtr<RefCounted>(&mode));
+      });
+}
+
+}  // namespace umbra

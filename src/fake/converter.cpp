@@ -1,0 +1,202 @@
+#include "umbra/fake/converter.h"
+
+#include <algorithm>
+#include <cstring>
+
+#include "fake/state.h"
+#include "umbra/autograd/autograd.h"
+#include "umbra/core/sparse.h"
+#include "umbra/dispatch/batching.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra {
+
+namespace {
+
+// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride,
+// numbers elsewhere.
+SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
+  SymShape strides(real.sym_strides());
+  std::vector<int64_t> order(real.dim());
+  for (int64_t d = 0; d < real.dim(); ++d) order[d] = d;
+  std::stable_sort(order.begin(), order.end(), [&](int64_t a, int64_t b) {
+    return real.strides()[a] != real.strides()[b] ? real.strides()[a] < real.strides()[b] : a > b;
+  });
+  std::unordered_map<int64_t, SymInt> following;  // what strides may be, by value
+  for (int64_t d : order) {
+    int64_t stride = real.strides()[d];
+    if (auto found = following.find(stride); stride > 1 && found != following.end()) strides[d] = found->second;
+    following.insert_or_assign(stride * real.sizes()[d], strides[d] * sizes[d]);
+  }
+  return strides;
+}
+
+/// The history of a converted tensor that is no leaf: a gradient does not get further.
+class UnknownHistory final : public autograd::Node {
+ public:
+  std::string name() const override { return "Error"; }
+  autograd::Gradients apply(autograd::Gradients) override {
+    fail("a gradient has reached a tensor whose history stayed behind when it was converted to a fake one");
+  }
+};
+
+// The number that item() gives of a converted tensor: of 0-d CPU tensors of the types that Python's own numbers have,
+// and of narrower signed integers, as in PyTorch.
+std::optional<Scalar> readable_number(const Tensor& real) {
+  if (real.dim() != 0 || real.device().type != DeviceType::CPU || !real.storage()->has_data() || real.is_neg())
+    return std::nullopt;
+  switch (real.dtype()) {
+    case DType::Int64: return Scalar(*real.data<int64_t>());
+    case DType::Int32: return Scalar(static_cast<int64_t>(*real.data<int32_t>()));
+    case DType::Int16: return Scalar(static_cast<int64_t>(*real.data<int16_t>()));
+    case DType::Int8: return Scalar(static_cast<int64_t>(*real.data<int8_t>()));
+    case DType::Float64: return Scalar(*real.data<double>());
+    default: return std::nullopt;
+  }
+}
+
+}  // namespace
+
+template <class T> void FakeConverter::sweep(Memo<T>& memo, size_t& limit) {
+  if (memo.size() < limit) return;
+  std::erase_if(memo, [](const auto& entry) { return entry.second.real.expired() || entry.second.fake.expired(); });
+  limit = 1024 + 2 * memo.size();
+}
+
+template <class T> std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> FakeConverter::in_use(const Memo<T>& memo) {
+  std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> out;
+  for (const auto& [_, entry] : memo) {
+    IntrusivePtr<T> real = entry.real.lock(), fake = entry.fake.lock();
+    if (real && fake) out.emplace_back(std::move(real), std::move(fake));
+  }
+  return out;
+}
+
+std::vector<std::pair<Tensor, Tensor>> FakeConverter::tensors() {
+  std::lock_guard lock(mutex_);
+  std::vector<std::pair<Tensor, Tensor>> out;
+  for (auto& [real, fake] : in_use(tensors_)) out.emplace_back(Tensor(std::move(real)), Tensor(std::move(fake)));
+  return out;
+}
+
+std::vector<std::pair<Storage, Storage>> FakeConverter::storages() {
+  std::lock_guard lock(mutex_);
+  return in_use(storages_);
+}
+
+void FakeConverter::remember(const Tensor& real, const Tensor& fake) {
+  std::lock_guard lock(mutex_);
+  sweep(tensors_, tensor_limit_);
+  tensors_.insert_or_assign(real.impl(), Converted<TensorImpl>{WeakPtr(real.pointer()), WeakPtr(fake.pointer())});
+}
+
+Tensor FakeConverter::find(const Tensor& real) {
+  std::lock_guard lock(mutex_);
+  auto found = tensors_.find(real.impl());
+  if (found == tensors_.end() || found->second.real.lock() != real.pointer()) return {};
+  return Tensor(found->second.fake.lock());
+}
+
+void FakeConverter::clear() {
+  std::lock_guard lock(mutex_);
+  tensors_.clear();
+  storages_.clear();
+  copies_.clear();
+}
+
+Storage FakeConverter::fake_storage(const Storage& real, SymInt bytes, Device device) {
+  auto found = storages_.find(real.get());
+  if (found != storages_.end() && found->second.real.lock() == real)
+    if (Storage fake = found->second.fake.lock()) return fake;
+  Storage fake = StorageImpl::without_data(bytes, device);
+  sweep(storages_, storage_limit_);
+  storages_.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr(real), WeakPtr(fake)});
+  return fake;
+}
+
+Tensor FakeConverter::copy_with_storage(const Tensor& real) {
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  const Storage& original = real.storage();
+  auto found = copies_.find(original.get());
+  Storage copy = found != copies_.end() && found->second.real.lock() == original ? found->second.fake.lock() : nullptr;
+  if (!copy) {
+    copy = StorageImpl::allocate(original->bytes().guard_int(), real.device());
+    std::memcpy(copy->data(), original->data(), static_cast<size_t>(original->bytes().guard_int()));
+    sweep(copies_, copy_limit_);
+    copies_.insert_or_assign(original.get(), Converted<StorageImpl>{WeakPtr(original), WeakPtr(copy)});
+  }
+  Tensor out(make_counted<TensorImpl>(copy, real.dtype(), real.device(), DispatchKeySet(backend_key(real.device()))));
+  out.impl()->set_geometry(real.sym_sizes(), real.sym_strides(), real.sym_storage_offset());
+  out.impl()->set_conj(real.is_conj());
+  out.impl()->set_neg(real.is_neg());
+  return out;
+}
+
+Tensor FakeConverter::from_tensor(FakeModeImpl& mode, const Tensor& real, const SymbolicContext* context) {
+  if (fake_mode_of(real) == &mode) return real;
+  std::lock_guard lock(mutex_);
+  if (Tensor known = find(real); known.defined()) return known;
+  if (const BatchedState* state = batched_state(real.impl(), nullptr)) {
+    Tensor fake = make_batched(from_tensor(mode, state->value), state->dim, state->level);
+    remember(real, fake);
+    return fake;
+  }
+  if (real.keys().has(DispatchKey::Sparse)) return convert_sparse(mode, real);
+  SymShape sizes(real.sym_sizes());
+  // Another mode's tensor has metadata to go by, as a real one has; symbols are understood only where they were made.
+  check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == mode.shape_env(), "Mixing fake modes NYI");
+  if (!context || !mode.shape_env() || real.is_symbolic()) return convert(mode, real, sizes, real.sym_strides());
+  for (int64_t d = 0; d < real.dim(); ++d)
+    sizes[d] = mode.shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]",
+                                               context->dims.at(d));
+  return from_tensor_with_sizes(mode, real, sizes);
+}
+
+Tensor FakeConverter::from_tensor_with_sizes(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes) {
+  return convert(mode, real, sizes, symbolic_strides(real, sizes));
+}
+
+Tensor FakeConverter::convert_sparse(FakeModeImpl& mode, const Tensor& real) {
+  SparseParts parts = sparse_parts(real);
+  for (Tensor* part : {&parts.indices, &parts.compressed, &parts.values})
+    if (part->defined()) *part = from_tensor(mode, *part);
+  Tensor fake = make_sparse(real.layout(), real.sym_sizes(), std::move(parts));
+  fake.impl()->add_key(DispatchKey::Fake);
+  if (real.requires_grad() && real.is_leaf()) fake.requires_grad_();
+  remember(real, fake);
+  return fake;
+}
+
+Tensor FakeConverter::convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  std::lock_guard lock(mutex_);
+  SymInt offset = real.sym_storage_offset();
+  SymInt bytes =
+      any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
+  Tensor fake;
+  {
+    InferenceMode as_real(real.impl()->is_inference());
+    fake = fake_over(mode, fake_storage(real.storage(), bytes, real.device()), real.dtype(), real.device());
+  }
+  fake.impl()->set_geometry(sizes, strides, offset);
+  fake.impl()->set_conj(real.is_conj());
+  fake.impl()->set_neg(real.is_neg());
+  fake.impl()->set_wrapped_number(real.impl()->is_wrapped_number());
+  if (const IntrusivePtr<TensorImpl>& base = real.impl()->view_base()) {
+    fake.impl()->set_view_base(from_tensor(mode, Tensor(base)).pointer());
+    fake.impl()->add_key(DispatchKey::Autograd);
+  }
+  if (real.requires_grad() && (!real.impl()->view_base() || real.is_leaf())) {
+    if (real.is_leaf()) fake.requires_grad_();
+    else autograd::set_history(fake, make_counted<UnknownHistory>());
+  }
+  if (!mode.shape_env())
+    if (std::optional<Scalar> number = readable_number(real)) make_data_state(mode, fake)->number = number;
+  if (mode.options().propagate_real_tensors && real.storage()->has_data()) carry(mode, fake, copy_with_storage(real));
+  remember(real, fake);
+  if (Tensor gradient = real.grad(); gradient.defined()) fake.set_grad(from_tensor(mode, gradient));
+  return fake;
+}
+
+}  // namespace umbra

@@ -1,0 +1,108 @@
+"""Estimates of what a model costs, against what a run allocates and against counts done by hand."""
+import pytest
+
+import umbra
+from umbra import nn
+from umbra._subclasses.fake_tensor import FakeTensorMode
+
+
+class Block(nn.Module):
+    def __init__(self, width, heads):
+        super().__init__()
+        self.heads = heads
+        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+    def forward(self, x):
+        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+        attention = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+        x = x + self.out(attention.transpose(1, 2).flatten(2))
+        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+
+def gpt(layers=3, width=64):
+    return nn.Sequential(nn.Embedding(100, width), *(Block(width, 4) for _ in range(layers)), nn.Linear(width, 100))
+
+
+def mlp():
+    return nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+
+
+@pytest.mark.parametrize("make, args", [(mlp, (umbra.ones(32, 64),)), (gpt, (umbra.zeros(4, 16, dtype=umbra.int64),))])
+@pytest.mark.parametrize("options", [{}, {"training": True}, {"training": True, "optimizer": "adamw"}, {"training": True, "optimizer": "sgd"}])
+def test_the_estimate_is_what_a_run_allocates(make, args, options):
+    model = make()
+    values = [p.clone() for p in model.parameters()]
+    estimated, measured = umbra.estimate(model, args, **options), umbra.estimate(model, args, with_data=True, **options)
+    assert abs(estimated.peak - measured.peak) <= 0.03 * measured.peak
+    for name in ("parameters", "buffers", "inputs", "gradients", "optimizer_state", "flops", "flops_by_module"):
+        assert getattr(estimated, name) == getattr(measured, name), name
+    assert estimated.saved_activations == pytest.approx(measured.saved_activations, rel=0.03)
+    assert all(p.grad is None and umbra.equal(p, value) for p, value in zip(model.parameters(), values)), "the model stays as it was"
+
+
+def test_parts_of_a_training_step():
+    cost = umbra.estimate(mlp(), (umbra.ones(32, 64),), training=True, optimizer=umbra.optim.Adam)
+    weights = 4 * (2 * 64 * 256 + 256 + 64)
+    assert cost.parameters == cost.gradients == weights and cost.inputs == 4 * 32 * 64
+    assert 2 * weights <= cost.optimizer_state <= 2 * weights + 64
+    assert cost.saved_activations == 4 * 32 * 256
+    products = 2 * 32 * 64 * 256
+    assert cost.flops == 5 * products and cost.flops_by_module == {"": 5 * products, "0": 2 * products, "2": 3 * products}
+    assert cost.peak_phase == "optimizer" and cost.timeline()[-1] == pytest.approx(cost.parameters + cost.inputs + cost.optimizer_state, abs=64)
+
+
+def test_the_module_at_the_peak_is_found_in_the_backward_pass_too():
+    model = nn.Sequential(nn.Linear(8, 8), nn.Linear(8, 4096), nn.Linear(4096, 8))
+    cost = umbra.estimate(model, (umbra.ones(2048, 8),), training=True)
+    assert (cost.peak_module, cost.peak_phase) == ("2", "backward")
+    assert set(cost.flops_by_module) == {"", "0", "1", "2"}
+
+
+def test_a_model_that_fits_no_machine():
+    with FakeTensorMode():
+        model = nn.Sequential(*(nn.Linear(100_000, 100_000, bias=False) for _ in range(10)))
+        x = umbra.empty(16, 100_000)
+    cost = umbra.estimate(model, (x,), training=True, optimizer="adamw")
+    assert cost.parameters == 10 * 4 * 10**10 and cost.peak > 4 * cost.parameters
+
+
+def test_the_largest_batch_fits_and_the_next_one_does_not():
+    cost = umbra.estimate(mlp(), (umbra.ones(2, 64),), training=True)
+    batch = cost.largest_batch("8MiB")
+    peaks = [umbra.estimate(mlp(), (umbra.ones(n, 64),), training=True).peak for n in (batch, batch + 1)]
+    assert peaks[0] <= 8 * 2**20 < peaks[1]
+    assert cost.largest_batch(1000) == 0
+    with pytest.raises(ValueError, match="80GiB"):
+        cost.largest_batch("plenty")
+
+
+def test_a_loss_an_output_without_gradients_and_unknown_optimizers():
+    def loss(outputs):
+        return outputs.square().mean()
+    assert umbra.estimate(mlp(), (umbra.ones(2, 64),), training=True, loss=loss).flops > 0
+    with pytest.raises(ValueError, match="requires gradients"):
+        umbra.estimate(lambda x: x + 1, (umbra.ones(2),), training=True)
+    with pytest.raises(ValueError, match="no optimizer 'adamm'"):
+        umbra.estimate(mlp(), (umbra.ones(2, 64),), training=True, optimizer="adamm")
+    with pytest.raises(ValueError, match="training=True"):
+        umbra.estimate(mlp(), (umbra.ones(2, 64),), optimizer="adam")
+
+
+def test_the_page_shows_the_peak_and_the_modules(tmp_path):
+    cost = umbra.estimate(mlp(), (umbra.ones(32, 64),), training=True)
+    cost.save_plot(tmp_path / "cost.html", title="An <MLP>")
+    page = (tmp_path / "cost.html").read_text()
+    assert "<svg" in page and "An &lt;MLP&gt;" in page and "Peak memory" in page and page.count("<title>") > 10
+
+
+def test_convolutions_and_attention_are_counted_as_torch_counts_them():
+    x, w = umbra.ones(2, 4, 9, 9, requires_grad=True), nn.Conv2d(4, 6, 3, stride=2, groups=2)
+    assert umbra.estimate(w, (x,)).flops == 2 * 2 * 6 * 4 * 4 * 2 * 9
+    assert umbra.estimate(w, (x,), training=True).flops_by_operator == {
+        "aten::convolution": 6912, "aten::convolution_backward": 2 * 2 * 16 * 6 * 2 * 9 + 2 * 4 * 9 * 6 * 2 * 16}
+    q = umbra.ones(2, 3, 5, 8, requires_grad=True)
+    forward = 2 * 6 * 5 * 5 * 16
+    cost = umbra.estimate(nn.functional.scaled_dot_product_attention, (q, q, q), training=True)
+    assert sum(v for k, v in cost.flops_by_operator.items() if "backward" not in k) == forward

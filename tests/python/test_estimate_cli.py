@@ -1,0 +1,36 @@
+"""`umbra estimate` on files that were exported here."""
+import os
+import subprocess
+
+import pytest
+
+import umbra
+from umbra import nn
+
+PROGRAM = os.path.join(os.path.dirname(__file__), "..", "..", "build", "umbra")
+pytestmark = pytest.mark.skipif(not os.path.exists(PROGRAM), reason="the command-line program is not built")
+
+
+def run(*arguments):
+    return subprocess.run([PROGRAM, "estimate", *map(str, arguments)], capture_output=True, text=True, timeout=60, check=False)
+
+
+@pytest.fixture
+def path(tmp_path):
+    model = nn.Sequential(nn.Linear(64, 256), nn.ReLU(), nn.Linear(256, 64))
+    program = umbra.export.export(model, (umbra.ones(8, 64),), dynamic_shapes=({0: umbra.export.Dim("batch", max=4096)},))
+    umbra.export.save(program, tmp_path / "mlp.pt2")
+    return tmp_path / "mlp.pt2"
+
+
+def test_a_call_and_a_training_step_of_a_size(path, tmp_path):
+    call, step = run(path, "--size", "batch=32"), run(path, "--size", "batch=32", "--training", "--plot", tmp_path / "plot.html")
+    assert call.returncode == step.returncode == 0, call.stderr + step.stderr
+    assert "2.097 MFLOP" in call.stdout and "5.243 MFLOP" in step.stdout and "132.4 KB" in call.stdout
+    assert "<svg" in (tmp_path / "plot.html").read_text()
+
+
+def test_sizes_that_are_not_there_or_not_allowed_are_refused(path):
+    assert "NAME=NUMBER" in run(path, "--size", "64").stderr
+    too_large = run(path, "--size", "batch=5000")
+    assert too_large.returncode == 1 and "4096" in too_large.stderr
