@@ -48,7 +48,6 @@ NB_MODULE(_C, m) {
   bind_graph_module(m);
   bind_capture(m);
   bind_export(m);
-  bind_pickle(m);
   bind_aot(m);
   bind_transform(m);
 }

@@ -48,6 +48,10 @@ from umbra.autograd.grad_mode import (  # noqa: E402, F401
 from umbra._tensor_str import set_printoptions  # noqa: E402, F401
 from umbra.sparse import (  # noqa: E402, F401
     sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor)
+from umbra import storage  # noqa: E402, F401
+from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
+
+globals().update(storage._CLASSES)
 from umbra.serialization import load, save  # noqa: E402, F401
 
 del _value, _name

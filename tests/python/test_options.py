@@ -49,7 +49,7 @@ NOTHING_TO_CHANGE = {
     "fx/interpreter.py Transformer.placeholder": "for subclasses", "fx/interpreter.py _TransformerTracer.is_leaf_module": "for subclasses",
     "nn/attention.py sdpa_kernel": "one kernel a device", "nn/modules/linear.py Identity.__init__": "as torch's",
     "nn/modules/transformer.py TransformerEncoder.__init__": "there is no fast path that they are about",
-    "random.py fork_rng": "how errors are worded", "utils/_pytree.py LeafSpec.__repr__": "a leaf is one line",
+    "storage.py TypedStorage.__init__": "_internal: there is no warning to leave out", "random.py fork_rng": "how errors are worded", "utils/_pytree.py LeafSpec.__repr__": "a leaf is one line",
     "_subclasses/fake_tensor.py FakeTensorConverter.from_real_tensor": "trace: there is no log of it",
     "_subclasses/fake_tensor.py FakeTensorMode.from_tensor": "trace: there is no log of it",
 }

@@ -37,15 +37,15 @@ class Parameter(Tensor, metaclass=_ParameterMeta):
         return result
 
     def __reduce_ex__(self, protocol):
-        return _rebuild_parameter, (type(self), self.data, self.requires_grad, dict(self.__dict__))
+        from collections import OrderedDict
+
+        from umbra import _utils
+        state = _utils._get_obj_state(self)
+        if not state:
+            return _utils._rebuild_parameter, (self.data, self.requires_grad, OrderedDict())
+        return _utils._rebuild_parameter_with_state, (self.data, self.requires_grad, OrderedDict(), state)
 
     __torch_function__ = _C._disabled_torch_function_impl
-
-
-def _rebuild_parameter(cls, data, requires_grad, attributes):
-    parameter = cls(data, requires_grad)
-    parameter.__dict__.update(attributes)
-    return parameter
 
 
 class Buffer(Tensor):
