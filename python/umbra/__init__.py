@@ -54,6 +54,8 @@ from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
 globals().update(storage._CLASSES)
 from umbra.serialization import load, save  # noqa: E402, F401
 
+torch = _sys.modules[__name__]  # torch.torch is torch
+
 del _value, _name
 
 

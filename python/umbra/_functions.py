@@ -59,8 +59,28 @@ def split(tensor, split_size_or_sections, dim=0):
     return tensor.split(split_size_or_sections, dim)
 
 
+def _equation_of_lists(arguments):
+    """The text that stands for tensors and lists of subscripts."""
+    if len(arguments) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+
+    def letters(subscripts):
+        out = ""
+        for subscript in subscripts:
+            if subscript is not Ellipsis and not 0 <= subscript < 52:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+            out += "..." if subscript is Ellipsis else chr(ord("A") + subscript) if subscript < 26 else chr(ord("a") + subscript - 26)
+        return out
+    equation = ",".join(letters(subscripts) for subscripts in arguments[1::2])
+    if len(arguments) % 2:
+        equation += "->" + letters(arguments[-1])
+    return equation, arguments[:-1:2] if len(arguments) % 2 else arguments[::2]
+
+
 def einsum(equation, *operands):
-    """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list."""
+    """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    if not isinstance(equation, str):
+        equation, operands = _equation_of_lists((equation, *operands))
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
     return umbra.ops.aten.einsum.default(equation, list(tensors))
 

@@ -1,5 +1,6 @@
 """Future: a value that another thread will have."""
 import threading
+import types
 
 
 class Future:
@@ -11,6 +12,8 @@ class Future:
         self._condition, self._done = threading.Condition(), False
         self._result = self._error = None
         self._callbacks = []
+
+    __class_getitem__ = classmethod(types.GenericAlias)
 
     def done(self):
         return self._done

@@ -11,6 +11,7 @@ import os
 import pickle
 import threading
 import warnings
+from typing import Callable, Union
 
 import umbra
 from umbra import _C, _checkpoint, _weights_only_unpickler
@@ -18,6 +19,7 @@ from umbra._options import not_built
 
 DEFAULT_PROTOCOL = 2
 MAP_PRIVATE, MAP_SHARED = 2, 1
+MAP_LOCATION = Union[Callable, umbra.device, str, dict, None]  # what `load` takes for it
 
 _TRUST = ("In PyTorch 2.6, we changed the default value of the `weights_only` argument in `torch.load` from `False` to `True`. Re-running `torch.load` "
           "with `weights_only` set to `False` will likely succeed, but it can result in arbitrary code execution. Do it only if you got the file "

@@ -62,6 +62,14 @@ class RNNBase(Module):
     def _flat_weights(self):
         return [getattr(self, name) for names in self._all_weights for name in names]
 
+    def __getstate__(self):
+        """With what PyTorch keeps of the weights besides the parameters."""
+        names = [name for names in self._all_weights for name in names]
+        return {**self.__dict__, "_flat_weights_names": names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({key: value for key, value in state.items() if not key.startswith("_flat_weight")})
+
     @property
     def all_weights(self):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
