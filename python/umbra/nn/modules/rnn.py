@@ -83,7 +83,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        if input.dtype != self._flat_weights[0].dtype:
+        if input.dtype != self._flat_weights[0].dtype and not umbra.is_autocast_enabled("cpu"):
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({self._flat_weights[0].dtype}). "
                              "Convert input: input.to(weight.dtype), or convert model: model.to(input.dtype)")
         rank = 2 if batch_sizes is not None else 3
