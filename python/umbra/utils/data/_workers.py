@@ -132,6 +132,7 @@ def _work(job, worker_id, base_seed, requests, answers, parent):
     """The life of a worker."""
     global _worker_info
     umbra.set_num_threads(1)
+    answers.cancel_join_thread()  # a worker that is told to end does not wait for somebody to read its last batches
     _seed(base_seed + worker_id, base_seed, worker_id)
     _worker_info = WorkerInfo(id=worker_id, num_workers=job.num_workers, seed=base_seed + worker_id, dataset=job.dataset)
     failure = fetcher = None
@@ -278,13 +279,13 @@ class WorkerIterator:
             self.close()
         raise StopIteration
 
-    def close(self):
-        """Ends the workers."""
+    def close(self, wait=5.0):
+        """Ends the workers: those that do not end by themselves in `wait` seconds, by a signal."""
         workers, self._workers = self._workers, []
-        for requests in self._requests:
+        for requests in self._requests if wait else ():
             requests.put(None)
         for worker in workers:
-            worker.join(timeout=5)
+            worker.join(timeout=wait)
             if worker.is_alive():
                 worker.terminate()
         for channel in (*self._requests, self._answers):
@@ -296,6 +297,6 @@ class WorkerIterator:
     def __del__(self):
         if getattr(self, "_workers", None):
             try:
-                self.close()
+                self.close(wait=0)  # who collects garbage may hold locks that the queues' threads need
             except Exception:
                 pass  # the interpreter is on its way out
