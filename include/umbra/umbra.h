@@ -2,6 +2,7 @@
 #pragma once
 
 #include "umbra/aot/compile.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/forward.h"
 #include "umbra/autograd/function.h"

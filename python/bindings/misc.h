@@ -9,6 +9,6 @@ void bind_misc(nb::module_& m);
 void bind_subclass(nb::module_& m);
 void bind_dispatch(nb::module_& m);
 void bind_library(nb::module_& m);
-void bind_pickle(nb::module_& m);
+void bind_autocast(nb::module_& m);
 
 }  // namespace umbra::python

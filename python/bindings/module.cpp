@@ -37,6 +37,7 @@ NB_MODULE(_C, m) {
   bind_nodes(m);
   bind_autograd(m);
   bind_autograd_function(m);
+  bind_autocast(m);
   bind_dispatch(m);
   bind_subclass(m);
   bind_library(m);
@@ -48,7 +49,6 @@ NB_MODULE(_C, m) {
   bind_graph_module(m);
   bind_capture(m);
   bind_export(m);
-  bind_pickle(m);
   bind_aot(m);
   bind_transform(m);
 }

@@ -71,8 +71,14 @@ void bind_storage(nb::module_& m) {
   nb::class_<StorageObject>(m, "UntypedStorage")
       .def(
           "__init__",
-          [](StorageObject* self, int64_t bytes) { new (self) StorageObject{StorageImpl::allocate(bytes)}; },
-          nb::arg("size") = 0)
+          [](StorageObject* self, int64_t bytes, std::optional<Device> device) {
+            check<ValueError>(bytes >= 0, "Storage size calculation overflowed with size=", bytes);
+            Device place = device.value_or(Device());
+            bool holds_data = place.type == DeviceType::CPU;
+            new (self)
+                StorageObject{holds_data ? StorageImpl::allocate(bytes) : StorageImpl::without_data(bytes, place)};
+          },
+          nb::arg("size") = 0, nb::kw_only(), nb::arg("device") = nb::none())
       .def("data_ptr", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage->data()); })
       .def("nbytes", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })
       .def("size", [](const StorageObject& s) { return nb::steal(wrap(s.storage->bytes())); })

@@ -13,7 +13,7 @@ from umbra._C import (  # noqa: F401  (the package's surface)
     is_anomaly_enabled, layout, memory_format, set_default_dtype, sym_float,
     sym_ite, sym_max, sym_min, sym_not, sym_sqrt, tensor)
 
-__version__ = "0.1.0"
+from umbra.torch_version import __version__  # noqa: E402, F401  (that of PyTorch; Umbra's own is umbra.version.umbra)
 
 # ---- dtypes, layouts and memory formats, under all their names ----
 for _value in list(vars(_C).values()):
@@ -48,12 +48,24 @@ from umbra.autograd.grad_mode import (  # noqa: E402, F401
 from umbra._tensor_str import set_printoptions  # noqa: E402, F401
 from umbra.sparse import (  # noqa: E402, F401
     sparse_bsc_tensor, sparse_bsr_tensor, sparse_compressed_tensor, sparse_coo_tensor, sparse_csc_tensor, sparse_csr_tensor)
+from umbra import storage  # noqa: E402, F401
+from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
+
+globals().update(storage._CLASSES)
 from umbra.serialization import load, save  # noqa: E402, F401
+
+torch = _sys.modules[__name__]  # torch.torch is torch
 
 del _value, _name
 
 
-_LAZY = {"estimate": "umbra._estimate", "vmap": "umbra.func"}  # names that live in submodules
+# Names that live in submodules.
+_LAZY = {"estimate": "umbra._estimate", "vmap": "umbra.func", **dict.fromkeys(
+    ("autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",
+     "set_autocast_cache_enabled", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype",
+     "get_autocast_xla_dtype", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
+     "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
+     "set_autocast_ipu_dtype", "set_autocast_ipu_enabled", "set_autocast_xla_dtype", "set_autocast_xla_enabled"), "umbra.amp.autocast_mode")}
 
 
 def __getattr__(name):

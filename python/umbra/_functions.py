@@ -4,16 +4,16 @@ import math
 
 import umbra
 from umbra import _C
-from umbra._C import SymBool, SymFloat, SymInt, Tensor, UntypedStorage, can_cast, get_num_threads, promote_types, set_num_threads
+from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_num_threads
 
 __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
     "get_num_threads", "get_rng_state", "guard_or_false", "guard_or_true", "initial_seed", "is_complex", "is_floating_point",
-    "is_storage", "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
+    "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
-    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_autocast_enabled", "is_warn_always_enabled",
+    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_warn_always_enabled",
 ]
 
 
@@ -21,10 +21,6 @@ __all__ = [
 
 def is_tensor(obj):
     return isinstance(obj, Tensor)
-
-
-def is_storage(obj):
-    return isinstance(obj, UntypedStorage)
 
 
 def as_tensor(data, dtype=None, device=None):
@@ -63,8 +59,28 @@ def split(tensor, split_size_or_sections, dim=0):
     return tensor.split(split_size_or_sections, dim)
 
 
+def _equation_of_lists(arguments):
+    """The text that stands for tensors and lists of subscripts."""
+    if len(arguments) < 2:
+        raise ValueError("einsum(): must specify the equation string and at least one operand, or at least one operand and its subscripts list")
+
+    def letters(subscripts):
+        out = ""
+        for subscript in subscripts:
+            if subscript is not Ellipsis and not 0 <= subscript < 52:
+                raise ValueError("einsum(): subscript in subscript list is not within the valid range [0, 52)")
+            out += "..." if subscript is Ellipsis else chr(ord("A") + subscript) if subscript < 26 else chr(ord("a") + subscript - 26)
+        return out
+    equation = ",".join(letters(subscripts) for subscripts in arguments[1::2])
+    if len(arguments) % 2:
+        equation += "->" + letters(arguments[-1])
+    return equation, arguments[:-1:2] if len(arguments) % 2 else arguments[::2]
+
+
 def einsum(equation, *operands):
-    """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list."""
+    """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
+    if not isinstance(equation, str):
+        equation, operands = _equation_of_lists((equation, *operands))
     tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
     return umbra.ops.aten.einsum.default(equation, list(tensors))
 
@@ -197,10 +213,6 @@ def are_deterministic_algorithms_enabled():
 
 def is_deterministic_algorithms_warn_only_enabled():
     return _deterministic[1]
-
-
-def is_autocast_enabled(device_type="cpu"):
-    return False
 
 
 def is_warn_always_enabled():

@@ -62,8 +62,7 @@ def _init_subclass(cls, **kwargs):
 def _storage(self):
     """The tensor's memory as elements of its type."""
     from umbra.storage import TypedStorage
-    self.untyped_storage()  # an error where there is none
-    return TypedStorage(self)
+    return TypedStorage(wrap_storage=self.untyped_storage(), dtype=self.dtype)
 
 
 def _overridable(function):
@@ -88,76 +87,78 @@ def _is_wrapper(tensor):
     return not isinstance(tensor, _C.FakeTensor) and not tensor.is_meta and _has_no_data(tensor)
 
 
-class _Contents:
-    """What copies of a tensor share: its memory. In a file, the bytes of it."""
+class _FakeContents:
+    """What copies of a fake tensor share; no file can hold it."""
 
     def __init__(self, tensor):
         self.tensor = tensor
 
     def __reduce__(self):
-        with contextlib.nullcontext() if isinstance(self.tensor, _C.FakeTensor) else _C._NoModes():
-            return self._reduce()
-
-    def _reduce(self):
-        tensor = self.tensor.resolve_conj().resolve_neg()
-        geometry = tensor.dtype, tuple(tensor.shape), tensor.stride(), tensor.storage_offset()
-        if tensor.is_meta and not isinstance(tensor, _C.FakeTensor):
-            return _contents_without_data, (geometry, tensor.untyped_storage().nbytes(), "meta")
-        if _has_no_data(tensor):
-            raise TypeError(f"cannot pickle a {type(tensor).__name__} on {tensor.device}: it has no data")
-        return _contents_from_bytes, (geometry, bytes(memoryview(tensor.untyped_storage()._buffer())))
+        raise TypeError(f"cannot pickle a {type(self.tensor).__name__} on {self.tensor.device}: it has no data")
 
 
-def _contents_from_bytes(geometry, data):
-    import umbra
-    if _C._active_fake_mode() is not None:  # as torch has it: what is read without data lies on the device meta
-        return _contents_without_data(geometry, len(data), "meta")
-    dtype, sizes, strides, offset = geometry
-    storage = umbra.frombuffer(bytearray(data), dtype=umbra.uint8).clone() if data else umbra.empty(0, dtype=umbra.uint8)
-    tensor = umbra.empty(0, dtype=dtype)
-    _C._set_storage(tensor, storage.untyped_storage(), offset, list(sizes), list(strides))
-    return _Contents(tensor)
-
-
-def _contents_without_data(geometry, nbytes, device):
-    import umbra
-    dtype, sizes, strides, offset = geometry
-    flat = umbra.empty(nbytes // dtype.itemsize, dtype=dtype, device=device)
-    return _Contents(flat.as_strided(sizes, strides, offset).detach())
-
-
-def _rebuild(cls, contents, requires_grad, attributes):
-    tensor = contents.tensor.detach()
-    if cls not in (Tensor, _C.FakeTensor):
-        tensor = _C._make_subclass(cls, tensor, requires_grad)
-    elif requires_grad:
-        tensor.requires_grad_()
+def _copy_of_fake(contents, requires_grad, attributes):
+    tensor = contents.tensor.detach().requires_grad_(requires_grad)
     tensor.__dict__.update(attributes)
     return tensor
 
 
-def _rebuild_wrapper(cls, options, requires_grad, attributes):
-    tensor = _C._make_wrapper_subclass(cls, options.pop("size"), {**options, "requires_grad": requires_grad})
-    tensor.__dict__.update(attributes)
-    return tensor
+def _rebuild_from_type_v2(func, new_type, args, state):
+    """A tensor of another class, or with attributes: `func(*args)` makes what it is without them."""
+    from umbra._utils import _set_obj_state
+    tensor = func(*args)
+    if type(tensor) is not new_type:
+        tensor = tensor.as_subclass(new_type)
+    if getattr(new_type, "__setstate__", None) is not getattr(Tensor, "__setstate__", None):
+        tensor.__setstate__(state)
+        return tensor
+    return _set_obj_state(tensor, state)
 
 
-@_overridable
-def _reduce_ex(self, protocol):
-    if self.requires_grad and not self.is_leaf:
-        raise RuntimeError("Only Tensors created explicitly by the user (graph leaves) support the deepcopy protocol at the moment.")
-    attributes = dict(self.__dict__)
-    if _is_wrapper(self):
-        options = {"size": tuple(self.shape), "strides": self.stride(), "storage_offset": self.storage_offset(), "dtype": self.dtype,
-                   "device": self.device}
-        return _rebuild_wrapper, (type(self), options, self.requires_grad, attributes)
+def _sparse_parts(tensor):
+    if tensor.layout == _C.sparse_coo:
+        return tensor._indices(), tensor._values(), tensor.size(), tensor.is_coalesced()
+    by_rows = tensor.layout in (_C.sparse_csr, _C.sparse_bsr)
+    places = (tensor.crow_indices(), tensor.col_indices()) if by_rows else (tensor.ccol_indices(), tensor.row_indices())
+    return *places, tensor.values(), tensor.size()
+
+
+def _reduce_contents(self):
+    """How files and copies describe a tensor, its class and attributes apart."""
+    from collections import OrderedDict
+
+    from umbra import _utils
+    from umbra.storage import _STORAGE_NAMES, TypedStorage
     if self.layout in _SPARSE:
-        raise NotImplementedError(f"pickling a tensor of layout {self.layout} is not in Umbra yet")
-    if self.device.type not in ("cpu", "meta") and not isinstance(self, _C.FakeTensor):
-        raise RuntimeError(f"a tensor on {self.device} has no data to pickle")
-    # What is pickled are the bytes of a real tensor, whatever mode is on.
-    with contextlib.nullcontext() if isinstance(self, _C.FakeTensor) else _C._NoModes():
-        return _rebuild, (type(self), _Contents(_C._plain_alias(self)), self.requires_grad, attributes)
+        return _utils._rebuild_sparse_tensor, (self.layout, _sparse_parts(self))
+    if _is_wrapper(self):
+        return _utils._rebuild_wrapper_subclass, (type(self), self.dtype, tuple(self.size()), self.stride(), self.storage_offset(), self.layout,
+                                                  self.device, self.requires_grad)
+    if self.is_meta:
+        return _utils._rebuild_meta_tensor_no_storage, (self.dtype, tuple(self.size()), self.stride(), self.requires_grad)
+    if _has_no_data(self):
+        raise TypeError(f"cannot pickle a tensor on {self.device}: it has no data")
+    geometry = self.storage_offset(), tuple(self.size()), self.stride(), self.requires_grad, OrderedDict()
+    bits = {name: True for name, is_set in (("conj", self.is_conj()), ("neg", self.is_neg())) if is_set}
+    metadata = (bits,) if bits else ()
+    storage = self.untyped_storage()
+    if self.dtype in _STORAGE_NAMES:
+        return _utils._rebuild_tensor_v2, (TypedStorage(wrap_storage=storage, dtype=self.dtype), *geometry, *metadata)
+    return _utils._rebuild_tensor_v3, (storage, *geometry, self.dtype, *metadata)
+
+
+def _reduce_ex(self, protocol):
+    from umbra._utils import _get_obj_state
+    if isinstance(self, _C.FakeTensor):
+        return _copy_of_fake, (_FakeContents(_C._plain_alias(self)), self.requires_grad, dict(self.__dict__))
+    state = _get_obj_state(self)
+    if type(self) is Tensor and not state:
+        return _reduce_contents(self)
+    if _C._has_torch_function(self):
+        from umbra.overrides import handle_torch_function
+        return handle_torch_function(Tensor.__reduce_ex__, (self,), self, protocol)
+    func, args = _reduce_contents(self)
+    return _rebuild_from_type_v2, (func, type(self), args, state)
 
 
 @_overridable
@@ -421,5 +422,4 @@ for _protocol, _function in (("reduce_ex", _reduce_ex), ("deepcopy", _deepcopy),
 for _function in (untyped_storage, new_tensor, split, as_subclass, is_same_size, is_signed, is_set_to, dim_order, apply_, map_, map2_, unique,
                   unique_consecutive, new, chalf, set_):
     _attach(_function.__name__, _function)
-Tensor.storage = _storage
-Tensor._typed_storage = untyped_storage
+Tensor.storage = Tensor._typed_storage = _storage

@@ -1,7 +1,134 @@
-"""Small helpers under torch's private names."""
+"""Helpers under torch's private names: files of torch.save name those that build tensors."""
+import copyreg
+
+from umbra import _C
 from umbra.compiler import is_compiling  # noqa: F401
 
 
 def _flatten_dense_tensors(tensors):
     import umbra
     return umbra.cat([t.reshape(-1) for t in tensors])
+
+
+def _unflatten_dense_tensors(flat, tensors):
+    """The parts of a flat tensor, with the sizes of `tensors`."""
+    parts = flat.split([t.numel() for t in tensors])
+    return tuple(part.view_as(tensor) for part, tensor in zip(parts, tensors))
+
+
+def _element_size(dtype):
+    return dtype.itemsize
+
+
+# ---- what objects carry besides their contents ----
+
+def _get_obj_state(obj):
+    """The attributes of an object: a dict, or a pair of one and of the values of its slots."""
+    slots = copyreg._slotnames(type(obj))
+    if not slots:
+        return obj.__dict__
+    return obj.__dict__, {name: getattr(obj, name) for name in slots if hasattr(obj, name)}
+
+
+def _set_obj_state(obj, state):
+    parts = state if isinstance(state, tuple) else (state,)
+    if len(parts) > 2:
+        raise RuntimeError(f"Invalid serialized state: {state}")
+    for part in parts:
+        for name, value in (part or {}).items():
+            setattr(obj, name, value)
+    return obj
+
+
+# ---- tensors from what files say of them ----
+
+def _checked_geometry(storage, dtype, offset, sizes, strides):
+    """Files are not to be trusted: a tensor reads nothing outside of its storage."""
+    sizes, strides = list(sizes), list(strides)
+    numbers = [offset, *sizes, *strides]
+    if len(sizes) != len(strides) or any(type(n) is not int or not 0 <= n < 1 << 62 for n in numbers):
+        raise RuntimeError(f"not the geometry of a tensor: offset {offset}, sizes {sizes}, strides {strides}")
+    needed = offset + 1 + sum((size - 1) * stride for size, stride in zip(sizes, strides)) if all(sizes) else 0
+    if needed * dtype.itemsize > storage.nbytes():
+        raise RuntimeError(f"setStorage: sizes {sizes}, strides {strides}, storage offset {offset}, and itemsize {dtype.itemsize} requiring a "
+                           f"storage size of {needed * dtype.itemsize} are out of bounds for storage of size {storage.nbytes()}")
+    return offset, sizes, strides
+
+
+def _over_storage(storage, dtype, offset, sizes, strides):
+    import umbra
+    tensor = umbra.empty(0, dtype=dtype, device=storage.device)
+    _C._set_storage(tensor, storage, *_checked_geometry(storage, dtype, offset, sizes, strides))
+    return tensor
+
+
+def _finished(tensor, requires_grad, metadata):
+    if requires_grad:
+        tensor.requires_grad_()
+    for name, set_bit in (("conj", _C._set_conj), ("neg", _C._set_neg)):
+        if (metadata or {}).get(name):
+            set_bit(tensor, True)
+    return tensor
+
+
+def _rebuild_tensor(storage, storage_offset, size, stride):
+    return _over_storage(storage._untyped_storage, storage.dtype, storage_offset, size, stride)
+
+
+def _rebuild_tensor_v2(storage, storage_offset, size, stride, requires_grad, backward_hooks, metadata=None):
+    """A tensor over a TypedStorage. `backward_hooks` are always empty: no file holds hooks."""
+    _refuse_hooks(backward_hooks)
+    return _finished(_rebuild_tensor(storage, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _rebuild_tensor_v3(storage, storage_offset, size, stride, requires_grad, backward_hooks, dtype, metadata=None):
+    """A tensor of a type that has no TypedStorage."""
+    _refuse_hooks(backward_hooks)
+    return _finished(_over_storage(storage.untyped(), dtype, storage_offset, size, stride), requires_grad, metadata)
+
+
+def _refuse_hooks(backward_hooks):
+    if backward_hooks:
+        raise NotImplementedError("a file with backward hooks of tensors is not in Umbra yet")
+
+
+def _rebuild_parameter(data, requires_grad, backward_hooks):
+    from umbra.nn import Parameter
+    _refuse_hooks(backward_hooks)
+    return Parameter(data, requires_grad)
+
+
+def _rebuild_parameter_with_state(data, requires_grad, backward_hooks, state):
+    return _set_obj_state(_rebuild_parameter(data, requires_grad, backward_hooks), state)
+
+
+def _rebuild_sparse_tensor(layout, data):
+    """A sparse tensor of its parts. Its indices are always checked, so they have to be there."""
+    import umbra
+    from umbra import serialization
+    if serialization._serialization_tls.data_comes_later:
+        raise NotImplementedError("sparse tensors in a file of the old format are not in Umbra yet")
+    if layout == umbra.sparse_coo:
+        indices, values, size, *coalesced = data
+        return umbra.sparse_coo_tensor(indices, values, size, is_coalesced=coalesced[0] if coalesced else None)
+    compressed, plain, values, size = data
+    return umbra.sparse_compressed_tensor(compressed, plain, values, size, layout=layout)
+
+
+def _rebuild_meta_tensor_no_storage(dtype, size, stride, requires_grad):
+    import umbra
+    return umbra.empty_strided(size, stride, dtype=dtype, device="meta", requires_grad=requires_grad)
+
+
+def _rebuild_wrapper_subclass(cls, dtype, size, stride, storage_offset, layout, device, requires_grad):
+    options = {"strides": stride, "storage_offset": storage_offset, "dtype": dtype, "layout": layout, "device": device}
+    return _C._make_wrapper_subclass(cls, size, {**options, "requires_grad": requires_grad})
+
+
+def _rebuild_device_tensor_from_cpu_tensor(data, dtype, device, requires_grad):
+    return _finished(data.to(dtype=dtype, device=device), requires_grad, None)
+
+
+def _rebuild_device_tensor_from_numpy(data, dtype, device, requires_grad):
+    import umbra
+    return _rebuild_device_tensor_from_cpu_tensor(umbra.from_numpy(data), dtype, device, requires_grad)

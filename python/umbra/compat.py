@@ -8,6 +8,7 @@
 import importlib
 import importlib.abc
 import importlib.machinery
+import importlib.metadata
 import importlib.util
 import sys
 
@@ -52,6 +53,24 @@ class _AliasFinder(importlib.abc.MetaPathFinder):
             return None
         is_package = found is not None and found.submodule_search_locations is not None
         return importlib.machinery.ModuleSpec(name, _AliasLoader(target), is_package=is_package)
+
+
+    def find_distributions(self, context):
+        """What importlib.metadata says of torch: packages ask it for the version."""
+        if context.name == "torch":
+            yield _TorchDistribution()
+
+
+class _TorchDistribution(importlib.metadata.Distribution):
+    def read_text(self, filename):
+        from umbra import version
+        if filename != "METADATA":
+            return None
+        return f"Metadata-Version: 2.1\nName: torch\nVersion: {version.__version__}\nSummary: Umbra under the name of torch\n"
+
+    def locate_file(self, path):
+        import os
+        return os.path.join(os.path.dirname(os.path.dirname(__file__)), path)
 
 
 _finder = _AliasFinder()

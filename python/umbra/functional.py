@@ -3,9 +3,11 @@ import umbra
 from umbra import _C
 from umbra._C import Tensor
 from umbra._functions import broadcast_shapes, broadcast_tensors, einsum, split  # noqa: F401  (part of this module's surface)
+from umbra._linear_algebra import cdist, chain_matmul, lu, norm, stft, tensordot  # noqa: F401
+from umbra._lowrank import pca_lowrank, svd_lowrank  # noqa: F401
 
 __all__ = ["atleast_1d", "atleast_2d", "atleast_3d", "block_diag", "cartesian_prod", "meshgrid", "unique", "unique_consecutive",
-           "unravel_index"]
+           "unravel_index", "pca_lowrank", "svd_lowrank"]
 
 
 def _listed(tensors):

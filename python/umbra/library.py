@@ -22,6 +22,7 @@ from umbra._library.custom_ops import CustomOpDef, custom_op
 from umbra._library.infer_schema import infer_schema
 from umbra._library.opcheck import opcheck
 from umbra._library.vmap import register_rule
+from umbra._options import not_built
 from umbra._ops import OpOverloadPacket, forget_packet
 
 __all__ = ["CustomOpDef", "Library", "custom_op", "define", "fallthrough_kernel", "get_ctx", "get_kernel", "impl", "impl_abstract",
@@ -261,14 +262,21 @@ def get_ctx():
     return fake_tensor.FakeContext()
 
 
+def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
+    """While autocast is on for a device, the operator's floating tensors become `cast_inputs`, and it runs without autocast."""
+    not_built("torch.library.register_autocast", lib=(lib, None))
+    if device_type not in ("cpu", "cuda"):
+        raise ValueError(f"Unknown device type: {device_type}")
+    if device_type == "cuda":
+        return  # autocast is never on there
+    name = op if isinstance(op, str) else op.name() if callable(getattr(op, "name", None)) else op._qualname
+    _C._set_autocast_inputs(name, cast_inputs)
+
+
 # ---- what is not there yet ----
 
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
     raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
-
-
-def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
-    raise NotImplementedError("torch.library.register_autocast is not in Umbra yet")
 
 
 def get_kernel(op, dispatch_key):

@@ -1,20 +1,150 @@
 """The memory behind tensors."""
-from umbra._C import UntypedStorage  # noqa: F401
+import umbra
+from umbra._C import UntypedStorage
+
+# Types that have a storage class of their own, by its name in pickles. Tensors of other types are saved over an UntypedStorage.
+_STORAGE_TYPES = {
+    "DoubleStorage": umbra.float64, "FloatStorage": umbra.float32, "HalfStorage": umbra.float16, "BFloat16Storage": umbra.bfloat16,
+    "LongStorage": umbra.int64, "IntStorage": umbra.int32, "ShortStorage": umbra.int16, "CharStorage": umbra.int8, "ByteStorage": umbra.uint8,
+    "BoolStorage": umbra.bool, "ComplexDoubleStorage": umbra.complex128, "ComplexFloatStorage": umbra.complex64,
+}
+_STORAGE_NAMES = {dtype: name for name, dtype in _STORAGE_TYPES.items()}
 
 
-class TypedStorage:
+def _flat(storage, dtype):
+    """A storage's memory as a tensor of one dimension, which shares it."""
+    tensor = umbra.empty(0, dtype=dtype, device=storage.device)
+    umbra._C._set_storage(tensor, storage, 0, [storage.nbytes() // dtype.itemsize], [1])
+    return tensor
+
+
+# ---- what UntypedStorage has in Python ----
+
+def _untyped(self):
+    return self
+
+
+def _tolist(self):
+    return _flat(self, umbra.uint8).tolist()
+
+
+def _clone(self):
+    return _flat(self, umbra.uint8).clone().untyped_storage()
+
+
+def _copy(self, source, non_blocking=None):
+    source = source.untyped()
+    if self.nbytes() != source.nbytes():
+        raise RuntimeError(f"Expected a storage of {self.nbytes()} bytes to copy from, but got one of {source.nbytes()}")
+    _flat(self, umbra.uint8).copy_(_flat(source, umbra.uint8), non_blocking=bool(non_blocking))
+    return self
+
+
+def _fill(self, value):
+    _flat(self, umbra.uint8).fill_(value)
+    return self
+
+
+def _to_device(self, device):
+    device = umbra.device(device)
+    return self if self.device == device else _flat(self, umbra.uint8).to(device).untyped_storage()
+
+
+def _cpu(self):
+    return _to_device(self, "cpu")
+
+
+def _reduce_untyped(self):
+    return _reduce_storage(self)
+
+
+def _reduce_storage(storage):
+    """In a plain pickle a storage is a file of its own, in the old format."""
+    import io
+    file = io.BytesIO()
+    umbra.save(storage, file, _use_new_zipfile_serialization=False)
+    return _load_from_bytes, (file.getvalue(),)
+
+
+def _load_from_bytes(data):
+    import io
+    storage = umbra.load(io.BytesIO(data), weights_only=False)
+    if umbra._C._active_fake_mode() is None:
+        return storage
+    # Under a fake mode a pickled storage comes without data and, as in torch, on the device meta.
+    empty = umbra.empty(storage.nbytes(), dtype=umbra.uint8, device="meta").untyped_storage()
+    return TypedStorage(wrap_storage=empty, dtype=storage.dtype) if isinstance(storage, TypedStorage) else empty
+
+
+def _from_file(filename, shared=False, nbytes=0):
+    """The memory of a file: written through to it where `shared`, else a private copy of what is written."""
+    import mmap
+    import os
+    with open(filename, "r+b" if shared else "rb") as file:
+        size = os.fstat(file.fileno()).st_size
+        if shared and size < nbytes:
+            file.truncate(nbytes)
+        elif size < nbytes:
+            raise RuntimeError(f"unable to mmap {nbytes} bytes from file <{filename}>: it has {size} bytes")
+        if not (nbytes or size):
+            return UntypedStorage(0)
+        mapped = mmap.mmap(file.fileno(), nbytes, access=mmap.ACCESS_WRITE if shared else mmap.ACCESS_COPY)
+    return umbra.frombuffer(mapped, dtype=umbra.uint8).untyped_storage()
+
+
+for _name, _method in (("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
+                       ("__reduce__", _reduce_untyped)):
+    setattr(UntypedStorage, _name, _method)
+UntypedStorage.__module__ = "umbra.storage"
+UntypedStorage.from_file = staticmethod(_from_file)
+UntypedStorage.is_cuda = property(lambda self: self.device.type == "cuda")
+
+
+# ---- storages of elements ----
+
+class _StorageMeta(type):
+    def __instancecheck__(cls, instance):
+        """A TypedStorage of floats is a FloatStorage."""
+        if cls is not TypedStorage and type(instance) is TypedStorage:
+            return instance.dtype == cls.dtype
+        return super().__instancecheck__(instance)
+
+
+class TypedStorage(metaclass=_StorageMeta):
     """A tensor's memory as elements of the tensor's type: what `tensor.storage()` gives.
 
         umbra.ones(2, 3).storage()[4]      # 1.0
     """
 
-    def __init__(self, tensor):
-        self._untyped_storage, self.dtype, self.device = tensor.untyped_storage(), tensor.dtype, tensor.device
-        self._tensor = tensor
+    dtype = None
+
+    def __init__(self, *args, wrap_storage=None, dtype=None, device=None, _internal=False):
+        self.dtype = type(self).dtype or dtype or umbra.get_default_dtype()
+        if wrap_storage is not None:
+            if args:
+                raise RuntimeError("No positional arguments should be given when using 'wrap_storage'")
+            if not isinstance(wrap_storage, UntypedStorage):
+                raise TypeError(f"Argument 'wrap_storage' must be UntypedStorage, but got {type(wrap_storage)}")
+            self._untyped_storage = wrap_storage
+        elif len(args) > 1:
+            raise RuntimeError(f"Too many positional arguments: at most 1 is taken, but got {len(args)}")
+        elif args and not isinstance(args[0], int):
+            self._untyped_storage = umbra.tensor(args[0], dtype=self.dtype, device=device).untyped_storage()
+        else:
+            size = args[0] if args else 0
+            self._untyped_storage = umbra.empty(size, dtype=self.dtype, device=device).untyped_storage()
+
+    @property
+    def device(self):
+        return self._untyped_storage.device
+
+    @property
+    def is_cuda(self):
+        return self.device.type == "cuda"
 
     @property
     def _elements(self):
-        return self._tensor.detach().as_strided((len(self),), (1,), 0)
+        return _flat(self._untyped_storage, self.dtype)
 
     @property
     def _cdata(self):
@@ -26,6 +156,9 @@ class TypedStorage:
 
     _untyped = untyped
 
+    def _like(self, elements):
+        return TypedStorage(wrap_storage=elements.untyped_storage(), dtype=elements.dtype)
+
     def element_size(self):
         return self.dtype.itemsize
 
@@ -35,11 +168,11 @@ class TypedStorage:
     def __len__(self):
         return self.nbytes() // self.element_size()
 
-    size = __len__
+    size = _size = __len__
 
     def __getitem__(self, index):
         if isinstance(index, slice):
-            return TypedStorage(self._elements[index].clone())
+            return self._like(self._elements[index].clone())
         if not -len(self) <= index < len(self):
             raise IndexError(f"index {index} out of range for storage of size {len(self)}")
         return self._elements[index].item()
@@ -53,8 +186,59 @@ class TypedStorage:
     def tolist(self):
         return self._elements.tolist()
 
+    def fill_(self, value):
+        self._elements.fill_(value)
+        return self
+
+    def clone(self):
+        return self._like(self._elements.clone())
+
+    def copy_(self, source, non_blocking=None):
+        self._elements.copy_(source._elements, non_blocking=bool(non_blocking))
+        return self
+
+    def cpu(self):
+        return TypedStorage(wrap_storage=self._untyped_storage.cpu(), dtype=self.dtype)
+
+    def resize_(self, size):
+        self._untyped_storage.resize_(size * self.element_size())
+
     def data_ptr(self):
         return self._untyped_storage.data_ptr()
 
+    def type(self, dtype=None):
+        """The name of the class of such storages, or the elements in another type."""
+        if dtype is None:
+            return f"torch.{self.pickle_storage_type()}"
+        return self._like(self._elements.to(dtype))
+
+    def pickle_storage_type(self):
+        if self.dtype not in _STORAGE_NAMES:
+            raise KeyError(f"dtype {self.dtype} is not recognized")
+        return _STORAGE_NAMES[self.dtype]
+
+    _pickle_storage_type = pickle_storage_type
+
+    def __reduce__(self):
+        return _reduce_storage(self)
+
     def __repr__(self):
         return "\n".join(f" {value}" for value in self) + f"\n[torch.storage.TypedStorage(dtype={self.dtype}, device={self.device}) of size {len(self)}]"
+
+
+def _conversion(dtype):
+    def convert(self):
+        return self._like(self._elements.to(dtype))
+    return convert
+
+
+for _name, _dtype in (("double", umbra.float64), ("float", umbra.float32), ("half", umbra.float16), ("bfloat16", umbra.bfloat16), ("long", umbra.int64),
+                      ("int", umbra.int32), ("short", umbra.int16), ("char", umbra.int8), ("byte", umbra.uint8), ("bool", umbra.bool),
+                      ("complex_double", umbra.complex128), ("complex_float", umbra.complex64)):
+    setattr(TypedStorage, _name, _conversion(_dtype))
+_CLASSES = {name: _StorageMeta(name, (TypedStorage,), {"dtype": dtype, "__module__": "umbra"}) for name, dtype in _STORAGE_TYPES.items()}
+
+
+def is_storage(obj):
+    """Whether an object is a storage."""
+    return isinstance(obj, (UntypedStorage, TypedStorage))

@@ -33,7 +33,7 @@ def without_data(request):
 
 @pytest.mark.parametrize("read", [
     lambda t: t.numpy(), lambda t: t.numpy(force=True), lambda t: numpy.asarray(t), lambda t: t.__dlpack__(), lambda t: t.tolist(),
-    lambda t: memoryview(t.untyped_storage()._buffer()), lambda t: t.untyped_storage()[0], lambda t: umbra.save(t, io.BytesIO())])
+    lambda t: memoryview(t.untyped_storage()._buffer()), lambda t: t.untyped_storage()[0], lambda t: umbra.save(t.untyped_storage(), io.BytesIO())])
 def test_reading_is_refused(without_data, read):
     with pytest.raises((RuntimeError, TypeError, BufferError, ValueError, NotImplementedError)):
         read(without_data)

@@ -20,6 +20,7 @@ enum class DispatchKey : uint8_t {
   UserMode,       // modes that users write, in C++ (DispatchMode) or Python (__torch_dispatch__)
   Tracked,        // what a transform differentiates: goes on with the values inside, one level further out
   Autograd,       // reverse and forward mode
+  Autocast,       // computes in another floating type: autograd/autocast.h
   PreProxy,       // records the call in a graph, above autograd: export's training graphs
   Lift,           // puts stand-ins in the place of tensors that captured code closes over
   Level,          // transforms: the innermost one sees a call first

@@ -40,3 +40,24 @@ def maybe_mark_dynamic(t, index, *, min=None, max=None):
 def mark_static(t, index=None):
     """Takes marks back: the sizes are those of the example."""
     _mark(t, list(range(t.dim())) if index is None else index, "STATIC")
+
+
+def allow_in_graph(fn):
+    """The function stays itself: capture runs it, and records what it does."""
+    return fn
+
+
+def assume_constant_result(fn):
+    """The function stays itself: capture runs it once."""
+    return fn
+
+
+def mark_static_address(t, guard=False):
+    """There is no graph that would keep an address."""
+
+
+class OptimizedModule:
+    """What torch.compile makes of a module. There are none here."""
+
+    def __init__(self, *args, **kwargs):
+        raise NotImplementedError("torch.compile is not in Umbra yet")

@@ -123,7 +123,9 @@ class CustomOpDef:
         raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
 
     def register_autocast(self, device_type, cast_inputs):
-        raise NotImplementedError("torch.library.register_autocast is not in Umbra yet")
+        """While autocast is on for a device, the operator's floating tensors become `cast_inputs`, and it runs without autocast."""
+        from umbra.library import register_autocast
+        register_autocast(self._opoverload, device_type, cast_inputs)
 
     def register_effect(self, effect):
         raise NotImplementedError("CustomOpDef.register_effect is not in Umbra yet")

@@ -1,5 +1,38 @@
-"""CUDA is not part of this build."""
+"""CUDA is not part of this build; the switches of its libraries can be set and have no effect."""
 
 
 def is_built():
+    return False
+
+
+class _Matmul:
+    """Switches of cuBLAS."""
+    allow_tf32 = False
+    fp32_precision = "none"
+    allow_fp16_reduced_precision_reduction = True
+    allow_bf16_reduced_precision_reduction = True
+    allow_fp16_accumulation = False
+
+
+matmul = _Matmul()
+_attention = {"flash": True, "mem_efficient": True, "math": True, "cudnn": True}
+
+
+def _switch(name):
+    def is_enabled():
+        return _attention[name]
+
+    def enable(enabled):
+        _attention[name] = bool(enabled)
+    is_enabled.__name__, enable.__name__ = f"{name}_sdp_enabled", f"enable_{name}_sdp"
+    return is_enabled, enable
+
+
+flash_sdp_enabled, enable_flash_sdp = _switch("flash")
+mem_efficient_sdp_enabled, enable_mem_efficient_sdp = _switch("mem_efficient")
+math_sdp_enabled, enable_math_sdp = _switch("math")
+cudnn_sdp_enabled, enable_cudnn_sdp = _switch("cudnn")
+
+
+def is_flash_attention_available():
     return False

@@ -1,6 +1,7 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
 import inspect
+import io
 import warnings
 
 from umbra import _C
@@ -9,6 +10,7 @@ from umbra.export import _tree
 from umbra.export.graph_signature import argument, read_signature
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Parameter
+from umbra.serialization import save
 from umbra.utils import _pytree as pytree
 
 
@@ -105,7 +107,9 @@ class ExportedProgram:
         if self._example_inputs is None:
             return
         try:
-            self._program.example_inputs = _C._save_bytes(self._example_inputs)
+            file = io.BytesIO()
+            save(self._example_inputs, file)
+            self._program.example_inputs = file.getvalue()
         except (TypeError, RuntimeError, NotImplementedError) as error:
             warnings.warn(f"the example inputs are not saved: {error}", stacklevel=3)
             self._program.example_inputs = b""

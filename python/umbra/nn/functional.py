@@ -5,6 +5,7 @@ import warnings
 import umbra
 from umbra import _C
 from umbra._modules import raise_missing
+from umbra._options import not_built
 
 _OPERATORS = """conv1d conv2d conv3d conv_transpose1d conv_transpose2d conv_transpose3d conv_tbc avg_pool1d avg_pool2d avg_pool3d
 adaptive_avg_pool1d linear bilinear relu_ celu_ selu_ gelu hardshrink softshrink pixel_shuffle pixel_unshuffle channel_shuffle
@@ -471,6 +472,23 @@ def cross_entropy(input, target, weight=None, size_average=None, ignore_index=-1
     return umbra.cross_entropy_loss(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index, label_smoothing)
 
 
+def linear_cross_entropy(input, linear_weight, target, *, linear_bias=None, weight=None, reduction="mean", ignore_index=None, label_smoothing=0.0,
+                         options=None):
+    """The cross entropy of linear(input, linear_weight, linear_bias); a weight of more than two dimensions gives that many results a row."""
+    not_built("torch.nn.functional.linear_cross_entropy", options=(options, None))
+    if not 1 <= input.dim() <= 2:
+        raise RuntimeError(f"expected input with dimensionality 1 or 2, got {input.dim()}")
+    if linear_weight.dim() < 2:
+        raise RuntimeError(f"expected linear_weight with dimensionality at least 2, got {linear_weight.dim()}")
+    if input.shape[-1] != linear_weight.shape[-1]:
+        raise RuntimeError(f"expected equal input and linear_weight last dimensions (in_features), got {input.shape[-1]} and "
+                           f"{linear_weight.shape[-1]}, respectively")
+    logits = linear(input, linear_weight.reshape(-1, input.shape[-1]), None if linear_bias is None else linear_bias.reshape(-1))
+    logits = logits.reshape(*input.shape[:-1], *linear_weight.shape[:-1])
+    return cross_entropy(logits, target, weight, ignore_index=-100 if ignore_index is None else ignore_index, reduction=reduction,
+                         label_smoothing=label_smoothing)
+
+
 def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, reduce=None, reduction="mean"):
     return umbra.nll_loss_nd(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
 
@@ -738,3 +756,7 @@ def _make_overridable():
 
 
 _make_overridable()
+
+
+from umbra.nn._attention import multi_head_attention_forward  # noqa: E402, F401
+from umbra.overrides import has_torch_function, has_torch_function_unary, has_torch_function_variadic  # noqa: E402, F401

@@ -167,3 +167,19 @@ def dirac_(tensor, groups=1):
             for channel in range(min(share, tensor.size(1))):
                 tensor[(group * share + channel, channel) + center] = 1
     return tensor
+
+
+def _older_name(function):
+    """A function under the name it had before it said that it writes in place."""
+    name = function.__name__[:-1]
+
+    def older(*args, **kwargs):
+        warnings.warn(f"`nn.init.{name}` is now deprecated in favor of `nn.init.{function.__name__}`.", FutureWarning, stacklevel=2)
+        return function(*args, **kwargs)
+    older.__name__ = older.__qualname__ = name
+    return older
+
+
+uniform, normal, constant, eye, dirac, xavier_uniform, xavier_normal, kaiming_uniform, kaiming_normal, orthogonal, sparse = map(
+    _older_name, (uniform_, normal_, constant_, eye_, dirac_, xavier_uniform_, xavier_normal_, kaiming_uniform_, kaiming_normal_, orthogonal_,
+                  sparse_))

@@ -1,4 +1,4 @@
-"""Adam, and AdamW, whose weight decay leaves the moments alone."""
+"""Adam."""
 import umbra
 from umbra.optim.optimizer import Optimizer, check_betas, check_implementation, check_options
 
@@ -47,12 +47,3 @@ class Adam(Optimizer):
             squares = state["max_exp_avg_sq"].copy_(umbra.maximum(state["max_exp_avg_sq"], squares))
         denominator = (squares.sqrt() / (1 - beta2 ** step) ** 0.5).add_(group["eps"])
         parameter.addcdiv_(state["exp_avg"], denominator, value=-lr / (1 - beta1 ** step))
-
-
-class AdamW(Adam):
-    _decoupled = True
-
-    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=1e-2, amsgrad=False, *, maximize=False,
-                 foreach=None, capturable=False, differentiable=False, fused=None):
-        super().__init__(params, lr, betas, eps, weight_decay, amsgrad, foreach=foreach, maximize=maximize, capturable=capturable,
-                         differentiable=differentiable, fused=fused)

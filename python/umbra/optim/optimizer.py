@@ -2,11 +2,54 @@
 import collections
 import copy
 import functools
+from typing import Any, Callable, Dict, Iterable, Optional, Tuple, Union
 
 import umbra
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.utils.hooks import add_hook
+
+
+ParamsT = Union[Iterable[Tensor], Iterable[Dict[str, Any]], Iterable[Tuple[str, Tensor]]]  # what optimisers take
+_global_step_pre_hooks, _global_step_post_hooks = collections.OrderedDict(), collections.OrderedDict()
+
+
+class _RequiredParameter:
+    """Stands for an option that has no default."""
+
+    def __repr__(self):
+        return "<required parameter>"
+
+
+required = _RequiredParameter()
+
+
+def register_optimizer_step_pre_hook(hook):
+    """`hook(optimizer, args, kwargs)` before each step of every optimiser."""
+    return add_hook(_global_step_pre_hooks, hook)
+
+
+def register_optimizer_step_post_hook(hook):
+    """`hook(optimizer, args, kwargs)` after each step of every optimiser."""
+    return add_hook(_global_step_post_hooks, hook)
+
+
+def _use_grad_for_differentiable(func):
+    """For a `step` of the user's: it runs without recording."""
+    @functools.wraps(func)
+    def step(self, *args, **kwargs):
+        with umbra.set_grad_enabled(bool(self.defaults.get("differentiable"))):
+            return func(self, *args, **kwargs)
+    return step
+
+
+def _default_to_fused_or_foreach(params, differentiable, use_fused=False):
+    """Which implementation a step takes by default: neither, on the CPU."""
+    return False, False
+
+
+def _get_value(x):
+    return x.item() if isinstance(x, Tensor) else x
 
 
 _OPTION_NAMES = {"lr": "learning rate", "eps": "epsilon value"}
@@ -46,14 +89,14 @@ def _with_step_hooks(step):
     @functools.wraps(step)
     def wrapped(*args, **kwargs):
         self = args[0]  # hooks see it among the arguments too
-        for hook in list(self._step_pre_hooks.values()):
+        for hook in (*_global_step_pre_hooks.values(), *self._step_pre_hooks.values()):
             changed = hook(self, args, kwargs)
             if changed is not None:
                 if not (isinstance(changed, tuple) and len(changed) == 2):
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
         result = step(*args, **kwargs)
-        for hook in list(self._step_post_hooks.values()):
+        for hook in (*self._step_post_hooks.values(), *_global_step_post_hooks.values()):
             hook(self, args, kwargs)
         return result
     wrapped._has_hooks = True
@@ -75,6 +118,9 @@ def _as_parameter(value, parameter, group, key=None):
 
 
 class Optimizer:
+    OptimizerPreHook = Callable[["Optimizer", Tuple[Any, ...], Dict[Any, Any]], Optional[Tuple[Tuple[Any, ...], Dict[Any, Any]]]]
+    OptimizerPostHook = Callable[["Optimizer", Tuple[Any, ...], Dict[Any, Any]], None]
+
     def __init__(self, params, defaults):
         self.defaults = defaults
         self.state = collections.defaultdict(dict)
@@ -192,6 +238,8 @@ class Optimizer:
             hook(self)
 
     # ---- hooks ----
+
+    profile_hook_step = staticmethod(_with_step_hooks)
 
     def register_step_pre_hook(self, hook):
         """`hook(optimizer, args, kwargs)` before each step; what it returns takes the place of the arguments."""

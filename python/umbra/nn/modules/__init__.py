@@ -1,10 +1,12 @@
 """The layers that networks are made of."""
 from umbra.nn.modules.module import Module  # noqa: F401
-from umbra.nn.modules.linear import Bilinear, Identity, Linear  # noqa: F401
+from umbra.nn.modules.linear import Bilinear, Identity, LazyLinear, Linear  # noqa: F401
 from umbra.nn.modules.conv import (  # noqa: F401
-    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d)
-from umbra.nn.modules.normalization import GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm  # noqa: F401
-from umbra.nn.modules.batchnorm import BatchNorm1d, BatchNorm2d, BatchNorm3d  # noqa: F401
+    Conv1d, Conv2d, Conv3d, ConvTranspose1d, ConvTranspose2d, ConvTranspose3d, LazyConv1d, LazyConv2d, LazyConv3d, LazyConvTranspose1d,
+    LazyConvTranspose2d, LazyConvTranspose3d)
+from umbra.nn.modules.normalization import CrossMapLRN2d, GroupNorm, LayerNorm, LocalResponseNorm, RMSNorm  # noqa: F401
+from umbra.nn.modules.batchnorm import (  # noqa: F401
+    BatchNorm1d, BatchNorm2d, BatchNorm3d, LazyBatchNorm1d, LazyBatchNorm2d, LazyBatchNorm3d, SyncBatchNorm)
 from umbra.nn.modules.activation import (  # noqa: F401
     CELU, ELU, GELU, GLU, SELU, Hardshrink, Hardsigmoid, Hardswish, Hardtanh, LeakyReLU, LogSigmoid, LogSoftmax, Mish, MultiheadAttention, PReLU,
     ReLU, ReLU6, RReLU, Sigmoid, SiLU, Softmax, Softmax2d, Softmin, Softplus, Softshrink, Softsign, Tanh, Tanhshrink, Threshold)
@@ -23,12 +25,15 @@ from umbra.nn.modules.distance import CosineSimilarity, PairwiseDistance  # noqa
 from umbra.nn.modules.pixelshuffle import PixelShuffle, PixelUnshuffle  # noqa: F401
 from umbra.nn.modules.channelshuffle import ChannelShuffle  # noqa: F401
 from umbra.nn.modules.upsampling import Upsample, UpsamplingBilinear2d, UpsamplingNearest2d  # noqa: F401
-from umbra.nn.modules.instancenorm import InstanceNorm1d, InstanceNorm2d, InstanceNorm3d  # noqa: F401
+from umbra.nn.modules.instancenorm import (  # noqa: F401
+    InstanceNorm1d, InstanceNorm2d, InstanceNorm3d, LazyInstanceNorm1d, LazyInstanceNorm2d, LazyInstanceNorm3d)
 from umbra.nn.modules.rnn import GRU, LSTM, RNN, GRUCell, LSTMCell, RNNBase, RNNCell, RNNCellBase  # noqa: F401
 from umbra.nn.modules.loss import (  # noqa: F401
     BCELoss, BCEWithLogitsLoss, CosineEmbeddingLoss, CrossEntropyLoss, CTCLoss, GaussianNLLLoss, HingeEmbeddingLoss, HuberLoss, KLDivLoss, L1Loss,
-    MarginRankingLoss, MSELoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, PoissonNLLLoss, SmoothL1Loss,
+    LinearCrossEntropyLoss,     MarginRankingLoss, MSELoss, MultiLabelMarginLoss, MultiLabelSoftMarginLoss, MultiMarginLoss, NLLLoss, NLLLoss2d, PoissonNLLLoss, SmoothL1Loss,
     SoftMarginLoss, TripletMarginLoss, TripletMarginWithDistanceLoss)
 from umbra.nn.modules.container import (  # noqa: F401
-    ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential)
-from umbra.nn.modules.transformer import TransformerEncoder, TransformerEncoderLayer  # noqa: F401
+    Container, ModuleDict, ModuleList, ParameterDict, ParameterList, Sequential)
+from umbra.nn.modules.transformer import (  # noqa: F401
+    Transformer, TransformerDecoder, TransformerDecoderLayer, TransformerEncoder, TransformerEncoderLayer)
+from umbra.nn.modules.adaptive import AdaptiveLogSoftmaxWithLoss  # noqa: F401

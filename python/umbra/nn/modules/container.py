@@ -8,7 +8,12 @@ from umbra.nn.parameter import Parameter
 
 
 class Container(Module):
-    pass
+    """Modules under names. Any module can have others: use Module."""
+
+    def __init__(self, **kwargs):
+        super().__init__()
+        for name, module in kwargs.items():
+            self.add_module(name, module)
 
 
 class _Sequence(Module):
@@ -81,6 +86,35 @@ class Sequential(_Sequence):
         for module in self._modules.values():
             input = module(input)
         return input
+
+    def insert(self, index, module):
+        if not isinstance(module, Module):
+            raise AssertionError(f"module should be of type: {Module}")
+        super().insert(index, module)
+        return self
+
+    def __add__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return Sequential(*self, *other)
+
+    def __iadd__(self, other):
+        if not isinstance(other, Sequential):
+            raise ValueError(f"add operator supports only objects of Sequential class, but {type(other)} is given.")
+        return self.extend(other)
+
+    def __mul__(self, times):
+        if not isinstance(times, int):
+            raise TypeError(f"unsupported operand type(s) for *: {type(self)} and {type(times)}")
+        if times <= 0:
+            raise ValueError(f"Non-positive multiplication factor {times} for {type(self)}")
+        return Sequential(*(module for _ in range(times) for module in self))
+
+    __rmul__ = __mul__
+
+    def __imul__(self, times):
+        more = list(self * times)[len(self):]
+        return self.extend(more)
 
 
 class ModuleList(_Sequence):
@@ -195,32 +229,60 @@ class ParameterList(Module):
         return self.extend(values)
 
     def extra_repr(self):
-        lines = [f"({i}): {'Parameter' if isinstance(v, Parameter) else 'Object'} containing: [{v.dtype} of size {'x'.join(map(str, v.shape))}]"
-                 for i, v in enumerate(self) if isinstance(v, Tensor)]
-        return "\n".join(lines)
+        return _described(enumerate(self))
+
+    def __call__(self, *args, **kwargs):
+        raise RuntimeError("ParameterList should not be called.")
+
+
+def _described(pairs, type_of=lambda tensor: tensor.dtype):
+    """Tensors by their types and sizes, other things by their classes."""
+    lines = []
+    for name, value in pairs:
+        if isinstance(value, Tensor):
+            kind = "Parameter" if isinstance(value, Parameter) else "Tensor"
+            lines.append(f"  ({name}): {kind} containing: [{type_of(value)} of size {'x'.join(map(str, value.shape))}]")
+        else:
+            lines.append(f"  ({name}): Object of type: {type(value).__name__}")
+    return "\n".join(lines)
 
 
 class ParameterDict(Module):
+    """Parameters, and whatever else, under names. Tensors become parameters."""
+
     def __init__(self, parameters=None):
         super().__init__()
         self._keys = {}
-        for key, value in (parameters or {}).items():
-            self[key] = value
+        if parameters is not None:
+            self.update(parameters)
+
+    def _attribute(self, key):
+        if not isinstance(key, str):
+            raise TypeError(f"Index given to ParameterDict cannot be used as a key as it is not a string (type is '{type(key).__name__}'). Open an "
+                            "issue on github if you need non-string keys.")
+        return key
 
     def __getitem__(self, key):
-        return getattr(self, key)
+        return getattr(self, self._attribute(key))
 
     def __setitem__(self, key, value):
         self._keys[key] = None
         if isinstance(value, Tensor) and not isinstance(value, Parameter):
             value = Parameter(value)
-        setattr(self, key, value)
+        setattr(self, self._attribute(key), value)
+
+    def __delitem__(self, key):
+        del self._keys[key]
+        delattr(self, self._attribute(key))
 
     def __len__(self):
         return len(self._keys)
 
     def __iter__(self):
         return iter(self._keys)
+
+    def __reversed__(self):
+        return reversed(self._keys)
 
     def __contains__(self, key):
         return key in self._keys
@@ -233,3 +295,76 @@ class ParameterDict(Module):
 
     def values(self):
         return (self[key] for key in self._keys)
+
+    def copy(self):
+        return ParameterDict(collections.OrderedDict(self.items()))
+
+    def get(self, key, default=None):
+        return self[key] if key in self else default
+
+    def setdefault(self, key, default=None):
+        if key not in self:
+            self[key] = default
+        return self[key]
+
+    def clear(self):
+        for key in list(self._keys):
+            del self[key]
+
+    def pop(self, key):
+        value = self[key]
+        del self[key]
+        return value
+
+    def popitem(self):
+        """The last name and its value, which go."""
+        key, _ = self._keys.popitem()
+        value = self[key]
+        self._keys[key] = None
+        del self[key]
+        return key, value
+
+    def fromkeys(self, keys, default=None):
+        """A new dict of these names, each with `default`."""
+        return ParameterDict((key, default) for key in keys)
+
+    def update(self, parameters):
+        """Takes over a mapping, another ParameterDict, or pairs."""
+        if not isinstance(parameters, collections.abc.Iterable):
+            raise TypeError(f"ParametersDict.update should be called with an iterable of key/value pairs, but got {type(parameters).__name__}")
+        if isinstance(parameters, (collections.OrderedDict, ParameterDict)):
+            pairs = parameters.items()
+        elif isinstance(parameters, collections.abc.Mapping):
+            pairs = sorted(parameters.items())
+        else:
+            pairs = [self._pair(i, pair) for i, pair in enumerate(parameters)]
+        for key, value in pairs:
+            self[key] = value
+
+    @staticmethod
+    def _pair(i, pair):
+        if not isinstance(pair, collections.abc.Iterable):
+            raise TypeError(f"ParameterDict update sequence element #{i} should be Iterable; is {type(pair).__name__}")
+        if len(pair) != 2:
+            raise ValueError(f"ParameterDict update sequence element #{i} has length {len(pair)}; 2 is required")
+        return pair
+
+    def __or__(self, other):
+        both = self.copy()
+        both.update(other)
+        return both
+
+    def __ror__(self, other):
+        both = other.copy()
+        both.update(self)
+        return both
+
+    def __ior__(self, other):
+        self.update(other)
+        return self
+
+    def extra_repr(self):
+        return _described(self.items(), lambda tensor: tensor.type())
+
+    def __call__(self, input):
+        raise RuntimeError("ParameterDict should not be called.")

@@ -4,8 +4,9 @@ import math
 import umbra
 from umbra.nn import functional as F
 from umbra.nn import init
+from umbra.nn.modules.lazy import LazyModuleMixin
 from umbra.nn.modules.module import Module
-from umbra.nn.parameter import Parameter
+from umbra.nn.parameter import Parameter, UninitializedParameter
 
 
 def _spread(value, count):
@@ -28,12 +29,15 @@ class _ConvNd(Module):
             raise ValueError("out_channels must be divisible by groups")
         if isinstance(padding, str) and padding not in ("same", "valid"):
             raise ValueError(f"Invalid padding string {padding!r}, should be one of {{'valid', 'same'}}")
+        if padding == "same" and any(s != 1 for s in _spread(stride, n)):
+            raise ValueError("padding='same' is not supported for strided convolutions")
         if padding_mode not in ("zeros", "reflect", "replicate", "circular"):
             raise ValueError(f"padding_mode must be one of {{'zeros', 'reflect', 'replicate', 'circular'}}, but got padding_mode='{padding_mode}'")
         self.in_channels, self.out_channels, self.groups, self.padding_mode = in_channels, out_channels, groups, padding_mode
         self.kernel_size, self.stride, self.dilation = _spread(kernel_size, n), _spread(stride, n), _spread(dilation, n)
         self.padding = padding if isinstance(padding, str) else _spread(padding, n)
-        self.output_padding = (0,) * n
+        self.output_padding, self.transposed = (0,) * n, self.transposed
+        self._reversed_padding_repeated_twice = self._around()
         channels = (in_channels, out_channels // groups) if self.transposed else (out_channels, in_channels // groups)
         self.weight = Parameter(umbra.empty((*channels, *self.kernel_size), device=device, dtype=dtype))
         if bias:
@@ -79,8 +83,7 @@ class _ConvNd(Module):
     def _convolve(self, operator, input):
         if self.padding_mode == "zeros":
             return operator(input, self.weight, self.bias, self.stride, self.padding, self.dilation, self.groups)
-        around = self._around()
-        return operator(F.pad(input, around, mode=self.padding_mode), self.weight, self.bias, self.stride, (0,) * self._dimensions,
+        return operator(F.pad(input, self._reversed_padding_repeated_twice, mode=self.padding_mode), self.weight, self.bias, self.stride, (0,) * self._dimensions,
                         self.dilation, self.groups)
 
 
@@ -146,3 +149,76 @@ class ConvTranspose2d(_ConvTransposeNd):
 
 class ConvTranspose3d(_ConvTransposeNd):
     _dimensions = 3
+
+
+# ---- convolutions whose channels are those of their first input ----
+
+class _LazyConvXdMixin(LazyModuleMixin):
+    def _make_lazy(self, out_channels, bias, device, dtype):
+        """After the module was made for no channels at all."""
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        self.out_channels = out_channels
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_channels != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input, *_):
+        if not self.has_uninitialized_params():
+            return
+        self.in_channels = self._get_in_channels(input)
+        if self.in_channels % self.groups != 0:
+            raise ValueError("in_channels must be divisible by groups")
+        with umbra.no_grad():
+            channels = ((self.in_channels, self.out_channels // self.groups) if self.transposed
+                        else (self.out_channels, self.in_channels // self.groups))
+            self.weight.materialize((*channels, *self.kernel_size))
+            if self.bias is not None:
+                self.bias.materialize((self.out_channels,))
+            self.reset_parameters()
+
+    def _get_in_channels(self, input):
+        n = self._dimensions
+        if input.dim() not in (n + 1, n + 2):
+            raise RuntimeError(f"Expected {n + 1}D (unbatched) or {n + 2}D (batched) input to {type(self).__name__}, but got input of size: "
+                               f"{input.shape}")
+        return input.shape[1] if input.dim() == n + 2 else input.shape[0]
+
+
+class _LazyConv(_LazyConvXdMixin):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, dilation=1, groups=1, bias=True, padding_mode="zeros", device=None, dtype=None):
+        super().__init__(0, 0, kernel_size, stride, padding, dilation, groups, False, padding_mode)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class _LazyConvTranspose(_LazyConvXdMixin):
+    def __init__(self, out_channels, kernel_size, stride=1, padding=0, output_padding=0, groups=1, bias=True, dilation=1, padding_mode="zeros",
+                 device=None, dtype=None):
+        super().__init__(0, 0, kernel_size, stride, padding, output_padding, groups, False, dilation, padding_mode)
+        self._make_lazy(out_channels, bias, device, dtype)
+
+
+class LazyConv1d(_LazyConv, Conv1d):
+    cls_to_become = Conv1d
+
+
+class LazyConv2d(_LazyConv, Conv2d):
+    cls_to_become = Conv2d
+
+
+class LazyConv3d(_LazyConv, Conv3d):
+    cls_to_become = Conv3d
+
+
+class LazyConvTranspose1d(_LazyConvTranspose, ConvTranspose1d):
+    cls_to_become = ConvTranspose1d
+
+
+class LazyConvTranspose2d(_LazyConvTranspose, ConvTranspose2d):
+    cls_to_become = ConvTranspose2d
+
+
+class LazyConvTranspose3d(_LazyConvTranspose, ConvTranspose3d):
+    cls_to_become = ConvTranspose3d

@@ -2,7 +2,7 @@
 import warnings
 
 from umbra.nn import functional as F
-from umbra.nn.modules.batchnorm import _BatchNorm
+from umbra.nn.modules.batchnorm import _BatchNorm, _LazyNormBase
 
 
 class _InstanceNorm(_BatchNorm):
@@ -43,3 +43,22 @@ class InstanceNorm2d(_InstanceNorm):
 
 class InstanceNorm3d(_InstanceNorm):
     _rank = 5
+
+
+class _LazyInstanceNorm(_LazyNormBase):
+    def initialize_parameters(self, input):
+        if self.has_uninitialized_params() and input.dim() == self._rank - 1:
+            input = input.unsqueeze(0)
+        super().initialize_parameters(input)
+
+
+class LazyInstanceNorm1d(_LazyInstanceNorm, InstanceNorm1d):
+    cls_to_become = InstanceNorm1d
+
+
+class LazyInstanceNorm2d(_LazyInstanceNorm, InstanceNorm2d):
+    cls_to_become = InstanceNorm2d
+
+
+class LazyInstanceNorm3d(_LazyInstanceNorm, InstanceNorm3d):
+    cls_to_become = InstanceNorm3d

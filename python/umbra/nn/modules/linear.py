@@ -4,8 +4,9 @@ import math
 import umbra
 from umbra.nn import functional as F
 from umbra.nn import init
+from umbra.nn.modules.lazy import LazyModuleMixin
 from umbra.nn.modules.module import Module
-from umbra.nn.parameter import Parameter
+from umbra.nn.parameter import Parameter, UninitializedParameter
 
 
 class Identity(Module):
@@ -67,3 +68,30 @@ class Bilinear(Module):
     def extra_repr(self):
         return (f"in1_features={self.in1_features}, in2_features={self.in2_features}, out_features={self.out_features}, "
                 f"bias={self.bias is not None}")
+
+
+class LazyLinear(LazyModuleMixin, Linear):
+    """A Linear whose `in_features` is the last size of its first input."""
+    cls_to_become = Linear
+
+    def __init__(self, out_features, bias=True, device=None, dtype=None):
+        super().__init__(0, 0, False)
+        self.out_features = out_features
+        self.weight = UninitializedParameter(device=device, dtype=dtype)
+        if bias:
+            self.bias = UninitializedParameter(device=device, dtype=dtype)
+
+    def reset_parameters(self):
+        if not self.has_uninitialized_params() and self.in_features != 0:
+            super().reset_parameters()
+
+    def initialize_parameters(self, input):
+        if not self.has_uninitialized_params():
+            self.in_features = self.weight.shape[-1]
+            return
+        with umbra.no_grad():
+            self.in_features = input.shape[-1]
+            self.weight.materialize((self.out_features, self.in_features))
+            if self.bias is not None:
+                self.bias.materialize((self.out_features,))
+            self.reset_parameters()

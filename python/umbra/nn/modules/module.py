@@ -1,14 +1,18 @@
 """Module: parameters, buffers and submodules under names, and a forward function."""
 import collections
 import threading
-from typing import NamedTuple
+from typing import NamedTuple, TypeVar
 
 from umbra import _C
 from umbra._C import Tensor
 from umbra._modules import raise_missing_method
-from umbra._options import not_built
+from umbra.nn.modules import _hooks
+from umbra.nn.modules._hooks import (  # noqa: F401  (torch's names for them are here)
+    register_module_backward_hook, register_module_buffer_registration_hook, register_module_forward_hook, register_module_forward_pre_hook,
+    register_module_full_backward_hook, register_module_full_backward_pre_hook, register_module_module_registration_hook,
+    register_module_parameter_registration_hook)
 from umbra.nn.parameter import Buffer, Parameter
-from umbra.utils.hooks import BackwardHook, add_hook
+from umbra.utils.hooks import add_hook
 
 # While a program is exported: the path of each module in it, for the nodes that are recorded. Each thread has its own; the count of
 # exports in progress spares calls outside of them the look.
@@ -16,8 +20,7 @@ _capture = threading.local()
 _captures = 0
 _captures_lock = threading.Lock()
 
-_global_forward_hooks = collections.OrderedDict()
-_global_forward_pre_hooks = collections.OrderedDict()
+T_destination = TypeVar("T_destination", bound=dict)
 
 
 class _IncompatibleKeys(NamedTuple):
@@ -30,15 +33,6 @@ class _IncompatibleKeys(NamedTuple):
         return f"_IncompatibleKeys(missing_keys={self.missing_keys}, unexpected_keys={self.unexpected_keys})"
 
 
-def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
-    not_built("register_module_forward_hook", with_kwargs=(with_kwargs, False), always_call=(always_call, False))
-    return add_hook(_global_forward_hooks, hook)
-
-
-def register_module_forward_pre_hook(hook):
-    return add_hook(_global_forward_pre_hooks, hook)
-
-
 def set_paths(paths):
     """Gives this thread's export the paths of modules, or takes them back with None; says which there were before."""
     global _captures
@@ -47,6 +41,11 @@ def set_paths(paths):
         _captures += (paths is not None) - (before is not None)
     _capture.paths = paths
     return before
+
+
+_HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
+          "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
+          "_load_state_dict_post_hooks")
 
 
 def _indent(text, spaces):
@@ -65,6 +64,7 @@ class Module:
     """Base of everything with weights. Tensors of class Parameter and modules that are set as attributes are registered."""
     dump_patches = False
     _version = 1
+    T_destination = T_destination
     training: bool
     call_super_init = False
 
@@ -79,12 +79,9 @@ class Module:
         set_plain("_buffers", {})
         set_plain("_non_persistent_buffers_set", set())
         set_plain("_modules", {})
-        for name in ("_forward_hooks", "_forward_pre_hooks", "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks",
-                     "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks"):
+        set_plain("_is_full_backward_hook", None)
+        for name in _HOOKS:
             set_plain(name, collections.OrderedDict())
-        set_plain("_hooks_with_kwargs", set())
-        set_plain("_hooks_always_called", set())
-        set_plain("_always_called_hooks", set())
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
@@ -126,7 +123,7 @@ class Module:
             if modules is None:
                 raise AttributeError("cannot assign module before Module.__init__() call")
             self._forget(name, "__dict__", "_parameters", "_buffers", "_non_persistent_buffers_set")
-            modules[name] = value
+            modules[name] = _hooks.registered(_hooks.module_registration, self, name, value)
         elif modules is not None and name in modules:
             if value is not None:
                 raise TypeError(f"cannot assign '{_type_name(value)}' as child module '{name}' (torch.nn.Module or None expected)")
@@ -137,7 +134,7 @@ class Module:
         elif buffers is not None and name in buffers:
             if value is not None and not isinstance(value, Tensor):
                 raise TypeError(f"cannot assign '{_type_name(value)}' as buffer '{name}' (torch.nn.Buffer, torch.Tensor or None expected)")
-            buffers[name] = value
+            buffers[name] = _hooks.registered(_hooks.buffer_registration, self, name, value)
         else:
             super().__setattr__(name, value)
 
@@ -155,6 +152,10 @@ class Module:
 
     def __setstate__(self, state):
         self.__dict__.update(state)
+        for name in _HOOKS:  # files of older versions have fewer kinds
+            self.__dict__.setdefault(name, collections.OrderedDict())
+        self.__dict__.setdefault("_non_persistent_buffers_set", set())
+        self.__dict__.setdefault("_is_full_backward_hook", None)
 
     def _check_name(self, name, kind):
         if not isinstance(name, str):
@@ -175,7 +176,7 @@ class Module:
         if param is not None and param.grad_fn is not None:
             raise ValueError(f"Cannot assign non-leaf Tensor to parameter '{name}'. Model parameters must be created explicitly. To "
                              f"express '{name}' as a function of another Tensor, compute the value in the forward() method.")
-        self._parameters[name] = param
+        self._parameters[name] = _hooks.registered(_hooks.parameter_registration, self, name, param)
 
     def register_buffer(self, name, tensor, persistent=True):
         if "_buffers" not in self.__dict__:
@@ -185,7 +186,7 @@ class Module:
             raise KeyError(f"attribute '{name}' already exists")
         if tensor is not None and not isinstance(tensor, Tensor):
             raise TypeError(f"cannot assign '{_type_name(tensor)}' object to buffer '{name}' (torch Tensor or None required)")
-        self._buffers[name] = tensor
+        self._buffers[name] = _hooks.registered(_hooks.buffer_registration, self, name, tensor)
         if persistent:
             self._non_persistent_buffers_set.discard(name)
         else:
@@ -197,7 +198,7 @@ class Module:
         self._check_name(name, "module")
         if hasattr(self, name) and name not in self._modules:
             raise KeyError(f"attribute '{name}' already exists")
-        self._modules[name] = module
+        self._modules[name] = _hooks.registered(_hooks.module_registration, self, name, module)
 
     register_module = add_module
 
@@ -210,6 +211,20 @@ class Module:
             if not isinstance(module, Module):
                 raise AttributeError(f"`{part}` is not an nn.Module")
         return module
+
+    def set_submodule(self, target, module, strict=False):
+        """Puts a module at a path; with `strict` only where there is one already."""
+        if target == "":
+            raise ValueError("Cannot set the submodule without a target name!")
+        if not isinstance(module, Module):
+            raise ValueError(f"`module` is not an nn.Module, found {type(module)}")
+        path, _, name = target.rpartition(".")
+        parent = self.get_submodule(path)
+        if strict and not hasattr(parent, name):
+            raise AttributeError(f"{parent._get_name()} has no attribute `{name}`")
+        if hasattr(parent, name) and not isinstance(getattr(parent, name), Module):
+            raise AttributeError(f"`{name}` is not an nn.Module")
+        setattr(parent, name, module)
 
     def _get_tensor(self, target, kind, holder):
         path, _, name = target.rpartition(".")
@@ -234,65 +249,48 @@ class Module:
             if path is not None:
                 _C._enter_module(path, type_path(self))
                 try:
-                    return self._call_with_hooks(args, kwargs)
+                    return _hooks.call_with_hooks(self, args, kwargs)
                 finally:
                     _C._leave_module()
-        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or _global_forward_hooks
-                or _global_forward_pre_hooks):
+        if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or any(_hooks.AROUND_CALLS)):
             return self.forward(*args, **kwargs)
-        return self._call_with_hooks(args, kwargs)
+        return _hooks.call_with_hooks(self, args, kwargs)
 
     _call_impl = __call__
 
-    def _call_with_hooks(self, args, kwargs):
-        for key, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
-            if key in self._hooks_with_kwargs:
-                result = hook(self, args, kwargs)
-                if result is not None:
-                    args, kwargs = result
-            else:
-                result = hook(self, args)
-                if result is not None:
-                    args = result if isinstance(result, tuple) else (result,)
-        watch = None
-        if self._backward_hooks or self._backward_pre_hooks:
-            watch = BackwardHook(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
-            args = watch.setup_input_hook(args)
-        output, remaining = None, {**_global_forward_hooks, **self._forward_hooks}
-        try:
-            output = self.forward(*args, **kwargs)
-            while remaining:
-                key = next(iter(remaining))
-                output = self._call_hook(key, remaining.pop(key), args, kwargs, output)
-        except Exception:
-            for key, hook in remaining.items():
-                if key in self._hooks_always_called:
-                    self._call_hook(key, hook, args, kwargs, output)
-            raise
-        return watch.setup_output_hook(output) if watch else output
-
-    def _call_hook(self, key, hook, args, kwargs, output):
-        result = hook(self, args, kwargs, output) if key in self._hooks_with_kwargs else hook(self, args, output)
-        return output if result is None else result
-
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
+        """`hook(module, args)`, or with_kwargs `hook(module, args, kwargs)`, before forward; what it returns takes the place of the arguments."""
         handle = add_hook(self._forward_pre_hooks, hook, prepend)
         if with_kwargs:
-            self._hooks_with_kwargs.add(handle.id)
+            self._forward_pre_hooks_with_kwargs[handle.id] = True
         return handle
 
     def register_forward_hook(self, hook, *, prepend=False, with_kwargs=False, always_call=False):
+        """`hook(module, args, output)`, or with_kwargs `hook(module, args, kwargs, output)`; what it returns takes the place of the output."""
         handle = add_hook(self._forward_hooks, hook, prepend)
         if with_kwargs:
-            self._hooks_with_kwargs.add(handle.id)
+            self._forward_hooks_with_kwargs[handle.id] = True
         if always_call:
-            self._hooks_always_called.add(handle.id)
+            self._forward_hooks_always_called[handle.id] = True
         return handle
 
+    def _set_backward_kind(self, full):
+        if self._is_full_backward_hook is (not full):
+            raise RuntimeError("Cannot use both regular backward hooks and full backward hooks on a single Module. Please use only one of them.")
+        self._is_full_backward_hook = full
+
+    def register_backward_hook(self, hook):
+        """`hook(module, grad_input, grad_output)` at the module's last operator alone. `register_full_backward_hook` sees the module."""
+        self._set_backward_kind(False)
+        return add_hook(self._backward_hooks, hook)
+
     def register_full_backward_hook(self, hook, prepend=False):
+        """`hook(module, grad_input, grad_output)` when the gradients of the inputs are known; what it returns takes the place of grad_input."""
+        self._set_backward_kind(True)
         return add_hook(self._backward_hooks, hook, prepend)
 
     def register_full_backward_pre_hook(self, hook, prepend=False):
+        """`hook(module, grad_output)` before the backward of the module; what it returns takes the place of grad_output."""
         return add_hook(self._backward_pre_hooks, hook, prepend)
 
     # ---- walking ----
@@ -457,8 +455,20 @@ class Module:
     def cpu(self):
         return self._apply(lambda t: t.cpu())
 
+    def _to_accelerator(self, kind, device):
+        return self._apply(lambda t: t.to(kind if device is None else device))
+
     def cuda(self, device=None):
-        return self._apply(lambda t: t.to("cuda" if device is None else device))
+        return self._to_accelerator("cuda", device)
+
+    def xpu(self, device=None):
+        return self._to_accelerator("xpu", device)
+
+    def ipu(self, device=None):
+        return self._to_accelerator("ipu", device)
+
+    def mtia(self, device=None):
+        return self._to_accelerator("mtia", device)
 
     def share_memory(self):
         return self

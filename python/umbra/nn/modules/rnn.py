@@ -62,6 +62,14 @@ class RNNBase(Module):
     def _flat_weights(self):
         return [getattr(self, name) for names in self._all_weights for name in names]
 
+    def __getstate__(self):
+        """With what PyTorch keeps of the weights besides the parameters."""
+        names = [name for names in self._all_weights for name in names]
+        return {**self.__dict__, "_flat_weights_names": names, "_flat_weights": self._flat_weights}
+
+    def __setstate__(self, state):
+        super().__setstate__({key: value for key, value in state.items() if not key.startswith("_flat_weight")})
+
     @property
     def all_weights(self):
         return [[getattr(self, name) for name in names] for names in self._all_weights]
@@ -75,7 +83,7 @@ class RNNBase(Module):
             init.uniform_(weight, -bound, bound)
 
     def check_input(self, input, batch_sizes):
-        if input.dtype != self._flat_weights[0].dtype:
+        if input.dtype != self._flat_weights[0].dtype and not umbra.is_autocast_enabled("cpu"):
             raise ValueError(f"RNN input dtype ({input.dtype}) does not match weight dtype ({self._flat_weights[0].dtype}). "
                              "Convert input: input.to(weight.dtype), or convert model: model.to(input.dtype)")
         rank = 2 if batch_sizes is not None else 3

@@ -1,10 +1,12 @@
-"""DataLoader: batches of a dataset, in order or shuffled. Samples are read in the calling process."""
+"""DataLoader: batches of a dataset, in order or shuffled, read in this process or in workers."""
 import collections.abc
 import itertools
+import multiprocessing
+import warnings
 
 import umbra
 from umbra._C import Tensor
-from umbra._options import not_built
+from umbra.utils.data._workers import Job, WorkerIterator, _Fetcher, get_worker_info  # noqa: F401
 from umbra.utils.data.dataset import IterableDataset
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
@@ -32,75 +34,154 @@ def default_collate(batch):
     raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}")
 
 
+def default_convert(data):
+    """A sample as it is given without batches: NumPy's arrays become tensors, in containers too."""
+    if isinstance(data, Tensor):
+        return data
+    if type(data).__module__ == "numpy" and type(data).__name__ not in ("str_", "string_", "bytes_"):
+        return umbra.as_tensor(data)
+    if isinstance(data, collections.abc.Mapping):
+        return type(data)({key: default_convert(value) for key, value in data.items()})
+    if isinstance(data, tuple) and hasattr(data, "_fields"):
+        return type(data)(*map(default_convert, data))
+    if isinstance(data, tuple):
+        return [default_convert(value) for value in data]
+    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
+        try:
+            return type(data)(map(default_convert, data))
+        except TypeError:
+            return [default_convert(value) for value in data]
+    return data
+
+
+class _InfiniteConstantSampler:
+    """For streams: there are no indices, and no end."""
+
+    def __iter__(self):
+        return itertools.repeat(None)
+
+
 class DataLoader:
-    """Iterates over batches, in this process: workers are not built."""
+    """Iterates over the batches of a dataset.
+
+        for x, y in DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2): ...
+
+    With `num_workers` batches are made in that many processes and come in order; each has the seed base + its number, and
+    `get_worker_info()` says which one it is. `persistent_workers` keeps them from one pass to the next.
+    """
 
     def __init__(self, dataset, batch_size=1, shuffle=None, sampler=None, batch_sampler=None, num_workers=0, collate_fn=None, pin_memory=False,
                  drop_last=False, timeout=0, worker_init_fn=None, multiprocessing_context=None, generator=None, *, prefetch_factor=None,
                  persistent_workers=False, pin_memory_device="", in_order=True):
         if num_workers < 0:
             raise ValueError("num_workers option should be non-negative; use num_workers=0 to disable multiprocessing.")
-        not_built("DataLoader", num_workers=(num_workers, 0))
-        self._check_worker_options(timeout, prefetch_factor, persistent_workers, multiprocessing_context)
+        if timeout < 0:
+            raise ValueError("timeout option should be non-negative")
+        self._check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers)
         if sampler is not None and shuffle:
             raise ValueError("sampler option is mutually exclusive with shuffle")
         if batch_sampler is not None and (batch_size != 1 or shuffle or sampler is not None or drop_last):
             raise ValueError("batch_sampler option is mutually exclusive with batch_size, shuffle, sampler, and drop_last")
-        if batch_size is None and drop_last:
+        if batch_sampler is not None:
+            batch_size, drop_last = None, False
+        elif batch_size is None and drop_last:
             raise ValueError("batch_size=None option disables auto-batching and is mutually exclusive with drop_last")
         self._iterable = isinstance(dataset, IterableDataset)
-        if self._iterable and (shuffle or sampler is not None or batch_sampler is not None):
-            raise ValueError("DataLoader with IterableDataset: expected unspecified shuffle, sampler and batch_sampler options")
-        if sampler is None and not self._iterable:
-            sampler = RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(dataset)
-        if batch_sampler is None and batch_size is not None and not self._iterable:
+        if self._iterable:
+            self._check_stream_options(shuffle, sampler, batch_sampler)
+        if sampler is None:
+            sampler = _InfiniteConstantSampler() if self._iterable else RandomSampler(dataset, generator=generator) if shuffle else SequentialSampler(
+                dataset)
+        if batch_size is not None and batch_sampler is None:
             batch_sampler = BatchSampler(sampler, batch_size, drop_last)
         self.dataset, self.batch_size, self.drop_last, self.num_workers = dataset, batch_size, drop_last, num_workers
         self.sampler, self.batch_sampler, self.generator = sampler, batch_sampler, generator
-        # Without workers there is nothing to initialise, nothing out of order, and without an accelerator no memory to pin: as in torch.
+        # Without an accelerator there is no memory to pin: as in torch.
         self.pin_memory, self.pin_memory_device, self.worker_init_fn, self.in_order = pin_memory, pin_memory_device, worker_init_fn, in_order
-        self.collate_fn = collate_fn or (default_collate if batch_size is not None else lambda sample: sample)
+        self.timeout, self.persistent_workers = timeout, persistent_workers
+        self.prefetch_factor = 2 if num_workers > 0 and prefetch_factor is None else prefetch_factor
+        self.multiprocessing_context = multiprocessing_context
+        self.collate_fn = collate_fn or (default_collate if self._auto_collation else default_convert)
+        self._iterator = None
 
     @staticmethod
-    def _check_worker_options(timeout, prefetch_factor, persistent_workers, multiprocessing_context):
-        if timeout < 0:
-            raise ValueError("timeout option should be non-negative")
-        if timeout:
-            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
-        if prefetch_factor is not None:
+    def _check_worker_options(num_workers, timeout, prefetch_factor, persistent_workers):
+        if num_workers == 0 and prefetch_factor is not None:
             raise ValueError("prefetch_factor option could only be specified in multiprocessing.let num_workers > 0 to enable "
                              "multiprocessing, otherwise set prefetch_factor to None.")
-        if persistent_workers:
+        if prefetch_factor is not None and prefetch_factor < 0:
+            raise ValueError("prefetch_factor option should be non-negative")
+        if num_workers == 0 and persistent_workers:
             raise ValueError("persistent_workers option needs num_workers > 0")
-        if multiprocessing_context is not None:
-            raise ValueError("multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers=0")
+        if num_workers == 0 and timeout:
+            raise AssertionError("_SingleProcessDataLoaderIter requires timeout == 0")
+
+    @staticmethod
+    def _check_stream_options(shuffle, sampler, batch_sampler):
+        if shuffle not in (False, None):
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified shuffle option, but got shuffle={shuffle}")
+        if sampler is not None:
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified sampler option, but got sampler={sampler}")
+        if batch_sampler is not None:
+            raise ValueError(f"DataLoader with IterableDataset: expected unspecified batch_sampler option, but got batch_sampler={batch_sampler}")
+
+    @property
+    def multiprocessing_context(self):
+        return self._context
+
+    @multiprocessing_context.setter
+    def multiprocessing_context(self, context):
+        if context is None:
+            self._context = None
+            return
+        if self.num_workers == 0:
+            raise ValueError(f"multiprocessing_context can only be used with multi-process loading (num_workers > 0), but got num_workers="
+                             f"{self.num_workers}")
+        if isinstance(context, str):
+            valid = multiprocessing.get_all_start_methods()
+            if context not in valid:
+                raise ValueError(f"multiprocessing_context option should specify a valid start method in {valid!r}, but got "
+                                 f"multiprocessing_context={context!r}")
+            context = multiprocessing.get_context(context)
+        if not isinstance(context, multiprocessing.context.BaseContext):
+            raise TypeError(f"multiprocessing_context option should be a valid context object or a string specifying the start method, but got "
+                            f"multiprocessing_context={context}")
+        self._context = context
+
+    @property
+    def _auto_collation(self):
+        return self.batch_sampler is not None
+
+    @property
+    def _index_sampler(self):
+        return self.batch_sampler if self._auto_collation else self.sampler
 
     def __iter__(self):
-        # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
-        umbra.empty((), dtype=umbra.int64).random_(generator=self.generator)
-        return self._iterate()
+        if self.pin_memory:
+            warnings.warn("'pin_memory' argument is set as true but no accelerator is found, then device pinned memory won't be used.", stacklevel=2)
+        if self.num_workers == 0:
+            # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
+            umbra.empty((), dtype=umbra.int64).random_(generator=self.generator)
+            return self._iterate()
+        if not self.persistent_workers:
+            return WorkerIterator(self)
+        if self._iterator is None:
+            self._iterator = WorkerIterator(self)
+        else:
+            self._iterator._reset()
+        return self._iterator
 
     def _iterate(self):
-        if self._iterable:
-            yield from self._iterate_stream()
-        elif self.batch_sampler is not None:
-            for indices in self.batch_sampler:
-                yield self.collate_fn([self.dataset[i] for i in indices])
-        else:
-            for i in self.sampler:
-                yield self.collate_fn(self.dataset[i])
-
-    def _iterate_stream(self):
-        samples = iter(self.dataset)
-        if self.batch_size is None:
-            yield from map(self.collate_fn, samples)
-            return
-        while batch := list(itertools.islice(samples, self.batch_size)):
-            if len(batch) == self.batch_size or not self.drop_last:
-                yield self.collate_fn(batch)
+        fetcher = _Fetcher(Job(self))
+        for indices in self._index_sampler:
+            try:
+                batch = fetcher.fetch(indices)
+            except StopIteration:
+                return
+            yield batch
 
     def __len__(self):
         if self._iterable:
             count = len(self.dataset)
             return count if self.batch_size is None else count // self.batch_size if self.drop_last else -(-count // self.batch_size)
-        return len(self.batch_sampler if self.batch_sampler is not None else self.sampler)
+        return len(self._index_sampler)

@@ -1,0 +1,3 @@
+"""Engines for quantised operators: there are none."""
+engine = "none"
+supported_engines = ["none"]

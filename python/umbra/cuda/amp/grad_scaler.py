@@ -1,0 +1,14 @@
+"""GradScaler on CUDA, under its older name."""
+import warnings
+
+from umbra.amp import grad_scaler
+from umbra.amp.grad_scaler import OptState  # noqa: F401
+
+
+class GradScaler(grad_scaler.GradScaler):
+    """`torch.amp.GradScaler("cuda", ...)`."""
+
+    def __init__(self, init_scale=2.0**16, growth_factor=2.0, backoff_factor=0.5, growth_interval=2000, enabled=True):
+        warnings.warn("`torch.cuda.amp.GradScaler(args...)` is deprecated. Please use `torch.amp.GradScaler('cuda', args...)` instead.", FutureWarning,
+                      stacklevel=2)
+        super().__init__("cuda", init_scale, growth_factor, backoff_factor, growth_interval, enabled)

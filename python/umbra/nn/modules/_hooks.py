@@ -1,0 +1,171 @@
+"""Hooks of modules: those of one module, those of all, and a call of a module with hooks around it."""
+import collections
+import warnings
+
+from umbra._C import Tensor
+from umbra.utils.hooks import BackwardHook, add_hook
+
+
+class _Hooks:
+    """The hooks of one kind that all modules share; those with an attribute of their own are known by their numbers."""
+
+    def __init__(self):
+        self.hooks = collections.OrderedDict()
+        self.with_kwargs, self.always_called = {}, {}
+
+    def add(self, hook, with_kwargs=False, always_call=False):
+        handle = add_hook(self.hooks, hook)
+        if with_kwargs:
+            self.with_kwargs[handle.id] = True
+        if always_call:
+            self.always_called[handle.id] = True
+        return handle
+
+
+forward, forward_pre, backward, backward_pre = _Hooks(), _Hooks(), _Hooks(), _Hooks()
+parameter_registration, buffer_registration, module_registration = _Hooks(), _Hooks(), _Hooks()
+AROUND_CALLS = tuple(kind.hooks for kind in (forward, forward_pre, backward, backward_pre))
+_full_backward = None  # whether the global backward hooks are of the full kind
+
+
+def register_module_forward_hook(hook, *, with_kwargs=False, always_call=False):
+    """`hook(module, args, output)` after the forward of every module; what it returns takes the place of the output."""
+    return forward.add(hook, with_kwargs, always_call)
+
+
+def register_module_forward_pre_hook(hook):
+    """`hook(module, args)` before the forward of every module; what it returns takes the place of the arguments."""
+    return forward_pre.add(hook)
+
+
+def _add_backward(hook, full):
+    global _full_backward
+    if backward.hooks and _full_backward is not full:
+        raise RuntimeError("Cannot use both regular backward hooks and full backward hooks as a global Module hook. Please use only one of them.")
+    _full_backward = full
+    return backward.add(hook)
+
+
+def register_module_backward_hook(hook):
+    """`hook(module, grad_input, grad_output)` at the last operator of every module. `register_module_full_backward_hook` sees whole modules."""
+    return _add_backward(hook, False)
+
+
+def register_module_full_backward_hook(hook):
+    """`hook(module, grad_input, grad_output)` when the gradients of a module's inputs are known."""
+    return _add_backward(hook, True)
+
+
+def register_module_full_backward_pre_hook(hook):
+    """`hook(module, grad_output)` before the backward of every module."""
+    return backward_pre.add(hook)
+
+
+def register_module_parameter_registration_hook(hook):
+    """`hook(module, name, parameter)` for each parameter that is registered; what it returns takes its place."""
+    return parameter_registration.add(hook)
+
+
+def register_module_buffer_registration_hook(hook):
+    """`hook(module, name, buffer)` for each buffer that is registered; what it returns takes its place."""
+    return buffer_registration.add(hook)
+
+
+def register_module_module_registration_hook(hook):
+    """`hook(module, name, child)` for each child that is registered; what it returns takes its place."""
+    return module_registration.add(hook)
+
+
+def registered(kind, module, name, value):
+    """What the hooks of a kind of registration make of a value."""
+    for hook in list(kind.hooks.values()):
+        changed = hook(module, name, value)
+        value = value if changed is None else changed
+    return value
+
+
+# ---- a call with hooks around it ----
+
+def _backward_hooks(module):
+    """Hooks of the full kind, and of the kind that sees the last operator only."""
+    shared, own = list(backward.hooks.values()), list(module._backward_hooks.values())
+    full = [*(shared if _full_backward else []), *([] if module._is_full_backward_hook is False else own)]
+    last = [*([] if _full_backward else shared), *(own if module._is_full_backward_hook is False else [])]
+    return full, last
+
+
+def _before(module, args, kwargs):
+    for key, hook in (*forward_pre.hooks.items(), *module._forward_pre_hooks.items()):
+        if key in module._forward_pre_hooks_with_kwargs:
+            result = hook(module, args, kwargs)
+            if result is not None:
+                if not (isinstance(result, tuple) and len(result) == 2):
+                    raise RuntimeError(f"forward pre-hook must return None or a tuple of (new_args, new_kwargs), but got {result}.")
+                args, kwargs = result
+        else:
+            result = hook(module, args)
+            if result is not None:
+                args = result if isinstance(result, tuple) else (result,)
+    return args, kwargs
+
+
+def _after(module, key, hook, args, kwargs, output):
+    with_kwargs = key in forward.with_kwargs or key in module._forward_hooks_with_kwargs
+    result = hook(module, args, kwargs, output) if with_kwargs else hook(module, args, output)
+    return output if result is None else result
+
+
+def call_with_hooks(module, args, kwargs):
+    """`module.forward(*args, **kwargs)` with all hooks of the module and of modules in general."""
+    args, kwargs = _before(module, args, kwargs)
+    full, last = _backward_hooks(module)
+    pre = [*backward_pre.hooks.values(), *module._backward_pre_hooks.values()]
+    watch = BackwardHook(module, full, pre) if full or pre else None
+    if watch:
+        args = watch.setup_input_hook(args)
+    output, remaining = None, {**forward.hooks, **module._forward_hooks}
+    try:
+        output = module.forward(*args, **kwargs)
+        while remaining:
+            key = next(iter(remaining))
+            output = _after(module, key, remaining.pop(key), args, kwargs, output)
+    except Exception:
+        _call_always(module, remaining, args, kwargs, output)
+        raise
+    if watch:
+        output = watch.setup_output_hook(output)
+    _watch_last_operator(module, last, output)
+    return output
+
+
+def _call_always(module, remaining, args, kwargs, output):
+    """After an error: the hooks that are called in any case. Their own errors would hide it."""
+    for key, hook in remaining.items():
+        if key in forward.always_called or key in module._forward_hooks_always_called:
+            try:
+                _after(module, key, hook, args, kwargs, output)
+            except Exception as error:
+                warnings.warn(f"module forward hook with ``always_call=True`` raised an exception that was silenced as another error was raised in "
+                              f"forward: {error}", stacklevel=4)
+
+
+def _first_tensor(output):
+    while not isinstance(output, Tensor):
+        if isinstance(output, dict):
+            output = next((value for value in output.values() if isinstance(value, Tensor)), None)
+        elif isinstance(output, (list, tuple)) and output:
+            output = output[0]
+        else:
+            return None
+    return output
+
+
+def _watch_last_operator(module, hooks, output):
+    tensor = _first_tensor(output) if hooks else None
+    if tensor is None or tensor.grad_fn is None:
+        return
+
+    def watcher(hook):
+        return lambda grad_inputs, grad_outputs: hook(module, grad_inputs, grad_outputs)
+    for hook in hooks:
+        tensor.grad_fn.register_hook(watcher(hook))

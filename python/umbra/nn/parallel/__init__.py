@@ -1,0 +1,4 @@
+"""Modules on several devices: there is one."""
+from umbra.nn.parallel.data_parallel import DataParallel  # noqa: F401
+from umbra.nn.parallel.distributed import DistributedDataParallel  # noqa: F401
+from umbra.nn.parallel.scatter_gather import gather, scatter  # noqa: F401

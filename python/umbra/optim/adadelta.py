@@ -1,0 +1,27 @@
+"""Steps as large as the last ones were, against the size of the gradients."""
+import umbra
+from umbra.optim.optimizer import Optimizer, check_options, decayed
+
+
+class Adadelta(Optimizer):
+    def __init__(self, params, lr=1.0, rho=0.9, eps=1e-6, weight_decay=0, foreach=None, *, capturable=False, maximize=False,
+                 differentiable=False):
+        check_options(lr=lr, eps=eps, weight_decay=weight_decay)
+        if not 0.0 <= rho <= 1.0:
+            raise ValueError(f"Invalid rho value: {rho}")
+        super().__init__(params, {"lr": lr, "rho": rho, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "capturable": capturable,
+                                  "foreach": foreach, "differentiable": differentiable})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["square_avg"] = umbra.zeros_like(parameter)
+            state["acc_delta"] = umbra.zeros_like(parameter)
+        gradient = decayed(parameter, gradient, group)
+        state["step"] += 1
+        rho, eps = group["rho"], group["eps"]
+        squares, changes = state["square_avg"], state["acc_delta"]
+        squares.mul_(rho).addcmul_(gradient, gradient, value=1 - rho)
+        change = changes.add(eps).sqrt_().div_(squares.add(eps).sqrt_()).mul_(gradient)
+        changes.mul_(rho).addcmul_(change, change, value=1 - rho)
+        parameter.add_(change, alpha=-group["lr"])

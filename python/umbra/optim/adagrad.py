@@ -1,0 +1,30 @@
+"""Steps divided by the root of the sum of squares of the gradients."""
+import umbra
+from umbra.optim.optimizer import Optimizer, check_implementation, check_options, decayed
+
+
+class Adagrad(Optimizer):
+    def __init__(self, params, lr=1e-2, lr_decay=0, weight_decay=0, initial_accumulator_value=0, eps=1e-10, foreach=None, *, maximize=False,
+                 differentiable=False, fused=None):
+        check_options(lr=lr, lr_decay=lr_decay, weight_decay=weight_decay, initial_accumulator_value=initial_accumulator_value, eps=eps)
+        check_implementation(foreach, fused, differentiable)
+        super().__init__(params, {"lr": lr, "lr_decay": lr_decay, "eps": eps, "weight_decay": weight_decay,
+                                  "initial_accumulator_value": initial_accumulator_value, "foreach": foreach, "maximize": maximize,
+                                  "differentiable": differentiable, "fused": fused})
+        for group in self.param_groups:
+            for parameter in group["params"]:
+                start = group["initial_accumulator_value"]
+                start = complex(start, start) if parameter.is_complex() else start
+                self.state[parameter] = {"step": umbra.tensor(0.0), "sum": umbra.full_like(parameter, start)}
+
+    def _update(self, parameter, gradient, group, state):
+        if group["fused"]:
+            state["step"] += 1
+            umbra._fused_adagrad_([parameter], [gradient], [state["sum"]], [state["step"]], lr=group["lr"], lr_decay=group["lr_decay"],
+                                  weight_decay=group["weight_decay"], eps=group["eps"], maximize=group["maximize"])
+            return
+        gradient = decayed(parameter, gradient, group)
+        state["step"] += 1
+        rate = group["lr"] / (1 + (state["step"].item() - 1) * group["lr_decay"])
+        state["sum"].addcmul_(gradient, gradient, value=1)
+        parameter.addcdiv_(gradient, state["sum"].sqrt().add_(group["eps"]), value=-rate)

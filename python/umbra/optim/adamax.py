@@ -1,0 +1,25 @@
+"""Adam by the largest gradients instead of their squares."""
+import umbra
+from umbra.optim.optimizer import Optimizer, check_betas, check_options, decayed
+
+
+class Adamax(Optimizer):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, foreach=None, *, maximize=False, differentiable=False,
+                 capturable=False):
+        check_options(lr=lr, eps=eps, weight_decay=weight_decay)
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "foreach": foreach, "maximize": maximize,
+                                  "differentiable": differentiable, "capturable": capturable})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["exp_avg"] = umbra.zeros_like(parameter)
+            state["exp_inf"] = umbra.zeros_like(parameter)
+        gradient = decayed(parameter, gradient, group)
+        state["step"] += 1
+        beta1, beta2 = group["betas"]
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        largest = state["exp_inf"]
+        largest.copy_(umbra.maximum(largest.mul_(beta2), gradient.abs().add_(group["eps"])))
+        parameter.addcdiv_(state["exp_avg"], largest, value=-group["lr"] / (1 - beta1 ** state["step"].item()))

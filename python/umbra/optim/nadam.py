@@ -1,0 +1,30 @@
+"""Adam with Nesterov's momentum."""
+import umbra
+from umbra.optim.optimizer import check_betas, check_options
+from umbra.optim.radam import _Moments
+
+
+class NAdam(_Moments):
+    def __init__(self, params, lr=2e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, momentum_decay=4e-3, decoupled_weight_decay=False, *,
+                 foreach=None, maximize=False, capturable=False, differentiable=False):
+        check_options(lr=lr, eps=eps, weight_decay=weight_decay, momentum_decay=momentum_decay)
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "momentum_decay": momentum_decay,
+                                  "decoupled_weight_decay": decoupled_weight_decay, "maximize": maximize, "foreach": foreach,
+                                  "capturable": capturable, "differentiable": differentiable})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["mu_product"] = umbra.tensor(1.0)
+            state["exp_avg"] = umbra.zeros_like(parameter)
+            state["exp_avg_sq"] = umbra.zeros_like(parameter)
+        gradient = self._moments(parameter, gradient, group, state)
+        beta1, beta2 = group["betas"]
+        step = state["step"].item()
+        momentum, following = (beta1 * (1.0 - 0.5 * 0.96 ** (t * group["momentum_decay"])) for t in (step, step + 1))
+        state["mu_product"] *= momentum
+        product = state["mu_product"].item()
+        size = state["exp_avg_sq"].div(1 - beta2 ** step).sqrt().add_(group["eps"])
+        parameter.addcdiv_(gradient, size, value=-group["lr"] * (1.0 - momentum) / (1.0 - product))
+        parameter.addcdiv_(state["exp_avg"], size, value=-group["lr"] * following / (1.0 - product * following))

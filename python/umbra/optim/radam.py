@@ -1,0 +1,49 @@
+"""Adam with a corrected start."""
+import math
+
+import umbra
+from umbra.optim.optimizer import Optimizer, check_betas, check_options
+
+
+class _Moments(Optimizer):
+    """What keeps running means of the gradient and of its square."""
+
+    def _moments(self, parameter, gradient, group, state):
+        beta1, beta2 = group["betas"]
+        if group["maximize"]:
+            gradient = -gradient
+        if group["weight_decay"] != 0 and group["decoupled_weight_decay"]:
+            parameter.mul_(1 - group["lr"] * group["weight_decay"])
+        elif group["weight_decay"] != 0:
+            gradient = gradient.add(parameter, alpha=group["weight_decay"])
+        state["step"] += 1
+        state["exp_avg"].lerp_(gradient, 1 - beta1)
+        state["exp_avg_sq"].mul_(beta2).addcmul_(gradient, gradient, value=1 - beta2)
+        return gradient
+
+
+class RAdam(_Moments):
+    def __init__(self, params, lr=1e-3, betas=(0.9, 0.999), eps=1e-8, weight_decay=0, decoupled_weight_decay=False, *, foreach=None,
+                 maximize=False, capturable=False, differentiable=False):
+        check_options(lr=lr, eps=eps, weight_decay=weight_decay)
+        check_betas(betas)
+        super().__init__(params, {"lr": lr, "betas": betas, "eps": eps, "weight_decay": weight_decay, "maximize": maximize, "foreach": foreach,
+                                  "capturable": capturable, "decoupled_weight_decay": decoupled_weight_decay, "differentiable": differentiable})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["exp_avg"] = umbra.zeros_like(parameter)
+            state["exp_avg_sq"] = umbra.zeros_like(parameter)
+        self._moments(parameter, gradient, group, state)
+        beta1, beta2 = group["betas"]
+        step = state["step"].item()
+        mean = state["exp_avg"] / (1 - beta1 ** step)
+        # How long the running mean of squares is; while it is short its variance is too large to divide by it.
+        longest = 2 / (1 - beta2) - 1
+        length = longest - 2 * step * beta2 ** step / (1 - beta2 ** step)
+        if length > 5.0:
+            correction = math.sqrt((length - 4) * (length - 2) * longest / ((longest - 4) * (longest - 2) * length))
+            size = state["exp_avg_sq"].sqrt().add_(group["eps"])
+            mean = mean * (correction * math.sqrt(1 - beta2 ** step)) / size
+        parameter.add_(mean, alpha=-group["lr"])

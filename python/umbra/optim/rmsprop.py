@@ -1,0 +1,33 @@
+"""Steps divided by the root of the mean square of the gradients."""
+import umbra
+from umbra.optim.optimizer import Optimizer, check_options, decayed
+
+
+class RMSprop(Optimizer):
+    def __init__(self, params, lr=1e-2, alpha=0.99, eps=1e-8, weight_decay=0, momentum=0, centered=False, capturable=False, foreach=None,
+                 maximize=False, differentiable=False):
+        check_options(lr=lr, eps=eps, momentum=momentum, weight_decay=weight_decay, alpha=alpha)
+        super().__init__(params, {"lr": lr, "momentum": momentum, "alpha": alpha, "eps": eps, "centered": centered, "weight_decay": weight_decay,
+                                  "capturable": capturable, "foreach": foreach, "maximize": maximize, "differentiable": differentiable})
+
+    def _update(self, parameter, gradient, group, state):
+        if not state:
+            state["step"] = umbra.tensor(0.0)
+            state["square_avg"] = umbra.zeros_like(parameter)
+            if group["momentum"] > 0:
+                state["momentum_buffer"] = umbra.zeros_like(parameter)
+            if group["centered"]:
+                state["grad_avg"] = umbra.zeros_like(parameter)
+        gradient = decayed(parameter, gradient, group)
+        state["step"] += 1
+        squares, alpha = state["square_avg"], group["alpha"]
+        squares.mul_(alpha).addcmul_(gradient, gradient, value=1 - alpha)
+        if group["centered"]:
+            mean = state["grad_avg"].lerp_(gradient, 1 - alpha)
+            squares = squares.addcmul(mean, mean, value=-1)
+        size = squares.sqrt().add_(group["eps"])
+        if group["momentum"] > 0:
+            buffer = state["momentum_buffer"].mul_(group["momentum"]).addcdiv_(gradient, size)
+            parameter.add_(buffer, alpha=-group["lr"])
+        else:
+            parameter.addcdiv_(gradient, size, value=-group["lr"])

@@ -1,0 +1,154 @@
+"""Datasets, samplers and loaders, in this process and in workers."""
+import os
+import time
+
+import pytest
+
+import umbra
+from umbra.utils.data import (
+    BatchSampler, ChainDataset, DataLoader, Dataset, DistributedSampler, IterableDataset, SequentialSampler, StackDataset, WeightedRandomSampler,
+    default_convert, get_worker_info)
+
+
+class Numbers(Dataset):
+    def __init__(self, count=10, bad=None):
+        self.count, self.bad = count, bad
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, i):
+        if i == self.bad:
+            raise KeyError("no such sample") if i % 2 else ValueError("a bad sample")
+        return umbra.tensor(float(i))
+
+
+class Stream(IterableDataset):
+    def __iter__(self):
+        info = get_worker_info()
+        return iter(range(10) if info is None else range(info.id, 10, info.num_workers))
+
+
+class Pid(Numbers):
+    def __getitem__(self, i):
+        return os.getpid()
+
+
+class Draws(Numbers):
+    def __getitem__(self, i):
+        return umbra.rand(1).item()
+
+
+def batches(loader):
+    return [batch.tolist() for batch in loader]
+
+
+@pytest.mark.parametrize("workers", [0, 1, 2, 3])
+def test_batches_come_in_the_order_of_the_sampler(workers):
+    assert batches(DataLoader(Numbers(), batch_size=4, num_workers=workers)) == [[0, 1, 2, 3], [4, 5, 6, 7], [8, 9]]
+    sampler = BatchSampler(SequentialSampler(range(6)), 4, False)
+    assert batches(DataLoader(Numbers(6), batch_sampler=sampler, num_workers=workers)) == [[0, 1, 2, 3], [4, 5]]
+    assert batches(DataLoader(Numbers(3), batch_size=None, num_workers=workers)) == [0, 1, 2]
+
+
+def test_workers_do_not_change_what_is_drawn():
+    def run(workers):
+        umbra.manual_seed(0)
+        return batches(DataLoader(Numbers(), batch_size=3, shuffle=True, num_workers=workers)), umbra.rand(1).item()
+    assert run(0) == run(2)
+
+
+@pytest.mark.parametrize("workers, expected", [(0, [[0, 1, 2], [3, 4, 5], [6, 7, 8]]), (2, [[0, 2, 4], [1, 3, 5]])])
+def test_streams_are_shared_out_by_the_workers_themselves(workers, expected):
+    assert batches(DataLoader(Stream(), batch_size=3, drop_last=True, num_workers=workers)) == expected
+
+
+def test_workers_are_processes_with_seeds_of_their_own():
+    assert os.getpid() not in {pid.item() for pid in DataLoader(Pid(4), num_workers=2)}
+    umbra.manual_seed(0)
+    values = [v.item() for v in DataLoader(Draws(2), num_workers=2)]
+    umbra.manual_seed(0)
+    assert values[0] != values[1] and values == [v.item() for v in DataLoader(Draws(2), num_workers=2)]
+    assert get_worker_info() is None
+
+
+def test_workers_that_stay():
+    loader = DataLoader(Pid(4), num_workers=2, persistent_workers=True)
+    first = {pid.item() for pid in loader}
+    assert first == {pid.item() for pid in loader} and len(first) == 2
+    loader = DataLoader(Numbers(8), batch_size=2, num_workers=2, persistent_workers=True)
+    next(iter(loader))  # a pass that is left early
+    assert batches(loader) == [[0, 1], [2, 3], [4, 5], [6, 7]]
+
+
+def set_double(_):
+    umbra.set_default_dtype(umbra.float64)
+
+
+class Default(Numbers):
+    def __getitem__(self, i):
+        return umbra.get_default_dtype() == umbra.float64
+
+
+def test_workers_are_initialised():
+    assert batches(DataLoader(Default(2), num_workers=1, worker_init_fn=set_double)) == [[True], [True]]
+    assert umbra.get_default_dtype() == umbra.float32
+
+
+@pytest.mark.parametrize("bad, error", [(3, KeyError), (4, ValueError)])
+def test_errors_of_workers_come_back(bad, error):
+    with pytest.raises(error, match="(?s)Caught .* in DataLoader worker process .*Original Traceback"):
+        list(DataLoader(Numbers(6, bad=bad), batch_size=2, num_workers=2))
+
+
+class Dies(Numbers):
+    def __getitem__(self, i):
+        os._exit(3)
+
+
+class Sleeps(Numbers):
+    def __getitem__(self, i):
+        time.sleep(1)
+
+
+def test_workers_that_die_or_hang():
+    with pytest.raises(RuntimeError, match="exited unexpectedly"):
+        list(DataLoader(Dies(2), num_workers=1))
+    with pytest.raises(RuntimeError, match="timed out after 0.2 seconds"):
+        list(DataLoader(Sleeps(1), num_workers=1, timeout=0.2))
+
+
+@pytest.mark.parametrize("options, error", [
+    ({"num_workers": -1}, ValueError), ({"prefetch_factor": 2}, ValueError), ({"persistent_workers": True}, ValueError),
+    ({"multiprocessing_context": "fork"}, ValueError), ({"num_workers": 1, "multiprocessing_context": "teleport"}, ValueError),
+    ({"batch_size": None, "drop_last": True}, ValueError), ({"unknown": 1}, TypeError)])
+def test_options_that_contradict_each_other(options, error):
+    with pytest.raises(error):
+        DataLoader(Numbers(), **options)
+
+
+def test_pinned_memory_needs_a_device():
+    with pytest.warns(UserWarning, match="no accelerator is found"):
+        list(DataLoader(Numbers(2), pin_memory=True))
+
+
+def test_other_datasets():
+    assert StackDataset(range(3), range(3, 6))[1] == (1, 4) and StackDataset(a=range(3))[2] == {"a": 2}
+    with pytest.raises(ValueError, match="Size mismatch"):
+        StackDataset(range(3), range(2))
+    assert list(Stream() + Stream()) == [*range(10), *range(10)] and isinstance(Stream() + Stream(), ChainDataset)
+
+
+def test_other_samplers():
+    umbra.manual_seed(0)
+    assert list(WeightedRandomSampler([0.0, 1.0, 0.0], 4)) == [1, 1, 1, 1]
+    assert sorted(list(WeightedRandomSampler([0.1, 0.9, 0.4], 3, replacement=False))) == [0, 1, 2]
+    shares = [list(DistributedSampler(range(10), 3, rank)) for rank in range(3)]
+    assert {len(share) for share in shares} == {4} and set(sum(shares, [])) == set(range(10))
+    # The order is that of torch 2.15.
+    assert shares[0] == [4, 5, 0, 2]
+
+
+def test_samples_without_batches():
+    numpy = pytest.importorskip("numpy")
+    assert isinstance(default_convert({"a": numpy.ones(2)})["a"], umbra.Tensor) and default_convert((1, "x")) == [1, "x"]
