@@ -261,7 +261,8 @@ UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
       if (input.dim() == 3 && bias.defined() && input.is_contiguous()) {
         // One product over all rows, the bias added in the same pass.
         SymIntArrayRef sizes = input.sym_sizes();
-        Tensor rows = addmm(bias, input.view({sizes[0] * sizes[1], sizes[2]}), weight.t());
+        Tensor flat = input.view({sizes[0] * sizes[1], sizes[2]});
+        Tensor rows = addmm(bias, flat, weight.t());
         return rows.view({sizes[0], sizes[1], rows.sym_sizes()[1]});
       }
       Tensor out = matmul(input, weight.t());
