@@ -6,12 +6,14 @@
 //     umbra check *.pt2                whether files are sound programs that this build can run
 //     umbra estimate mlp.pt2 --size s0=64   what a call costs: memory, operations
 //     umbra operators [TEXT]           the operators of this build
+//     umbra operators --facts          what each one's definition has, in columns parted by tabs
 #include <CLI/CLI.hpp>
 #include <cstdio>
 #include <string>
 #include <vector>
 
 #include "estimate.h"
+#include "umbra/transform/vmap.h"
 #include "umbra/umbra.h"
 
 namespace umbra {
@@ -53,6 +55,46 @@ void list_operators(const std::string& text) {
     if (op->name().find(text) != std::string::npos) std::puts(to_string(op->schema()).c_str());
 }
 
+const char* way_to_run(const Operator& op) {
+  const Definition& d = op.definition();
+  if (op.takes_functions()) return "functions";
+  if (d.view) return "view";
+  if (d.composite) return "composite";
+  if (d.all_backends) return "parts";
+  return d.kernels.any() || d.real.any() || d.mutate.any() ? "kernel" : "";
+}
+
+const char* way_back(const Definition& d) {
+  return d.not_differentiable ? "constant" : !d.gradients.empty() ? "formula" : d.composite ? "parts" : "";
+}
+
+const char* way_forward(const Definition& d) {
+  if (d.not_differentiable) return "constant";
+  if (d.composite || d.tangent_form) return "parts";
+  if (d.tangent != TangentRule::None) return "rule";
+  return d.gradients.empty() ? "" : "transposed";
+}
+
+const char* way_to_batch(const Operator& op) {
+  switch (transform::batching_of(op)) {
+    case transform::Batching::Rule: return "rule";
+    case transform::Batching::Parts: return "parts";
+    default: return "loop";
+  }
+}
+
+/// The operator that a variant follows from, schema, kernel, gradient, forward mode, batching, decomposition.
+void list_facts(const std::string& text) {
+  for (const Operator* op : all_operators()) {
+    if (op->name().find(text) == std::string::npos) continue;
+    const Definition& d = op->definition();
+    const char* decomposition = d.decomposition ? "own" : d.composite || d.all_backends ? "parts" : "";
+    std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", op->functional() ? op->functional()->name().c_str() : "",
+                to_string(op->schema()).c_str(), way_to_run(*op), way_back(d), way_forward(d), way_to_batch(*op),
+                decomposition);
+  }
+}
+
 }  // namespace
 }  // namespace umbra
 
@@ -61,7 +103,7 @@ int main(int argc, char** argv) {
   app.require_subcommand(1);
   std::string path, text;
   std::vector<std::string> paths;
-  bool as_graph = false;
+  bool as_graph = false, facts = false;
   auto* show = app.add_subcommand("show", "print a program: code, signature, ranges");
   show->add_option("file", path, "a .pt2 file")->required();
   show->add_flag("--graph", as_graph, "its nodes instead, as torch.fx lists them");
@@ -79,12 +121,14 @@ int main(int argc, char** argv) {
   estimate->add_option("--plot", costs.plot, "write a page with a plot of memory over time");
   auto* operators = app.add_subcommand("operators", "list the operators of this build");
   operators->add_option("text", text, "only those whose name contains this");
+  operators->add_flag("--facts", facts, "in columns: base of a variant, schema, what its definition has");
   CLI11_PARSE(app, argc, argv);
   try {
     if (*show) umbra::show(path, as_graph);
     else if (*weights) umbra::list_weights(path);
     else if (*estimate) umbra::estimate_program(path, costs);
     else if (*check) return umbra::check_files(paths);
+    else if (facts) umbra::list_facts(text);
     else umbra::list_operators(text);
     return 0;
   } catch (const std::exception& e) {

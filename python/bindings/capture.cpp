@@ -5,11 +5,17 @@
 #include "dispatch_mode.h"
 #include "fake.h"
 #include "operators.h"
+#include "signatures.h"
 #include "umbra/capture/higher_order.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/transform/transform.h"
 
 namespace umbra::python {
+
+const DecompositionTable& core_table() {
+  static const DecompositionTable table = core_decompositions();
+  return table;
+}
 
 DecompositionTable read_decompositions(nb::handle table) {
   DecompositionTable out;
@@ -17,6 +23,13 @@ DecompositionTable read_decompositions(nb::handle table) {
   for (auto [key, value] : nb::borrow<nb::dict>(table)) {
     const Operator* op = operator_of(key.ptr());
     if (!op) continue;
+    if (PyObject_HasAttrString(value.ptr(), "_core_operator")) {  // an entry of the core table stays here
+      nb::object named = nb::getattr(value, "_core_operator");
+      const Operator* own = operator_of(named.ptr());
+      // A composite comes apart without a table.
+      if (const DecompositionTable::Function* parts = own ? core_table().find(*own) : nullptr) out.set(*op, *parts);
+      continue;
+    }
     out.set(*op, [op, function = Callable(value)](Value* frame) {
       nb::gil_scoped_acquire lock;
       auto [args, kwargs] = wrap_arguments(*op, frame);
@@ -86,9 +99,28 @@ nb::object call_higher_order(const std::string& name, nb::args arguments) {
   return wrap_values(FunctionCall(op, std::move(values)).call());
 }
 
+nb::object run_core_decomposition(nb::handle which, nb::tuple args, nb::dict kwargs) {
+  const Operator* op = operator_of(which.ptr());
+  const DecompositionTable::Function* parts = op ? core_table().find(*op) : nullptr;
+  check<TypeError>(op && (parts || op->is_composite()), "no entry of the core table: ", str_of(which.ptr()));
+  std::vector<PyObject*> values;
+  for (nb::handle value : args) values.push_back(value.ptr());
+  for (auto [key, value] : kwargs) values.push_back(value.ptr());
+  nb::object names = owned(PySequence_Tuple(nb::list(kwargs.keys()).ptr()));
+  CallArguments call{values.data(), args.size(), kwargs.size() ? names.ptr() : nullptr};
+  Scratch scratch;
+  Frame frame(*op);
+  Mismatch why;
+  if (!Matcher::of(*op).read(call, Reading::Operator, frame.data(), scratch, why)) fail_schema(*op, call, why);
+  if (parts) (*parts)(frame.data());
+  else op->call(frame.data());
+  return owned(wrap_results(*op, frame.data()));
+}
+
 }  // namespace
 
 void bind_capture(nb::module_& m) {
+  m.def("_run_core_decomposition", &run_core_decomposition);
   m.def("_make_fx", &capture, nb::arg("function"), nb::arg("inputs"), nb::arg("names"), nb::arg("mode"),
         nb::arg("pre_dispatch"), nb::arg("decompositions").none(), nb::arg("fake_mode").none(), nb::arg("locations"));
   m.def("_arrange_output", [](GraphModuleObject& g, nb::handle pattern) {

@@ -222,6 +222,10 @@ bool read_value(PyObject* object, const SchemaType& type, Value& out, Scratch& s
     case Base::Tensor: return read_tensor(object, numbers, out, scratch);
     case Base::Int:
     case Base::SymInt: {
+      if (PyLong_CheckExact(object)) {  // any int64; a size is told by who asks for it
+        out = Value(long_value(object));
+        return true;
+      }
       SymInt value;
       if (!read_int(object, value)) return false;
       out = Value(value);

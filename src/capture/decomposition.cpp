@@ -1,5 +1,7 @@
 #include "umbra/capture/decomposition.h"
 
+#include "capture/core/core.h"
+
 namespace umbra {
 
 void DecompositionTable::set(const Operator& op, Function f) { functions_[&op] = std::move(f); }
@@ -19,6 +21,19 @@ DecompositionTable own_decompositions(const std::vector<std::string>& names) {
     check(static_cast<bool>(parts), op.name(), " has a kernel of its own and no decomposition");
     table.set(op, [parts](Value* frame) { parts(frame); });
   }
+  return table;
+}
+
+DecompositionTable core_decompositions() {
+  DecompositionTable table;
+  core_table::add_factories(table);
+  core_table::add_shapes(table);
+  core_table::add_pointwise(table);
+  core_table::add_activations(table);
+  core_table::add_reductions(table);
+  core_table::add_indexing(table);
+  core_table::add_layers(table);
+  core_table::add_losses(table);
   return table;
 }
 

@@ -41,8 +41,8 @@ SymInt SymInt::slow(SymOp op, SymInt a, SymInt b) {
                         b, " does not fit 64 bits");
   return any_node(a, b)->int_binary(op, a, b);
 }
-void SymInt::refuse(int64_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
-void SymInt::refuse(size_t value) { fail<ValueError>("a size, stride or index of ", value, " is out of range"); }
+void SymInt::refuse(int64_t value) { fail("a size, stride or index of ", value, " is out of range"); }
+void SymInt::refuse(size_t value) { fail("a size, stride or index of ", value, " is out of range"); }
 bool SymInt::decide(SymOp op, SymInt a, SymInt b) {
   return any_node(a, b)->decide(op, a, b, __builtin_return_address(0));
 }

@@ -91,12 +91,27 @@ bool has_lazy_bits(const Operator& op, const Value* frame) {
   return any;
 }
 
+Tensor allocate_plain(const TensorSpec& spec, void*) {
+  return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
+}
+/// No kernel runs where an argument is a meta tensor: a result with data would never be filled.
+Tensor allocate_meta(const TensorSpec& spec, void*) {
+  check(spec.device.type == DeviceType::Meta,
+        "Expected all tensors to be on the same device, but found at least two devices, ", spec.device, " and meta!");
+  return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
+}
+
 /// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
   std::optional<Backend> backend;  // none: metadata only
   MakeTensor make;
   void* context;
   bool with_data() const { return backend.has_value(); }
+  /// A call with a meta tensor must not seem to have written one with data.
+  void check_written(const Tensor& t) const {
+    if (make == allocate_meta && t.device().type != DeviceType::Meta)
+      fail<NotImplementedError>("Cannot inplace into non-meta tensor with meta tensor argument");
+  }
 
   void fill(const Operator& op, TensorList outputs, Value* frame) const { kernel_of(op, *backend)(outputs, frame); }
 
@@ -184,11 +199,13 @@ struct Run {
       Tensor result = call_functional(base, frame)[0];
       check_inplace_write(op, frame,
                           TensorSpec(result.sym_sizes(), result.sym_strides(), result.dtype(), result.device()));
+      check_written(self);
       if (with_data()) copy_into(self, result, *backend);
     } else {
       SpecList specs;
       d.meta(specs, frame);
       check_inplace_write(op, frame, specs[0]);
+      check_written(self);
       if (with_data()) {
         if (specs[0].dtype == self.dtype() && d.elementwise) {
           fill(base, {&self, 1}, frame);
@@ -216,6 +233,9 @@ struct Run {
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
     prepare_outputs(op, frame, outs, specs);
+    for (const Tensor& t : outs)
+      check(make != allocate_meta || t.device().type == DeviceType::Meta,
+            "Attempting to copy from device meta to device ", t.device(), ", but cross-device copies are not allowed!");
     bool direct = d.meta && d.elementwise;
     for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;
     if (with_data() && direct) {
@@ -244,6 +264,7 @@ struct Run {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write)
         frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+    for (const Tensor& t : written) check_written(t);
     if (with_data()) {
       for (const Tensor& t : written) check_no_overlap(op, t);
       const BoxedFunction& write = d.mutate[*backend];
@@ -257,10 +278,6 @@ struct Run {
     }
   }
 };
-
-Tensor allocate_plain(const TensorSpec& spec, void*) {
-  return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
-}
 
 // ---- kernels of libraries ----
 
@@ -304,7 +321,7 @@ void cpu_layer(const Operator& op, DispatchKeySet, Value* frame) {
   run_definition(op, frame, Backend::CPU, allocate_plain, nullptr);
 }
 void meta_layer(const Operator& op, DispatchKeySet, Value* frame) {
-  run_definition(op, frame, std::nullopt, allocate_plain, nullptr);
+  run_definition(op, frame, std::nullopt, allocate_meta, nullptr);
 }
 void cuda_layer(const Operator& op, DispatchKeySet, Value* frame) {
   if (!allocator(DeviceType::CUDA))
@@ -326,7 +343,7 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
   if (d.meta && (!run.backend || d.kernels[*run.backend])) return run.functional(op, frame);
   if (run.backend && d.real[*run.backend]) return d.real[*run.backend](frame);
   if (run.backend) fail_no_kernel(op, name(*run.backend));
-  check<NotImplementedError>(run.make != allocate_plain, op.name(),
+  check<NotImplementedError>(run.make != allocate_meta, op.name(),
                              ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
                              "kernel registered.");
   fail<UnsupportedOperatorException>(op.name());

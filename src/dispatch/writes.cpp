@@ -46,10 +46,13 @@ void check_not_an_input(const Operator& functional, const Value* frame, const Te
 void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& spec) {
   const Operator& functional = *op.functional();
   const Definition& d = functional.definition();
-  bool exact = d.elementwise && functional.has_tag(Tag::ExactOut) && frame[0].tensor_ref().dtype() == spec.dtype,
+  bool exact = functional.has_tag(Tag::ExactOut) && d.elementwise && frame[0].is_tensor() &&
+               (spec.dtype == DType::Bool || frame[0].tensor_ref().dtype() == spec.dtype),
        made_whole = d.meta || d.real.any() || op.definition().tags.has(Tag::Generated),
-       casts = !made_whole || (d.elementwise && !op.definition().tags.has(Tag::Generated)) ||
-               functional.has_tag(Tag::CastsToOut);
+       casts = functional.has_tag(Tag::CastsToOut) ||
+               (functional.has_tag(Tag::ExactOut)
+                    ? d.elementwise
+                    : !made_whole || (d.elementwise && !op.definition().tags.has(Tag::Generated)));
   check(!exact || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
         kernel_name(spec.dtype));
   check(casts || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype), ", but got ",

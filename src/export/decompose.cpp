@@ -5,6 +5,7 @@
 #include "umbra/capture/functionalize.h"
 #include "umbra/capture/retrace.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/generated/functions.h"
 #include "umbra/graph/interpreter.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
@@ -23,13 +24,16 @@ class Decomposer {
     if (program_.shape_env) program_.graph().keep_alive(program_.shape_env);
     tracer_ = make_counted<Tracer>(DispatchKey::Proxy, program_.graph_module);
     tracer_->decompositions = options.table;
+    tracer_->decompositions.add("aten::lift_fresh_copy", [](const Tensor& self) { return self.clone(); });
     tracer_->locations = false;
   }
 
   ExportedProgram run() {
     add_inputs();
     record();
+    take_sources_of_copies();
     remove_dead_code();
+    read_sizes_first();
     program_.dialect = "ATEN";
     name_nodes(program_);
     name_outputs();
@@ -193,6 +197,34 @@ class Decomposer {
     fx::Arguments results = program_.graph().outputs();
     for (size_t i = 0; i < results.size(); ++i)
       if (fx::Node* node = results[i].node()) program_.signature.outputs[i].name = node->name();
+  }
+
+  /// A buffer that becomes a copy of something becomes that thing.
+  void take_sources_of_copies() {
+    static const Operator& copy = get_operator("aten::copy");
+    fx::Arguments results = program_.graph().outputs();
+    for (size_t i = 0; i < results.size(); ++i) {
+      fx::Node* node = results[i].node();
+      if (program_.signature.outputs[i].kind != OutputKind::BufferMutation || !node || !node->calls(copy)) continue;
+      fx::Node* source = node->arg(1).node();
+      if (!source || !source->meta.val.is_tensor() || !node->meta.val.is_tensor()) continue;
+      const Tensor &from = source->meta.val.tensor_ref(), &to = node->meta.val.tensor_ref();
+      if (from.dtype() == to.dtype() && from.sym_sizes() == to.sym_sizes()) node->replace_all_uses_with(source);
+    }
+  }
+
+  /// The sizes of inputs are read before anything else, in the inputs' order.
+  void read_sizes_first() {
+    static const Operator& size = get_operator("aten::sym_size.int");
+    std::vector<fx::Node*> placeholders = program_.graph().placeholders(), sizes;
+    for (fx::Node* input : placeholders)
+      for (fx::Node* user : input->users())
+        if (user->calls(size)) sizes.push_back(user);
+    fx::Node* last = placeholders.empty() ? nullptr : placeholders.back();
+    for (fx::Node* node : sizes) {
+      node->move_after(last);
+      last = node;
+    }
   }
 
   // ---- signatures of calls ----

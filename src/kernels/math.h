@@ -26,7 +26,12 @@ template <class T>
 concept Integer = is_integer<T>;
 
 /// A parameter of an operator as a T; what `bind` converts its scalars with.
-template <class T> T constant(const Scalar& value) { return value.to<T>(); }
+template <class T> T constant(const Scalar& value) {
+  T out = value.to<T>();
+  if constexpr (std::is_same_v<T, float>)  // a finite parameter must stay finite
+    if (std::isinf(out) && std::isfinite(value.to<double>())) umbra::detail::fail_overflow("float");
+  return out;
+}
 template <class T> T constant(double value) { return static_cast<T>(value); }
 
 template <class T> T select(bool condition, T a, std::type_identity_t<T> b) { return condition ? a : b; }
@@ -47,7 +52,7 @@ bool signbit(T a) { return a < T(0); }
 template <class T> T rsqrt(T a) { return T(1) / sqrt(a); }
 
 template <class T> std::complex<T> exp2(std::complex<T> a) { return std::exp(a * std::complex<T>(M_LN2)); }
-template <class T> std::complex<T> log2(std::complex<T> a) { return std::log(a) / std::complex<T>(M_LN2); }
+template <class T> std::complex<T> log2(std::complex<T> a) { return std::log(a) / static_cast<T>(M_LN2); }
 /// Exact near 0, where exp(a) - 1 loses everything: exp(x) cos(y) - 1 = expm1(x) cos(y) - 2 sin²(y/2).
 template <class T> std::complex<T> expm1(std::complex<T> a) {
   T half_sine = std::sin(a.imag() / 2);

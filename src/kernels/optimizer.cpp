@@ -12,7 +12,7 @@ namespace {
 
 constexpr int64_t kGrain = 8192;
 
-/// Tensors of one size as runs of contiguous elements of the parameter's type: themselves where they are, else copies
+/// Tensors of one size as runs of contiguous elements: themselves where they are, else copies
 /// that are written back.
 template <size_t N> class Rows {
  public:
@@ -21,10 +21,12 @@ template <size_t N> class Rows {
       const Tensor& t = *tensors[i];
       if (!t.defined()) continue;
       check(t.sizes() == tensors[0]->sizes(), "a step's tensors have different sizes");
-      if (t.is_contiguous() && t.dtype() == tensors[0]->dtype()) {
+      check(t.dtype() == tensors[0]->dtype(), "expected scalar type ", kernel_name(tensors[0]->dtype()), " but found ",
+            kernel_name(t.dtype()));
+      if (t.is_contiguous()) {
         dense_[i] = t;
       } else {
-        dense_[i] = scratch(t.sizes(), tensors[0]->dtype());
+        dense_[i] = scratch(t.sizes(), t.dtype());
         copy(dense_[i], t);
       }
     }

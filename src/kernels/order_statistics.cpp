@@ -54,13 +54,44 @@ template <class T> int64_t nth(const std::vector<T>& line, std::vector<int64_t>&
   return places[k];
 }
 
+/// The same, by the exchanges of a quickselect with the middle of three as its pivot: which one of equal elements it
+/// ends at is PyTorch's choice too.
+template <class T> int64_t selected(const std::vector<T>& line, std::vector<int64_t>& places, int64_t k) {
+  auto above = [&](int64_t a, int64_t b) { return before(line[places[b]], line[places[a]]); };
+  auto exchange = [&](int64_t a, int64_t b) { std::swap(places[a], places[b]); };
+  int64_t left = 0, right = static_cast<int64_t>(line.size()) - 1;
+  while (right > left) {
+    if (right == left + 1) {
+      if (above(left, right)) exchange(left, right);
+      break;
+    }
+    exchange((left + right) / 2, left + 1);
+    if (above(left + 1, right)) exchange(left + 1, right);
+    if (above(left, right)) exchange(left, right);
+    if (above(left + 1, left)) exchange(left + 1, left);
+    int64_t up = left + 1, down = right;  // the pivot stands at `left`, and something not above it at `left + 1`
+    while (true) {
+      do ++up;
+      while (above(left, up));
+      do --down;
+      while (above(down, left));
+      if (down < up) break;
+      exchange(up, down);
+    }
+    exchange(left, down);
+    if (down <= k) left = up;
+    if (down >= k) right = down - 1;
+  }
+  return places[k];
+}
+
 }  // namespace
 
 void kth_value(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, int64_t k) {
   reduce_lines<RealTypes>(values, indices, self, dim, "kthvalue_cpu",
                           [k]<class T>(const std::vector<T>& line, std::vector<int64_t>& places) {
                             std::iota(places.begin(), places.end(), 0);
-                            return nth(line, places, static_cast<int64_t>(line.size()), k - 1);
+                            return selected(line, places, k - 1);
                           });
 }
 

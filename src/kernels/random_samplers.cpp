@@ -213,8 +213,10 @@ void dirichlet(const Tensor& out, const Tensor& alpha, Generator& generator) {
     for (int64_t row = 0; row < rows; ++row) {
       const double* share = shares.data<double>() + row * n;
       double sum = row_sum(share, n);
-      for (int64_t i = 0; i < n; ++i)
-        values[row * n + i] = std::min(most, std::max(std::numeric_limits<T>::min(), static_cast<T>(share[i] / sum)));
+      for (int64_t i = 0; i < n; ++i) {
+        double part = sum == 0 ? 1.0 / static_cast<double>(n) : share[i] / sum;  // of nothing all have the same
+        values[row * n + i] = std::min(most, std::max(std::numeric_limits<T>::min(), static_cast<T>(part)));
+      }
     }
     write_vector(out, values);
   });

@@ -99,7 +99,7 @@ template <class T> T polygamma_of(double n, T x) {
   if (n == 0) return static_cast<T>(digamma(x));
   if (n == 1) return trigamma(x);
   double sign = std::fmod(n, 2) == 0 ? -1 : 1;
-  return static_cast<T>(sign * std::exp(std::lgamma(n + 1)) * zeta(n + 1, x));
+  return static_cast<T>(sign * std::exp(std::lgamma(n + 1))) * static_cast<T>(zeta(n + 1, x));
 }
 
 }  // namespace

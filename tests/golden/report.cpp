@@ -5,7 +5,8 @@
 //     build/golden_report --level vmap               # the records' inputs stacked, against a loop
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
-// the exit status is 1 where a level falls below the share that the file demands ("forward 98.0").
+// the exit status is 1 where a level falls below the share that the file demands ("forward 98.0"). With --scores, the
+// counts of each operator go to a file, which tools/operator_table.py reads.
 #include <sys/resource.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -28,7 +29,7 @@ const std::vector<std::pair<std::string, Check>> kLevels = {
     {"errors", check_error},    {"functional", check_functional}, {"robust", check_robust}, {"vmap", check_vmap}};
 
 struct Options {
-  std::string folder = UMBRA_GOLDEN_DATA, op, group, floor;
+  std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;
   std::set<std::string> levels{"forward", "grad", "jvp", "fake", "errors", "functional"};
   bool verbose = false;
 };
@@ -176,6 +177,7 @@ class Report {
         if (count.failed) line += concat("  ", level, " ", count.passed, "/", count.passed + count.failed);
       if (!line.empty()) std::printf("%-50s%s\n", op.c_str(), line.c_str());
     }
+    write_scores();
     std::printf("%zu of %zu operators\n", operators_, all);
     int passed = 0, failed = 0, below = 0;
     std::map<std::string, double> floor = read_floor();
@@ -208,6 +210,20 @@ class Report {
                 count[transform::Batching::Rule], count[transform::Batching::Parts], count[transform::Batching::Loop]);
   }
 
+  /// A line for each operator: its name, and how many of its records passed and failed on all levels together.
+  void write_scores() const {
+    if (options_.scores.empty()) return;
+    std::ofstream out(options_.scores);
+    for (const auto& [op, levels] : by_operator_) {
+      Count sum;
+      for (const auto& [level, count] : levels) {
+        sum.passed += count.passed;
+        sum.failed += count.failed;
+      }
+      out << op << '\t' << sum.passed << '\t' << sum.failed << '\n';
+    }
+  }
+
   std::map<std::string, double> read_floor() const {
     std::map<std::string, double> out;
     std::ifstream in(options_.floor);
@@ -234,6 +250,7 @@ Options parse(int argc, char** argv) {
     else if (arg == "--group") o.group = next();
     else if (arg == "--data") o.folder = next();
     else if (arg == "--floor") o.floor = next();
+    else if (arg == "--scores") o.scores = next();
     else if (arg == "--verbose") o.verbose = true;
     else if (arg == "--level") {
       o.levels.clear();
@@ -242,7 +259,7 @@ Options parse(int argc, char** argv) {
     } else
       fail<ValueError>(
           "usage: golden_report [--op SUBSTRING] [--level LIST] [--group NAME] [--data FOLDER] [--floor FILE] "
-          "[--verbose]");
+          "[--scores FILE] [--verbose]");
   }
   return o;
 }

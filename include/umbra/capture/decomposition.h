@@ -34,4 +34,8 @@ class DecompositionTable {
 /// composites, and what is made of other operators).
 DecompositionTable own_decompositions(const std::vector<std::string>& names);
 
+/// PyTorch's core table: operators outside the core set are recorded as the core operators that PyTorch 2.15 makes of
+/// them.
+DecompositionTable core_decompositions();
+
 }  // namespace umbra

@@ -8,9 +8,6 @@
 
 namespace UMBRA_API umbra {
 
-/// What operators outside of PyTorch's core set are made of.
-DecompositionTable core_decompositions();
-
 struct DecomposeOptions {
   /// What operators are recorded as.
   DecompositionTable table = {};

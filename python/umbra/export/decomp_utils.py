@@ -6,10 +6,13 @@ class _OwnParts:
     """Stands in a table for what the library makes of an operator."""
 
     def __init__(self, op):
-        self.op = op
+        self._core_operator = op
+
+    def __call__(self, *args, **kwargs):
+        return _C._run_core_decomposition(self._core_operator, args, kwargs)
 
     def __repr__(self):
-        return f"<the parts of {self.op}>"
+        return f"<the parts of {self._core_operator}>"
 
 
 class CustomDecompTable(dict):

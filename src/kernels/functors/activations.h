@@ -103,7 +103,7 @@ struct Elu : Unary {  // scale * x, or scale * alpha * (exp(input_scale * x) - 1
   Scalar alpha = 1, scale = 1, input_scale = 1;
   template <class T> auto bind() const {
     return [below = constant<T>(alpha) * constant<T>(scale), above = constant<T>(scale),
-            inner = constant<T>(input_scale)](auto x) { return select(x <= 0, expm1(x * inner) * below, x * above); };
+            inner = constant<T>(input_scale)](auto x) { return select(x < 0, expm1(x * inner) * below, x * above); };
   }
 };
 struct EluBackward : Binary {  // is_result: the second input is what Elu gave, else what it was given
@@ -171,7 +171,7 @@ UMBRA_FUNCTOR_BINARY(HardsigmoidBackward, "hardsigmoid_backward", Floating,
                      select((b > T(-3)) & (b < T(3)), a / T(6), T(0)));
 UMBRA_FUNCTOR_UNARY(Hardswish, "hardswish_cpu", Floating, x* minimum(maximum(x + T(3), T(0)), T(6)) / T(6));
 UMBRA_FUNCTOR_BINARY(HardswishBackward, "hardswish_backward_cpu", Floating,
-                     select(b < T(-3), T(0), select(b <= T(3), a*(b / T(3) + T(0.5)), a)));
+                     select(b <= T(-3), T(0), select(b < T(3), a*(b / T(3) + T(0.5)), a)));
 
 // log(sigmoid(x)) from exp(-|x|), which never overflows.
 UMBRA_FUNCTOR_UNARY(LogSigmoidBuffer, "log_sigmoid_cpu", Floating, exp(-abs(x)));

@@ -37,6 +37,12 @@ size_t count_elements(const Operator& op, const Value* frame) {
   for (size_t i = 0; i < arguments.size(); ++i)
     if (is_spread(arguments[i]) && arguments[i].type.base != SchemaType::Base::Tensor)
       check(length_of(frame[i]) == *count, "Tensor list must have same number of elements as scalar list.");
+  int other = op.schema().find("other");
+  if (other >= 0 && frame[other].is_tensor()) {  // one for all: a number
+    const Tensor& number = frame[other].tensor_ref();
+    check(number.dim() == 0, "scalar tensor expected to be 0 dim but it has ", number.dim(), " dimensions and ",
+          number.sym_numel(), " elements.");
+  }
   return *count;
 }
 

@@ -22,10 +22,13 @@ kernels::GradientRule gradient_rule(bool maximize, double weight_decay, const Te
   return rule;
 }
 
-void check_lengths(size_t expected, std::initializer_list<TensorList> lists) {
-  for (TensorList list : lists)
-    check(list.empty() || list.size() == expected, "Tensor lists must have the same number of tensors, got ", expected,
-          " and ", list.size());
+void check_length(const char* name, TensorList list, size_t expected) {
+  check(list.size() == expected, "Expected ", name, ".size() == n_tensors to be true, but got false.");
+}
+/// A list that only one form of the step has.
+void check_optional(const char* name, TensorList list, bool used, size_t expected) {
+  if (used) return check_length(name, list, expected);
+  check(list.empty(), "Expected ", name, ".empty() to be true, but got false.");
 }
 
 std::vector<Tensor> copies(TensorList list) {
@@ -33,7 +36,6 @@ std::vector<Tensor> copies(TensorList list) {
   for (const Tensor& t : list) out.push_back(t.clone());
   return out;
 }
-Tensor element(TensorList list, size_t i) { return i < list.size() ? list[i] : Tensor(); }
 
 // ---- Adam, AdamW ----
 
@@ -43,12 +45,16 @@ template <class Rate, bool decoupled> struct AdamInPlace {
     builder.mutate([](TensorList self, TensorList grads, TensorList averages, TensorList squares, TensorList largest,
                       TensorList steps, const Rate& rate, double beta1, double beta2, double weight_decay, double eps,
                       bool amsgrad, bool maximize, const Tensor& grad_scale, const Tensor& found_inf) {
-      check_lengths(self.size(), {grads, averages, squares, largest, steps});
+      check_length("grads", grads, self.size());
+      check_length("exp_avgs", averages, self.size());
+      check_length("exp_avg_sqs", squares, self.size());
+      check_optional("max_exp_avg_sqs", largest, amsgrad, self.size());
+      check_length("state_steps", steps, self.size());
       if (is_skipped(found_inf)) return;
       kernels::AdamRule rule{
           gradient_rule(maximize, weight_decay, grad_scale), number_of(rate), beta1, beta2, eps, decoupled};
       for (size_t i = 0; i < self.size(); ++i)
-        kernels::adam_step(rule, self[i], grads[i], averages[i], squares[i], amsgrad ? element(largest, i) : Tensor(),
+        kernels::adam_step(rule, self[i], grads[i], averages[i], squares[i], amsgrad ? largest[i] : Tensor(),
                            steps[i].item().to_double());
     });
   }
@@ -127,12 +133,13 @@ template <class Rate> struct SgdInPlace {
     builder.mutate([](TensorList self, TensorList grads, TensorList buffers, double weight_decay, double momentum,
                       const Rate& rate, double dampening, bool nesterov, bool maximize, bool first,
                       const Tensor& grad_scale, const Tensor& found_inf) {
-      check_lengths(self.size(), {grads, buffers});
+      check_length("grads", grads, self.size());
+      check_optional("momentum_buffer_list", buffers, momentum != 0, self.size());
       if (is_skipped(found_inf)) return;
       kernels::SgdRule rule{
           gradient_rule(maximize, weight_decay, grad_scale), number_of(rate), momentum, dampening, nesterov, first};
       for (size_t i = 0; i < self.size(); ++i)
-        kernels::sgd_step(rule, self[i], grads[i], momentum != 0 ? element(buffers, i) : Tensor());
+        kernels::sgd_step(rule, self[i], grads[i], momentum != 0 ? buffers[i] : Tensor());
     });
   }
 };
@@ -180,7 +187,9 @@ template <class Rate>
 void adagrad_in_place(TensorList self, TensorList grads, TensorList sums, TensorList steps, const Rate& rate,
                       double rate_decay, double weight_decay, double eps, bool maximize, const Tensor& grad_scale,
                       const Tensor& found_inf) {
-  check_lengths(self.size(), {grads, sums, steps});
+  check_length("grads", grads, self.size());
+  check_length("state_sums", sums, self.size());
+  check_length("state_steps", steps, self.size());
   if (is_skipped(found_inf)) return;
   kernels::AdagradRule rule{gradient_rule(maximize, weight_decay, grad_scale), number_of(rate), rate_decay, eps};
   for (size_t i = 0; i < self.size(); ++i)

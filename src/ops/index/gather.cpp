@@ -18,8 +18,8 @@ void check_index(const char* name, const Tensor& index) {
 
 // Where the index has elements, the other tensor must have places, save along the dimension itself.
 void check_fits(const char* name, const Tensor& self, int64_t dim, const Tensor& index, const Tensor* source) {
-  check_index(name, index);
   int64_t at = wrap_dim(dim, self.dim());
+  check_index(name, index);
   if (!index.sym_numel().is_symbolic() && index.sym_numel().value() == 0) return;
   auto rank = [](const Tensor& t) { return std::max<int64_t>(t.dim(), 1); };
   check(rank(self) == rank(index), "Index tensor must have the same number of dimensions as ",

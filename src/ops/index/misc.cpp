@@ -122,7 +122,7 @@ UMBRA_OPERATOR("conj_physical(Tensor self) -> Tensor")
     .inplace("conj_physical_")
     .out("conj_physical.out")
     .composite([](const Tensor& self) { return self.is_complex() ? _conj_physical(self) : self; })
-    .tags({Tag::Pointwise, Tag::MaybeAliasingOrMutating});
+    .tags({Tag::Pointwise, Tag::MaybeAliasingOrMutating, Tag::ExactOut});
 
 // ---- helpers of PyTorch's own ----
 
@@ -179,7 +179,7 @@ UMBRA_OPERATOR("_new_zeros_with_same_feature_meta(Tensor self, Tensor other, *, 
       }
       for (SymInt s : other.sym_sizes()) sizes.push_back(s);
       for (SymInt s : other.sym_strides()) strides.push_back(s);
-      return self.new_zeros({step}).as_strided(sizes, strides, SymInt(0));
+      return other.new_zeros({step}).as_strided(sizes, strides, SymInt(0));
     })
     .not_differentiable();
 

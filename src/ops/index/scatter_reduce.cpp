@@ -23,8 +23,9 @@ UMBRA_OPERATOR("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *
     .inplace("scatter_.reduce")
     .out("scatter.reduce_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src, const std::string& reduce) {
+      TensorSpec spec = scatter_spec(self, dim, index, src);
       old_reduction(reduce);
-      return scatter_spec(self, dim, index, src);
+      return spec;
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
             const std::string& reduce) {
@@ -37,8 +38,8 @@ UMBRA_OPERATOR("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar 
     .inplace("scatter_.value_reduce")
     .out("scatter.value_reduce_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar&, const std::string& reduce) {
-      old_reduction(reduce);
       check_scatter(self, dim, index);
+      old_reduction(reduce);
       return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value,

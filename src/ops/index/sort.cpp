@@ -52,10 +52,12 @@ UMBRA_OPERATOR("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool des
     .out("argsort.stable_out")
     .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) {
       return std::get<1>(sort(self, stable, dim, descending));
-    });
-UMBRA_OPERATOR("msort(Tensor self) -> Tensor").out("msort.out").composite([](const Tensor& self) {
-  return std::get<0>(sort(self, 0, false));
-});
+    })
+    .tags({Tag::ExactOut});
+UMBRA_OPERATOR("msort(Tensor self) -> Tensor")
+    .out("msort.out")
+    .composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); })
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
     "topk(Tensor self, SymInt k, int dim=-1, bool largest=True, bool sorted=True) -> (Tensor values, Tensor indices)")

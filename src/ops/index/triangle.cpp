@@ -21,6 +21,7 @@ UMBRA_OPERATOR("tril(Tensor self, SymInt diagonal=0) -> Tensor")
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.tril(diagonal); })
     .linear()
+    .tags({Tag::ExactOut})
     .use(BatchInFront{});
 
 UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
@@ -31,6 +32,7 @@ UMBRA_OPERATOR("triu(Tensor self, SymInt diagonal=0) -> Tensor")
     .elementwise()
     .gradient("self", {"grad", "diagonal"}, [](const Tensor& grad, SymInt diagonal) { return grad.triu(diagonal); })
     .linear()
+    .tags({Tag::ExactOut})
     .use(BatchInFront{});
 
 }  // namespace

@@ -97,7 +97,8 @@ UMBRA_OPERATOR("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Te
       auto [lu, pivots, info] = linalg_lu_factor_ex(a, pivot, false);
       _linalg_check_errors(info, "torch.linalg.lu_factor", a.dim() == 2);
       return std::make_tuple(lu, pivots);
-    });
+    })
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
     "_lu_with_info(Tensor self, bool pivot=True, bool check_errors=True) -> (Tensor LU, Tensor pivots, Tensor info)")

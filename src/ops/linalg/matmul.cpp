@@ -124,8 +124,9 @@ UMBRA_OPERATOR("baddbmm(Tensor self, Tensor batch1, Tensor batch2, *, Scalar bet
     .inplace("baddbmm_")
     .out("baddbmm.out")
     .meta([](const Tensor& self, const Tensor& batch1, const Tensor& batch2, const Scalar&, const Scalar&) {
+      SymShape sizes{batch1.sym_size(0), batch1.sym_size(1), batch2.sym_size(2)};
       TensorSpec spec = bmm_spec(batch1, batch2);
-      broadcast_shapes(self.sym_sizes(), spec.sizes);
+      broadcast_shapes(self.sym_sizes(), sizes);
       check(self.dtype() == batch1.dtype(), "Input dtypes must be the same, got: input: ", kernel_name(self.dtype()),
             ", batch1: ", kernel_name(batch1.dtype()), ", batch2: ", kernel_name(batch2.dtype()));
       return spec;
@@ -260,7 +261,8 @@ UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor
       if (input.dim() == 3 && bias.defined() && input.is_contiguous()) {
         // One product over all rows, the bias added in the same pass.
         SymIntArrayRef sizes = input.sym_sizes();
-        Tensor rows = addmm(bias, input.view({sizes[0] * sizes[1], sizes[2]}), weight.t());
+        Tensor flat = input.view({sizes[0] * sizes[1], sizes[2]});
+        Tensor rows = addmm(bias, flat, weight.t());
         return rows.view({sizes[0], sizes[1], rows.sym_sizes()[1]});
       }
       Tensor out = matmul(input, weight.t());

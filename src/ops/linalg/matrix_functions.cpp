@@ -114,8 +114,12 @@ Tensor matrix_power_parts(const Tensor& self, int64_t n) {
 }
 UMBRA_OPERATOR("linalg_matrix_power(Tensor self, int n) -> Tensor")
     .out("linalg_matrix_power.out")
-    .composite(matrix_power_parts);
-UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor").out("matrix_power.out").composite(matrix_power_parts);
+    .composite(matrix_power_parts)
+    .tags({Tag::ExactOut});
+UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor")
+    .out("matrix_power.out")
+    .composite(matrix_power_parts)
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
     .out("_compute_linear_combination.out")

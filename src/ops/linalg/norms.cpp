@@ -87,9 +87,11 @@ UMBRA_OPERATOR(
     "linalg__powsum(Tensor self, Scalar ord=2, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
     "Tensor")
     .all_backends([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
-      double p = ord.to_double();
-      Tensor sizes = dtype ? self.to(*dtype).abs() : self.abs();
-      Tensor powers = p == 0 ? sizes.ne(0).to(sizes.dtype()) : p == 1 ? sizes : sizes.pow(ord);
+      DType type = dtype.value_or(is_integral(self.dtype(), true) ? DType::Int64 : self.dtype());
+      check<NotImplementedError>(!is_integral(type, true), "\"powsum_cpu\" not implemented for '", kernel_name(type),
+                                 "'");
+      Tensor sizes = self.to(type).abs();
+      Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord);
       std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
       return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
     })
@@ -180,7 +182,8 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
     .composite([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
       return norm(self, Scalar(2.0), IntArrayRef(dims), keepdim);
-    });
+    })
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
     .composite([](const Tensor& v, int64_t pow, int64_t dim) {

@@ -112,7 +112,8 @@ UMBRA_OPERATOR("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
     .out("linalg_svdvals.out")
     .composite([](const Tensor& a, const OptionalText& driver) {
       return std::get<1>(_linalg_svd(a, false, may_be_differentiated(a), driver));
-    });
+    })
+    .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
     .out("svd.U", {"U", "S", "V"})

@@ -41,9 +41,9 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
 UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .out("mse_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
-      Tensor difference = self.sub(target);
+      Tensor difference = difference_of("mse_backward_cpu_out", self, target, true);
       Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
-      return slope.mul(grad);
+      return in_type_of(self, slope.mul(grad));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
@@ -97,8 +97,11 @@ UMBRA_OPERATOR(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
     .out("huber_loss_backward.out", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
-      Tensor slope = clipped_slope(self.sub(target), delta);
-      return share_of_mean(slope.mul(grad), slope, reduction);
+      for (const Tensor* t : {&target, &grad})
+        check(t->dtype() == self.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
+              kernel_name(self.dtype()));
+      Tensor slope = clipped_slope(difference_of("huber_backward_cpu_out", self, target, false), delta);
+      return share_of_mean(slope.mul(grad), self, reduction);
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction", "delta"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
@@ -144,8 +147,8 @@ UMBRA_OPERATOR(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
-      Tensor slope = smooth_slope(self.sub(target), beta);
-      return share_of_mean(slope.mul(grad), slope, reduction);
+      Tensor slope = smooth_slope(difference_of("smooth_l1_backward_cpu_out", self, target, true), beta);
+      return in_type_of(self, share_of_mean(slope.mul(grad), self, reduction));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction", "beta"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
@@ -188,7 +191,7 @@ UMBRA_OPERATOR("soft_margin_loss_backward(Tensor grad_output, Tensor self, Tenso
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
       Tensor slope = target.neg().mul(target.neg().mul(self).exp());
       slope = slope.div(target.neg().mul(self).exp().add(1));
-      return share_of_mean(slope, slope, reduction).mul(grad);
+      return in_type_of(self, share_of_mean(slope, self, reduction).mul(grad));
     })
     .gradient("grad_output", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {

@@ -200,19 +200,19 @@ UMBRA_OPERATOR("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tenso
       DType dtype = widest(self.is_complex() || exponent.is_complex());
       return self.to(dtype).pow(exponent.to(dtype));
     })
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 UMBRA_OPERATOR("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
     .out("float_power.Tensor_Scalar_out")
     .composite([](const Tensor& self, const Scalar& exponent) {
       return self.to(widest(self.is_complex() || exponent.is_complex())).pow(exponent);
     })
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 UMBRA_OPERATOR("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .out("float_power.Scalar_out")
     .composite([](const Scalar& self, const Tensor& exponent) {
       return pow(self, exponent.to(widest(self.is_complex() || exponent.is_complex())));
     })
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 
 template <class Exponent> Tensor float_power_in_place(const Tensor& self, const Exponent& exponent) {
   DType wanted = widest(self.is_complex() || exponent.is_complex());

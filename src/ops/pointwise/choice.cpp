@@ -201,7 +201,7 @@ UMBRA_OPERATOR("clamp_min(Tensor self, Scalar min) -> Tensor")
     .gradient("self", {"grad", "self", "min"},
               [](const Tensor& grad, const Tensor& self, const Scalar& low) { return where(self.gt(low), grad, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 
 UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
     .inplace("clamp_max_")
@@ -212,7 +212,7 @@ UMBRA_OPERATOR("clamp_max(Tensor self, Scalar max) -> Tensor")
     .gradient("self", {"grad", "self", "max"},
               [](const Tensor& grad, const Tensor& self, const Scalar& high) { return where(self.lt(high), grad, 0); })
     .tangent(TangentRule::Pointwise)
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 
 /// The tensor and those of the bounds that are there.
 struct Clamped {

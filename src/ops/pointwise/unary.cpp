@@ -103,7 +103,7 @@ template <class Functor> void real_question(OperatorBuilder& builder) {
         return pointwise_spec({&self}, DType::Bool);
       })
       .not_differentiable()
-      .tags({Tag::Pointwise});
+      .tags({Tag::Pointwise, Tag::ExactOut});
 }
 
 UMBRA_OPERATOR("isposinf(Tensor self) -> Tensor").out("isposinf.out").use(real_question<functors::IsPositiveInfinity>);

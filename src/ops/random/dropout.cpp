@@ -36,7 +36,7 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
 UMBRA_OPERATOR("native_dropout_backward(Tensor grad_output, Tensor mask, float scale) -> Tensor")
     .generated_out("native_dropout_backward.out")
     .all_backends([](const Tensor& grad, const Tensor& mask, double scale) {
-      return grad.mul(mask.to(grad.dtype()).mul(scale));
+      return grad.mul(mask.dtype() == DType::Bool ? mask.to(grad.dtype()).mul(scale) : mask.mul(scale));
     })
     .gradient("grad_output", {"grad", "mask", "scale"},
               [](const Tensor& grad, const Tensor& mask, double scale) {

@@ -42,6 +42,7 @@ UMBRA_OPERATOR("detach(Tensor(a) self) -> Tensor(a)")
 
 UMBRA_OPERATOR("_conj(Tensor(a) self) -> Tensor(a)")
     .view([](const Tensor& self) {
+      check(self.is_complex(), "_conj: expected a complex tensor, but got one of type ", kernel_name(self.dtype()));
       Tensor out = same_geometry(self);
       out.impl()->set_conj(!self.is_conj());
       return out;

@@ -1,0 +1,109 @@
+// Factories and copies: all are full, full_like, arange or empty.
+#include <algorithm>
+
+#include "capture/core/core.h"
+#include "umbra/generated/functions.h"
+#include "umbra/ops/operators.h"
+
+namespace umbra::core_table {
+namespace {
+
+using Type = std::optional<DType>;
+using Place = std::optional<Device>;
+using Arrangement = std::optional<Layout>;
+using Flag = std::optional<bool>;
+using Format = std::optional<MemoryFormat>;
+
+TensorOptions options_of(Type dtype, Arrangement layout, Place device, Flag pin) {
+  return {.dtype = dtype, .layout = layout, .device = device, .pin_memory = pin};
+}
+TensorOptions all_options(DType dtype, Device device) {
+  return {.dtype = dtype, .layout = Layout::Strided, .device = device, .pin_memory = false};
+}
+TensorOptions new_options(const Tensor& like, Type dtype, Place device) {
+  return all_options(dtype.value_or(like.dtype()), device.value_or(like.device()));
+}
+TensorOptions default_options(Type dtype, Place device) {
+  return all_options(dtype.value_or(default_dtype()), device.value_or(Device(DeviceType::CPU)));
+}
+
+/// `like` filled with a number, in its layout.
+auto filled_like(double number) {
+  return [whole = static_cast<int64_t>(number)](const Tensor& self, Type dtype, Arrangement layout, Place device,
+                                                Flag pin, Format format) {
+    return full_like(self, whole, options_of(dtype, layout, device, pin.value_or(false)),
+                     format.value_or(MemoryFormat::Preserve));
+  };
+}
+
+/// The order of dimensions from the largest stride to the smallest, and the sizes in between.
+Tensor empty_as(const Tensor& self, Type dtype, Arrangement, Place device, Flag, Format format) {
+  TensorOptions options = new_options(self, dtype, device);
+  std::vector<int64_t> order(static_cast<size_t>(self.dim()));
+  for (size_t d = 0; d < order.size(); ++d) order[d] = static_cast<int64_t>(d);
+  if (format.value_or(MemoryFormat::Preserve) == MemoryFormat::Preserve)
+    std::stable_sort(order.begin(), order.end(),
+                     [&](int64_t a, int64_t b) { return self.sym_strides()[a] > self.sym_strides()[b]; });
+  return empty_permuted(self.sym_sizes(), order, options);
+}
+
+Tensor identity(SymInt n, SymInt m, Type dtype, Place device) {
+  TensorOptions options = default_options(dtype, device), whole = all_options(DType::UInt8, *options.device);
+  Tensor rows = arange(0, Scalar(n), 1, whole), columns = arange(0, Scalar(m), 1, whole);
+  return rows.unsqueeze(-1).eq(columns)._to_copy({.dtype = options.dtype});
+}
+
+}  // namespace
+
+Tensor number_like(const Tensor& like, const Scalar& number) {
+  return scalar_tensor(number, {.dtype = like.dtype(), .layout = Layout::Strided, .device = like.device()});
+}
+
+Tensor number_where(const Tensor& condition, const Scalar& number, const Tensor& other) {
+  return where(condition, number_like(other, number), other);
+}
+
+void add_factories(DecompositionTable& table) {
+  table.add("aten::new_ones", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
+    return full(size, 1, new_options(self, dtype, device));
+  });
+  table.add("aten::new_zeros", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device,
+                                  Flag) { return full(size, 0, new_options(self, dtype, device)); });
+  table.add("aten::new_full", [](const Tensor& self, SymIntArrayRef size, const Scalar& value, Type dtype, Arrangement,
+                                 Place device, Flag) { return full(size, value, new_options(self, dtype, device)); });
+  table.add("aten::new_empty", [](const Tensor& self, SymIntArrayRef size, Type dtype, Arrangement, Place device,
+                                  Flag) { return empty(size, new_options(self, dtype, device)); });
+  table.add("aten::ones", [](SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
+    return full(size, 1, default_options(dtype, device));
+  });
+  table.add("aten::zeros", [](SymIntArrayRef size, Type dtype, Arrangement, Place device, Flag) {
+    return full(size, 0, default_options(dtype, device));
+  });
+  table.add("aten::ones_like", filled_like(1));
+  table.add("aten::zeros_like", filled_like(0));
+  table.add("aten::empty_like", empty_as);
+  table.add("aten::arange", [](const Scalar& end, Type dtype, Arrangement layout, Place device, Flag pin) {
+    return arange(0, end, 1, options_of(dtype, layout.value_or(Layout::Strided), device, pin.value_or(false)));
+  });
+  table.add("aten::arange.start", [](const Scalar& start, const Scalar& end, Type dtype, Arrangement layout,
+                                     Place device, Flag pin) {
+    return arange(start, end, 1, options_of(dtype, layout.value_or(Layout::Strided), device, pin.value_or(false)));
+  });
+  table.add("aten::eye",
+            [](SymInt n, Type dtype, Arrangement, Place device, Flag) { return identity(n, n, dtype, device); });
+  table.add("aten::eye.m", [](SymInt n, SymInt m, Type dtype, Arrangement, Place device, Flag) {
+    return identity(n, m, dtype, device);
+  });
+  table.add("aten::fill.Scalar",
+            [](const Tensor& self, const Scalar& value) { return full_like(self, value, {.pin_memory = false}); });
+  table.add("aten::zero",
+            [](const Tensor& self) { return full_like(self, 0, {.pin_memory = false}, MemoryFormat::Preserve); });
+  table.add("aten::detach", [](const Tensor& self) { return alias(self); });
+  table.add("aten::bernoulli", [](const Tensor& self, const IntrusivePtr<Generator>& generator) {
+    TensorOptions options{.dtype = DType::Float32, .device = self.device(), .pin_memory = false};
+    Tensor draws = generator ? rand(self.sym_sizes(), generator, options) : rand(self.sym_sizes(), options);
+    return draws.lt(self)._to_copy({.dtype = self.dtype()});
+  });
+}
+
+}  // namespace umbra::core_table

@@ -1,0 +1,107 @@
+// Views and rearrangements: permute, view, slice, cat and their like remain.
+#include <algorithm>
+#include <numeric>
+
+#include "capture/core/core.h"
+#include "umbra/generated/functions.h"
+#include "umbra/ops/operators.h"
+
+namespace umbra::core_table {
+namespace {
+
+std::vector<int64_t> all_dims(const Tensor& self) {
+  std::vector<int64_t> dims(static_cast<size_t>(self.dim()));
+  std::iota(dims.begin(), dims.end(), 0);
+  return dims;
+}
+
+int64_t wrapped(int64_t dim, int64_t rank) { return dim < 0 ? dim + rank : dim; }
+
+Tensor exchange(const Tensor& self, int64_t a, int64_t b) {
+  if (self.dim() == 0) return alias(self);
+  std::vector<int64_t> dims = all_dims(self);
+  std::swap(dims.at(static_cast<size_t>(wrapped(a, self.dim()))), dims.at(static_cast<size_t>(wrapped(b, self.dim()))));
+  return self.permute(dims);
+}
+
+std::vector<Tensor> split_evenly(const Tensor& self, SymInt size, int64_t dim) {
+  SymInt length = self.sym_size(dim);
+  int64_t count = size == 0 ? 1 : std::max<int64_t>(1, ((length + size - 1) / size).guard_int());
+  std::vector<SymInt> sizes(static_cast<size_t>(count), size);
+  sizes.back() = length - size * (count - 1);
+  return split_with_sizes(self, SymIntArrayRef(sizes), dim);
+}
+
+/// Neighbours become rows: one slice for each, without its dimension.
+std::vector<Tensor> rows_of(const Tensor& self, int64_t dim) {
+  std::vector<Tensor> rows;
+  int64_t n = self.sym_size(dim).guard_int();
+  for (int64_t i = 0; i < n; ++i) rows.push_back(self.slice(dim, SymInt(i), SymInt(i + 1)));
+  for (Tensor& row : rows) row = row.squeeze(std::vector<int64_t>{dim});
+  return rows;
+}
+
+Tensor stacked(TensorList tensors, int64_t dim) {
+  int64_t rank = tensors[0].dim(), at = wrapped(dim, rank + 1);
+  if (at == rank) {
+    std::vector<Tensor> wide;
+    for (const Tensor& t : tensors) wide.push_back(t.unsqueeze(at));
+    return cat(wide, dim);
+  }
+  SymShape sizes(tensors[0].sym_sizes());
+  sizes.insert(static_cast<size_t>(at), SymInt(static_cast<int64_t>(tensors.size())));
+  return cat(tensors, at).view(sizes);
+}
+
+/// Whole blocks of channels move into the plane, or back.
+Tensor shuffled(const Tensor& self, int64_t factor, bool out_of_channels) {
+  int64_t rank = self.dim(), lead = rank - 3;
+  SymShape sizes;
+  for (int64_t d = 0; d < lead; ++d) sizes.push_back(self.sym_size(d));
+  SymInt c = self.sym_size(-3), h = self.sym_size(-2), w = self.sym_size(-1);
+  SymShape parts(sizes), result(sizes);
+  std::vector<int64_t> order;
+  for (int64_t d = 0; d < lead; ++d) order.push_back(d);
+  auto add = [&](std::initializer_list<SymInt> more, SymShape& to) {
+    for (SymInt s : more) to.push_back(s);
+  };
+  if (out_of_channels) {
+    add({c / (factor * factor), factor, factor, h, w}, parts);
+    add({c / (factor * factor), h * factor, w * factor}, result);
+    for (int64_t d : {0, 3, 1, 4, 2}) order.push_back(lead + d);
+  } else {
+    add({c, h / factor, factor, w / factor, factor}, parts);
+    add({c * factor * factor, h / factor, w / factor}, result);
+    for (int64_t d : {0, 2, 4, 1, 3}) order.push_back(lead + d);
+  }
+  return self.view(parts).permute(order).clone(MemoryFormat::Contiguous).view(result).clone(MemoryFormat::Contiguous);
+}
+
+Tensor quarter_turns(const Tensor& self, int64_t k, std::vector<int64_t> dims) {
+  int64_t turns = ((k % 4) + 4) % 4;
+  if (turns == 1) return exchange(self.flip(IntArrayRef({dims[1]})), dims[0], dims[1]);
+  if (turns == 2) return self.flip(dims);
+  if (turns == 3) return exchange(self.flip(IntArrayRef({dims[0]})), dims[0], dims[1]);
+  return self.clone(MemoryFormat::Contiguous);
+}
+
+}  // namespace
+
+void add_shapes(DecompositionTable& table) {
+  table.add("aten::t", [](const Tensor& self) {
+    return self.dim() < 2 ? alias(self) : self.permute(IntArrayRef({1, 0}));
+  });
+  table.add("aten::transpose.int", exchange);
+  table.add("aten::_unsafe_view", [](const Tensor& self, SymIntArrayRef size) { return self.view(size); });
+  table.add("aten::squeeze", [](const Tensor& self) { return self.squeeze(all_dims(self)); });
+  table.add("aten::squeeze.dim",
+            [](const Tensor& self, int64_t dim) { return self.squeeze(std::vector<int64_t>{dim}); });
+  table.add("aten::split.Tensor", split_evenly);
+  table.add("aten::unbind.int", rows_of);
+  table.add("aten::stack", stacked);
+  table.add("aten::pixel_shuffle", [](const Tensor& self, int64_t factor) { return shuffled(self, factor, true); });
+  table.add("aten::pixel_unshuffle", [](const Tensor& self, int64_t factor) { return shuffled(self, factor, false); });
+  table.add("aten::rot90", quarter_turns);
+}
+
+}  // namespace umbra::core_table

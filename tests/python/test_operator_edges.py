@@ -1,0 +1,138 @@
+"""What operators do at the edges of their arguments, as PyTorch does it; found by random calls."""
+import math
+import pathlib
+import subprocess
+import sys
+
+import pytest
+
+import umbra as torch
+
+aten = torch.ops.aten
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+META = torch.zeros(3, device="meta")
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: x.copy_(META),
+    lambda x: x.index_fill_(0, torch.tensor([1]), torch.zeros((), device="meta")),
+    lambda x: torch.add(x, META, out=x),
+    lambda x: torch.bucketize(torch.zeros((), device="meta"), x),
+    lambda x: torch.linspace(torch.zeros((), device="meta"), 2, 3),
+    lambda x: x[META.long()],
+])
+def test_a_call_with_a_meta_tensor_never_seems_to_have_computed_anything(call):
+    x = torch.ones(3)
+    with pytest.raises((RuntimeError, NotImplementedError)):
+        call(x)
+    assert x.tolist() == [1, 1, 1]
+
+
+def test_a_fused_step_refuses_lists_of_other_lengths():
+    p, g = [torch.ones(2)], [torch.ones(2)]
+    options = dict(lr=0.1, weight_decay=0.0, momentum=0.9, dampening=0.0, nesterov=False, maximize=False, is_first_step=False)
+    with pytest.raises(RuntimeError, match="grads.size"):
+        aten._fused_sgd_(p, [], [torch.zeros(2)], **options)
+    with pytest.raises(RuntimeError, match="momentum_buffer_list.size"):
+        aten._fused_sgd_(p, g, [], **options)
+    with pytest.raises(RuntimeError, match="momentum_buffer_list.empty"):
+        aten._fused_sgd_(p, g, [torch.zeros(2)], **{**options, "momentum": 0.0})
+    with pytest.raises(RuntimeError, match="expected scalar type Float but found Double"):
+        aten._fused_sgd_(p, [g[0].double()], [torch.zeros(2)], **options)
+
+
+def test_numbers_below_those_of_sizes_are_dimensions_out_of_range():
+    least = -2**63 + 1
+    with pytest.raises(IndexError):
+        torch.softmax(torch.ones(2), least)
+    with pytest.raises(RuntimeError):
+        torch.ones(2).expand(least)
+
+
+def test_slopes_at_the_corners():
+    ends = torch.tensor([-3.0, 3.0])
+    assert aten.hardswish_backward(torch.ones(2), ends).tolist() == [0, 1]
+    assert aten.elu(torch.zeros(3), math.nan).tolist() == [0, 0, 0]
+    assert aten.elu(torch.zeros(3), 1.0, 1.0, math.inf).tolist() == [0, 0, 0]
+
+
+def test_gradients_of_losses_have_the_type_of_the_input():
+    one = torch.ones(3)
+    for backward, rest in ((aten.mse_loss_backward, ()), (aten.smooth_l1_loss_backward, (1.0,)), (aten.soft_margin_loss_backward, ())):
+        assert backward(one.double(), one, one, 0, *rest).dtype == torch.float32
+        with pytest.raises(RuntimeError, match="result type Float can't be cast to the desired output type Long"):
+            backward(one, one.long(), one, 0, *rest)
+    with pytest.raises(RuntimeError, match="Found dtype Double but expected Float"):
+        aten.huber_loss_backward(one.double(), one, one, 0, 1.0)
+
+
+def test_a_mean_is_shared_out_among_the_elements_of_the_input():
+    grad, x, y = torch.ones(()), torch.full((3,), 2.0), torch.ones(2, 3)
+    for backward in (aten.smooth_l1_loss_backward, aten.huber_loss_backward):
+        assert torch.allclose(backward(grad, x, y, 1, 1.0), torch.full((2, 3), 1 / 3))
+
+
+def test_the_mask_of_a_dropout_may_be_of_numbers():
+    assert torch.allclose(aten.native_dropout_backward(torch.ones(2), torch.tensor([0.5, 2.0]), 2.0), torch.tensor([1.0, 4.0]))
+
+
+@pytest.mark.parametrize("values, k, place", [([0] * 5, 1, 3), ([3, 1, 1, 2, 1, 1], 2, None), ([1.0, math.nan, math.nan, 0.0], 3, 2)])
+def test_which_of_equal_elements_kthvalue_points_at(values, k, place):
+    value, index = torch.kthvalue(torch.tensor(values), k)
+    assert place is None or index.item() == place
+    assert values[index.item()] == value.item() or math.isnan(value.item())
+
+
+def test_sums_of_powers_count_everything_for_the_power_zero():
+    assert aten.linalg__powsum(torch.tensor([0.0, 1, 2]), 0).item() == 3
+    with pytest.raises(NotImplementedError, match="powsum_cpu"):
+        aten.linalg__powsum(torch.tensor([0, 1, 2]), 2)
+
+
+def test_logarithms_and_polygammas_at_their_limits():
+    assert torch.log2(torch.zeros((), dtype=torch.complex64)).item() == complex(-math.inf, 0)
+    assert torch.polygamma(100, torch.tensor([3.8])).isnan().all()
+
+
+def test_shares_of_nothing_are_equal():
+    assert torch.allclose(aten._sample_dirichlet(torch.zeros(2, 4)), torch.full((2, 4), 0.25))
+
+
+@pytest.mark.parametrize("call", [
+    lambda out: torch.argsort(torch.ones(2), stable=True, out=out),
+    lambda out: torch.msort(torch.ones(2), out=out),
+    lambda out: torch.linalg.svdvals(torch.ones(2, 2), out=out),
+    lambda out: torch.tril(torch.ones(2, 2), out=out),
+    lambda out: torch.isposinf(torch.ones(2), out=out),
+    lambda out: torch.clamp_max(torch.ones(2), 3, out=out),
+    lambda out: torch.conj_physical(torch.ones(2), out=out),
+])
+def test_outputs_of_another_type_are_refused(call):
+    with pytest.raises(RuntimeError):
+        call(torch.empty(0, dtype=torch.complex128))
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: torch.clamp_max(x, 1e300), lambda x: torch.celu(x, 1e300), lambda x: torch.add(x, x, alpha=1e300), lambda x: torch.addcmul(x, x, x, value=1e300),
+])
+def test_parameters_that_overflow_are_refused(call):
+    with pytest.raises(RuntimeError, match="value cannot be converted to type float without overflow"):
+        call(torch.ones(3))
+    call(torch.ones(3, dtype=torch.double))
+
+
+def test_conjugates_are_of_complex_tensors():
+    with pytest.raises(RuntimeError):
+        aten._conj(torch.ones(2))
+
+
+def test_one_number_for_a_list_of_tensors_has_no_dimensions():
+    with pytest.raises(RuntimeError, match="scalar tensor expected to be 0 dim but it has 1 dimensions and 1 elements."):
+        torch._foreach_mul([torch.ones(2)], torch.ones(1))
+
+
+def test_the_page_of_operators_is_up_to_date():
+    if not (ROOT / "build" / "umbra").exists():
+        pytest.skip("the command-line program is not built")
+    done = subprocess.run([sys.executable, ROOT / "tools/operator_table.py", "--check"], capture_output=True, text=True)
+    assert done.returncode == 0, done.stdout
