@@ -5,6 +5,7 @@ from unittest.mock import patch
 import pytest
 
 import umbra
+import umbra.utils._python_dispatch
 from umbra import nn
 from umbra._functorch import config
 from umbra._functorch.levels import _add_batch_dim, get_unwrapped, is_batchedtensor, maybe_get_bdim
@@ -214,3 +215,18 @@ def test_an_operator_takes_a_tensor_for_the_list_of_its_rows_and_a_function_does
     assert umbra.ops.aten.cat(x).tolist() == x.flatten().tolist()
     with pytest.raises(TypeError):
         umbra.cat(x)
+
+
+# ---- devices ----
+
+def test_dropout_on_an_accelerator_is_one_operator_with_a_mask_of_bools():
+    class Calls(umbra.utils._python_dispatch.TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            seen.append(str(func))
+            return func(*args, **(kwargs or {}))
+    with FakeTensorMode():
+        for device, p, expected in (("cuda", 0.5, ["aten.native_dropout.default"]), ("cuda", 1.0, None), ("cpu", 0.5, None)):
+            seen, x = [], umbra.ones(4, 4, device=device)
+            with Calls():
+                nn.functional.dropout(x, p)
+            assert ("aten.native_dropout.default" in seen) == (expected is not None)

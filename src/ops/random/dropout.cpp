@@ -106,7 +106,12 @@ Tensor alpha_drop_(const Tensor& self, double p, bool train, bool by_feature) {
 constexpr TagSet kFunctional{Tag::MaybeAliasingOrMutating, Tag::NondeterministicSeeded};
 
 UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
-    .composite([](const Tensor& input, double p, bool train) { return drop(input, p, train, false); })
+    .composite([](const Tensor& input, double p, bool train) {
+      // An accelerator has one kernel for it, with a mask of bools.
+      bool one_kernel =
+          input.device().type == DeviceType::CUDA && train && p > 0 && p < 1 && !input.sym_numel().same(0);
+      return one_kernel ? std::get<0>(native_dropout(input, p, train)) : drop(input, p, train, false);
+    })
     .tags(kFunctional);
 UMBRA_OPERATOR("dropout_(Tensor(a!) self, float p, bool train) -> Tensor(a!)")
     .composite([](const Tensor& self, double p, bool train) { return drop_(self, p, train, false); })
