@@ -14,6 +14,8 @@ bool check_forward(const Operator& op, const Group& group, const Json& record);
 bool check_gradient(const Operator& op, const Group& group, const Json& record);
 bool check_tangent(const Operator& op, const Group& group, const Json& record);
 bool check_fake(const Operator& op, const Group& group, const Json& record);
+/// Sizes that are symbols have the values of real ones; see symbolic.cpp.
+bool check_symbolic(const Operator& op, const Group& group, const Json& record);
 bool check_error(const Operator& op, const Group& group, const Json& record);
 /// Variants of the call with something wrong end in order; see robust.cpp.
 bool check_robust(const Operator& op, const Group& group, const Json& record);

@@ -25,8 +25,9 @@ namespace {
 
 using Check = bool (*)(const Operator&, const Group&, const Json&);
 const std::vector<std::pair<std::string, Check>> kLevels = {
-    {"forward", check_forward}, {"grad", check_gradient},         {"jvp", check_tangent},   {"fake", check_fake},
-    {"errors", check_error},    {"functional", check_functional}, {"robust", check_robust}, {"vmap", check_vmap}};
+    {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent},
+    {"fake", check_fake},       {"errors", check_error},  {"functional", check_functional},
+    {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;
