@@ -77,6 +77,7 @@ if(golden_sources)
   # No level may fall below the share of records that floor.txt demands; it is raised as operators get better.
   add_test(NAME golden COMMAND golden_report --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME robust COMMAND golden_report --level robust --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
+  add_test(NAME symbolic COMMAND golden_report --level symbolic --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME vmap COMMAND golden_report --level vmap --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
 endif()
 

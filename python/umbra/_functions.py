@@ -88,8 +88,12 @@ def einsum(equation, *operands):
 _nonzero = Tensor.nonzero
 
 
-def nonzero(input, *, as_tuple=False):
+def nonzero(input, *, out=None, as_tuple=False):
     """The places of elements that are not zero: rows of indices, or with as_tuple one tensor of indices for each dimension."""
+    if out is not None:
+        if as_tuple:
+            raise TypeError("nonzero() takes out= only without as_tuple=True")
+        return _C._find_overload("aten::nonzero.out")(input, out=out)
     if not as_tuple:
         return _nonzero(input)
     return _nonzero(input if input.dim() else input.unsqueeze(0)).unbind(1)

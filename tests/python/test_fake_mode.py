@@ -230,3 +230,22 @@ def test_dropout_on_an_accelerator_is_one_operator_with_a_mask_of_bools():
             with Calls():
                 nn.functional.dropout(x, p)
             assert ("aten.native_dropout.default" in seen) == (expected is not None)
+
+
+def test_cells_of_recurrent_networks_refuse_weights_of_another_number_of_gates():
+    x = umbra.ones(3, 4)
+    for call, text in ((lambda: umbra.lstm_cell(x, (x, x), x, x), "weight_ih first dim must be 4 \\* hidden_size = 16, but got 3"),
+                       (lambda: umbra.lstm_cell(x, (x, x), umbra.ones(16, 4), umbra.ones(15, 4)), "weight_hh first dim must be 4"),
+                       (lambda: umbra.gru_cell(x, x, umbra.ones(2, 4), umbra.ones(2, 4)), "weight_ih first dim must be 3 \\* hidden_size = 12"),
+                       (lambda: umbra.rnn_tanh_cell(x, x, umbra.ones(3, 4), umbra.ones(3, 4)), "weight_ih first dim must be 1"),
+                       (lambda: umbra.lstm_cell(x[0], (x, x), x, x), "Expected 2D input")):
+        with pytest.raises(RuntimeError, match=text):
+            call()
+
+
+def test_nonzero_writes_an_output_that_is_given():
+    out = umbra.empty(0, dtype=umbra.int64)
+    assert umbra.nonzero(umbra.tensor([0, 3, 4]), out=out) is out and out.tolist() == [[1], [2]]
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        out = umbra.empty(0, dtype=umbra.int64)
+        assert str(umbra.nonzero(umbra.ones(4), out=out).shape[0]) == "u0" and str(out.shape[0]) == "u0"

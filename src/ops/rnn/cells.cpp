@@ -71,29 +71,39 @@ constinit const CellKind kTanhCell{tanh_step<true>, tanh_step<false>}, kReluCell
 
 namespace {
 
-void check_cell(const Tensor& input, const Tensor& hidden, SymInt input_size, SymInt hidden_size, int which) {
-  if (which == 0)
-    check(input.sym_size(1) == input_size, "input has inconsistent input_size: got ", input.sym_size(1), " expected ",
-          input_size);
+/// Weights have the rows of so many gates: a step takes its product apart by them.
+void check_weights(const Tensor& input, const CellParameters& parameters, int64_t gates) {
+  check(input.dim() == 2, "Expected 2D input (batch x feature), but got ", input.dim(), "D input");
+  SymInt input_size = parameters.w_ih.sym_size(1), hidden_size = parameters.w_hh.sym_size(1);
+  check(input.sym_size(1) == input_size, "input has inconsistent input_size: got ", input.sym_size(1), " expected ",
+        input_size);
+  for (const auto& [name, weight] : {std::pair("weight_ih", &parameters.w_ih), {"weight_hh", &parameters.w_hh}})
+    check(weight->sym_size(0) == gates * hidden_size, name, " first dim must be ", gates,
+          " * hidden_size = ", gates * hidden_size, ", but got ", weight->sym_size(0));
+}
+
+void check_hidden(const Tensor& input, const Tensor& hidden, SymInt hidden_size, int which) {
   check(input.sym_size(0) == hidden.sym_size(0), "Input batch size ", input.sym_size(0), " doesn't match hidden", which,
         " batch size ", hidden.sym_size(0));
   check(hidden.sym_size(1) == hidden_size, "hidden", which, " has inconsistent hidden_size: got ", hidden.sym_size(1),
         ", expected ", hidden_size);
 }
 
-Tensor single_step(Cell cell, const Tensor& input, const Tensor& hx, const CellParameters& parameters) {
-  check_cell(input, hx, parameters.w_ih.sym_size(1), parameters.w_hh.sym_size(1), 0);
+Tensor single_step(Cell cell, int64_t gates, const Tensor& input, const Tensor& hx, const CellParameters& parameters) {
+  check_weights(input, parameters, gates);
+  check_hidden(input, hx, parameters.w_hh.sym_size(1), 0);
   return cell(parameters.from_input(input), {hx, {}}, parameters).hidden;
 }
 
 /// rnn_tanh_cell, rnn_relu_cell and gru_cell.
 struct SingleStep {
   CellKind kind;
+  int64_t gates = 1;
   void operator()(OperatorBuilder& builder) const {
-    auto with = [](Cell cell) {
-      return [cell](const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh, const Tensor& b_ih,
-                    const Tensor& b_hh) {
-        return single_step(cell, input, hx, {w_ih, w_hh, b_ih, b_hh, {}});
+    auto with = [gates = gates](Cell cell) {
+      return [cell, gates](const Tensor& input, const Tensor& hx, const Tensor& w_ih, const Tensor& w_hh,
+                           const Tensor& b_ih, const Tensor& b_hh) {
+        return single_step(cell, gates, input, hx, {w_ih, w_hh, b_ih, b_hh, {}});
       };
     };
     builder.composite(with(kind.step)).use(batch_through(with(kind.values)));
@@ -108,16 +118,15 @@ UMBRA_OPERATOR(
     .use(SingleStep{kReluCell});
 UMBRA_OPERATOR(
     "gru_cell(Tensor input, Tensor hx, Tensor w_ih, Tensor w_hh, Tensor? b_ih=None, Tensor? b_hh=None) -> Tensor")
-    .use(SingleStep{kGruCell});
+    .use(SingleStep{kGruCell, 3});
 
 template <bool kWrites>
 std::tuple<Tensor, Tensor> single_lstm_step(const Tensor& input, std::vector<Tensor> hx, const Tensor& w_ih,
                                             const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   check(hx.size() == 2, "lstm_cell expects two hidden states");
-  SymInt hidden_size = w_hh.sym_size(1);
-  check_cell(input, hx[0], w_ih.sym_size(1), hidden_size, 0);
-  check_cell(input, hx[1], w_ih.sym_size(1), hidden_size, 1);
   CellParameters parameters{w_ih, w_hh, b_ih, b_hh, {}};
+  check_weights(input, parameters, 4);
+  for (int which : {0, 1}) check_hidden(input, hx[static_cast<size_t>(which)], w_hh.sym_size(1), which);
   CellState next = lstm_step<kWrites>(parameters.from_input(input), {hx[0], hx[1]}, parameters);
   return {next.hidden, next.cell};
 }
