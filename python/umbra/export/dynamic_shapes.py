@@ -216,7 +216,7 @@ def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
         raise user_error("INVALID_INPUT", "Suggested fixes not found in error message given to refine_dynamic_shapes_from_suggested_fixes()")
     refined = {}
     for name, text in re.findall(r"^  (\w+) = (.+)$", fixes, flags=re.MULTILINE):
-        refined[name] = _suggested(name, text, refined)
+        refined[name] = _suggested(name, text)
     roots = {}
     pytree.tree_map(lambda dim: roots.setdefault(_root(dim).__name__, _root(dim)) if isinstance(dim, Dim) else None, dynamic_shapes,
                     is_leaf=lambda value: isinstance(value, Dim))
@@ -238,7 +238,7 @@ def _root(dim):
     return dim.root if isinstance(dim, _DerivedDim) else dim
 
 
-def _suggested(name, text, known):
+def _suggested(name, text):
     """A Dim of its own range, a number, or (as text) a dimension that follows from another."""
     bounds = re.fullmatch(r"Dim\('\w+'((?:, (?:min|max)=\d+)*)\)", text)
     if bounds:
