@@ -1,138 +1,177 @@
-// umbra: looks into exported programs from the command line.
+// umbra: exported programs from the command line.
 //
-//     umbra show mlp.pt2               the program: code, signature, ranges
-//     umbra show mlp.pt2 --graph       its nodes, as torch.fx lists them
-//     umbra weights mlp.pt2            names, types and shapes of its weights
-//     umbra check *.pt2                whether files are sound programs that this build can run
-//     umbra estimate mlp.pt2 --size s0=64   what a call costs: memory, operations
-//     umbra operators [TEXT]           the operators of this build
-//     umbra operators --facts          what each one's definition has, in columns parted by tabs
+//     umbra info mlp.pt2                     what it takes and gives, its weights, what it costs
+//     umbra run mlp.pt2 --input x.npy        its outputs
+//     umbra check *.pt2                      whether files are sound programs that this build can run
+//
+// `umbra --help` lists the commands, `umbra run --help` the options of one. The exit status is 0; 1 where the answer is
+// no or a file cannot be used; 2 for a command line that is not understood.
 #include <CLI/CLI.hpp>
 #include <cstdio>
-#include <string>
-#include <vector>
+#include <functional>
 
+#include "commands.h"
 #include "estimate.h"
-#include "umbra/transform/vmap.h"
-#include "umbra/umbra.h"
 
-namespace umbra {
 namespace {
 
-void show(const std::string& path, bool as_graph) {
-  ExportedProgram program = load(path);
-  std::puts((as_graph ? to_string(program.graph()) : to_string(program)).c_str());
-}
+constexpr int kUsage = 2;
 
-void list_weights(const std::string& path) {
-  ExportedProgram program = load(path);
-  int64_t elements = 0, bytes = 0;
-  for (const NamedTensors* list : {&program.state, &program.constants})
-    for (const auto& [name, tensor] : *list) {
-      std::printf("%-60s %-10s %s\n", name.c_str(), umbra::name(tensor.dtype()), to_string(tensor.sizes()).c_str());
-      elements += tensor.numel();
-      bytes += tensor.numel() * tensor.item_size();
+/// How many letters have to be changed, added or left out to get from one word to another.
+size_t edit_distance(const std::string& a, const std::string& b) {
+  std::vector<size_t> row(b.size() + 1);
+  for (size_t j = 0; j <= b.size(); ++j) row[j] = j;
+  for (size_t i = 1; i <= a.size(); ++i) {
+    size_t diagonal = std::exchange(row[0], i);
+    for (size_t j = 1; j <= b.size(); ++j) {
+      size_t replaced = diagonal + (a[i - 1] != b[j - 1]);
+      diagonal = row[j];
+      row[j] = std::min({replaced, row[j] + 1, row[j - 1] + 1});
     }
-  std::printf("%lld elements, %.1f MB\n", static_cast<long long>(elements), static_cast<double>(bytes) / 1e6);
+  }
+  return row[b.size()];
 }
 
-int check_files(const std::vector<std::string>& paths) {
-  int refused = 0;
-  for (const std::string& path : paths) {
+class Program {
+ public:
+  Program() {
+    app_.set_version_flag("--version", "umbra " UMBRA_VERSION);
+    app_.require_subcommand(1);
+    app_.footer(
+        "Examples:\n"
+        "  umbra info mlp.pt2\n"
+        "  umbra run mlp.pt2 --input x.npy --output y.npy\n"
+        "  umbra run mlp.pt2 --example --repeat 100 --profile\n"
+        "  umbra convert weights.pt weights.safetensors\n"
+        "  umbra diff before.pt2 after.pt2\n"
+        "  source <(umbra completion bash)");
+    add_looks();
+    add_run();
+    add_changes();
+  }
+
+  int main(int argc, char** argv) {
+    if (argc > 1 && argv[1][0] != '-' && !actions_.count(argv[1])) return unknown(argv[1]);
     try {
-      ExportedProgram program = load(path);
-      std::printf("%s: ok, %zu nodes\n", path.c_str(), program.graph().size());
+      app_.parse(argc, argv);
+    } catch (const CLI::ParseError& e) {
+      return app_.exit(e) == 0 ? 0 : kUsage;
+    }
+    try {
+      return actions_.at(app_.get_subcommands().at(0)->get_name())();
     } catch (const std::exception& e) {
-      std::printf("%s: %s\n", path.c_str(), e.what());
-      ++refused;
+      std::fprintf(stderr, "umbra: %s\n", e.what());
+      return 1;
     }
   }
-  return refused ? 1 : 0;
-}
 
-void list_operators(const std::string& text) {
-  for (const Operator* op : all_operators())
-    if (op->name().find(text) != std::string::npos) std::puts(to_string(op->schema()).c_str());
-}
-
-const char* way_to_run(const Operator& op) {
-  const Definition& d = op.definition();
-  if (op.takes_functions()) return "functions";
-  if (d.view) return "view";
-  if (d.composite) return "composite";
-  if (d.all_backends) return "parts";
-  return d.kernels.any() || d.real.any() || d.mutate.any() ? "kernel" : "";
-}
-
-const char* way_back(const Definition& d) {
-  return d.not_differentiable ? "constant" : !d.gradients.empty() ? "formula" : d.composite ? "parts" : "";
-}
-
-const char* way_forward(const Definition& d) {
-  if (d.not_differentiable) return "constant";
-  if (d.composite || d.tangent_form) return "parts";
-  if (d.tangent != TangentRule::None) return "rule";
-  return d.gradients.empty() ? "" : "transposed";
-}
-
-const char* way_to_batch(const Operator& op) {
-  switch (transform::batching_of(op)) {
-    case transform::Batching::Rule: return "rule";
-    case transform::Batching::Parts: return "parts";
-    default: return "loop";
+ private:
+  CLI::App* add(const std::string& name, const std::string& what, std::function<int()> action) {
+    actions_.emplace(name, std::move(action));
+    return app_.add_subcommand(name, what);
   }
-}
 
-/// The operator that a variant follows from, schema, kernel, gradient, forward mode, batching, decomposition.
-void list_facts(const std::string& text) {
-  for (const Operator* op : all_operators()) {
-    if (op->name().find(text) == std::string::npos) continue;
-    const Definition& d = op->definition();
-    const char* decomposition = d.decomposition ? "own" : d.composite || d.all_backends ? "parts" : "";
-    std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", op->functional() ? op->functional()->name().c_str() : "",
-                to_string(op->schema()).c_str(), way_to_run(*op), way_back(d), way_forward(d), way_to_batch(*op),
-                decomposition);
+  void add_looks() {
+    using namespace umbra::cli;
+    add("info", "what a program takes and gives, the ranges of its sizes, its weights and what it costs",
+        [this] { return info(path_); })
+        ->add_option("file", path_, "a .pt2 file")
+        ->required();
+    CLI::App* shown = add("show", "print a program: code, signature, ranges", [this] { return show(path_, graph_); });
+    shown->add_option("file", path_, "a .pt2 file")->required();
+    shown->add_flag("--graph", graph_, "its nodes instead, as torch.fx lists them");
+    add("weights", "list the tensors of a file", [this] { return weights(path_); })
+        ->add_option("file", path_, "a .pt2, .safetensors, .pt, .npz or .npy file")
+        ->required();
+    add("check", "say of each file whether it is a sound program that this build can run",
+        [this] { return check_files(paths_); })
+        ->add_option("files", paths_, ".pt2 files")
+        ->required();
+    CLI::App* costs = add("estimate", "say what a call of a program costs, from a run without data", [this] {
+      umbra::estimate_program(path_, costs_);
+      return 0;
+    });
+    costs->add_option("file", path_, "a .pt2 file")->required();
+    costs->add_option(
+        "--size", costs_.sizes,
+        "a dynamic size, as NAME=NUMBER; the least possible, if it is not given and the file has no example");
+    costs->add_flag("--training", costs_.training, "with a backward pass");
+    costs->add_option("--plot", costs_.plot, "write a page with a plot of memory over time");
+    CLI::App* operators = add("operators", "list the operators of this build",
+                              [this] { return facts_ ? list_facts(text_) : list_operators(text_); });
+    operators->add_option("text", text_, "only those whose name contains this");
+    operators->add_flag("--facts", facts_, "in columns: base of a variant, schema, what its definition has");
   }
-}
+
+  void add_run() {
+    CLI::App* run = add("run", "run a program", [this] {
+      run_.path = path_;
+      return umbra::cli::run(run_);
+    });
+    run->add_option("file", path_, "a .pt2 file")->required();
+    CLI::Option* inputs = run->add_option("--input,-i", run_.inputs,
+                                          "inputs in order: .npy files, files of several tensors (.npz, .safetensors, "
+                                          ".pt), and numbers");
+    run->add_flag("--example", run_.example, "run it with the inputs that it was saved with")->excludes(inputs);
+    run->add_option("--check", run_.expected, "compare its outputs with those in a file, where they are o0, o1, ...");
+    run->add_option("--tolerance", run_.tolerance, "how far outputs may be off, relative to 1 + |expected|");
+    run->add_option("--output,-o", run_.output, "write its outputs, as o0, o1, ..., to a file");
+    run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")
+        ->check(CLI::PositiveNumber);
+    run->add_flag("--profile", run_.profile, "say where the time goes, by operators");
+    run->footer(
+        "Examples:\n  umbra run mlp.pt2 --input x.npy 3 --output y.safetensors\n"
+        "  umbra run mlp.pt2 --input inputs.safetensors --check expected.safetensors");
+  }
+
+  void add_changes() {
+    using namespace umbra::cli;
+    CLI::App* parts = add("decompose", "write a program without writes, in terms of fewer operators",
+                          [this] { return decompose_file(path_, other_, keep_); });
+    add_pair(parts, "a .pt2 file", "the .pt2 file to write");
+    parts->add_flag("--keep-composites", keep_, "take writes out, and leave operators made of others whole");
+    add_pair(add("diff", "what differs between two programs, or between the tensors of two files",
+                 [this] { return diff(path_, other_); }),
+             "a file", "another file");
+    add_pair(add("convert", "write the tensors of a file to one of another kind, or a program anew",
+                 [this] { return convert(path_, other_); }),
+             "a .pt2, .safetensors, .pt, .npz or .npy file",
+             "the file to write: .safetensors, .pt, .npz, .npy or .pt2");
+    add("completion", "print a script that completes commands",
+        [this] {
+          std::vector<std::string> names;
+          for (const auto& [name, action] : actions_) names.push_back(name);
+          return completion(text_, names);
+        })
+        ->add_option("shell", text_, "bash, zsh or fish")
+        ->required()
+        ->check(CLI::IsMember({"bash", "zsh", "fish"}));
+  }
+
+  void add_pair(CLI::App* command, const std::string& first, const std::string& second) {
+    command->add_option("from", path_, first)->required();
+    command->add_option("to", other_, second)->required();
+  }
+
+  int unknown(const std::string& word) const {
+    std::string nearest;
+    for (const auto& [name, action] : actions_)
+      if (nearest.empty() || edit_distance(word, name) < edit_distance(word, nearest)) nearest = name;
+    std::fprintf(stderr, "umbra: there is no command '%s'", word.c_str());
+    if (edit_distance(word, nearest) <= 2) std::fprintf(stderr, "; did you mean '%s'?", nearest.c_str());
+    std::fprintf(stderr, "\n`umbra --help` lists the commands.\n");
+    return kUsage;
+  }
+
+  CLI::App app_{"Looks into, runs and changes exported programs (.pt2).", "umbra"};
+  std::map<std::string, std::function<int()>> actions_;
+  std::string path_, other_, text_;
+  std::vector<std::string> paths_;
+  umbra::cli::RunOptions run_;
+  umbra::EstimateOptions costs_;
+  bool graph_ = false, keep_ = false, facts_ = false;
+};
 
 }  // namespace
-}  // namespace umbra
 
-int main(int argc, char** argv) {
-  CLI::App app{"Looks into exported programs (.pt2)."};
-  app.require_subcommand(1);
-  std::string path, text;
-  std::vector<std::string> paths;
-  bool as_graph = false, facts = false;
-  auto* show = app.add_subcommand("show", "print a program: code, signature, ranges");
-  show->add_option("file", path, "a .pt2 file")->required();
-  show->add_flag("--graph", as_graph, "its nodes instead, as torch.fx lists them");
-  auto* weights = app.add_subcommand("weights", "list the weights of a program");
-  weights->add_option("file", path, "a .pt2 file")->required();
-  auto* check = app.add_subcommand("check", "say of each file whether it is a sound program that this build can run");
-  check->add_option("files", paths, ".pt2 files")->required();
-  umbra::EstimateOptions costs;
-  auto* estimate = app.add_subcommand("estimate", "say what a call of a program costs, from a run without data");
-  estimate->add_option("file", path, "a .pt2 file")->required();
-  estimate->add_option(
-      "--size", costs.sizes,
-      "a dynamic size, as NAME=NUMBER; the least possible, if it is not given and the file has no example");
-  estimate->add_flag("--training", costs.training, "with a backward pass");
-  estimate->add_option("--plot", costs.plot, "write a page with a plot of memory over time");
-  auto* operators = app.add_subcommand("operators", "list the operators of this build");
-  operators->add_option("text", text, "only those whose name contains this");
-  operators->add_flag("--facts", facts, "in columns: base of a variant, schema, what its definition has");
-  CLI11_PARSE(app, argc, argv);
-  try {
-    if (*show) umbra::show(path, as_graph);
-    else if (*weights) umbra::list_weights(path);
-    else if (*estimate) umbra::estimate_program(path, costs);
-    else if (*check) return umbra::check_files(paths);
-    else if (facts) umbra::list_facts(text);
-    else umbra::list_operators(text);
-    return 0;
-  } catch (const std::exception& e) {
-    std::fprintf(stderr, "umbra: %s\n", e.what());
-    return 1;
-  }
-}
+int main(int argc, char** argv) { return Program().main(argc, argv); }

@@ -18,6 +18,7 @@ if(cli_sources)
   # The target's name is the library's already; the program's file is called umbra all the same.
   umbra_program(umbra_cli CLI11::CLI11 SOURCES ${cli_sources})
   set_target_properties(umbra_cli PROPERTIES OUTPUT_NAME umbra)
+  target_compile_definitions(umbra_cli PRIVATE UMBRA_VERSION="${PROJECT_VERSION}")
 endif()
 
 # ---- tests: one program for each folder of tests/cpp

@@ -189,6 +189,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
+      .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save",
            [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {

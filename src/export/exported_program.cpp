@@ -18,10 +18,35 @@ Tensor ExportedProgram::find(const std::string& name) const {
 
 ExportedModule ExportedProgram::module() const { return ExportedModule(*this); }
 
+// ---- what can be run ----
+
+namespace {
+
+void add_missing(const fx::GraphModule& module, std::vector<std::string>& names) {
+  for (const fx::Node* node : module.graph().nodes()) {
+    const fx::Function* function = node->target().function();
+    if (!function || function->evaluate) continue;
+    std::string name = node->target().text();
+    if (std::find(names.begin(), names.end(), name) == names.end()) names.push_back(std::move(name));
+  }
+  for (const auto& [path, part] : module.submodules()) add_missing(*part, names);
+}
+
+}  // namespace
+
+std::vector<std::string> missing_operators(const ExportedProgram& program) {
+  std::vector<std::string> names;
+  add_missing(*program.graph_module, names);
+  return names;
+}
+
 // ---- running ----
 
 ExportedModule::ExportedModule(ExportedProgram program)
     : program_(std::move(program)), check_(std::make_shared<const InputCheck>(program_)) {
+  std::string missing;
+  for (const std::string& name : missing_operators(program_)) missing += (missing.empty() ? "" : ", ") + name;
+  check<NotImplementedError>(missing.empty(), "the program calls ", missing, ", which this build does not have");
   std::unordered_map<std::string_view, Tensor> tensors;
   for (const NamedTensors* list : {&program_.state, &program_.constants})
     for (const auto& [name, tensor] : *list) tensors.try_emplace(name, tensor);

@@ -101,6 +101,10 @@ class GraphReader {
       if (key == "stack_trace") node->meta.source = make_counted<fx::TextLocation>(text);
       else if (key == "nn_module_stack") node->meta.modules = module_stack(text);
     }
+    for (fx::Node* element : node->users()) {  // so far only what takes its results apart
+      element->meta.source = node->meta.source;
+      element->meta.modules = node->meta.modules;
+    }
   }
 
   static IntrusivePtr<fx::ModuleStack> module_stack(const std::string& text) {
@@ -122,7 +126,7 @@ class GraphReader {
     size_t dot = name.find('.');
     check<ValueError>(dot != std::string::npos, "not an operator: ", stored.target);
     const Operator* op = find_operator(name.substr(0, dot) + "::" + name.substr(dot + 1));
-    check<NotImplementedError>(op != nullptr, "the program calls ", stored.target, ", which this build does not have");
+    if (!op) return unknown_call(stored);
     fx::Arguments positional;
     fx::KeywordArguments keywords;
     const auto& schema = op->schema().arguments;
@@ -141,6 +145,29 @@ class GraphReader {
     return node;
   }
 
+  /// A call of an operator that this build does not have: it can be shown, changed and saved, and running it names it.
+  /// The names of its arguments are kept, for there is no schema to ask.
+  fx::Node* unknown_call(const pt2::Node& stored) {
+    fx::Arguments positional;
+    fx::KeywordArguments keywords;
+    std::vector<Value> names;
+    for (const pt2::NamedArgument& a : stored.inputs) {
+      if (a.kind == pt2::ArgumentKind::Keyword) {
+        keywords.emplace_back(a.name, argument(a.arg));
+      } else {
+        positional.push_back(argument(a.arg));
+        names.push_back(Value(a.name));
+      }
+    }
+    fx::Node* node = graph_.create_node(fx::Op::CallFunction, fx::function(stored.target), std::move(positional),
+                                        std::move(keywords), node_name(stored));
+    node->meta.set("argument_names", Value(std::move(names)));
+    bool list = stored.outputs.size() == 1 && !name_of(stored.outputs[0]);
+    results(stored, node, stored.outputs.size() == 1 && !list);
+    node->meta.set("returns_list", Value(list));
+    return node;
+  }
+
   static std::string node_name(const pt2::Node& stored) {
     if (stored.name) return *stored.name;
     if (stored.outputs.size() == 1)
@@ -152,9 +179,7 @@ class GraphReader {
 
   fx::Node* function_call(const pt2::Node& stored) {
     std::string name = stored.target.starts_with("_operator.") ? stored.target.substr(1) : stored.target;
-    const fx::Function* function = fx::find_function(name);
-    check<NotImplementedError>(function != nullptr, "the program calls ", stored.target,
-                               ", which this build does not have");
+    const fx::Function* function = &fx::function(name);
     fx::Arguments arguments;
     for (const pt2::NamedArgument& a : stored.inputs) arguments.push_back(argument(a.arg));
     fx::Node* node = graph_.create_node(fx::Op::CallFunction, function, std::move(arguments), {}, node_name(stored));

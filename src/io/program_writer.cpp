@@ -134,6 +134,7 @@ class Writer {
     pt2::Node out;
     out.name = node.name();
     if (const Operator* op = node.target().op()) operator_call(node, *op, out);
+    else if (node.meta.find("argument_names")) unknown_call(node, out);
     else function_call(node, *node.target().function(), out);
     metadata(node, out);
     return out;
@@ -175,6 +176,29 @@ class Writer {
     for (const pt2::Argument& a : elements)
       if (const auto* t = a.get<pt2::TensorArgument>()) list.push_back(*t);
     out.outputs.push_back({std::move(list)});
+  }
+
+  /// An operator that this build does not have, as it was read.
+  void unknown_call(const fx::Node& node, pt2::Node& out) {
+    out.target = node.target().function()->name;
+    ArrayRef<Value> names = node.meta.find("argument_names")->list();
+    for (size_t i = 0; i < node.args().size(); ++i)
+      out.inputs.push_back({i < names.size() ? names[i].to_string() : "", argument(node.args()[i], nullptr),
+                            pt2::ArgumentKind::Positional});
+    for (const auto& [name, value] : node.kwargs())
+      out.inputs.push_back({name, argument(value, nullptr), pt2::ArgumentKind::Keyword});
+    const Value& value = node.meta.val;
+    if (!value.is_list()) {
+      if (!value.is_none()) out.outputs.push_back(value_named(node.name(), value));
+      return;
+    }
+    std::vector<pt2::TensorArgument> list;
+    for (size_t i = 0; i < value.list().size(); ++i) {
+      pt2::Argument element = value_named(element_name(node, i), value.list()[i]);
+      if (const auto* tensor = element.get<pt2::TensorArgument>()) list.push_back(*tensor);
+      out.outputs.push_back(std::move(element));
+    }
+    if (node.meta.find("returns_list")->to_bool()) out.outputs = {{std::move(list)}};
   }
 
   static std::string element_name(const fx::Node& node, size_t i) {

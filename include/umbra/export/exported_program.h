@@ -59,7 +59,8 @@ struct ExportedProgram {
   IntrusivePtr<sym::ShapeEnv> shape_env;
 
   fx::Graph& graph() const { return graph_module->graph(); }
-  /// The program as something to call: inputs are checked, buffers it writes keep what is written.
+  /// The program as something to call: inputs are checked, buffers it writes keep what is written. One that calls
+  /// operators which this build does not have is refused, and they are named.
   ExportedModule module() const;
   /// The tensor of that name in the state or among the constants; undefined where there is none.
   Tensor find(const std::string& name) const;
@@ -86,6 +87,9 @@ class ExportedModule {
       lifted_;                    // for each input of the graph: the program's own tensor, or none for the caller's
   std::vector<int64_t> written_;  // for each result: the input that it is written to, or -1
 };
+
+/// The operators and functions that the program calls and this build cannot run, by name; none where it can be run.
+std::vector<std::string> missing_operators(const ExportedProgram& program);
 
 /// The program as PyTorch prints it: code, signature, ranges.
 std::string to_string(const ExportedProgram& program);

@@ -9,7 +9,8 @@ from umbra._dynamo.exc import user_error
 from umbra._options import not_built
 from umbra.compiler import _capturing
 from umbra.export import _tree
-from umbra.export.dynamic_shapes import Dim, ShapesCollection, read_dynamic_shapes
+from umbra.export._shapes import read_dynamic_shapes
+from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, _IntWrapper
 from umbra.export.exported_program import ExportedProgram
 from umbra.nn.modules import module as nn_module
 from umbra.utils import _pytree as pytree
@@ -40,7 +41,7 @@ def _argument_names(mod, args):
 
 def _paths_of_shapes(mod, args, kwargs, dynamic_shapes):
     """Dynamic shapes by the paths that C++ knows the tensors by."""
-    if isinstance(dynamic_shapes, ShapesCollection):
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
         dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
     arguments = bind_arguments(mod, args, kwargs)
     shapes = read_dynamic_shapes(dynamic_shapes, arguments)
@@ -203,10 +204,11 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
     kwargs = dict(kwargs or {})
-    leaves, in_spec = pytree.tree_flatten((args, kwargs))
-    _check_inputs(leaves)
     dynamic_shapes = dynamic_shapes or _marked_shapes(mod, args, kwargs)
     shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
+    args, kwargs = pytree.tree_map(lambda leaf: leaf.val if isinstance(leaf, _IntWrapper) else leaf, (args, kwargs))
+    leaves, in_spec = pytree.tree_flatten((args, kwargs))
+    _check_inputs(leaves)
     parameters = [part for name, value in mod.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
     buffers = [(part, tensor, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)
                for part, tensor in _inner_tensors(name, buffer)]

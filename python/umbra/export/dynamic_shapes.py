@@ -1,5 +1,6 @@
-"""Which sizes of a program's inputs may vary: Dim, and how dynamic_shapes are read."""
+"""Which sizes of a program's inputs may vary: Dim, and collections of them by example."""
 import enum
+import re
 
 from umbra._C import Tensor
 from umbra._dynamo.exc import user_error
@@ -51,7 +52,7 @@ class Dim(metaclass=_DimMeta):
         if max is not None and max <= self.min:
             raise AssertionError(f"Cannot create Dim with inconsistent min={self.min}, max={max}")
         if not name.isidentifier():
-            raise _user_error(f"Dim name must be a valid identifier, got {name}")
+            raise AssertionError(f"Dim name must be a valid identifier, got {name}")
 
     def _describe(self):
         return "named", self.__name__, self.min, self.max, 1, 0
@@ -79,7 +80,8 @@ class Dim(metaclass=_DimMeta):
     __rmul__ = __mul__
 
     def __repr__(self):
-        return f"Dim('{self.__name__}', min={self.min}, max={self.max})" if self.max is not None else f"Dim('{self.__name__}', min={self.min})"
+        bounds = ([f"min={self.min}"] if self.min != 2 else []) + ([f"max={self.max}"] if self.max is not None else [])
+        return f"Dim({', '.join([repr(self.__name__), *bounds])})"
 
 
 def _integer(value, dim, verb, preposition):
@@ -97,6 +99,9 @@ class _DerivedDim(Dim):
         text = root.__name__ if scale == 1 else f"{scale}*{root.__name__}"
         self.__name__ = text + (f" + {offset}" if offset > 0 else f" - {-offset}" if offset < 0 else "")
 
+    def __repr__(self):
+        return self.__name__
+
     min = property(lambda self: self.root.min * self._scale + self._offset)
     max = property(lambda self: None if self.root.max is None else self.root.max * self._scale + self._offset)
 
@@ -111,33 +116,47 @@ def dims(*names, min=None, max=None):
     return tuple(Dim(name, min=min, max=max) for name in names)
 
 
+class _IntWrapper:
+    """An int that shapes can be assigned to: one int cannot be told from an equal one."""
+
+    def __init__(self, val):
+        self.val = val
+        self.dynamism = None
+
+    def __repr__(self):
+        return f"_IntWrapper(val={self.val})"
+
+
 class ShapesCollection:
-    """Dynamic shapes by tensor: `shapes[x] = {0: batch}`."""
+    """Dynamic shapes by input: `shapes[x] = {0: batch}`."""
 
     def __init__(self):
         self._shapes = {}
-        self._tensors = {}
+        self._inputs = {}
 
-    def __setitem__(self, tensor, shape):
-        assert isinstance(tensor, Tensor), f"Cannot assign shape to non-tensor type {type(tensor)}"
-        key = id(tensor)
+    def __setitem__(self, t, shape):
+        if not isinstance(t, (Tensor, _IntWrapper)):
+            raise AssertionError(f"Cannot assign shape to non-tensor or non-_IntWrapper type {type(t)}")
+        key = id(t)
         if key in self._shapes:
-            assert self._shapes[key] == shape, f"Shapes assigned to tensor do not match: expected {self._shapes[key]}, got {shape}"
+            if self._shapes[key] != shape:
+                raise AssertionError(f"Shapes assigned to input do not match: expected {self._shapes[key]}, got {shape}")
             return
-        self._shapes[key], self._tensors[key] = shape, tensor
+        self._shapes[key], self._inputs[key] = shape, t
 
-    def __getitem__(self, tensor):
-        return self._shapes.setdefault(id(tensor), {})
+    def __getitem__(self, t):
+        return self._shapes.setdefault(id(t), {})
 
     def __len__(self):
         return len(self._shapes)
 
     def dynamic_shapes(self, m, args, kwargs=None):
+        """The shapes as a tree of the module's arguments, by their names."""
         from umbra.export._trace import bind_arguments
         used = set()
 
         def shape_of(leaf):
-            if isinstance(leaf, Tensor) and id(leaf) in self._shapes:
+            if id(leaf) in self._shapes and isinstance(leaf, (Tensor, _IntWrapper)):
                 used.add(id(leaf))
                 return self._shapes[id(leaf)]
             return None
@@ -148,128 +167,87 @@ class ShapesCollection:
         return result
 
 
-def _user_error(text):
-    return user_error("INVALID_INPUT", text)
+class AdditionalInputs:
+    """Dynamic shapes by example: what differs between calls is dynamic."""
+
+    def __init__(self):
+        self._examples = []
+
+    def add(self, args, kwargs=None):
+        if not isinstance(args, tuple):
+            raise AssertionError(f"Representative args {args} must be a tuple")
+        if kwargs is not None and not isinstance(kwargs, dict):
+            raise AssertionError(f"Representative kwargs {kwargs} must be None or a dict")
+        self._examples.append((args, kwargs))
+
+    def dynamic_shapes(self, m, args, kwargs=None):
+        """The shapes as a tree of the module's arguments, by their names."""
+        from umbra.export._trace import bind_arguments
+        calls = [bind_arguments(m, given, named or {}) for given, named in [(args, kwargs), *self._examples]]
+        return pytree.tree_map(self._differing, *calls)
+
+    @staticmethod
+    def _differing(first, *others):
+        leaves = (first, *others)
+        if any(type(other) is not type(first) for other in others):
+            raise ValueError(f"The following inputs were found to have differing types, so they cannot be marked as dynamic: {leaves}.")
+        if isinstance(first, Tensor):
+            for other in others:
+                if other.dim() != first.dim():
+                    raise ValueError(f"Node arity mismatch; expected {first.dim()}, but got {other.dim()}.")
+            return tuple(Dim.DYNAMIC if len({leaf.shape[d] for leaf in leaves}) > 1 else None for d in range(first.dim()))
+        if all(leaf == first for leaf in leaves):
+            return None
+        if type(first) is int:
+            return Dim.DYNAMIC
+        raise ValueError(f"The following inputs were found to have differing values, but they cannot be marked as dynamic: {leaves}.")
+
+    def verify(self, ep):
+        """Runs the program with every example that was added: one that it does not take raises."""
+        module = ep.module()
+        for args, kwargs in self._examples:
+            module(*args, **(kwargs or {}))
 
 
-def _is_shape(value, tensor):
-    if value is None:
-        return True
-    if isinstance(value, dict):
-        return all(isinstance(key, int) for key in value)
-    return isinstance(value, (tuple, list)) and all(d is None or isinstance(d, (int, Dim, _DimHint)) for d in value) \
-        and isinstance(tensor, Tensor)
+def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):
+    """`dynamic_shapes` with what an error of export suggests: other ranges, derived dimensions, numbers."""
+    _, found, fixes = msg.partition("Suggested fixes:")
+    if not found:
+        raise user_error("INVALID_INPUT", "Suggested fixes not found in error message given to refine_dynamic_shapes_from_suggested_fixes()")
+    refined = {}
+    for name, text in re.findall(r"^  (\w+) = (.+)$", fixes, flags=re.MULTILINE):
+        refined[name] = _suggested(name, text)
+    roots = {}
+    pytree.tree_map(lambda dim: roots.setdefault(_root(dim).__name__, _root(dim)) if isinstance(dim, Dim) else None, dynamic_shapes,
+                    is_leaf=lambda value: isinstance(value, Dim))
+    for name, value in refined.items():  # "2*dx" is about the dx that stays what it is
+        if isinstance(value, str):
+            refined[name] = _derived(value, {**roots, **refined})
+
+    def refine(dim):
+        if not isinstance(dim, Dim):
+            return dim
+        if isinstance(dim, _DerivedDim):
+            root = refined.get(dim.root.__name__, dim.root)
+            return root * dim._scale + dim._offset if dim._scale != 1 or dim._offset else root
+        return refined.get(dim.__name__, dim)
+    return pytree.tree_map(refine, dynamic_shapes, is_leaf=lambda value: isinstance(value, Dim))
 
 
-def _shape_entries(shape, tensor, where):
-    """One tensor's entry as {dimension: description}."""
-    if isinstance(shape, (tuple, list)):
-        if len(shape) != tensor.dim():
-            raise _user_error(f"Expected dynamic shape spec {shape} specified at `dynamic_shapes{where}` to have the same length as the actual tensor "
-                              f"shape {tensor.shape} (expected {tensor.dim()}, but got {len(shape)} instead)")
-        entries = dict(enumerate(shape))
-    else:
-        entries = dict(shape)
-    out = {}
-    for position, dim in entries.items():
-        if isinstance(dim, (Dim, _DimHint)):
-            out[position] = dim._describe()
-        elif isinstance(dim, int):
-            if dim != tensor.shape[position]:
-                from umbra._C import ConstraintViolationError
-                raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {tensor.shape[position]}, for "
-                                               f"`dynamic_shapes{where}[{position}]`")
-        elif dim is not None:
-            raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
-                              f"(expected None, an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC,  but got {dim} instead)")
-    return out
+def _root(dim):
+    return dim.root if isinstance(dim, _DerivedDim) else dim
 
 
-def _walk(shapes, value, name, where, out):
-    if shapes is None:
-        return
-    if isinstance(value, Tensor):
-        if not _is_shape(shapes, value):
-            raise _user_error(f"Unexpected dynamic_shape {shapes} of type {type(shapes)} at `dynamic_shapes{where}`")
-        entries = _shape_entries(shapes, value, where)
-        if entries:
-            out[name] = entries
-        return
-    if pytree.tree_structure(value).is_leaf():
-        if shapes is None or shapes == {}:
-            return
-        if type(value) is int and isinstance(shapes, (_DimHint, Dim)):
-            if isinstance(shapes, Dim):
-                raise ValueError("Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC instead.")
-            out[name] = {0: shapes._describe()}
-            return
-        if type(value) is bool and shapes == Dim.STATIC:
-            return
-        raise _user_error(f"Cannot associate shape {shapes} specified at `dynamic_shapes{where}` to non-tensor type {type(value)} at "
-                          f"`inputs{where}` (expected None)")
-    children, _ = pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_with_keys_fn(value)
-    given = _children_of(shapes, value, len(children), where)
-    for key, child in children:
-        found = given(key)
-        _walk(found, child, name + str(key), where + str(key), out)
+def _suggested(name, text):
+    """A Dim of its own range, a number, or (as text) a dimension that follows from another."""
+    bounds = re.fullmatch(r"Dim\('\w+'((?:, (?:min|max)=\d+)*)\)", text)
+    if bounds:
+        return Dim(name, **{key: int(value) for key, value in re.findall(r"(min|max)=(\d+)", bounds[1])})
+    return int(text) if text.isdigit() else text
 
 
-def _children_of(shapes, value, count, where):
-    if isinstance(shapes, dict):
-        keys = set(shapes)
-        if isinstance(value, dict) and keys != set(value):
-            raise _user_error(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{where}` has keys {list(value)}, but "
-                              f"`dynamic_shapes{where}` has keys {list(shapes)}")
-        return lambda key: shapes.get(getattr(key, "key", getattr(key, "name", getattr(key, "idx", None))))
-    if isinstance(shapes, (tuple, list)):
-        if len(shapes) != count:
-            raise _user_error(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{where}` has {count} elements, but "
-                              f"`dynamic_shapes{where}` has {len(shapes)} elements")
-        values = list(shapes)
-        position = iter(values)
-        return lambda key: next(position)
-    if type(shapes) is type(value):  # a registered class with shapes in the places of its tensors
-        entries = iter(pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_fn(shapes)[0])
-        return lambda key: next(entries)
-    raise _user_error(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: `inputs{where}` is a {type(value)}, but "
-                      f"`dynamic_shapes{where}` is a {type(shapes)}")
-
-
-def read_dynamic_shapes(dynamic_shapes, arguments):
-    """{path of a tensor: {dimension: description}}, from any form that users give. `arguments` is an ordered dict by parameter name."""
-    if not dynamic_shapes:
-        return {}
-    out = {}
-    names = list(arguments)
-    if isinstance(dynamic_shapes, (tuple, list)):
-        if len(dynamic_shapes) != len(names):
-            raise _user_error(f"Expected dynamic_shapes to have {len(names)} entries, one for each of {names}, but got {len(dynamic_shapes)}")
-        entries = dict(zip(names, dynamic_shapes))
-    else:
-        if set(dynamic_shapes) != set(names):
-            single_dict = len(names) == 1 and isinstance(arguments[names[0]], dict)
-            hint = ("Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a "
-                    "list/tuple?" if single_dict else
-                    "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`.")
-            raise _user_error(f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {names} of `inputs`, but "
-                              f"here they are {list(dynamic_shapes)}. {hint}")
-        entries = {name: dynamic_shapes[name] for name in names}
-    for name, shapes in entries.items():
-        _walk(shapes, arguments[name], name, f"['{name}']", out)
-    _check_names(out)
-    return out
-
-
-def _check_names(shapes):
-    """One name is one dimension: with one range, wherever it stands."""
-    seen = {}
-    for entries in shapes.values():
-        for hint, name, least, most, _, _ in entries.values():
-            if hint == "named" and seen.setdefault(name, (least, most)) != (least, most):
-                first, second = (_dim_text(name, *bounds) for bounds in (seen[name], (least, most)))
-                raise _user_error(f"Found different definitions {first} and {second} for the same symbolic dimension Dim('{name}')!")
-
-
-def _dim_text(name, least, most):
-    bounds = ([f"min={least}"] if least else []) + ([f"max={most}"] if most is not None else [])
-    return f"Dim({', '.join([repr(name), *bounds])})"
+def _derived(text, dims):
+    scale, name, sign, offset = re.fullmatch(r"(?:(\d+)\*)?(\w+)(?: ([+-]) (\d+))?", text).groups()
+    dim = dims.get(name) or Dim(name)
+    dim = dim * int(scale) if scale else dim
+    return dim + int(sign + offset) if offset else dim

@@ -232,6 +232,9 @@ class ExportedProgram:
     def module(self, check_guards=True):
         """The program as a module to call, train and look into."""
         not_built("ExportedProgram.module", check_guards=(check_guards, True))
+        missing = self._program.missing_operators
+        if missing:
+            raise NotImplementedError(f"the program calls {', '.join(missing)}, which this build does not have")
         return ExportedModule._of(self)
 
     def __call__(self, *args, **kwargs):

@@ -1,0 +1,129 @@
+#include "files.h"
+
+#include <algorithm>
+#include <cstdlib>
+#include <filesystem>
+#include <optional>
+
+#include "umbra/io/npy.h"
+#include "umbra/io/pickle.h"
+#include "umbra/io/safetensors.h"
+
+namespace umbra::cli {
+
+bool has_extension(const std::string& path, const char* extension) { return path.ends_with(extension); }
+
+io::NamedTensors load_tensors(const std::string& path) {
+  if (has_extension(path, ".safetensors")) return io::load_safetensors(path);
+  if (has_extension(path, ".npz")) return io::load_npz(path);
+  if (has_extension(path, ".npy")) return {{std::filesystem::path(path).stem().string(), io::load_npy(path)}};
+  if (has_extension(path, ".pt") || has_extension(path, ".pth") || has_extension(path, ".bin"))
+    return io::load_state_dict(path);
+  check<ValueError>(has_extension(path, ".pt2"), path,
+                    ": not a file of tensors that is known (.pt2, .safetensors, .npz, .npy, .pt, .pth, .bin)");
+  ExportedProgram program = load(path);
+  io::NamedTensors tensors = program.state;
+  tensors.insert(tensors.end(), program.constants.begin(), program.constants.end());
+  return tensors;
+}
+
+void save_tensors(const std::string& path, const io::NamedTensors& tensors) {
+  if (has_extension(path, ".safetensors")) return io::save_safetensors(path, tensors);
+  if (has_extension(path, ".npz")) return io::save_npz(path, tensors);
+  if (has_extension(path, ".npy")) {
+    check<ValueError>(tensors.size() == 1, path, ": an .npy file holds one tensor, and there are ", tensors.size());
+    return io::save_npy(path, tensors[0].second);
+  }
+  check<ValueError>(has_extension(path, ".pt") || has_extension(path, ".pth"), path,
+                    ": tensors are written to .safetensors, .npz, .npy, .pt and .pth");
+  io::save_state_dict(path, tensors);
+}
+
+// ---- inputs ----
+
+namespace {
+
+void add_leaves(const io::PickleValue& value, std::vector<Value>& leaves) {
+  using Kind = io::PickleValue::Kind;
+  switch (value.kind()) {
+    case Kind::List:
+    case Kind::Tuple:
+      for (const io::PickleValue& item : value.items()) add_leaves(item, leaves);
+      return;
+    case Kind::Dict:
+      for (const auto& [key, item] : value.pairs()) add_leaves(item, leaves);
+      return;
+    case Kind::Tensor: return leaves.push_back(Value(value.as_tensor()));
+    case Kind::None: return leaves.push_back(Value());
+    case Kind::Bool: return leaves.push_back(Value(value.as_bool()));
+    case Kind::Int: return leaves.push_back(Value(value.as_int()));
+    case Kind::Float: return leaves.push_back(Value(value.as_float()));
+    case Kind::String: return leaves.push_back(Value(value.as_string()));
+    default: fail<NotImplementedError>("the example inputs hold ", value.kind_name(), ", which cannot be given here");
+  }
+}
+
+/// "x12" -> 12: files of our own number their tensors.
+std::optional<int64_t> number_behind_letter(const std::string& name) {
+  bool numbered = name.size() > 1 && std::isalpha(static_cast<unsigned char>(name[0])) &&
+                  std::all_of(name.begin() + 1, name.end(), [](unsigned char c) { return std::isdigit(c); });
+  return numbered ? std::optional(std::atoll(name.c_str() + 1)) : std::nullopt;
+}
+
+/// Tensors of a file in the order of the program's inputs: by their names, by numbers, or as they stand.
+void add_file(const ExportedProgram& program, const std::string& path, std::vector<Value>& values) {
+  io::NamedTensors tensors = load_tensors(path);
+  std::vector<std::string> names = program.signature.user_inputs();
+  auto place = [&](const std::string& name) { return std::find(names.begin(), names.end(), name) - names.begin(); };
+  bool named = std::ranges::all_of(
+      tensors, [&](const auto& t) { return place(t.first) < static_cast<ptrdiff_t>(names.size()); });
+  bool numbered = std::ranges::all_of(tensors, [](const auto& t) { return number_behind_letter(t.first).has_value(); });
+  if (named && tensors.size() > 1) std::ranges::stable_sort(tensors, {}, [&](const auto& t) { return place(t.first); });
+  else if (numbered)
+    std::ranges::stable_sort(tensors, {}, [](const auto& t) { return *number_behind_letter(t.first); });
+  for (const auto& [name, tensor] : tensors) values.push_back(Value(tensor));
+}
+
+std::optional<Value> plain_value(const std::string& text) {
+  if (text == "true" || text == "false") return Value(text == "true");
+  char* end = nullptr;
+  int64_t integer = std::strtoll(text.c_str(), &end, 10);
+  if (!text.empty() && *end == '\0') return Value(integer);
+  double number = std::strtod(text.c_str(), &end);
+  if (!text.empty() && *end == '\0') return Value(number);
+  return std::nullopt;
+}
+
+}  // namespace
+
+std::vector<Value> example_inputs(const ExportedProgram& program) {
+  check<ValueError>(!program.example_inputs.empty(), "the file holds no example inputs; give them with --input");
+  std::vector<Value> leaves;
+  add_leaves(io::read_pickle(io::Bytes(program.example_inputs), "example inputs"), leaves);
+  return leaves;
+}
+
+std::vector<Value> read_inputs(const ExportedProgram& program, const std::vector<std::string>& given) {
+  std::vector<Value> values;
+  for (const std::string& text : given) {
+    if (std::optional<Value> value = plain_value(text)) values.push_back(*value);
+    else add_file(program, text, values);
+  }
+  std::vector<Value> inputs;
+  size_t next = 0, wanted = 0;
+  for (const InputSpec& spec : program.signature.inputs) {
+    bool constant = spec.kind == InputKind::ConstantInput;
+    if (!constant && spec.kind != InputKind::UserInput) continue;
+    if (constant && values.size() < program.signature.user_inputs().size()) {
+      inputs.push_back(spec.value);
+      continue;
+    }
+    ++wanted;
+    if (next < values.size()) inputs.push_back(values[next++]);
+  }
+  check<ValueError>(next == values.size() && wanted == next, "the program takes ", wanted, " inputs, and ",
+                    values.size(), " were given; `umbra info` lists them");
+  return inputs;
+}
+
+}  // namespace umbra::cli

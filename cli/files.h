@@ -1,0 +1,26 @@
+// Tensors and values from the files that people have.
+#pragma once
+
+#include <string>
+#include <vector>
+
+#include "umbra/io/named_tensors.h"
+#include "umbra/umbra.h"
+
+namespace umbra::cli {
+
+/// Whether a path ends in ".pt2", say.
+bool has_extension(const std::string& path, const char* extension);
+
+/// Tensors of a .safetensors, .npz, .npy, .pt or .pth file, or the weights of a .pt2 file.
+io::NamedTensors load_tensors(const std::string& path);
+/// The same, written.
+void save_tensors(const std::string& path, const io::NamedTensors& tensors);
+
+/// The flat inputs that a program was saved with; an error where there are none.
+std::vector<Value> example_inputs(const ExportedProgram& program);
+/// The program's flat inputs from files (.npy: one tensor; others: all their tensors) and numbers, in order. Values
+/// that the program was captured with and takes no others of need not be given.
+std::vector<Value> read_inputs(const ExportedProgram& program, const std::vector<std::string>& given);
+
+}  // namespace umbra::cli

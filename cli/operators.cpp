@@ -1,0 +1,60 @@
+// The operators of this build: their schemas, and what their definitions have.
+#include <cstdio>
+
+#include "commands.h"
+#include "umbra/transform/vmap.h"
+
+namespace umbra::cli {
+
+int list_operators(const std::string& text) {
+  for (const Operator* op : all_operators())
+    if (op->name().find(text) != std::string::npos) std::puts(to_string(op->schema()).c_str());
+  return 0;
+}
+
+namespace {
+
+const char* way_to_run(const Operator& op) {
+  const Definition& d = op.definition();
+  if (op.takes_functions()) return "functions";
+  if (d.view) return "view";
+  if (d.composite) return "composite";
+  if (d.all_backends) return "parts";
+  return d.kernels.any() || d.real.any() || d.mutate.any() ? "kernel" : "";
+}
+
+const char* way_back(const Definition& d) {
+  return d.not_differentiable ? "constant" : !d.gradients.empty() ? "formula" : d.composite ? "parts" : "";
+}
+
+const char* way_forward(const Definition& d) {
+  if (d.not_differentiable) return "constant";
+  if (d.composite || d.tangent_form) return "parts";
+  if (d.tangent != TangentRule::None) return "rule";
+  return d.gradients.empty() ? "" : "transposed";
+}
+
+const char* way_to_batch(const Operator& op) {
+  switch (transform::batching_of(op)) {
+    case transform::Batching::Rule: return "rule";
+    case transform::Batching::Parts: return "parts";
+    default: return "loop";
+  }
+}
+
+}  // namespace
+
+// The operator that a variant follows from, schema, kernel, gradient, forward mode, batching, decomposition.
+int list_facts(const std::string& text) {
+  for (const Operator* op : all_operators()) {
+    if (op->name().find(text) == std::string::npos) continue;
+    const Definition& d = op->definition();
+    const char* decomposition = d.decomposition ? "own" : d.composite || d.all_backends ? "parts" : "";
+    std::printf("%s\t%s\t%s\t%s\t%s\t%s\t%s\n", op->functional() ? op->functional()->name().c_str() : "",
+                to_string(op->schema()).c_str(), way_to_run(*op), way_back(d), way_forward(d), way_to_batch(*op),
+                decomposition);
+  }
+  return 0;
+}
+
+}  // namespace umbra::cli

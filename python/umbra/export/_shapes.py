@@ -1,0 +1,152 @@
+"""How dynamic_shapes, in any form that users give, are read."""
+import re
+
+from umbra._C import ConstraintViolationError, Tensor
+from umbra._dynamo.exc import user_error
+from umbra.export.dynamic_shapes import Dim, _DimHint, _DimHintType, _IntWrapper
+from umbra.utils import _pytree as pytree
+
+_DIMENSIONS = "an int, a Dim, Dim.AUTO, Dim.STATIC, or Dim.DYNAMIC"
+
+
+def _user_error(text):
+    return user_error("INVALID_INPUT", f"{text}\nFor more information about this error, see: "
+                                       "https://pytorch.org/docs/main/generated/exportdb/index.html#dynamic-shapes-validation")
+
+
+def _mismatch(text):
+    return _user_error(f"Detected mismatch between the structure of `inputs` and `dynamic_shapes`: {text}")
+
+
+def read_dynamic_shapes(dynamic_shapes, arguments):
+    """{path of an input: {dimension: description}}. `arguments` is an ordered dict by parameter name."""
+    if not dynamic_shapes:
+        return {}
+    if not isinstance(dynamic_shapes, (dict, tuple, list)):
+        raise AssertionError(f"expected dynamic_shapes to be dict, tuple, or list, got {type(dynamic_shapes)}")
+    names = list(arguments)
+    if isinstance(dynamic_shapes, dict):
+        if set(dynamic_shapes) != set(names):
+            raise _wrong_names(dynamic_shapes, arguments)
+        entries = [(name, dynamic_shapes[name], f"[{name!r}]") for name in names]
+    else:
+        if len(dynamic_shapes) != len(names):
+            raise _mismatch(f"`inputs` has {len(names)} elements, but `dynamic_shapes` has {len(dynamic_shapes)} elements")
+        entries = [(name, shapes, f"[{i}]") for i, (name, shapes) in enumerate(zip(names, dynamic_shapes))]
+    out = {}
+    for name, shapes, where in entries:
+        _walk(shapes, arguments[name], name, where, out)
+    _check_names(out)
+    return {path: {position: dim._describe() for position, dim in dims.items()} for path, dims in out.items()}
+
+
+def _wrong_names(shapes, arguments):
+    names = list(arguments)
+    single_dict = len(names) == 1 and isinstance(arguments[names[0]], dict)
+    hint = ("Since here `inputs` is a list/tuple enclosing a single dict, maybe you just forgot to enclose `dynamic_shapes` in a list/tuple?"
+            if single_dict else
+            "Alternatively, you could also ignore arg names entirely and specify `dynamic_shapes` as a list/tuple matching `inputs`.")
+    return _user_error(f"When `dynamic_shapes` is specified as a dict, its top-level keys must be the arg names {names} of `inputs`, but here they are "
+                       f"{list(shapes)}. {hint}")
+
+
+def _walk(shapes, value, path, where, out):
+    """Adds the dimensions of an input and of what is inside it; `path` is what the library calls it."""
+    if shapes is None:
+        return
+    if isinstance(value, Tensor):
+        dims = _dimensions(shapes, value, path, where)
+        if dims:
+            out[path] = dims
+    elif pytree.tree_structure(value).is_leaf():
+        _walk_number(shapes, value, path, where, out)
+    else:
+        children, _ = pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_with_keys_fn(value)
+        for (key, child), found in zip(children, _children_of(shapes, value, children, where)):
+            step = f"['{key.key}']" if isinstance(key, pytree.MappingKey) else str(key)
+            _walk(found, child, path + step, where + str(key), out)
+
+
+def _walk_number(shapes, value, path, where, out):
+    if isinstance(value, _IntWrapper) or type(value) is int:
+        if isinstance(shapes, Dim):
+            raise ValueError("Unable to specify input integers as dynamic through named Dims. Please use Dim.AUTO/DYNAMIC instead.")
+        if not isinstance(shapes, (int, _DimHint)):
+            raise AssertionError(f"expected dynamic_shape to be None, int, or _DimHint for _IntWrapper, got {type(shapes)}")
+        if isinstance(shapes, _DimHint):
+            out[path] = {0: shapes}
+    elif not (type(value) is bool and shapes == Dim.STATIC):
+        raise _user_error(f"Cannot associate shape {shapes} specified at `dynamic_shapes{where}` to non-tensor type {type(value)} at `inputs{where}` "
+                          "(expected None)")
+
+
+_BUILTIN = (list, tuple, dict)
+
+
+def _children_of(shapes, value, children, where):
+    """The shapes for the children of an input, in their order."""
+    if isinstance(value, _BUILTIN) and type(shapes) is not type(value):
+        raise _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a {type(shapes)}")
+    if isinstance(value, dict):
+        if set(shapes) != set(value):
+            raise _mismatch(f"`inputs{where}` has keys {list(value)}, but `dynamic_shapes{where}` has keys {list(shapes)}")
+        return [shapes[key.key] for key, _ in children]
+    if isinstance(shapes, (list, tuple)):
+        if len(shapes) != len(children):
+            raise _mismatch(f"`inputs{where}` has {len(children)} elements, but `dynamic_shapes{where}` has {len(shapes)} elements")
+        return list(shapes)
+    if isinstance(shapes, dict):  # of a registered class, by the names of its fields
+        return [shapes.get(getattr(key, "key", getattr(key, "name", None))) for key, _ in children]
+    if type(shapes) is type(value):  # a registered class with shapes in the places of its tensors
+        return list(pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_fn(shapes)[0])
+    raise _mismatch(f"`inputs{where}` is a {type(value)}, but `dynamic_shapes{where}` is a {type(shapes)}")
+
+
+def _dimensions(shape, tensor, path, where):
+    """One tensor's entry as {dimension: Dim or hint}."""
+    if isinstance(shape, dict):
+        entries = shape
+    elif isinstance(shape, (tuple, list)):
+        if len(shape) != tensor.dim():
+            raise _user_error(f"Expected dynamic shape spec {shape} specified at `dynamic_shapes{where}` to have the same length as the actual tensor "
+                              f"shape {tensor.shape} (expected {tensor.dim()}, but got {len(shape)} instead)")
+        entries = dict(enumerate(shape))
+    else:
+        raise _user_error(f"Unexpected input tensor shape {shape} specified at `dynamic_shapes{where}` (expected either a list/tuple of dimensions, or "
+                          f"a dict mapping indices to dimensions, where each dimension is {_DIMENSIONS})")
+    out = {}
+    for position, dim in entries.items():
+        size = list(tensor.shape)[position]  # an index that is none raises here
+        if isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC and size in (0, 1):
+            raise ValueError("Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n"
+                             f"- Received user-specified dim hint Dim.DYNAMIC(min={dim.min}, max={dim.max}), but export 0/1 specialized due to hint of "
+                             f"{size} for dimension inputs{where}.shape[{position}].")
+        if isinstance(dim, (Dim, _DimHint)):
+            out[position] = dim
+        elif isinstance(dim, int):
+            if dim != size:
+                raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {size}, for "
+                                               f"{_source(path)}.size()[{position}]")
+        elif dim is not None:
+            raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
+                              f"(expected None, {_DIMENSIONS},  but got {dim!r} instead)")
+    return out
+
+
+def _source(path):
+    """An input as guards call it: `x[0]` is L['x'][0]."""
+    name = re.match(r"\w+", path)[0]
+    return f"L[{name!r}]{path[len(name):]}"
+
+
+def _check_names(shapes):
+    """One name is one dimension: with one range, wherever it stands."""
+    seen = {}
+    for dims in shapes.values():
+        for dim in dims.values():
+            if isinstance(dim, _DimHint):
+                continue
+            root = getattr(dim, "root", dim)
+            first = seen.setdefault(root.__name__, root)
+            if (first.min, first.max) != (root.min, root.max):
+                raise _user_error(f"Found different definitions {first} and {root} for the same symbolic dimension {root}!")

@@ -1,0 +1,119 @@
+"""The command-line program: what it says of files, how it runs them, and its exit statuses."""
+import pathlib
+import subprocess
+
+import pytest
+import umbra as torch
+from umbra.export import Dim, export, save
+
+UMBRA = pathlib.Path(__file__).parents[2] / "build" / "umbra"
+pytestmark = pytest.mark.skipif(not UMBRA.exists(), reason="the command-line program is not built")
+
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(3, 2)
+        self.register_buffer("count", torch.zeros(()))
+
+    def forward(self, x, k=2):
+        self.count.add_(1)
+        return self.linear(x) * k
+
+
+def umbra(*arguments, status=0):
+    done = subprocess.run([str(UMBRA), *map(str, arguments)], capture_output=True, text=True)
+    assert done.returncode == status, done.stdout + done.stderr
+    return done.stdout + done.stderr
+
+
+@pytest.fixture
+def files(tmp_path):
+    torch.manual_seed(0)
+    net, x = Net(), torch.randn(4, 3)
+    save(export(net, (x, 2), dynamic_shapes={"x": {0: Dim("n", max=8)}, "k": None}), tmp_path / "net.pt2")
+    torch.safetensors.save_file({"i0": x}, str(tmp_path / "inputs.safetensors"))
+    torch.safetensors.save_file({"o0": (net.linear(x) * 2).detach(), "buffer:count": torch.ones(())}, str(tmp_path / "expected.safetensors"))
+    return tmp_path
+
+
+class TestLooking:
+    def test_info(self, files):
+        text = umbra("info", files / "net.pt2")
+        assert "x                        float32[s77, 3]" in text and "always 2" in text and "[0, 8]" in text
+        assert "parameters               8" in text and "FLOP" in text
+
+    def test_show_and_weights(self, files):
+        assert "torch.ops.aten.linear.default" in umbra("show", files / "net.pt2")
+        assert "linear.weight" in umbra("weights", files / "net.pt2")
+
+    def test_check_says_what_is_wrong(self, files):
+        (files / "bad.pt2").write_bytes(b"nothing")
+        text = umbra("check", files / "net.pt2", files / "bad.pt2", status=1)
+        assert "net.pt2: ok" in text and "bad.pt2: " in text
+
+    def test_operators(self):
+        assert "aten::relu(Tensor self) -> Tensor" in umbra("operators", "relu")
+
+
+class TestRunning:
+    def test_outputs_and_writes_are_compared(self, files):
+        text = umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--check", files / "expected.safetensors")
+        assert "as expected" in text
+
+    def test_other_outputs_are_told_apart(self, files):
+        torch.safetensors.save_file({"o0": torch.zeros(4, 2)}, str(files / "other.safetensors"))
+        text = umbra("run", files / "net.pt2", "--input", files / "inputs.safetensors", "--check", files / "other.safetensors", status=1)
+        assert "o0 differs by" in text
+
+    def test_example_inputs(self, files):
+        assert "o0: tensor" in umbra("run", files / "net.pt2", "--example")
+
+    def test_outputs_are_written(self, files):
+        umbra("run", files / "net.pt2", "--example", "--output", files / "out.safetensors")
+        assert set(torch.safetensors.load_file(str(files / "out.safetensors"))) == {"o0", "buffer:count"}
+
+    def test_inputs_that_do_not_fit(self, files):
+        torch.safetensors.save_file({"i0": torch.zeros(9, 3)}, str(files / "many.safetensors"))
+        text = umbra("run", files / "net.pt2", "--input", files / "many.safetensors", status=1)
+        assert "to be <= 8, but got 9" in text
+        assert "takes 1 inputs, and 0 were given" in umbra("run", files / "net.pt2", status=1)
+
+    def test_profile(self, files):
+        text = umbra("run", files / "net.pt2", "--example", "--repeat", 3, "--profile")
+        assert "3 runs" in text and "torch.ops.aten.linear.default" in text
+
+
+class TestChanging:
+    def test_decompose(self, files):
+        umbra("decompose", files / "net.pt2", files / "parts.pt2")
+        assert "addmm" in umbra("show", files / "parts.pt2")
+        umbra("run", files / "parts.pt2", "--input", files / "inputs.safetensors", "--check", files / "expected.safetensors")
+
+    def test_diff(self, files):
+        assert "no differences" in umbra("diff", files / "net.pt2", files / "net.pt2")
+        umbra("decompose", files / "net.pt2", files / "parts.pt2")
+        assert "- " in umbra("diff", files / "net.pt2", files / "parts.pt2", status=1)
+
+    @pytest.mark.parametrize("kind", ["safetensors", "pt", "npz"])
+    def test_convert(self, files, kind):
+        umbra("convert", files / "net.pt2", files / f"weights.{kind}")
+        assert "no differences" in umbra("diff", files / "net.pt2", files / f"weights.{kind}")
+
+    def test_onnx_is_refused_by_name(self, files):
+        assert "ONNX is not in Umbra yet" in umbra("convert", files / "net.pt2", files / "net.onnx", status=1)
+
+
+class TestCommandLine:
+    def test_mistyped_commands_are_named(self):
+        assert "there is no command 'inof'; did you mean 'info'?" in umbra("inof", status=2)
+
+    def test_usage_errors_have_a_status_of_their_own(self):
+        umbra("run", status=2)
+        umbra("info", "nowhere.pt2", status=1)
+
+    def test_help_and_version(self):
+        assert "Examples:" in umbra("--help") and umbra("--version").startswith("umbra ")
+
+    def test_completion(self):
+        assert "complete" in umbra("completion", "bash") and "#compdef umbra" in umbra("completion", "zsh")

@@ -1,0 +1,105 @@
+"""dynamic_shapes in every form, and what is said of those that do not fit."""
+import pytest
+import umbra as torch
+from umbra._dynamo.exc import UserError
+from umbra.export import AdditionalInputs, Dim, ShapesCollection, export
+from umbra.export.dynamic_shapes import _IntWrapper, refine_dynamic_shapes_from_suggested_fixes
+
+
+class Add(torch.nn.Module):
+    def forward(self, x, y):
+        return x + y
+
+
+class First(torch.nn.Module):
+    def forward(self, xs):
+        return xs[0] + xs[1]
+
+
+def sizes(program):
+    """Which dimensions of each input are symbols."""
+    values = [node.meta["val"] for node in program.graph.nodes if node.op == "placeholder"]
+    return [[not isinstance(size, int) for size in value.shape] if isinstance(value, torch.Tensor) else not isinstance(value, int) for value in values]
+
+
+X, Y = torch.ones(4, 3), torch.ones(4, 3)
+BATCH = Dim("batch")
+
+
+@pytest.mark.parametrize("shapes", [
+    ({0: BATCH}, {0: BATCH}), [{0: BATCH}, {0: BATCH}], {"y": {0: BATCH}, "x": {0: BATCH}}, ((BATCH, None), (BATCH, 3)), ({0: Dim.AUTO}, {0: Dim.DYNAMIC})])
+def test_forms(shapes):
+    assert sizes(export(Add(), (X, Y), dynamic_shapes=shapes)) == [[True, False], [True, False]]
+
+
+@pytest.mark.parametrize("shapes, error, text", [
+    (({0: BATCH},), UserError, "`inputs` has 2 elements, but `dynamic_shapes` has 1 elements"),
+    ({"x": {0: BATCH}}, UserError, "its top-level keys must be the arg names"),
+    (((BATCH,), None), UserError, r"at `dynamic_shapes\[0\]` to have the same length"),
+    (({0: "b"}, None), UserError, "but got 'b' instead"),
+    ((3, None), UserError, "Unexpected input tensor shape 3"),
+    (({5: BATCH}, None), IndexError, "out of range"),
+    (((5, None), None), RuntimeError, r"Static shape constraint of 5 does not match input size of 4, for L\['x'\].size\(\)\[0\]"),
+    ("xy", AssertionError, "expected dynamic_shapes to be dict, tuple, or list"),
+    (({0: Dim("b", max=9)}, {0: Dim("b", max=8)}), UserError, "Found different definitions"),
+])
+def test_shapes_that_do_not_fit_the_inputs(shapes, error, text):
+    with pytest.raises(error, match=text):
+        export(Add(), (X, Y), dynamic_shapes=shapes)
+
+
+@pytest.mark.parametrize("shapes", [({"a": {0: BATCH}},), (({0: BATCH}, {0: BATCH}),)])
+def test_containers_have_to_be_of_the_inputs_type(shapes):
+    with pytest.raises(UserError, match=r"`inputs\[0\]` is a <class 'list'>"):
+        export(First(), ([X, Y],), dynamic_shapes=shapes)
+
+
+def test_dicts_with_numbers_for_keys():
+    program = export(First(), ({0: X, 1: Y},), dynamic_shapes=({0: {0: BATCH}, 1: {0: BATCH}},))
+    assert sizes(program) == [[True, False], [True, False]]
+
+
+def test_a_scalar_has_no_dimension():
+    with pytest.raises(IndexError):
+        export(Add(), (torch.tensor(1.0), Y), dynamic_shapes=({0: BATCH}, None))
+
+
+def test_a_size_of_one_cannot_be_dynamic():
+    with pytest.raises(ValueError, match="export 0/1 specialized due to hint of 1"):
+        export(Add(), (torch.ones(1, 3), Y), dynamic_shapes=({0: Dim.DYNAMIC}, None))
+
+
+def test_names_of_dimensions():
+    assert str(2 * BATCH + 1) == "2*batch + 1" and str(Dim("b", min=0, max=9)) == "Dim('b', min=0, max=9)"
+    with pytest.raises(AssertionError, match="valid identifier"):
+        Dim("a-b")
+
+
+class TestCollections:
+    def test_shapes_by_tensor_and_by_int(self):
+        shapes, number = ShapesCollection(), _IntWrapper(5)
+        shapes[X] = {0: BATCH}
+        shapes[number] = Dim.DYNAMIC
+        assert sizes(export(Add(), (X, number), dynamic_shapes=shapes)) == [[True, False], True]
+
+    def test_what_differs_between_examples_is_dynamic(self):
+        examples = AdditionalInputs()
+        examples.add((torch.ones(6, 3), 7))
+        program = export(Add(), (X, 5), dynamic_shapes=examples)
+        assert sizes(program) == [[True, False], True]
+        examples.verify(program)
+
+    def test_examples_of_other_kinds_are_refused(self):
+        for other, text in (((X, "a"), "differing types"), ((X, 2.5), "differing values"), ((torch.ones(4), 1.5), "Node arity mismatch")):
+            examples = AdditionalInputs()
+            examples.add(other)
+            with pytest.raises(ValueError, match=text):
+                export(Add(), (X, 1.5), dynamic_shapes=examples)
+
+
+def test_suggested_fixes_are_taken_over():
+    shapes = ({0: Dim("p")}, {0: Dim("q")})
+    with pytest.raises(UserError) as caught:
+        export(Add(), (X, Y), dynamic_shapes=shapes)
+    program = export(Add(), (X, Y), dynamic_shapes=refine_dynamic_shapes_from_suggested_fixes(str(caught.value), shapes))
+    assert sizes(program) == [[True, False], [True, False]]
