@@ -53,12 +53,7 @@ struct PointwiseTable {
   PointwiseEntry entries[kDTypeCount];
 };
 
-namespace avx2 {
-template <class Functor> const PointwiseTable& pointwise_table();
-}
-namespace avx512 {
-template <class Functor> const PointwiseTable& pointwise_table();
-}
+UMBRA_DECLARE_VECTOR(template <class Functor> const PointwiseTable&, pointwise_table, ())
 
 /// The functor's kernels for the instruction set in use.
 template <class Functor> const PointwiseTable& pointwise_table() {
