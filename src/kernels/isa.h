@@ -26,7 +26,6 @@ Isa isa();
   Result name parameters;                                              \
   }
 #define UMBRA_VECTOR(name) (UMBRA_EACH_INSTRUCTION_SET(UMBRA_CHOOSE_SET, name) nullptr)
-#define UMBRA_CHOOSE_SET(set, condition, ...) \
-  ::umbra::kernels::isa() == ::umbra::kernels::Isa::set ? &set::__VA_ARGS__:
+#define UMBRA_CHOOSE_SET(set, condition, ...) ::umbra::kernels::isa() == ::umbra::kernels::Isa::set ? &set::__VA_ARGS__:
 
 }  // namespace umbra::kernels
