@@ -50,28 +50,34 @@ struct IndexColumn {
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
       using Index = typename decltype(tag)::type;
       parallel_for(0, walk.numel(), kGrain, [&](int64_t from, int64_t to) {
-        bool fits = true;
-        auto look = [&](int64_t, Index position) { fits &= position >= least && position < size; };
-        each<Index>(from, to, look);
-        if (fits) return;
-        each<Index>(from, to, [&](int64_t, Index position) {
+        // One number says whether all fit: no branch for each.
+        uint64_t misfits = 0;
+        each<Index>(from, to,
+                    [&misfits, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+                      misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
+                    });
+        if (static_cast<int64_t>(misfits) >= 0) return;
+        each<Index>(from, to, [&](int64_t, int64_t position) {
           if (position < least || position >= size) rule.out_of_range(position, dim, size);
         });
       });
     });
   }
 
-  /// Adds the offsets in self of the index elements [from, to).
-  void add_to(int64_t* offsets, int64_t from, int64_t to) const {
+  /// Writes, or with `add` adds, the offsets in self of the index elements [from, to).
+  void offsets(int64_t* offsets, int64_t from, int64_t to, bool add) const {
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
-      each<typename decltype(tag)::type>(from, to, [&](int64_t i, int64_t position) {
-        offsets[i - from] += stride * (position + (position < 0 ? size : 0));
-      });
+      using Index = typename decltype(tag)::type;
+      auto offset = [stride = stride, size = size](int64_t position) {
+        return stride * (position + (position < 0 ? size : 0));
+      };
+      if (add) each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] += offset(position); });
+      else each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] = offset(position); });
     });
   }
 
  private:
-  template <class Index, class Fn> void each(int64_t from, int64_t to, const Fn& fn) const {
+  template <class Index, class Fn> void each(int64_t from, int64_t to, Fn fn) const {
     const Index* at = static_cast<const Index*>(data);
     if (walk.sizes.size() <= 1) {
       int64_t step = walk.sizes.empty() ? 0 : walk.strides[0][0];
@@ -133,8 +139,8 @@ struct IndexedPair {
     Odometer<2> at(before), row(after);
     for (; from < to; from += kChunk) {
       int64_t n = std::min(kChunk, to - from);
-      std::fill_n(self_offsets, n, 0);
-      for (const IndexColumn& column : columns) column.add_to(self_offsets, from, from + n);
+      if (columns.empty()) std::fill_n(self_offsets, n, 0);
+      for (size_t k = 0; k < columns.size(); ++k) columns[k].offsets(self_offsets, from, from + n, k > 0);
       fill_plain(plain_offsets, from, n);
       runs.self = self_offsets;
       runs.plain = plain_offsets;

@@ -25,6 +25,7 @@ struct Operand {
 
 struct Run {
   PointwiseLoop loop;
+  const PointwiseLoop* with_number;
   const void* functor;
   int operands;
   int64_t chunk_size;
@@ -34,8 +35,14 @@ struct Run {
     bool direct = true;
     for (int k = 0; k < operands; ++k) direct &= as_is(k, strides[k], n);
     if (direct) return loop(functor, data, n);
+    if (operands == 3)
+      for (int k = 0; k < 2; ++k)
+        if (with_number[k] && is_number(1 + k, strides[1 + k]) && as_is(0, strides[0], n) &&
+            as_is(2 - k, strides[2 - k], n))
+          return with_number[k](functor, data, n);
     through_buffers(data, strides, n);
   }
+  bool is_number(int k, int64_t stride) const { return stride == 0 && operand[k].stored == operand[k].wanted; }
 
   /// Whether the loop can work on the operand's own memory.
   bool as_is(int k, int64_t stride, int64_t n) const {
@@ -96,6 +103,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   }
   const PointwiseEntry& entry = entry_for(table, compute);
   Run run{entry.loop,
+          entry.with_number,
           functor,
           table.arity + 1,
           kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),

@@ -209,6 +209,25 @@ template <class Step, class T> struct StepKernel {
     }
   }
 
+  /// Takes a register of partial results into the states of its columns.
+  static void combine_lanes(const Step& op, State* states, Vec<Partial> partial) {
+    if constexpr (std::is_same_v<State, Partial>) {
+      op.combine(Vec<Partial>::load(states), partial).store(states);
+    } else {
+      static_assert(sizeof(State) == 2 * sizeof(Partial));
+      Partial lanes[2 * Vec<State>::size];
+      partial.store(lanes);
+      for (int half = 0; half < 2; ++half) {
+        typedef Partial Half __attribute__((vector_size(kVectorBytes / 2)));
+        Half narrow;
+        std::memcpy(&narrow, lanes + half * Vec<State>::size, sizeof(narrow));
+        Vec<State> wide(__builtin_convertvector(narrow, typename Vec<State>::Raw));
+        State* at = states + half * Vec<State>::size;
+        op.combine(Vec<State>::load(at), wide).store(at);
+      }
+    }
+  }
+
   static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns,
                     const Parameters& parameters) {
     const Step op(parameters);
@@ -217,13 +236,17 @@ template <class Step, class T> struct StepKernel {
     constexpr int width = Lanes<T>::size;
     int64_t j = 0;
     if constexpr (width > 1) {
-      for (; j + width <= columns; j += width) {
-        Vec<Partial> partial(Step::first());
-        for (int r = 0; r < row_count; ++r) partial = op.step(partial, Vec<T>::load(row(r) + j));
-        Partial lanes[width];
-        partial.store(lanes);
-        for (int l = 0; l < width; ++l) states[j + l] = op.combine(states[j + l], State(lanes[l]));
-      }
+      // Several registers at a time: a step of one need not wait for the other's.
+      auto take = [&](auto ways) {
+        Vec<Partial> partial[ways];
+        for (auto& p : partial) p = Vec<Partial>(Step::first());
+        for (int r = 0; r < row_count; ++r)
+          for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Vec<T>::load(row(r) + j + w * width));
+        for (int w = 0; w < ways; ++w) combine_lanes(op, states + j + w * width, partial[w]);
+        j += ways * width;
+      };
+      while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
+      while (j + width <= columns) take(std::integral_constant<int, 1>());
     }
     for (; j < columns; ++j) {
       Partial partial = Step::first();

@@ -217,15 +217,32 @@ void cephes_sine_and_cosine(Vec<float> x, Vec<float>& sine, Vec<float>& cosine) 
 
 constexpr int64_t kPairs = 8;
 
+#ifdef __AVX512F__
+// A register has room for the first, or the second, halves of two blocks.
+Vec<float> load_halves(const float* from) {
+  __m512 low = _mm512_castps256_ps512(_mm256_loadu_ps(from));
+  return Vec<float>(_mm512_insertf32x8(low, _mm256_loadu_ps(from + 2 * kPairs), 1));
+}
+void store_halves(float* to, Vec<float> x) {
+  _mm256_storeu_ps(to, _mm512_castps512_ps256(x.raw));
+  _mm256_storeu_ps(to + 2 * kPairs, _mm512_extractf32x8_ps(x.raw, 1));
+}
+#endif
+
+template <class Load, class Store>
+void normal_halves(float* data, float mean, float deviation, const Load& load, const Store& store) {
+  Vec<float> first = Vec<float>(1) - load(data), sine, cosine;
+  Vec<float> radius = sqrt(Vec<float>(-2) * cephes_log(first));
+  cephes_sine_and_cosine(Vec<float>(2 * std::numbers::pi) * load(data + kPairs), sine, cosine);
+  store(data, fma(radius * cosine, Vec<float>(deviation), Vec<float>(mean)));
+  store(data + kPairs, fma(radius * sine, Vec<float>(deviation), Vec<float>(mean)));
+}
 void normal_block(float* data, float mean, float deviation) {
-  for (int64_t i = 0; i < kPairs; i += Vec<float>::size) {
-    int64_t count = std::min<int64_t>(Vec<float>::size, kPairs - i);
-    Vec<float> first = Vec<float>(1) - Vec<float>::load(data + i, count), sine, cosine;
-    Vec<float> radius = sqrt(Vec<float>(-2) * cephes_log(first));
-    cephes_sine_and_cosine(Vec<float>(2 * std::numbers::pi) * Vec<float>::load(data + kPairs + i, count), sine, cosine);
-    fma(radius * cosine, Vec<float>(deviation), Vec<float>(mean)).store(data + i, count);
-    fma(radius * sine, Vec<float>(deviation), Vec<float>(mean)).store(data + kPairs + i, count);
-  }
+  constexpr int64_t count = std::min<int64_t>(kPairs, Vec<float>::size);
+  static_assert(count == kPairs);
+  normal_halves(
+      data, mean, deviation, [](const float* from) { return Vec<float>::load(from, count); },
+      [](float* to, Vec<float> x) { x.store(to, count); });
 }
 void normal_block(double* data, double mean, double deviation) {
   for (int64_t i = 0; i < kPairs; ++i) {
@@ -236,7 +253,13 @@ void normal_block(double* data, double mean, double deviation) {
 }
 
 template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
-  for (int64_t block = 0; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
+  int64_t block = 0;
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float>)
+    for (; block + 2 <= blocks; block += 2)
+      normal_halves(data + 2 * kPairs * block, mean, deviation, load_halves, store_halves);
+#endif
+  for (; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
 }
 
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
