@@ -61,8 +61,8 @@ class IndexedLines {
     const int64_t step = self_step_;
     if (count == 1) {
       check_positions(data, length.index, length.size);
-      if (length.index == 1 && length.plain == 1)
-        for (int64_t i = 0; i < length.size; ++i) fn(self + data[i] * step, plain + i);
+      if (length.index == 1 && length.plain == 1 && step == 1)
+        for (int64_t i = 0; i < length.size; ++i) fn(self + data[i], plain + i);
       else
         for (int64_t i = 0; i < length.size; ++i) fn(self + data[i * length.index] * step, plain + i * length.plain);
       return;

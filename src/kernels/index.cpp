@@ -98,6 +98,7 @@ struct IndexColumn {
 struct IndexedRuns {
   const int64_t *self, *plain;
   int64_t count, length, self_stride, plain_stride;
+  bool in_order;  // plain[i] is plain[0] + i
 };
 
 // An indexed tensor against the plain tensor that holds, or receives, what is indexed. The plain one's dimensions are
@@ -116,7 +117,8 @@ struct IndexedPair {
     plain.simplify();
     int64_t after_numel = after.numel(), outer = before.numel();
     if (after_numel == 0 || count == 0) return;
-    IndexedRuns runs{nullptr, nullptr, 0, 1, 0, 0};
+    IndexedRuns runs{
+        nullptr, nullptr, 0, 1, 0, 0, plain.sizes.empty() || (plain.sizes.size() == 1 && plain.strides[0][0] == 1)};
     if (!after.sizes.empty()) {
       runs.length = after.sizes.back();
       runs.self_stride = after.strides[0].back();
@@ -236,7 +238,9 @@ void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
     const T* from = words<T>(self);
     T* to = words<T>(out);
     pair.run(true, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
-      move_runs(to + b, runs.plain, runs.plain_stride, from + a, runs.self, runs.self_stride, runs);
+      if (runs.length == 1 && runs.in_order)
+        for (int64_t i = 0; i < runs.count; ++i) to[b + runs.plain[0] + i] = from[a + runs.self[i]];
+      else move_runs(to + b, runs.plain, runs.plain_stride, from + a, runs.self, runs.self_stride, runs);
     });
   });
 }

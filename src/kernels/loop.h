@@ -59,7 +59,12 @@ class LoopGeometry {
       fn(data, strides_[0], n);
       from += n;
       if (from >= to) return;
-      next_row(index, row);
+      if (dims_ == 2) {
+        for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
+        index[0] = 0;
+      } else {
+        next_row(index, row);
+      }
     }
   }
   void seek(int64_t at, int64_t* index, char** row) const;

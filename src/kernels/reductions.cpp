@@ -13,8 +13,8 @@ namespace umbra::kernels {
 
 namespace {
 
-constexpr int kStripRows = 16;       // rows that are taken into the states of their columns at once
-constexpr int kBlockColumns = 512;   // columns whose states are kept at hand
+constexpr int kStripRows = 32;       // rows that are taken into the states of their columns at once
+constexpr int kBlockColumns = 256;   // columns whose states are kept at hand
 constexpr int kBlockOutputs = 16;    // the same where each takes runs of its own
 constexpr int64_t kRun = 1024;       // elements of a row that are taken into a state at once
 constexpr int64_t kStateBytes = 48;  // an upper bound

@@ -107,6 +107,7 @@ void scan_some_rows(const ScanGeometry& geometry, DType from, DType to, T first,
     for (int w = 0; w < ways; ++w)
       convert(reinterpret_cast<char*>(values[w]), dtype_of<T>, in[w] + at * geometry.step, from, geometry.step, count);
     for (int64_t j = 0; j < count; ++j)
+#pragma GCC unroll 4
       for (int w = 0; w < ways; ++w) values[w][j] = state[w] = combine(state[w], values[w][j]);
     for (int w = 0; w < ways; ++w)
       convert_out(out[w] + at * geometry.out_step[0], to, geometry.out_step[0],

@@ -192,7 +192,7 @@ template <class Step, class T> struct StepKernel {
       state = op.combine(state, State(partial));
       return;
     }
-    constexpr int width = Lanes<T>::size, ways = 4;
+    constexpr int width = Lanes<T>::size, ways = 8;
     using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
     V partial[ways];
     for (V& p : partial) p = V(Step::first());
@@ -200,11 +200,13 @@ template <class Step, class T> struct StepKernel {
     for (; i + ways * width <= n; i += ways * width)
       for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<T>::load(in + i + w * width));
     for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<T>::load(in + i));
-    V whole = op.combine(op.combine(partial[0], partial[1]), op.combine(partial[2], partial[3]));
+    for (int half = ways / 2; half > 0; half /= 2)
+      for (int w = 0; w < half; ++w) partial[w] = op.combine(partial[w], partial[w + half]);
+    V whole = partial[0];
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {
-      state = op.combine(state, State(reduce(whole, [&](Partial a, Partial b) { return op.combine(a, b); })));
+      state = op.combine(state, State(reduce(whole, [&](V a, V b) { return op.combine(a, b); })));
       for (; i < n; ++i) state = op.combine(state, State(op.step(Step::first(), in[i])));
     }
   }
@@ -321,7 +323,7 @@ template <class T> struct VarianceKernel {
         squares = fma(d, d, squares);
         deviations += d;
       }
-      auto plus = [](T a, T b) { return a + b; };
+      auto plus = [](Vec<T> a, Vec<T> b) { return a + b; };
       Squared total = reduce(squares, plus), shift = reduce(deviations, plus);
       for (; i < n; ++i) {
         Squared d = in[i] - centre;
@@ -404,7 +406,7 @@ template <class T> struct LogSumExpKernel {
       StepKernel<MaxStep<T>, T>::run(&seen.largest, values, n, {});
       Vec<T> sum(0), centre(centre_of(seen));
       for (; i + Vec<T>::size <= n; i += Vec<T>::size) sum += exp(Vec<T>::load(in + i) - centre);
-      seen.sum = reduce(sum, [](T a, T b) { return a + b; });
+      seen.sum = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
     } else {
       for (int64_t k = 0; k < n; ++k) seen.largest = maximum(seen.largest, height(in[k]));
     }

@@ -36,7 +36,7 @@ template <class T, class Fn> void each(int64_t n, const Fn& fn) {
 }
 
 template <class T> T sum_lanes(Vec<T> v) {
-  return reduce(v, [](T a, T b) { return a + b; });
+  return reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; });
 }
 
 // Sums are made block by block, so that the error does not grow with the length of the row. `fn(at, sums)` adds to
@@ -45,14 +45,19 @@ template <class T, int Count, class Fn> void block_sums(int64_t n, T* out, const
   constexpr int64_t kBlock = 64 * Vec<T>::size;
   Vec<T> totals[Count];
   for (Vec<T>& total : totals) total = Vec<T>(0);
-  for (int64_t start = 0; start < n; start += kBlock) {
-    Vec<T> sums[Count];
-    for (Vec<T>& sum : sums) sum = Vec<T>(0);
-    each<T>(std::min(kBlock, n - start), [&](auto at) {
-      at.i += start;
-      fn(at, sums);
-    });
-    for (int k = 0; k < Count; ++k) totals[k] += sums[k];
+  // Several sums of each: an addition need not wait for the one before.
+  constexpr int ways = 4, width = Vec<T>::size;
+  for (int64_t i = 0; i < n;) {
+    Vec<T> sums[ways][Count];
+    for (auto& each : sums)
+      for (Vec<T>& sum : each) sum = Vec<T>(0);
+    int64_t end = std::min(n, i + kBlock);
+    for (; i + ways * width <= end; i += ways * width)
+      for (int w = 0; w < ways; ++w) fn(Whole<T>{i + w * width}, sums[w]);
+    for (; i + width <= end; i += width) fn(Whole<T>{i}, sums[0]);
+    if (i < end) fn(Part<T>{i, end - i}, sums[1]);
+    i = end;
+    for (int k = 0; k < Count; ++k) totals[k] += (sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]);
   }
   for (int k = 0; k < Count; ++k) out[k] = sum_lanes(totals[k]);
 }
@@ -64,10 +69,15 @@ template <class T> T sum(const T* x, int64_t n) {
 }
 
 template <class T> T largest(const T* x, int64_t n) {
-  Vec<T> best(-std::numeric_limits<T>::infinity());
+  constexpr int ways = 4, width = Vec<T>::size;
+  Vec<T> best[ways];
+  for (Vec<T>& each : best) each = Vec<T>(-std::numeric_limits<T>::infinity());
   int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) best = maximum(best, Vec<T>::load(x + i));
-  T result = reduce(best, [](T a, T b) { return a != a || a > b ? a : b; });
+  for (; i + ways * width <= n; i += ways * width)
+    for (int w = 0; w < ways; ++w) best[w] = maximum(best[w], Vec<T>::load(x + i + w * width));
+  for (; i + width <= n; i += width) best[0] = maximum(best[0], Vec<T>::load(x + i));
+  T result = reduce(maximum(maximum(best[0], best[1]), maximum(best[2], best[3])),
+                    [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
   for (; i < n; ++i) result = result != result || result > x[i] ? result : x[i];
   return result;
 }

@@ -207,13 +207,18 @@ template <class T, class Fn> Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
   return a;
 }
 
-/// Combines the lanes pairwise: `reduce(v, [](auto a, auto b) { return a + b; })`.
+/// The lanes `distance` further on, in the place of the first ones.
+template <int distance, class T> Vec<T> shifted(Vec<T> a) {
+  typename Mask<T>::Raw lanes;
+  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = (i + distance) % Vec<T>::size;
+  return Vec<T>(__builtin_shuffle(a.raw, lanes));
+}
+/// Combines the lanes pairwise: `reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; })`.
 template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
-  T lanes[Vec<T>::size];
-  a.store(lanes);
-  for (int width = Vec<T>::size / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] = fn(lanes[i], lanes[i + width]);
-  return lanes[0];
+  if constexpr (Vec<T>::size == 16) a = fn(a, shifted<8>(a));
+  if constexpr (Vec<T>::size >= 8) a = fn(a, shifted<4>(a));
+  a = fn(a, shifted<2>(a));
+  return fn(a, shifted<1>(a))[0];
 }
 template <class T> bool any(Mask<T> mask) {
   typename Mask<T>::Int bits = 0;

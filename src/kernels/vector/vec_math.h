@@ -104,6 +104,18 @@ inline Vec<float> erf(Vec<float> a) {
   return select(size < Vec<float>(0.9f), near, far);
 }
 
+/// The normal distribution. Below 0 it is exp(-a²/2) times the exponential of a polynomial, which loses no digits;
+/// above it mirrors that.
+inline Vec<float> normal_cdf(Vec<float> a) {
+  Vec<float> size = abs(a), last(5);
+  Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
+  Vec<float> factor =
+      polynomial(bounded, -0.693147156f, -0.797886213f, 0.181707759f, -0.0364051033f, 0.00491366404f, -9.66899595e-05f,
+                 -0.000137959115f, 3.36177691e-05f, -3.65227473e-06f, 1.60018265e-07f);
+  Vec<float> tail = exp(fma(a * Vec<float>(-0.5f), a, factor));
+  return select(a > Vec<float>(0), Vec<float>(1) - tail, tail);
+}
+
 /// erfinv(a) / a is close to a polynomial in w = -log(1 - a²), further out in its root. At ±1 infinite, beyond NaN.
 inline Vec<float> erfinv(Vec<float> a) {
   Vec<float> one(1), w = -log((one - a) * (one + a));
