@@ -176,11 +176,13 @@ void running_extreme(const Tensor& values, const Tensor& indices, const Tensor& 
 }  // namespace
 
 void cumsum(const Tensor& out, const Tensor& self, int64_t dim) {
-  visit_wide(common_wide_type(out, self), [&]<class T>(T) { scan(out, self, dim, T(0), math::add<T>); });
+  visit_wide(common_wide_type(out, self),
+             [&]<class T>(T) { scan(out, self, dim, T(0), [](T a, T b) { return math::add(a, b); }); });
 }
 
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim) {
-  visit_wide(common_wide_type(out, self), [&]<class T>(T) { scan(out, self, dim, T(1), math::multiply<T>); });
+  visit_wide(common_wide_type(out, self),
+             [&]<class T>(T) { scan(out, self, dim, T(1), [](T a, T b) { return math::multiply(a, b); }); });
 }
 
 void cummax(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {

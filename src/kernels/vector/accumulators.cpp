@@ -79,14 +79,14 @@ template <class T> struct MaxStep {
   using State = T;
   explicit MaxStep(const Parameters&) {}
   static T first() { return lowest<T>(); }
-  template <class V> V step(V a, V b) const { return maximum(a, b); }
+  template <class V> V step(V largest, V x) const { return maximum(x, largest); }
   template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
 template <class T> struct MinStep : MaxStep<T> {
   using MaxStep<T>::MaxStep;
   static T first() { return highest<T>(); }
-  template <class V> V step(V a, V b) const { return minimum(a, b); }
+  template <class V> V step(V smallest, V x) const { return minimum(x, smallest); }
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
@@ -154,7 +154,7 @@ template <class T> struct NormMaxStep {
   static Partial first() { return 0; }
   template <class P, class V> P step(P largest, V x) const {
     using math::abs;
-    return maximum(largest, P(abs(x)));
+    return maximum(P(abs(x)), largest);
   }
   template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static auto finish(State state, int64_t, const Parameters&) { return state; }
@@ -164,7 +164,7 @@ template <class T> struct NormMinStep : NormMaxStep<T> {
   static Real<T> first() { return highest<Real<T>>(); }
   template <class P, class V> P step(P smallest, V x) const {
     using math::abs;
-    return minimum(smallest, P(abs(x)));
+    return minimum(P(abs(x)), smallest);
   }
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
@@ -200,9 +200,8 @@ template <class Step, class T> struct StepKernel {
     for (; i + ways * width <= n; i += ways * width)
       for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<T>::load(in + i + w * width));
     for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<T>::load(in + i));
-    for (int half = ways / 2; half > 0; half /= 2)
-      for (int w = 0; w < half; ++w) partial[w] = op.combine(partial[w], partial[w + half]);
-    V whole = partial[0];
+    auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
+    V whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {
@@ -243,10 +242,13 @@ template <class Step, class T> struct StepKernel {
         Vec<Partial> partial[ways];
         for (auto& p : partial) p = Vec<Partial>(Step::first());
         for (int r = 0; r < row_count; ++r)
+#pragma GCC unroll 16
           for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Vec<T>::load(row(r) + j + w * width));
         for (int w = 0; w < ways; ++w) combine_lanes(op, states + j + w * width, partial[w]);
         j += ways * width;
       };
+      constexpr int most = kVectorBytes == 64 ? 16 : 8;  // as many as there are registers for
+      while (j + most * width <= columns) take(std::integral_constant<int, most>());
       while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
       while (j + width <= columns) take(std::integral_constant<int, 1>());
     }

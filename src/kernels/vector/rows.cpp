@@ -74,8 +74,8 @@ template <class T> T largest(const T* x, int64_t n) {
   for (Vec<T>& each : best) each = Vec<T>(-std::numeric_limits<T>::infinity());
   int64_t i = 0;
   for (; i + ways * width <= n; i += ways * width)
-    for (int w = 0; w < ways; ++w) best[w] = maximum(best[w], Vec<T>::load(x + i + w * width));
-  for (; i + width <= n; i += width) best[0] = maximum(best[0], Vec<T>::load(x + i));
+    for (int w = 0; w < ways; ++w) best[w] = maximum(Vec<T>::load(x + i + w * width), best[w]);
+  for (; i + width <= n; i += width) best[0] = maximum(Vec<T>::load(x + i), best[0]);
   T result = reduce(maximum(maximum(best[0], best[1]), maximum(best[2], best[3])),
                     [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
   for (; i < n; ++i) result = result != result || result > x[i] ? result : x[i];

@@ -51,7 +51,7 @@ template <class T> T largest(const T* in, int64_t n) {
   T result = -std::numeric_limits<T>::infinity();
   Vec<T> lanes(result);
   int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) lanes = maximum(lanes, Vec<T>::load(in + i));
+  for (; i + Vec<T>::size <= n; i += Vec<T>::size) lanes = maximum(Vec<T>::load(in + i), lanes);
   result = reduce(lanes, [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
   for (; i < n; ++i) result = math::maximum(in[i], result);
   return result;
