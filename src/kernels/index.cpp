@@ -37,7 +37,8 @@ struct IndexColumn {
   DType dtype;
   const void* data;
   Strided<1> walk;
-  int64_t size, stride;  // of the dimension
+  int64_t size, stride;   // of the dimension
+  bool negative = false;  // whether some position is
 
   IndexColumn(const Tensor& index, IntArrayRef shape, int64_t dim, int64_t size, int64_t stride, const IndexRule& rule)
       : dtype(index.dtype()),
@@ -49,21 +50,29 @@ struct IndexColumn {
     int64_t least = rule.negative ? -size : 0;
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
       using Index = typename decltype(tag)::type;
+      std::atomic<bool> some_negative = false;
       parallel_for(0, walk.numel(), kGrain, [&](int64_t from, int64_t to) {
         // One number says whether all fit: no branch for each.
-        uint64_t misfits = 0;
-        each<Index>(from, to,
-                    [&misfits, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
-                      misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
-                    });
+        uint64_t misfits = 0, signs = 0;
+        each<Index>(from, to, [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+          signs |= uint64_t(position);
+          misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
+        });
+        if (static_cast<int64_t>(signs) < 0) some_negative = true;
         if (static_cast<int64_t>(misfits) >= 0) return;
         each<Index>(from, to, [&](int64_t, int64_t position) {
           if (position < least || position >= size) rule.out_of_range(position, dim, size);
         });
       });
+      negative = some_negative;
     });
   }
 
+  /// The positions where they are the offsets in self already; else null.
+  const int64_t* as_offsets() const {
+    bool in_order = walk.sizes.size() == 1 && walk.strides[0][0] == 1;
+    return dtype == DType::Int64 && in_order && stride == 1 && !negative ? static_cast<const int64_t*>(data) : nullptr;
+  }
   /// Writes, or with `add` adds, the offsets in self of the index elements [from, to).
   void offsets(int64_t* offsets, int64_t from, int64_t to, bool add) const {
     visit<IndexTypes>(dtype, "index", [&](auto tag) {
@@ -98,7 +107,10 @@ struct IndexColumn {
 struct IndexedRuns {
   const int64_t *self, *plain;
   int64_t count, length, self_stride, plain_stride;
-  bool in_order;  // plain[i] is plain[0] + i
+  bool in_order;  // in the other tensor they lie side by side, from the place `first` on, and `plain` is null
+  int64_t first;
+
+  int64_t plain_at(int64_t i) const { return in_order ? first + i : plain[i]; }
 };
 
 // An indexed tensor against the plain tensor that holds, or receives, what is indexed. The plain one's dimensions are
@@ -118,7 +130,7 @@ struct IndexedPair {
     int64_t after_numel = after.numel(), outer = before.numel();
     if (after_numel == 0 || count == 0) return;
     IndexedRuns runs{
-        nullptr, nullptr, 0, 1, 0, 0, plain.sizes.empty() || (plain.sizes.size() == 1 && plain.strides[0][0] == 1)};
+        nullptr, nullptr, 0, 1, 0, 0, plain.sizes.empty() || (plain.sizes.size() == 1 && plain.strides[0][0] == 1), 0};
     if (!after.sizes.empty()) {
       runs.length = after.sizes.back();
       runs.self_stride = after.strides[0].back();
@@ -141,11 +153,14 @@ struct IndexedPair {
     Odometer<2> at(before), row(after);
     for (; from < to; from += kChunk) {
       int64_t n = std::min(kChunk, to - from);
+      const int64_t* positions = columns.size() == 1 ? columns[0].as_offsets() : nullptr;
+      runs.self = positions ? positions + from : self_offsets;
       if (columns.empty()) std::fill_n(self_offsets, n, 0);
-      for (size_t k = 0; k < columns.size(); ++k) columns[k].offsets(self_offsets, from, from + n, k > 0);
-      fill_plain(plain_offsets, from, n);
-      runs.self = self_offsets;
-      runs.plain = plain_offsets;
+      if (!positions)
+        for (size_t k = 0; k < columns.size(); ++k) columns[k].offsets(self_offsets, from, from + n, k > 0);
+      runs.first = from;
+      runs.plain = runs.in_order ? nullptr : plain_offsets;
+      if (!runs.in_order) fill_plain(plain_offsets, from, n);
       runs.count = n;
       at.seek(outer_from);
       for (int64_t o = outer_from; o < outer_to; ++o, at.next()) {
@@ -221,26 +236,19 @@ std::vector<Tensor> along(int64_t dim, const Tensor& index) {
   return indices;
 }
 
-// Moves runs from one of the tensors to the other.
-template <class T>
-void move_runs(T* to, const int64_t* to_offsets, int64_t to_stride, const T* from, const int64_t* from_offsets,
-               int64_t from_stride, const IndexedRuns& runs) {
-  if (runs.length == 1)
-    for (int64_t i = 0; i < runs.count; ++i) to[to_offsets[i]] = from[from_offsets[i]];
-  else
-    for (int64_t i = 0; i < runs.count; ++i)
-      move_run(to + to_offsets[i], to_stride, from + from_offsets[i], from_stride, runs.length);
-}
-
 void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* from = words<T>(self);
     T* to = words<T>(out);
     pair.run(true, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
-      if (runs.length == 1 && runs.in_order)
-        for (int64_t i = 0; i < runs.count; ++i) to[b + runs.plain[0] + i] = from[a + runs.self[i]];
-      else move_runs(to + b, runs.plain, runs.plain_stride, from + a, runs.self, runs.self_stride, runs);
+      if (runs.length == 1 && runs.in_order) {
+        T* target = to + b + runs.first;
+        for (int64_t i = 0; i < runs.count; ++i) target[i] = from[a + runs.self[i]];
+        return;
+      }
+      for (int64_t i = 0; i < runs.count; ++i)
+        move_run(to + b + runs.plain_at(i), runs.plain_stride, from + a + runs.self[i], runs.self_stride, runs.length);
     });
   });
 }
@@ -251,7 +259,8 @@ void move_in(const Tensor& self, const Tensor& values, IndexedPair pair) {
     T* to = words<T>(self);
     const T* from = words<T>(values);
     pair.run(true, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
-      move_runs(to + a, runs.self, runs.self_stride, from + b, runs.plain, runs.plain_stride, runs);
+      for (int64_t i = 0; i < runs.count; ++i)
+        move_run(to + a + runs.self[i], runs.self_stride, from + b + runs.plain_at(i), runs.plain_stride, runs.length);
     });
   });
 }
@@ -289,7 +298,7 @@ void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const ch
       bool side_by_side = plain && runs.length >= kShort && runs.self_stride == 1 && runs.plain_stride == 1;
       for (int64_t k = 0; k < runs.count; ++k) {
         T* target = to + a + runs.self[k];
-        const T* value = from + b + runs.plain[k];
+        const T* value = from + b + runs.plain_at(k);
         if (side_by_side) {
           add_run(target, value, runs.length);
           continue;

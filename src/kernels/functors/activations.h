@@ -37,13 +37,14 @@ struct ThresholdBackward : Binary {
 inline constexpr double kGeluScale = M_SQRT2 * M_2_SQRTPI * 0.5;  // sqrt(2 / pi)
 inline constexpr double kGeluCubic = 0.044715;
 
-/// The normal distribution; vectors of floats have a shorter way (kernels/vector/vec_math.h).
+// The normal distribution and x times it; vectors of floats have a shorter way (kernels/vector/vec_math.h).
 template <class T> T normal_cdf(T x) { return T(0.5) * (T(1) + erf(x * T(M_SQRT1_2))); }
+template <class T> T gelu(T x) { return x * normal_cdf(x); }
 
 struct Gelu : Unary {
   static constexpr const char* name = "GeluKernelImpl";
   using types = Floating;
-  template <class T> T operator()(T x) const { return x * normal_cdf(x); }
+  template <class T> T operator()(T x) const { return gelu(x); }
 };
 struct GeluTanh : Unary {
   static constexpr const char* name = "GeluKernelImpl";

@@ -61,9 +61,20 @@ template <class T, class... Rest> Vec<T> polynomial(Vec<T> x, std::type_identity
   if constexpr (sizeof...(rest) == 0) return Vec<T>(first);
   else return fma(x, polynomial(x, rest...), Vec<T>(first));
 }
+/// a 2^n; n is whole. Applied in halves, since results that are tiny or infinite have an n that no float's exponent can
+/// hold.
+inline Vec<float> times_power_of_two(Vec<float> a, Vec<float> n) {
+#ifdef __AVX512F__
+  return Vec<float>(_mm512_maskz_scalef_ps(-1, a.raw, n.raw));
+#else
+  typename Mask<float>::Raw exponent = __builtin_convertvector(n.raw, typename Mask<float>::Raw);
+  typename Mask<float>::Raw half = exponent >> 1;
+  auto power_of_two = [](typename Mask<float>::Raw e) { return from_bits<float>((e + 127) << 23); };
+  return a * power_of_two(half) * power_of_two(exponent - half);
+#endif
+}
 
-/// 2^n exp(r) with a = n log(2) + r. The power of two is applied in halves, since results that are tiny or infinite
-/// have an n that no float's exponent can hold.
+/// 2^n exp(r) with a = n log(2) + r.
 inline Vec<float> exp(Vec<float> a) {
   const Vec<float> low(-104), high(89);
   a.raw = low.raw > a.raw ? low.raw : a.raw;  // NaN stays, which costs two more operations in maximum()
@@ -74,14 +85,7 @@ inline Vec<float> exp(Vec<float> a) {
   Vec<float> power =
       fma(r * r, polynomial(r, 0.49999994f, 0.16666515f, 0.041668456f, 0.0083694244f, 0.0013813131f), r) +
       Vec<float>(1);
-#ifdef __AVX512F__
-  return Vec<float>(_mm512_maskz_scalef_ps(-1, power.raw, n.raw));
-#else
-  typename Mask<float>::Raw exponent = __builtin_convertvector(n.raw, typename Mask<float>::Raw);
-  typename Mask<float>::Raw half = exponent >> 1;
-  auto power_of_two = [](typename Mask<float>::Raw e) { return from_bits<float>((e + 127) << 23); };
-  return power * power_of_two(half) * power_of_two(exponent - half);
-#endif
+  return times_power_of_two(power, n);
 }
 
 /// Near 0 a series in a²; further out from exp(2a), where 1 - 2 / (exp(2a) + 1) loses nothing.
@@ -104,16 +108,28 @@ inline Vec<float> erf(Vec<float> a) {
   return select(size < Vec<float>(0.9f), near, far);
 }
 
-/// The normal distribution. Below 0 it is exp(-a²/2) times the exponential of a polynomial, which loses no digits;
-/// above it mirrors that.
-inline Vec<float> normal_cdf(Vec<float> a) {
-  Vec<float> size = abs(a), last(5);
+/// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
+inline Vec<float> normal_tail(Vec<float> a) {
+  Vec<float> size = abs(a), last(5), least(-150);
   Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
-  Vec<float> factor =
-      polynomial(bounded, -0.693147156f, -0.797886213f, 0.181707759f, -0.0364051033f, 0.00491366404f, -9.66899595e-05f,
-                 -0.000137959115f, 3.36177691e-05f, -3.65227473e-06f, 1.60018265e-07f);
-  Vec<float> tail = exp(fma(a * Vec<float>(-0.5f), a, factor));
+  Vec<float> rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
+                               -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
+  Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
+  power.raw = least.raw > power.raw ? least.raw : power.raw;
+  Vec<float> n = round(power);
+  Vec<float> fraction =
+      polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
+  return times_power_of_two(fraction, n);
+}
+inline Vec<float> normal_cdf(Vec<float> a) {
+  Vec<float> tail = normal_tail(a);
   return select(a > Vec<float>(0), Vec<float>(1) - tail, tail);
+}
+/// a times that: a x Φ(a) is max(a, 0) - |a| Φ(-|a|).
+inline Vec<float> gelu(Vec<float> a) {
+  const Vec<float> zero(0);
+  Vec<float> positive(a.raw > zero.raw ? a.raw : zero.raw);
+  return fma(-abs(a), normal_tail(a), positive);
 }
 
 /// erfinv(a) / a is close to a polynomial in w = -log(1 - a²), further out in its root. At ±1 infinite, beyond NaN.
