@@ -36,7 +36,10 @@ struct Run {
   /// Settles how runs with these steps are done.
   void settle(const LoopGeometry& geometry) {
     auto direct = [&](int k) { return as_is(k, geometry.stride(0, k), geometry.size(0)); };
-    auto number = [&](int k) { return geometry.stride(0, k) == 0 && operand[k].stored == operand[k].wanted; };
+    auto number = [&](int k) {
+      return geometry.stride(0, k) == 0 && operand[k].stored == operand[k].wanted &&
+             operand[k].rounded == operand[k].stored;
+    };
     bool all = true;
     for (int k = 0; k < operands; ++k) all &= direct(k);
     if (all) whole = loop;

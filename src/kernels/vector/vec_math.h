@@ -110,7 +110,7 @@ inline Vec<float> erf(Vec<float> a) {
 
 /// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
 inline Vec<float> normal_tail(Vec<float> a) {
-  Vec<float> size = abs(a), last(5), least(-150);
+  Vec<float> size = abs(a), last(5), least(-200);  // beyond, it is 0
   Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
   Vec<float> rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
                                -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
@@ -125,10 +125,10 @@ inline Vec<float> normal_cdf(Vec<float> a) {
   Vec<float> tail = normal_tail(a);
   return select(a > Vec<float>(0), Vec<float>(1) - tail, tail);
 }
-/// a times that: a x Φ(a) is max(a, 0) - |a| Φ(-|a|).
+/// a Φ(a) = max(a, 0) - |a| Φ(-|a|)
 inline Vec<float> gelu(Vec<float> a) {
   const Vec<float> zero(0);
-  Vec<float> positive(a.raw > zero.raw ? a.raw : zero.raw);
+  Vec<float> positive(zero.raw > a.raw ? zero.raw : a.raw);
   return fma(-abs(a), normal_tail(a), positive);
 }
 
