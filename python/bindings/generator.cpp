@@ -1,10 +1,11 @@
 // Generators and seeds.
 #include "generator.h"
 
+#include <algorithm>
 #include <cstddef>
 #include <cstring>
 #include <limits>
-#include <sstream>
+#include <random>
 
 #include "tensor_type.h"
 #include "umbra/core/random_engine.h"
@@ -42,12 +43,13 @@ std::string save_state(Generator& g) {
   std::memset(&saved, 0, sizeof(saved));
   saved.seed = g.seed();
   saved.seeded = 1;
-  std::stringstream text;
-  text << g.engine().numbers;
-  for (uint64_t& word : saved.words) text >> word;
+  const Generator::Engine& engine = g.engine();
+  std::copy_n(engine.words, kWords, saved.words);
   // The engine has its place behind its words; before the first draw PyTorch's is in front of them.
-  text >> saved.next;
-  if (g.engine().numbers == std::mt19937(static_cast<uint32_t>(g.seed()))) saved.next = 0;
+  saved.next = static_cast<uint64_t>(engine.next);
+  Generator::Engine fresh;
+  fresh.seed(static_cast<uint32_t>(g.seed()));
+  if (engine.next == fresh.next && std::equal(engine.words, engine.words + kWords, fresh.words)) saved.next = 0;
   saved.left = saved.next == 0 ? 1 : static_cast<int32_t>(kWords + 1 - saved.next);
   saved.normal_is_valid = g.cached_normal.has_value();
   saved.normal_y = g.cached_normal.value_or(0);
@@ -64,12 +66,11 @@ void load_state(Generator& g, const std::string& bytes) {
   bool valid = saved.seeded == 1 && saved.next <= kWords && saved.left >= 1 && saved.left <= kWords;
   for (uint64_t word : saved.words) valid = valid && word <= std::numeric_limits<uint32_t>::max();
   check(valid, "Invalid mt19937 state");
-  std::stringstream text;
-  for (uint64_t word : saved.words) text << word << ' ';
-  text << (saved.left == 1 ? kWords : saved.next);
   std::lock_guard lock(g.engine().mutex);
   g.set_seed(saved.seed);
-  text >> g.engine().numbers;
+  Generator::Engine& engine = g.engine();
+  for (size_t i = 0; i < kWords; ++i) engine.words[i] = static_cast<uint32_t>(saved.words[i]);
+  engine.next = static_cast<int>(saved.left == 1 ? kWords : saved.next);
   if (saved.normal_is_valid) g.cached_normal = saved.normal_y;
 }
 

@@ -1,15 +1,24 @@
 #include "umbra/core/generator.h"
 
+#include <random>
+
 #include "umbra/core/random_engine.h"
 
 namespace umbra {
+
+void Generator::Engine::seed(uint32_t seed) {
+  words[0] = seed;
+  for (int i = 1; i < kWords; ++i)
+    words[i] = 1812433253u * (words[i - 1] ^ words[i - 1] >> 30) + static_cast<uint32_t>(i);
+  next = kWords;
+}
 
 Generator::Generator(uint64_t seed) : engine_(std::make_unique<Engine>()) { set_seed(seed); }
 Generator::~Generator() = default;
 
 void Generator::set_seed(uint64_t seed) {
   seed_ = seed;
-  engine_->numbers.seed(static_cast<uint32_t>(seed));
+  engine_->seed(static_cast<uint32_t>(seed));
   cached_normal.reset();
 }
 

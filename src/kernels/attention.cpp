@@ -171,11 +171,15 @@ void forward(const Tensor& out, const Tensor& logsumexp, const Tensor& query_in,
       int64_t batch = head / query.size(1), in_batch = head % query.size(1);
       T* target = result.data<T>() + batch * result.stride(0) + in_batch * result.stride(1);
       T* sum = sums.data<T>() + batch * sums.stride(0) + in_batch * sums.stride(1);
+      int64_t row_stride = result.stride(2), column_stride = result.stride(3), sum_stride = sums.stride(2);
       for (int64_t i = 0; i < rows; ++i) {
         T scale = softmax.scale(i);
-        T* row = target + (first + i) * result.stride(2);
-        for (int64_t j = 0; j < features; ++j) row[j * result.stride(3)] = softmax.values(i)[j] * scale;
-        sum[(first + i) * sums.stride(2)] = softmax.logsumexp(i);
+        T* row = target + (first + i) * row_stride;
+        const T* values = softmax.values(i);
+        if (column_stride == 1) row_functions<T>().affine(row, values, scale, T(0), features);
+        else
+          for (int64_t j = 0; j < features; ++j) row[j * column_stride] = values[j] * scale;
+        sum[(first + i) * sum_stride] = softmax.logsumexp(i);
       }
     }
   });

@@ -15,6 +15,12 @@ namespace {
 
 // OpenBLAS falls back to kernels of 2004 on processors newer than itself, at a fifth of the speed. Where it did, it is
 // told which of its kernels this processor can run, and asked to choose again.
+//
+// The environment is the only way to tell it: its choice reads OPENBLAS_CORETYPE and nothing else. (The tables of its
+// kernels are exported, but a table is ready only once its own first function has run, which stands at another place in
+// each version.) getenv in another thread must not meet setenv, so nothing is set where the choice was right; where it
+// was wrong, once, before the first product. A program whose other threads read the environment at that time sets
+// OPENBLAS_CORETYPE itself, and is left alone.
 void choose_kernels() {
   auto corename = reinterpret_cast<char* (*)()>(dlsym(RTLD_DEFAULT, "openblas_get_corename"));
   auto quit = reinterpret_cast<void (*)()>(dlsym(RTLD_DEFAULT, "gotoblas_dynamic_quit"));

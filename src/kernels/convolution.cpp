@@ -130,14 +130,22 @@ void gather_columns(const Tensor& columns, const Tensor& image, int64_t offset, 
   });
 }
 
+// Whether the matrix of windows is the image itself: kernels of one element, at every place.
+bool windows_are_image(const Geometry& g) {
+  for (int64_t d = 0; d < g.dims(); ++d)
+    if (g.kernel[d] != 1 || g.stride[d] != 1 || g.padding[d] != 0 || g.map[d] != g.image[d]) return false;
+  return true;
+}
+
 // The three computations for contiguous tensors of any type, by products with the matrix of windows.
 void map_of_image(const Tensor& map, const Tensor& image, const Tensor& weight, const Geometry& g) {
   GroupMatrices m(g);
-  Tensor columns = scratch({m.columns_rows, g.map_size()}, image.dtype());
+  bool direct = windows_are_image(g);
+  Tensor columns = direct ? Tensor() : scratch({m.columns_rows, g.map_size()}, image.dtype());
   each_group(g, [&](int64_t image_at, int64_t map_at, int64_t weight_at) {
-    gather_columns(columns, image, image_at, m.image_channels, g);
+    if (!direct) gather_columns(columns, image, image_at, m.image_channels, g);
     mm(matrix(map, map_at, m.map_channels, g.map_size()), matrix(weight, weight_at, m.map_channels, m.columns_rows),
-       columns);
+       direct ? matrix(image, image_at, m.columns_rows, g.map_size()) : columns);
   });
 }
 
@@ -179,6 +187,18 @@ template <class Compute> void with_plain(const Tensor& out, const Tensor& a, con
   if (!direct) copy(out, result);
 }
 
+// One number for all elements of a channel's plane.
+template <class T> void add_to_planes(T* data, const T* bias, int64_t bias_stride, const Tensor& out) {
+  int64_t channels = out.size(1), planes = out.size(0) * channels, size = out.numel() / planes;
+  parallel_for(0, planes, 1 + kGrain / size, [&](int64_t from, int64_t to) {
+    for (int64_t plane = from; plane < to; ++plane) {
+      T* at = data + plane * size;
+      const T added = bias[plane % channels * bias_stride];
+      for (int64_t i = 0; i < size; ++i) at[i] = add_elements(at[i], added);
+    }
+  });
+}
+
 void add_bias(const Tensor& out, const Tensor& bias) {
   if (!bias.defined()) return;
   Strided<2> walk;
@@ -186,6 +206,7 @@ void add_bias(const Tensor& out, const Tensor& bias) {
   walk.simplify();
   visit<NumberTypes>(out.dtype(), "convolution", [&](auto tag) {
     using T = typename decltype(tag)::type;
+    if (out.is_contiguous()) return add_to_planes(out.data<T>(), bias.data<T>(), bias.stride(0), out);
     parallel_for(0, out.numel(), kGrain, [&](int64_t from, int64_t to) {
       Odometer<2> at(walk);
       at.seek(from);
@@ -196,7 +217,11 @@ void add_bias(const Tensor& out, const Tensor& bias) {
 }
 
 void make_map(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias, const Geometry& g) {
-  if (onednn_map_of_image(map, image, weight, bias, g)) return;
+  // Below, a call of oneDNN costs more than the product.
+  constexpr int64_t small = 1 << 16;
+  bool product = windows_are_image(g) && map.dtype() == DType::Float32 && image.is_contiguous() &&
+                 map.numel() * (g.image_channels / g.groups) < small;
+  if (!product && onednn_map_of_image(map, image, weight, bias, g)) return;
   with_plain(map, image, weight,
              [&](const Tensor& out, const Tensor& a, const Tensor& b) { map_of_image(out, a, b, g); });
   add_bias(map, bias);

@@ -18,6 +18,7 @@ struct ConvolutionPlan {
   dnnl::primitive primitive;
   dnnl::memory::desc image, map, weight, bias, scratch;  // the primitive's
   dnnl::memory::desc user_image, user_map, user_weight;  // the tensors'
+  dnnl::reorder image_way, map_way, weight_way;          // between them, where they differ: for results from the first
 };
 
 struct Operands {
@@ -129,6 +130,14 @@ std::shared_ptr<const ConvolutionPlan> make_plan(Kind kind, const Operands& t, c
     take(chosen, chosen.src_desc(), chosen.diff_weights_desc(), chosen.diff_dst_desc());
     plan.primitive = Backward(chosen);
   }
+  auto way = [](const dnnl::memory::desc& user, const dnnl::memory::desc& wanted, bool is_result) {
+    if (user == wanted) return dnnl::reorder();
+    auto &from = is_result ? wanted : user, &to = is_result ? user : wanted;
+    return dnnl::reorder(dnnl::reorder::primitive_desc(onednn::engine(), from, onednn::engine(), to));
+  };
+  plan.image_way = way(plan.user_image, plan.image, kind == Kind::Image);
+  plan.map_way = way(plan.user_map, plan.map, kind == Kind::Map);
+  plan.weight_way = way(plan.user_weight, plan.weight, kind == Kind::Weight);
   return std::make_shared<const ConvolutionPlan>(std::move(plan));
 } catch (const dnnl::error&) {
   return nullptr;
@@ -149,22 +158,23 @@ std::shared_ptr<const ConvolutionPlan> plan_for(Kind kind, const Operands& t, co
 // A tensor in the layout a primitive wants: its own memory where that is the layout it has.
 class Placed {
  public:
-  Placed(const Tensor& t, const dnnl::memory::desc& user, const dnnl::memory::desc& wanted)
-      : user_(user, onednn::engine(), t.raw_data()), placed_(user_) {
+  Placed(const Tensor& t, const dnnl::memory::desc& user, const dnnl::memory::desc& wanted, const dnnl::reorder& way)
+      : user_(user, onednn::engine(), t.raw_data()), placed_(user_), way_(way) {
     if (user == wanted) return;
     storage_ = StorageImpl::allocate(static_cast<int64_t>(wanted.get_size()));
     placed_ = dnnl::memory(wanted, onednn::engine(), storage_->data());
   }
   const dnnl::memory& memory() const { return placed_; }
   void bring() {
-    if (storage_) dnnl::reorder(user_, placed_).execute(onednn::stream(), user_, placed_);
+    if (storage_) dnnl::reorder(way_).execute(onednn::stream(), user_, placed_);
   }
   void take_back() {
-    if (storage_) dnnl::reorder(placed_, user_).execute(onednn::stream(), placed_, user_);
+    if (storage_) dnnl::reorder(way_).execute(onednn::stream(), placed_, user_);
   }
 
  private:
   dnnl::memory user_, placed_;
+  const dnnl::reorder& way_;
   Storage storage_;
 };
 
@@ -175,8 +185,9 @@ bool run_part(Kind kind, const Operands& t, const Geometry& g) {
   onednn::OneThread here;
   auto plan = plan_for(kind, t, g);
   if (!plan) return false;
-  Placed image(t.image, plan->user_image, plan->image), map(t.map, plan->user_map, plan->map);
-  Placed weight(t.weight, plan->user_weight, plan->weight);
+  Placed image(t.image, plan->user_image, plan->image, plan->image_way);
+  Placed map(t.map, plan->user_map, plan->map, plan->map_way);
+  Placed weight(t.weight, plan->user_weight, plan->weight, plan->weight_way);
   if (kind != Kind::Image) image.bring();
   if (kind != Kind::Map) map.bring();
   if (kind != Kind::Weight) weight.bring();

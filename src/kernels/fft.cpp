@@ -1,7 +1,6 @@
 #include "kernels/fft.h"
 
 #include <complex>
-#include <cstring>
 #include <optional>
 
 #include "kernels/copy.h"
@@ -14,16 +13,14 @@ namespace {
 
 using Kind = FftPass::Kind;
 
-constexpr int64_t kLanes = 16;        // transforms that pocketfft takes side by side, at most
-constexpr int64_t kCollision = 4096;  // rows this many bytes apart meet in the same few places of the cache
-
+constexpr int64_t kLanes = 16;  // transforms that pocketfft takes side by side, at most
 /// The rows of a pass whose dimensions but the last are one, dense on both sides.
 struct Rows {
   int64_t count, from_bytes, to_bytes;
 };
 
-/// Rows that would drive each other out of the cache where several are read or written side by side.
-std::optional<Rows> colliding_rows(const FftPass& pass) {
+/// None where the pass is another.
+std::optional<Rows> dense_rows(const FftPass& pass) {
   size_t last = pass.sizes.size() - 1;
   int64_t real = pass.wide ? 8 : 4, n = static_cast<int64_t>(pass.sizes[last]), half = n / 2 + 1;
   int64_t from_item = pass.kind == Kind::RealToComplex ? real : 2 * real;
@@ -37,34 +34,28 @@ std::optional<Rows> colliding_rows(const FftPass& pass) {
     if (!dense && pass.sizes[d] != 1) return {};
     rows.count *= static_cast<int64_t>(pass.sizes[d]);
   }
-  bool collides = rows.from_bytes % kCollision == 0 || rows.to_bytes % kCollision == 0;
-  return collides && rows.count >= kLanes ? std::optional(rows) : std::nullopt;
+  bool direction = pass.kind == Kind::ComplexToComplex || pass.forward == (pass.kind == Kind::RealToComplex);
+  return direction && n > 1 && rows.count >= UMBRA_VECTOR(fft_lanes)(pass.wide) ? std::optional(rows) : std::nullopt;
 }
 
-/// Such rows, some at a time, through buffers where they lie a little further apart.
+/// As many of the rows as fill registers, and then the rest.
 void run_rows(const FftPass& pass, const Rows& rows) {
-  constexpr int64_t kGap = 64;
-  int64_t groups = (rows.count + kLanes - 1) / kLanes;
-  parallel_for(
-      0, groups, 1 + kGrain / (kLanes * static_cast<int64_t>(pass.sizes.back())), [&](int64_t begin, int64_t end) {
-        int64_t from_step = rows.from_bytes + kGap, to_step = rows.to_bytes + kGap;
-        std::vector<char> from(kLanes * from_step), to(kLanes * to_step);
-        FftPass part = pass;
-        part.axis = 1;
-        part.from_strides = {from_step, pass.from_strides.back()};
-        part.to_strides = {to_step, pass.to_strides.back()};
-        part.from = from.data();
-        part.to = to.data();
-        for (int64_t group = begin; group < end; ++group) {
-          int64_t first = group * kLanes, count = std::min(kLanes, rows.count - first);
-          part.sizes = {static_cast<size_t>(count), pass.sizes.back()};
-          for (int64_t i = 0; i < count; ++i)
-            std::memcpy(from.data() + i * from_step, pass.from + (first + i) * rows.from_bytes, rows.from_bytes);
-          UMBRA_VECTOR(fft_pass)(part);
-          for (int64_t i = 0; i < count; ++i)
-            std::memcpy(pass.to + (first + i) * rows.to_bytes, to.data() + i * to_step, rows.to_bytes);
-        }
-      });
+  int64_t lanes = UMBRA_VECTOR(fft_lanes)(pass.wide), groups = rows.count / lanes, done = groups * lanes;
+  parallel_for(0, groups, 1 + kGrain / (lanes * static_cast<int64_t>(pass.sizes.back())),
+               [&](int64_t begin, int64_t end) {
+                 UMBRA_VECTOR(fft_rows)
+                 (pass, pass.from + begin * lanes * rows.from_bytes, rows.from_bytes,
+                  pass.to + begin * lanes * rows.to_bytes, rows.to_bytes, end - begin);
+               });
+  if (done == rows.count) return;
+  FftPass rest = pass;
+  rest.axis = 1;
+  rest.sizes = {static_cast<size_t>(rows.count - done), pass.sizes.back()};
+  rest.from_strides = {rows.from_bytes, pass.from_strides.back()};
+  rest.to_strides = {rows.to_bytes, pass.to_strides.back()};
+  rest.from += done * rows.from_bytes;
+  rest.to += done * rows.to_bytes;
+  UMBRA_VECTOR(fft_pass)(rest);
 }
 
 /// One pass, shared out to the threads along the longest of the other dimensions.
@@ -76,7 +67,7 @@ void run_pass(const FftPass& pass) {
     if (d != pass.axis && (split == pass.sizes.size() || pass.sizes[d] > pass.sizes[split])) split = d;
   }
   if (total == 0) return;
-  if (std::optional<Rows> rows = colliding_rows(pass)) return run_rows(pass, *rows);
+  if (std::optional<Rows> rows = dense_rows(pass)) return run_rows(pass, *rows);
   if (split == pass.sizes.size()) return UMBRA_VECTOR(fft_pass)(pass);
   // Threads get whole vectors of transforms.
   int64_t count = static_cast<int64_t>(pass.sizes[split]), groups = (count + kLanes - 1) / kLanes;

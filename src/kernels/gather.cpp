@@ -58,19 +58,38 @@ class IndexedLines {
   void block(const Fn& fn, int64_t self, int64_t plain, int64_t index, int64_t count) const {
     const Index* data = index_.data<Index>() + index;
     const Loop length = length_, inner = inner_;
+    const int64_t step = self_step_;
     if (count == 1) {
-      for (int64_t i = 0; i < length.size; ++i) fn(self + offset(data[i * length.index]), plain + i * length.plain);
+      check_positions(data, length.index, length.size);
+      if (length.index == 1 && length.plain == 1 && step == 1)
+        for (int64_t i = 0; i < length.size; ++i) fn(self + data[i], plain + i);
+      else
+        for (int64_t i = 0; i < length.size; ++i) fn(self + data[i * length.index] * step, plain + i * length.plain);
       return;
     }
-    for (int64_t i = 0; i < length.size; ++i)
+    for (int64_t i = 0; i < length.size; ++i) {
+      const Index* row = data + i * length.index;
+      check_positions(row, inner.index, count);
       for (int64_t j = 0; j < count; ++j)
-        fn(self + offset(data[i * length.index + j * inner.index]) + j * inner.self,
-           plain + i * length.plain + j * inner.plain);
+        fn(self + row[j * inner.index] * step + j * inner.self, plain + i * length.plain + j * inner.plain);
+    }
   }
-  int64_t offset(int64_t position) const {
-    if (__builtin_expect(position < 0 || position >= limit_, 0))
-      fail("index ", position, " is out of bounds for dimension ", dim_, " with size ", limit_);
-    return position * self_step_;
+  // A line at a time, before it is used: a check for each element would stand in the way of the loop.
+  template <class Index> void check_positions(const Index* positions, int64_t step, int64_t count) const {
+    uint64_t misfits = 0, last = static_cast<uint64_t>(limit_ - 1);
+    auto look = [last](int64_t position) {  // the sign bit is set where it is negative, or beyond the last
+      return static_cast<uint64_t>(position) | (last - static_cast<uint64_t>(position));
+    };
+    if (step == 1)
+      for (int64_t i = 0; i < count; ++i) misfits |= look(positions[i]);
+    else
+      for (int64_t i = 0; i < count; ++i) misfits |= look(positions[i * step]);
+    if (static_cast<int64_t>(misfits) >= 0) return;
+    for (int64_t i = 0; i < count; ++i) {
+      int64_t position = positions[i * step];
+      if (position < 0 || position >= limit_)
+        fail("index ", position, " is out of bounds for dimension ", dim_, " with size ", limit_);
+    }
   }
 
   Tensor index_;

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
@@ -10,16 +11,10 @@
 namespace umbra::kernels {
 namespace {
 
-// Turns a position that a user gave into one in [0, size), or says what is wrong with it.
+// Which positions along a dimension a user may give, and what is said of others.
 struct IndexRule {
   bool negative;  // whether negative positions count from the end
   void (*out_of_range)(int64_t position, int64_t dim, int64_t size);
-
-  int64_t operator()(int64_t position, int64_t dim, int64_t size) const {
-    int64_t place = negative && position < 0 ? position + size : position;
-    if (place < 0 || place >= size) out_of_range(position, dim, size);
-    return place;
-  }
 };
 
 const IndexRule kIndexRule = {true, [](int64_t position, int64_t dim, int64_t size) {
@@ -36,65 +31,155 @@ const IndexRule kCopyRule = {false, [](int64_t position, int64_t dim, int64_t si
                                                 dim, " with size ", size);
                              }};
 
-// An indexed tensor against the plain tensor that holds, or receives, what is indexed. The plain one's dimensions are
-// `before`, those of the index tensors, `after`; for each element of the index tensors there is an offset into both.
-struct IndexedPair {
-  Strided<2> before, after;
-  std::vector<int64_t> self_offsets, plain_offsets;
+// One index tensor, broadcast with the others: where its elements point along one dimension of self. Its positions are
+// checked when it is made, so that nothing is written before.
+struct IndexColumn {
+  DType dtype;
+  const void* data;
+  Strided<1> walk;
+  int64_t size, stride;   // of the dimension
+  bool negative = false;  // whether some position is
 
-  /// Calls fn(self offset, plain offset, n, self stride, plain stride) for every run of elements. With `independent`,
-  /// runs may go at the same time; else only those that no two index elements can make meet.
-  template <class Fn> void run(bool independent, const Fn& fn) {
-    before.simplify();
-    after.simplify();
-    int64_t n = 1, self_stride = 0, plain_stride = 0, after_numel = after.numel();
-    if (!after.sizes.empty()) {
-      n = after.sizes.back();
-      self_stride = after.strides[0].back();
-      plain_stride = after.strides[1].back();
-      after.pop();
+  IndexColumn(const Tensor& index, IntArrayRef shape, int64_t dim, int64_t size, int64_t stride, const IndexRule& rule)
+      : dtype(index.dtype()),
+        data(index.numel() ? index.raw_data() : nullptr),
+        walk(shape, {broadcast_strides(index, shape)}),
+        size(size),
+        stride(stride) {
+    walk.simplify();
+    int64_t least = rule.negative ? -size : 0;
+    visit<IndexTypes>(dtype, "index", [&](auto tag) {
+      using Index = typename decltype(tag)::type;
+      std::atomic<bool> some_negative = false;
+      parallel_for(0, walk.numel(), kGrain, [&](int64_t from, int64_t to) {
+        // One number says whether all fit: no branch for each.
+        uint64_t misfits = 0, signs = 0;
+        each<Index>(from, to, [&, least = uint64_t(least), last = uint64_t(size - 1)](int64_t, int64_t position) {
+          signs |= uint64_t(position);
+          misfits |= (uint64_t(position) - least) | (last - uint64_t(position));  // the sign bit of either
+        });
+        if (static_cast<int64_t>(signs) < 0) some_negative = true;
+        if (static_cast<int64_t>(misfits) >= 0) return;
+        each<Index>(from, to, [&](int64_t, int64_t position) {
+          if (position < least || position >= size) rule.out_of_range(position, dim, size);
+        });
+      });
+      negative = some_negative;
+    });
+  }
+
+  /// The positions where they are the offsets in self already; else null.
+  const int64_t* as_offsets() const {
+    bool in_order = walk.sizes.size() == 1 && walk.strides[0][0] == 1;
+    return dtype == DType::Int64 && in_order && stride == 1 && !negative ? static_cast<const int64_t*>(data) : nullptr;
+  }
+  /// Writes, or with `add` adds, the offsets in self of the index elements [from, to).
+  void offsets(int64_t* offsets, int64_t from, int64_t to, bool add) const {
+    visit<IndexTypes>(dtype, "index", [&](auto tag) {
+      using Index = typename decltype(tag)::type;
+      auto offset = [stride = stride, size = size](int64_t position) {
+        return stride * (position + (position < 0 ? size : 0));
+      };
+      if (add) each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] += offset(position); });
+      else each<Index>(from, to, [=](int64_t i, int64_t position) { offsets[i - from] = offset(position); });
+    });
+  }
+
+ private:
+  template <class Index, class Fn> void each(int64_t from, int64_t to, Fn fn) const {
+    const Index* at = static_cast<const Index*>(data);
+    if (walk.sizes.size() <= 1) {
+      int64_t step = walk.sizes.empty() ? 0 : walk.strides[0][0];
+      if (step == 1)
+        for (int64_t i = from; i < to; ++i) fn(i, at[i]);
+      else
+        for (int64_t i = from; i < to; ++i) fn(i, at[i * step]);
+      return;
     }
-    int64_t rows = after.numel(), count = static_cast<int64_t>(self_offsets.size()), outer = before.numel();
-    if (n == 0 || count == 0) return;
-    auto units = [&](int64_t from, int64_t to) {
-      Odometer<2> at(before), row(after);
-      at.seek(from / count);
-      for (int64_t i = from % count, left = to - from; left > 0; i = 0, at.next()) {
-        int64_t end = std::min(count, i + left);
-        left -= end - i;
-        for (; i < end; ++i) {
-          int64_t self = at[0] + self_offsets[i], plain = at[1] + plain_offsets[i];
-          if (rows == 1) {
-            fn(self, plain, n, self_stride, plain_stride);
-            continue;
-          }
-          row.seek(0);
-          for (int64_t r = 0; r < rows; ++r, row.next())
-            fn(self + row[0], plain + row[1], n, self_stride, plain_stride);
-        }
-      }
-    };
-    int64_t grain = kGrain / std::max<int64_t>(1, after_numel);
-    if (independent) return parallel_for(0, outer * count, grain, units);
-    parallel_for(0, outer, grain / count, [&](int64_t from, int64_t to) { units(from * count, to * count); });
+    Odometer<1> place(walk);
+    place.seek(from);
+    for (int64_t i = from; i < to; ++i, place.next()) fn(i, at[place[0]]);
   }
 };
 
-// Adds, for each element of the index (broadcast to `shape`), where it points along one dimension of self.
-void add_offsets(std::vector<int64_t>& offsets, const Tensor& index, IntArrayRef shape, int64_t dim, int64_t size,
-                 int64_t stride, const IndexRule& rule) {
-  Strided<1> walk(shape, {broadcast_strides(index, shape)});
-  walk.simplify();
-  visit<IndexTypes>(index.dtype(), "index", [&](auto tag) {
-    using Index = typename decltype(tag)::type;
-    const Index* data = index.data<Index>();
-    parallel_for(0, static_cast<int64_t>(offsets.size()), kGrain, [&](int64_t from, int64_t to) {
-      Odometer<1> at(walk);
-      at.seek(from);
-      for (int64_t i = from; i < to; ++i, at.next()) offsets[i] += stride * rule(data[at[0]], dim, size);
-    });
-  });
-}
+// Runs of elements: the i-th begins at self[i] in the indexed tensor and at plain[i] in the other, counted from a base
+// in each.
+struct IndexedRuns {
+  const int64_t *self, *plain;
+  int64_t count, length, self_stride, plain_stride;
+  bool in_order;  // in the other tensor they lie side by side, from the place `first` on, and `plain` is null
+  int64_t first;
+
+  int64_t plain_at(int64_t i) const { return in_order ? first + i : plain[i]; }
+};
+
+// An indexed tensor against the plain tensor that holds, or receives, what is indexed. The plain one's dimensions are
+// `before`, those of the index tensors, `after`.
+struct IndexedPair {
+  Strided<2> before, after;
+  std::vector<IndexColumn> columns;
+  Strided<1> plain;  // the index tensors' dimensions in the plain tensor
+  int64_t count = 1;
+
+  /// Calls fn(self base, plain base, runs) until every element was in one of the runs. With `independent`, calls may go
+  /// at the same time; else only those that no two index elements can make meet.
+  template <class Fn> void run(bool independent, const Fn& fn) {
+    before.simplify();
+    after.simplify();
+    plain.simplify();
+    int64_t after_numel = after.numel(), outer = before.numel();
+    if (after_numel == 0 || count == 0) return;
+    IndexedRuns runs{
+        nullptr, nullptr, 0, 1, 0, 0, plain.sizes.empty() || (plain.sizes.size() == 1 && plain.strides[0][0] == 1), 0};
+    if (!after.sizes.empty()) {
+      runs.length = after.sizes.back();
+      runs.self_stride = after.strides[0].back();
+      runs.plain_stride = after.strides[1].back();
+      after.pop();
+    }
+    int64_t grain = kGrain / after_numel;
+    if (independent && outer < count)
+      parallel_for(0, count, grain / outer, [&](int64_t from, int64_t to) { block(0, outer, from, to, runs, fn); });
+    else parallel_for(0, outer, grain / count, [&](int64_t from, int64_t to) { block(from, to, 0, count, runs, fn); });
+  }
+
+ private:
+  static constexpr int64_t kChunk = 1024;
+
+  // Some places of `before` and some of the index elements, whose offsets are made once, a chunk at a time.
+  template <class Fn>
+  void block(int64_t outer_from, int64_t outer_to, int64_t from, int64_t to, IndexedRuns runs, const Fn& fn) const {
+    int64_t self_offsets[kChunk], plain_offsets[kChunk], rows = after.numel();
+    Odometer<2> at(before), row(after);
+    for (; from < to; from += kChunk) {
+      int64_t n = std::min(kChunk, to - from);
+      const int64_t* positions = columns.size() == 1 ? columns[0].as_offsets() : nullptr;
+      runs.self = positions ? positions + from : self_offsets;
+      if (columns.empty()) std::fill_n(self_offsets, n, 0);
+      if (!positions)
+        for (size_t k = 0; k < columns.size(); ++k) columns[k].offsets(self_offsets, from, from + n, k > 0);
+      runs.first = from;
+      runs.plain = runs.in_order ? nullptr : plain_offsets;
+      if (!runs.in_order) fill_plain(plain_offsets, from, n);
+      runs.count = n;
+      at.seek(outer_from);
+      for (int64_t o = outer_from; o < outer_to; ++o, at.next()) {
+        row.seek(0);
+        for (int64_t r = 0; r < rows; ++r, row.next()) fn(at[0] + row[0], at[1] + row[1], runs);
+      }
+    }
+  }
+  void fill_plain(int64_t* offsets, int64_t from, int64_t n) const {
+    if (plain.sizes.size() <= 1) {
+      int64_t step = plain.sizes.empty() ? 0 : plain.strides[0][0];
+      for (int64_t i = 0; i < n; ++i) offsets[i] = (from + i) * step;
+      return;
+    }
+    Odometer<1> at(plain);
+    at.seek(from);
+    for (int64_t i = 0; i < n; ++i, at.next()) offsets[i] = at[0];
+  }
+};
 
 std::vector<int64_t> broadcast_shape(TensorList tensors) {
   std::vector<int64_t> shape;
@@ -124,10 +209,7 @@ size_t position_of_index_dims(TensorList indices) {
 IndexedPair pair_up(const Tensor& self, TensorList indices, IntArrayRef plain_strides, const IndexRule& rule) {
   std::vector<int64_t> shape = broadcast_shape(indices);
   IndexedPair pair;
-  int64_t count = 1;
-  for (int64_t size : shape) count *= size;
-  pair.self_offsets.assign(count, 0);
-  pair.plain_offsets.assign(count, 0);
+  for (int64_t size : shape) pair.count *= size;
 
   size_t lead = position_of_index_dims(indices), remaining = 0;
   int64_t ordinal = 0;  // among the indexed dimensions, which is how errors name one
@@ -135,18 +217,15 @@ IndexedPair pair_up(const Tensor& self, TensorList indices, IntArrayRef plain_st
     bool indexed = d < static_cast<int64_t>(indices.size()) && indices[d].defined();
     int64_t size = self.sizes()[d], stride = self.strides()[d];
     if (indexed) {
-      check<IndexError>(size > 0 || count == 0, "index is out of bounds for dimension with size 0");
-      add_offsets(pair.self_offsets, indices[d], shape, ordinal++, size, stride, rule);
+      check<IndexError>(size > 0 || pair.count == 0, "index is out of bounds for dimension with size 0");
+      pair.columns.emplace_back(indices[d], shape, ordinal++, size, stride, rule);
     } else if (remaining < lead) {
       pair.before.push(size, {stride, plain_strides[remaining++]});
     } else {
       pair.after.push(size, {stride, plain_strides[shape.size() + remaining++]});
     }
   }
-  Strided<1> walk(shape, {plain_strides.slice(lead, shape.size())});
-  walk.simplify();
-  Odometer<1> at(walk);
-  for (int64_t i = 0; i < count; ++i, at.next()) pair.plain_offsets[i] = at[0];
+  pair.plain = Strided<1>(shape, {plain_strides.slice(lead, shape.size())});
   return pair;
 }
 
@@ -162,8 +241,14 @@ void move_out(const Tensor& out, const Tensor& self, IndexedPair pair) {
     using T = typename decltype(tag)::type;
     const T* from = words<T>(self);
     T* to = words<T>(out);
-    pair.run(true, [=](int64_t a, int64_t b, int64_t n, int64_t a_stride, int64_t b_stride) {
-      move_run(to + b, b_stride, from + a, a_stride, n);
+    pair.run(true, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
+      if (runs.length == 1 && runs.in_order) {
+        T* target = to + b + runs.first;
+        for (int64_t i = 0; i < runs.count; ++i) target[i] = from[a + runs.self[i]];
+        return;
+      }
+      for (int64_t i = 0; i < runs.count; ++i)
+        move_run(to + b + runs.plain_at(i), runs.plain_stride, from + a + runs.self[i], runs.self_stride, runs.length);
     });
   });
 }
@@ -173,27 +258,71 @@ void move_in(const Tensor& self, const Tensor& values, IndexedPair pair) {
     using T = typename decltype(tag)::type;
     T* to = words<T>(self);
     const T* from = words<T>(values);
-    pair.run(true, [=](int64_t a, int64_t b, int64_t n, int64_t a_stride, int64_t b_stride) {
-      move_run(to + a, a_stride, from + b, b_stride, n);
+    pair.run(true, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
+      for (int64_t i = 0; i < runs.count; ++i)
+        move_run(to + a + runs.self[i], runs.self_stride, from + b + runs.plain_at(i), runs.plain_stride, runs.length);
     });
   });
 }
 
+// to += from, n elements side by side.
+template <class T> void add_run(T* to, const T* from, int64_t n) {
+  if constexpr (std::is_same_v<T, Compute<T>>) {
+#pragma GCC ivdep
+    for (int64_t i = 0; i < n; ++i) to[i] = add_elements(to[i], from[i]);
+  } else {
+    constexpr int64_t kChunk = 512;
+    float sums[kChunk], added[kChunk];
+    constexpr DType narrow = dtype_of<T>;
+    for (int64_t at = 0; at < n; at += kChunk) {
+      int64_t count = std::min(kChunk, n - at);
+      auto* place = reinterpret_cast<char*>(to + at);
+      convert(reinterpret_cast<char*>(sums), DType::Float32, place, narrow, sizeof(T), count);
+      convert(reinterpret_cast<char*>(added), DType::Float32, reinterpret_cast<const char*>(from + at), narrow,
+              sizeof(T), count);
+      for (int64_t i = 0; i < count; ++i) sums[i] += added[i];
+      convert(place, narrow, reinterpret_cast<const char*>(sums), DType::Float32, sizeof(float), count);
+    }
+  }
+}
+
 void add_in(const Tensor& self, const Tensor& values, IndexedPair pair, const char* kernel, const Scalar& alpha = 1) {
+  constexpr int64_t kShort = 16;  // shorter runs are added one by one
   visit<AllTypes>(self.dtype(), kernel, [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* to = self.data<T>();
     const T* from = values.data<T>();
     T factor = static_cast<T>(alpha.to<Compute<T>>());
     bool plain = alpha.equals(1);
-    pair.run(false, [=](int64_t a, int64_t b, int64_t n, int64_t a_stride, int64_t b_stride) {
-      for (int64_t i = 0; i < n; ++i) {
-        T& target = to[a + i * a_stride];
-        T value = from[b + i * b_stride];
-        target = add_elements(target, plain ? value : multiply_elements(factor, value));
+    pair.run(false, [=](int64_t a, int64_t b, const IndexedRuns& runs) {
+      bool side_by_side = plain && runs.length >= kShort && runs.self_stride == 1 && runs.plain_stride == 1;
+      for (int64_t k = 0; k < runs.count; ++k) {
+        T* target = to + a + runs.self[k];
+        const T* value = from + b + runs.plain_at(k);
+        if (side_by_side) {
+          add_run(target, value, runs.length);
+          continue;
+        }
+        for (int64_t i = 0; i < runs.length; ++i, target += runs.self_stride, value += runs.plain_stride)
+          *target = add_elements(*target, plain ? *value : multiply_elements(factor, *value));
       }
     });
   });
+}
+
+template <class T> bool is_nonzero(T x) { return static_cast<Compute<T>>(x) != Compute<T>(0); }
+
+constexpr int64_t kMaskChunk = 512;
+
+// Writes those of n places from `begin` on where `holds`, and returns how many they are. There is no branch on what the
+// mask holds: it would be guessed wrong half of the time.
+template <class Holds> int64_t places_where(int64_t n, int64_t begin, int64_t* places, const Holds& holds) {
+  int64_t count = 0;
+  for (int64_t j = begin; j < begin + n; ++j) {
+    places[count] = j;
+    count += holds(j);
+  }
+  return count;
 }
 
 // Offsets of elements of a tensor seen as one row.
@@ -305,14 +434,19 @@ int64_t count_nonzero(const Tensor& self) {
   std::atomic<int64_t> total = 0;
   Strided<1> walk(self.sizes(), {self.strides()});
   walk.simplify();
+  bool side_by_side = walk.sizes.empty() || (walk.sizes.size() == 1 && walk.strides[0][0] == 1);
   visit<AllTypes>(self.dtype(), "nonzero_count_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     parallel_for(0, self.numel(), kGrain, [&](int64_t from, int64_t to) {
-      Odometer<1> at(walk);
-      at.seek(from);
+      const T* data = self.data<T>();
       int64_t count = 0;
-      for (int64_t i = from; i < to; ++i, at.next())
-        count += static_cast<Compute<T>>(self.data<T>()[at[0]]) != Compute<T>(0);
+      if (side_by_side) {
+        for (int64_t i = from; i < to; ++i) count += is_nonzero(data[i]);
+      } else {
+        Odometer<1> at(walk);
+        at.seek(from);
+        for (int64_t i = from; i < to; ++i, at.next()) count += is_nonzero(data[at[0]]);
+      }
       total += count;
     });
   });
@@ -323,19 +457,23 @@ void nonzero(const Tensor& out, const Tensor& self) {
   if (self.numel() == 0) return;
   Tensor dense = contiguous(self);
   int64_t last = self.dim() - 1, length = last >= 0 ? self.size(last) : 1, lines = self.numel() / length;
-  int64_t *target = out.data<int64_t>(), step = out.strides()[1];
+  int64_t *target = out.data<int64_t>(), row_step = out.strides()[0], step = out.strides()[1];
   Strided<1> outer;
   for (int64_t d = 0; d < last; ++d) outer.push(self.size(d), {0});
   Odometer<1> at(outer);
   visit<AllTypes>(self.dtype(), "nonzero_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T* data = dense.data<T>();
+    int64_t found[kMaskChunk];
     for (int64_t line = 0; line < lines; ++line, data += length, at.next()) {
-      for (int64_t j = 0; j < length; ++j) {
-        if (static_cast<Compute<T>>(data[j]) == Compute<T>(0)) continue;
-        for (int64_t d = 0; d < last; ++d) target[d * step] = at.digit(d);
-        if (last >= 0) target[last * step] = j;
-        target += out.strides()[0];
+      for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
+        int64_t count = places_where(std::min(kMaskChunk, length - begin), begin, found,
+                                     [&](int64_t j) { return is_nonzero(data[j]); });
+        for (int64_t d = 0; d < last; ++d)
+          for (int64_t i = 0; i < count; ++i) target[i * row_step + d * step] = at.digit(d);
+        if (last >= 0)
+          for (int64_t i = 0; i < count; ++i) target[i * row_step + last * step] = found[i];
+        target += count * row_step;
       }
     }
   });
@@ -345,15 +483,24 @@ void masked_select(const Tensor& out, const Tensor& self, const Tensor& mask) {
   std::vector<int64_t> shape = broadcast_shape(std::vector<Tensor>{self, mask});
   Strided<2> walk(shape, {broadcast_strides(self, shape), broadcast_strides(mask, shape)});
   walk.simplify();
+  if (walk.sizes.empty()) walk.push(1, {0, 0});
+  int64_t length = walk.sizes.back(), self_step = walk.strides[0].back(), mask_step = walk.strides[1].back();
+  walk.pop();
   auto* holds = static_cast<const uint8_t*>(mask.raw_data());
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     T* target = words<T>(out);
+    int64_t found[kMaskChunk], target_step = out.stride(0);
     Odometer<2> at(walk);
-    for (int64_t i = 0, n = walk.numel(); i < n; ++i, at.next()) {
-      if (!holds[at[1]]) continue;
-      *target = words<T>(self)[at[0]];
-      target += out.stride(0);
+    for (int64_t line = 0, lines = length > 0 ? walk.numel() : 0; line < lines; ++line, at.next()) {
+      const T* from = words<T>(self) + at[0];
+      const uint8_t* wanted = holds + at[1];
+      for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
+        int64_t count = places_where(std::min(kMaskChunk, length - begin), begin, found,
+                                     [&](int64_t j) { return wanted[j * mask_step] != 0; });
+        for (int64_t i = 0; i < count; ++i) target[i * target_step] = from[found[i] * self_step];
+        target += count * target_step;
+      }
     }
   });
 }

@@ -1,25 +1,50 @@
+// Compiled for every processor, unlike the rest of kernels/: it finds out what this one is.
 #include "kernels/isa.h"
 
+#include <cstdio>
 #include <cstdlib>
-#include <string_view>
+#include <string>
 
 #include "umbra/core/error.h"
 
 namespace umbra::kernels {
 
 namespace {
+
+struct Choice {
+  Isa set;
+  const char* name;
+  bool runs;
+};
+
+// The best first. The processor and the operating system are both asked (whether it saves the wide registers).
+const auto& choices() {
+#define UMBRA_CHOICE(set, condition, ...) {Isa::set, #set, condition},
+  static const Choice all[] = {UMBRA_EACH_INSTRUCTION_SET(UMBRA_CHOICE)};
+#undef UMBRA_CHOICE
+  return all;
+}
+
+// All kernels need the least set. Without it there is nothing to run, and when a library is loaded nobody is there yet
+// who could catch an exception.
+[[gnu::constructor]] void refuse_old_processors() {
+  __builtin_cpu_init();
+  for (const Choice& choice : choices())
+    if (choice.runs) return;
+  std::fputs("Umbra needs a processor with AVX2, FMA and F16C (x86-64-v3).\n", stderr);
+  std::_Exit(1);
+}
+
 Isa choose() {
-  // These ask both the processor and the operating system (whether it saves the wide registers).
-  bool avx2 = __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && __builtin_cpu_supports("f16c");
-  bool avx512 = avx2 && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-                __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl");
-  check(avx2, "Umbra needs a processor with AVX2");
   const char* wish = std::getenv("UMBRA_ISA");
-  if (!wish) return avx512 ? Isa::Avx512 : Isa::Avx2;
-  std::string_view name = wish;
-  check<ValueError>(name == "avx2" || name == "avx512", "UMBRA_ISA must be avx2 or avx512, but is ", name);
-  check(name == "avx2" || avx512, "UMBRA_ISA=avx512 was asked for, but this processor has no AVX-512");
-  return name == "avx512" ? Isa::Avx512 : Isa::Avx2;
+  std::string names;
+  for (const Choice& choice : choices()) {
+    names += (names.empty() ? "" : ", ") + std::string(choice.name);
+    if (wish ? wish != std::string(choice.name) : !choice.runs) continue;
+    check(choice.runs, "UMBRA_ISA=", choice.name, " was asked for, but this processor does not have it");
+    return choice.set;
+  }
+  fail<ValueError>("UMBRA_ISA must be one of ", names, ", but is ", wish);
 }
 }  // namespace
 

@@ -1,6 +1,7 @@
 // How to walk several strided tensors of one shape together: the fewest loops, in the order memory likes best.
 #pragma once
 
+#include <array>
 #include <cstdint>
 
 #include "kernels/parallel.h"
@@ -51,15 +52,21 @@ class LoopGeometry {
   /// The runs that make up elements [from, to).
   template <class Fn> void walk(int64_t from, int64_t to, const Fn& fn) const {
     int64_t index[kMaxDims];
-    char *row[kMaxOperands], *data[kMaxOperands];
+    std::array<char*, kMaxOperands> rows{}, data;  // copied whole, which takes no call
+    char** row = rows.data();
     seek(from, index, row);
     while (true) {
       int64_t n = std::min(sizes_[0] - index[0], to - from);
-      for (int k = 0; k < operands_; ++k) data[k] = row[k];
-      fn(data, strides_[0], n);
+      data = rows;
+      fn(data.data(), strides_[0], n);
       from += n;
       if (from >= to) return;
-      next_row(index, row);
+      if (dims_ == 2) {
+        for (int k = 0; k < operands_; ++k) row[k] += strides_[1][k] - index[0] * strides_[0][k];
+        index[0] = 0;
+      } else {
+        next_row(index, row);
+      }
     }
   }
   void seek(int64_t at, int64_t* index, char** row) const;

@@ -7,6 +7,7 @@
 #include "kernels/copy.h"
 #include "kernels/onednn.h"
 #include "kernels/parallel.h"
+#include "kernels/vector/integer_products.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -134,10 +135,15 @@ template <class T> class LoopProduct {
   }
 
   void run() const {
-    int64_t work_of_row = std::max<int64_t>(1, p_.out.columns * p_.a.columns);
-    parallel_for(0, p_.batch * p_.out.rows, 1 + 32768 / work_of_row, [&](int64_t begin, int64_t end) {
-      std::vector<C> sums(p_.out.columns);
-      for (int64_t i = begin; i < end; ++i) row(i / p_.out.rows, i % p_.out.rows, sums.data());
+    constexpr int64_t together = 4;  // rows that are multiplied at once, where they can be
+    int64_t work_of_row = std::max<int64_t>(1, p_.out.columns * p_.a.columns), rows = p_.out.rows;
+    parallel_for(0, p_.batch * rows, 1 + 32768 / work_of_row, [&](int64_t begin, int64_t end) {
+      std::vector<C> sums(p_.out.columns * together);
+      for (int64_t i = begin; i < end;) {
+        int64_t count = std::min({together, end - i, rows - i % rows});
+        sum_up(i / rows, i % rows, count, sums.data());
+        for (int64_t r = 0; r < count; ++r, ++i) write(i / rows, i % rows, sums.data() + r * p_.out.columns);
+      }
     });
   }
 
@@ -150,11 +156,22 @@ template <class T> class LoopProduct {
     return reinterpret_cast<T*>(m.data) + batch * m.batch_stride + row * m.row_stride;
   }
 
-  void row(int64_t batch, int64_t i, C* sums) const {
-    const T* a = at(p_.a, batch, i);
+  void sum_up(int64_t batch, int64_t first, int64_t count, C* sums) const {
     const T* b = at(p_.b, batch, 0);
-    if (p_.b.column_stride == 1) sum_rows(a, b, sums);
-    else sum_columns(a, b, sums);
+    if constexpr (std::is_integral_v<T>) {
+      if (p_.b.column_stride == 1)
+        return UMBRA_VECTOR(multiply_integers)(dtype_of<T>, sums,
+                                               {at(p_.a, batch, first), p_.a.row_stride, p_.a.column_stride},
+                                               {b, p_.b.row_stride, 1}, count, p_.out.columns, p_.a.columns);
+    }
+    for (int64_t r = 0; r < count; ++r) {
+      const T* a = at(p_.a, batch, first + r);
+      C* row_sums = sums + r * p_.out.columns;
+      if (p_.b.column_stride == 1) sum_rows(a, b, row_sums);
+      else sum_columns(a, b, row_sums);
+    }
+  }
+  void write(int64_t batch, int64_t i, const C* sums) const {
     T* out = const_cast<T*>(at(p_.out, batch, i));
     for (int64_t j = 0; j < p_.out.columns; ++j) {
       T& target = out[j * p_.out.column_stride];
@@ -372,6 +389,7 @@ void multiply(const Product& p, const char* kernel) {
   Product q = p;
   if (needs_loops(p)) {
     if (q.bias.defined()) add_bias_first(q);
+    if (q.b.column_stride != 1 && p.work() >= kSmallWork) q.b = dense(q.b);
     visit<NumberTypes>(dtype, kernel, [&](auto tag) { LoopProduct<typename decltype(tag)::type>(q).run(); });
     return;
   }

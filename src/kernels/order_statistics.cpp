@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/parallel.h"
+#include "kernels/sort_keys.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
 
@@ -47,11 +48,17 @@ void reduce_lines(const Tensor& values, const Tensor& indices, const Tensor& sel
   });
 }
 
-/// Where the k-th of the first `count` places is, by value.
-template <class T> int64_t nth(const std::vector<T>& line, std::vector<int64_t>& places, int64_t count, int64_t k) {
-  auto less = [&](int64_t a, int64_t b) { return before(line[a], line[b]) || (!before(line[b], line[a]) && a < b); };
-  std::nth_element(places.begin(), places.begin() + k, places.begin() + count, less);
-  return places[k];
+/// Where the k-th of the line's elements is, by value; of equal ones the first counts as less.
+template <class T> int64_t nth(const std::vector<T>& line, int64_t k) {
+  int64_t n = static_cast<int64_t>(line.size()), place = 0;
+  with_key_type<T>(n, [&]<class Key>(const Key*) {
+    thread_local std::vector<Key> keys;
+    keys.resize(n);
+    for (int64_t i = 0; i < n; ++i) keys[i] = Key(order_key(line[i]), i);
+    std::nth_element(keys.begin(), keys.begin() + k, keys.end());
+    place = keys[k].place();
+  });
+  return place;
 }
 
 /// The same, by the exchanges of a quickselect with the middle of three as its pivot: which one of equal elements it
@@ -97,14 +104,14 @@ void kth_value(const Tensor& values, const Tensor& indices, const Tensor& self, 
 
 void median(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, Nans nans) {
   reduce_lines<RealTypes>(values, indices, self, dim, "median_cpu",
-                          [nans]<class T>(const std::vector<T>& line, std::vector<int64_t>& places) -> int64_t {
-                            int64_t n = static_cast<int64_t>(line.size()), count = 0, first_nan = -1;
-                            for (int64_t i = 0; i < n; ++i) {
-                              if (!is_nan(line[i])) places[count++] = i;
-                              else if (first_nan < 0) first_nan = i;
+                          [nans]<class T>(const std::vector<T>& line, std::vector<int64_t>&) -> int64_t {
+                            int64_t count = 0, first_nan = -1;  // of numbers
+                            for (size_t i = 0; i < line.size(); ++i) {
+                              if (!is_nan(line[i])) ++count;
+                              else if (first_nan < 0) first_nan = static_cast<int64_t>(i);
                             }
                             if (count == 0 || (first_nan >= 0 && nans == Nans::Propagate)) return first_nan;
-                            return nth(line, places, count, (count - 1) / 2);
+                            return nth(line, (count - 1) / 2);  // NaN comes after all numbers
                           });
 }
 

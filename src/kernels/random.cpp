@@ -92,6 +92,21 @@ template <class T> uint64_t integer_range() {
 
 }  // namespace
 
+void refill(Generator::Engine& engine) {
+  constexpr int n = Generator::Engine::kWords, distance = 397;
+  uint32_t* words = engine.words;
+  auto mixed = [](uint32_t high, uint32_t low, uint32_t far) {
+    uint32_t joined = (high & 0x80000000u) | (low & 0x7fffffffu);
+    return far ^ joined >> 1 ^ (0 - (low & 1) & 0x9908b0dfu);
+  };
+  // Each loop reads what lies ahead of it, or far enough behind: the compiler makes vectors of them.
+#pragma GCC ivdep
+  for (int i = 0; i < n - distance; ++i) words[i] = mixed(words[i], words[i + 1], words[i + distance]);
+  for (int i = n - distance; i < n - 1; ++i) words[i] = mixed(words[i], words[i + 1], words[i + distance - n]);
+  words[n - 1] = mixed(words[n - 1], words[0], words[distance - 1]);
+  engine.next = 0;
+}
+
 void uniform(const Tensor& self, double from, double to, Generator& generator) {
   if (self.is_complex()) return uniform(parts_of(self), from, to, generator);
   std::lock_guard lock(generator.engine().mutex);

@@ -10,7 +10,18 @@
 
 namespace umbra::kernels {
 
-inline uint32_t draw32(Generator& g) { return static_cast<uint32_t>(g.engine().numbers()); }
+/// The next words of the twister, all of them at once.
+void refill(Generator::Engine& engine);
+
+inline uint32_t draw32(Generator& g) {
+  Generator::Engine& engine = g.engine();
+  if (engine.next == Generator::Engine::kWords) refill(engine);
+  uint32_t word = engine.words[engine.next++];
+  word ^= word >> 11;
+  word ^= word << 7 & 0x9d2c5680u;
+  word ^= word << 15 & 0xefc60000u;
+  return word ^ word >> 18;
+}
 inline uint64_t draw64(Generator& g) {
   uint64_t high = draw32(g);
   return high << 32 | draw32(g);

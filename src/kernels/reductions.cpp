@@ -13,13 +13,15 @@ namespace umbra::kernels {
 
 namespace {
 
-constexpr int kStripRows = 16;       // rows that are taken into the states of their columns at once
-constexpr int kBlockColumns = 512;   // columns whose states are kept at hand
+constexpr int kStripRows = 32;       // rows that are taken into the states of their columns at once
+constexpr int kBlockColumns = 256;   // columns whose states are kept at hand
+constexpr int kBlockOutputs = 16;    // the same where each takes runs of its own
 constexpr int64_t kRun = 1024;       // elements of a row that are taken into a state at once
 constexpr int64_t kStateBytes = 48;  // an upper bound
 
-/// A reduction under way. Outputs are worked on in blocks: where the input's neighbours are reduced, a block is one
-/// output and takes runs of elements; where they belong to different outputs, it is a block of columns and takes rows.
+/// A reduction under way. Outputs are worked on in blocks, along the first dimension that stays: where the input's
+/// neighbours are reduced, each output of a block takes runs of elements; where they belong to different outputs, the
+/// block takes rows.
 class Reduction {
  public:
   Reduction(const ReduceKernel& kernel, const ReduceParameters& parameters, const ReduceGeometry& geometry, DType from,
@@ -31,13 +33,14 @@ class Reduction {
       bool neighbours_kept = reduced.dims == 0 || kept.step[0] < reduced.step[0];
       by_columns_ = neighbours_kept || (reduced.size[0] < few && kept.size[0] >= few);
     }
-    columns_ = by_columns_ ? kept.size[0] : 1;
-    blocks_ = (columns_ + kBlockColumns - 1) / kBlockColumns;
+    columns_ = kept.dims > 0 ? kept.size[0] : 1;
+    block_size_ = by_columns_ ? kBlockColumns : kBlockOutputs;
+    blocks_ = (columns_ + block_size_ - 1) / block_size_;
     tasks_ = kept.numel / columns_ * blocks_;
   }
 
   void run() {
-    int64_t work = geometry_.reduced.numel * std::min<int64_t>(columns_, kBlockColumns);
+    int64_t work = geometry_.reduced.numel * std::min(columns_, block_size_);
     if (tasks_ < num_threads() && work > 2 * kGrain && !in_parallel_region()) {
       for (int64_t task = 0; task < tasks_; ++task) run_split(task);
       return;
@@ -61,15 +64,16 @@ class Reduction {
   };
 
   Block block_of(int64_t task) const {
-    LoopPosition position(geometry_.kept, by_columns_ ? 1 : 0);
+    bool has_columns = geometry_.kept.dims > 0;
+    LoopPosition position(geometry_.kept, has_columns ? 1 : 0);
     position.reach(task / blocks_);
-    int64_t column = task % blocks_ * kBlockColumns;
-    Block block{geometry_.in + position.offset, {}, std::min<int64_t>(kBlockColumns, columns_ - column)};
-    if (by_columns_) block.in += column * geometry_.kept.step[0];
+    int64_t column = task % blocks_ * block_size_;
+    Block block{geometry_.in + position.offset, {}, std::min(block_size_, columns_ - column)};
+    if (has_columns) block.in += column * geometry_.kept.step[0];
     for (int k = 0; k < 2; ++k) {
       if (!geometry_.out[k]) continue;
       block.out[k] = geometry_.out[k] + position.out_offset[k];
-      if (by_columns_) block.out[k] += column * geometry_.kept.out_step[k][0];
+      if (has_columns) block.out[k] += column * geometry_.kept.out_step[k][0];
     }
     return block;
   }
@@ -94,20 +98,24 @@ class Reduction {
 
   void accumulate(const Block& block, int64_t from, int64_t to, char* states) const {
     if (from >= to) return;
-    if (by_columns_) take_rows(block, from, to, states);
-    else take_runs(block, from, to, states);
+    if (by_columns_) return take_rows(block, from, to, states);
+    int64_t step = geometry_.kept.dims > 0 ? geometry_.kept.step[0] : 0;
+    for (int64_t i = 0; i < block.columns; ++i)
+      take_runs(block.in + i * step, from, to, states + i * kernel_.state_bytes);
   }
 
-  void take_runs(const Block& block, int64_t from, int64_t to, char* state) const {
+  void take_runs(const char* begin, int64_t from, int64_t to, char* state) const {
     const LoopNest& reduced = geometry_.reduced;
     alignas(64) char buffer[kRun * 16];
     int64_t inner = reduced.dims ? reduced.size[0] : 1, step = reduced.dims ? reduced.step[0] : 0;
     bool direct = from_ == kernel_.compute && (step == item_size(from_) || inner == 1);
+    if (direct && reduced.dims <= 1 && to - from <= kRun)
+      return kernel_.run(state, begin + from * step, to - from, parameters_);
     LoopPosition row(reduced, 1);
     row.reach(from / inner);
     for (int64_t at = from % inner; from < to;) {
       int64_t count = std::min({kRun, inner - at, to - from});
-      const char* in = block.in + row.offset + at * step;
+      const char* in = begin + row.offset + at * step;
       if (!direct) {
         convert(buffer, kernel_.compute, in, from_, step, count);
         in = buffer;
@@ -150,7 +158,7 @@ class Reduction {
     for (int k = 0; k < 2; ++k) {
       if (!block.out[k]) continue;
       kernel_.finish(results, states, block.columns, geometry_.reduced.numel, k, parameters_);
-      int64_t step = by_columns_ && block.columns > 1 ? geometry_.kept.out_step[k][0] : item_size(to_[k]);
+      int64_t step = block.columns > 1 ? geometry_.kept.out_step[k][0] : item_size(to_[k]);
       convert_out(block.out[k], to_[k], step, results, kernel_.result[k], block.columns);
     }
   }
@@ -160,7 +168,7 @@ class Reduction {
   const ReduceGeometry& geometry_;
   DType from_, to_[2];
   bool by_columns_ = false;
-  int64_t columns_ = 1, blocks_ = 1, tasks_ = 1;
+  int64_t columns_ = 1, block_size_ = 1, blocks_ = 1, tasks_ = 1;
 };
 
 /// The type that elements are reduced in: float for narrow floats, double where the result is to be one, int64 for

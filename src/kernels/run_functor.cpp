@@ -25,15 +25,30 @@ struct Operand {
 
 struct Run {
   PointwiseLoop loop;
+  const PointwiseLoop* with_number;
   const void* functor;
   int operands;
   int64_t chunk_size;
   Operand operand[kMaxInputs + 1];
 
+  PointwiseLoop whole = nullptr;  // what takes a run as it is; null where it goes through buffers
+
+  /// Settles how runs with these steps are done.
+  void settle(const LoopGeometry& geometry) {
+    auto direct = [&](int k) { return as_is(k, geometry.stride(0, k), geometry.size(0)); };
+    auto number = [&](int k) {
+      return geometry.stride(0, k) == 0 && operand[k].stored == operand[k].wanted &&
+             operand[k].rounded == operand[k].stored;
+    };
+    bool all = true;
+    for (int k = 0; k < operands; ++k) all &= direct(k);
+    if (all) whole = loop;
+    else if (operands == 3 && direct(0) && number(1) && direct(2)) whole = with_number[0];
+    else if (operands == 3 && direct(0) && direct(1) && number(2)) whole = with_number[1];
+  }
+
   void operator()(char** data, const int64_t* strides, int64_t n) const {
-    bool direct = true;
-    for (int k = 0; k < operands; ++k) direct &= as_is(k, strides[k], n);
-    if (direct) return loop(functor, data, n);
+    if (whole) return whole(functor, data, n);
     through_buffers(data, strides, n);
   }
 
@@ -96,6 +111,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   }
   const PointwiseEntry& entry = entry_for(table, compute);
   Run run{entry.loop,
+          entry.with_number,
           functor,
           table.arity + 1,
           kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),
@@ -107,7 +123,10 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     run.operand[k] = {input.dtype(), wanted, rounded_type(table, static_cast<size_t>(k - 1), input, compute),
                       input.item_size()};
   }
-  LoopGeometry(out, inputs).for_each_inner(run);
+  LoopGeometry geometry(out, inputs);
+  if (geometry.numel() == 0) return;
+  run.settle(geometry);
+  geometry.for_each_inner(run);
 }
 
 }  // namespace umbra::kernels

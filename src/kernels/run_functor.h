@@ -39,6 +39,7 @@ using PointwiseLoop = void (*)(const void* functor, char* const* data, int64_t n
 /// What a functor has for one element type.
 struct PointwiseEntry {
   PointwiseLoop loop = nullptr;       // null: not defined for this type
+  PointwiseLoop with_number[2] = {};  // of two inputs the first, or the second, is one number; null where there is none
   DType compute = DType::Undefined;   // what the loop reads
   DType computed = DType::Undefined;  // what the loop writes
   DType result = DType::Undefined;    // the type of the operator's result: `computed`, or its narrow original
@@ -53,12 +54,7 @@ struct PointwiseTable {
   PointwiseEntry entries[kDTypeCount];
 };
 
-namespace avx2 {
-template <class Functor> const PointwiseTable& pointwise_table();
-}
-namespace avx512 {
-template <class Functor> const PointwiseTable& pointwise_table();
-}
+UMBRA_DECLARE_VECTOR(template <class Functor> const PointwiseTable&, pointwise_table, ())
 
 /// The functor's kernels for the instruction set in use.
 template <class Functor> const PointwiseTable& pointwise_table() {

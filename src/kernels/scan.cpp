@@ -89,24 +89,40 @@ void scan_blocks(const ScanGeometry& geometry, DType from, DType to, const Start
   });
 }
 
-/// Along neighbouring elements with no columns to speak of: pieces of the row are converted and scanned one by one.
+/// Along neighbouring elements with no columns to speak of: pieces of rows are converted and scanned. Several rows go
+/// at once, since each of a row's steps waits for the one before.
+template <class T, int ways, class Combine>
+void scan_some_rows(const ScanGeometry& geometry, DType from, DType to, T first, const Combine& combine,
+                    LoopPosition& position) {
+  T values[ways][kBlock], state[ways];
+  const char* in[ways];
+  char* out[ways];
+  for (int w = 0; w < ways; ++w, position.next()) {
+    state[w] = first;
+    in[w] = geometry.in + position.offset;
+    out[w] = geometry.out[0] + position.out_offset[0];
+  }
+  for (int64_t at = 0; at < geometry.n; at += kBlock) {
+    int64_t count = std::min(kBlock, geometry.n - at);
+    for (int w = 0; w < ways; ++w)
+      convert(reinterpret_cast<char*>(values[w]), dtype_of<T>, in[w] + at * geometry.step, from, geometry.step, count);
+    for (int64_t j = 0; j < count; ++j)
+#pragma GCC unroll 4
+      for (int w = 0; w < ways; ++w) values[w][j] = state[w] = combine(state[w], values[w][j]);
+    for (int w = 0; w < ways; ++w)
+      convert_out(out[w] + at * geometry.out_step[0], to, geometry.out_step[0],
+                  reinterpret_cast<const char*>(values[w]), dtype_of<T>, count);
+  }
+}
+
 template <class T, class Combine>
 void scan_rows(const ScanGeometry& geometry, DType from, DType to, T first, const Combine& combine) {
   parallel_for(0, geometry.rest.numel, std::max<int64_t>(1, kGrain / geometry.n), [&](int64_t begin, int64_t end) {
-    T values[kBlock];
+    constexpr int ways = 4;
     LoopPosition position(geometry.rest);
     position.reach(begin);
-    for (int64_t i = begin; i < end; ++i, position.next()) {
-      T state = first;
-      for (int64_t at = 0; at < geometry.n; at += kBlock) {
-        int64_t count = std::min(kBlock, geometry.n - at);
-        convert(reinterpret_cast<char*>(values), dtype_of<T>, geometry.in + position.offset + at * geometry.step, from,
-                geometry.step, count);
-        for (int64_t j = 0; j < count; ++j) values[j] = state = combine(state, values[j]);
-        convert_out(geometry.out[0] + position.out_offset[0] + at * geometry.out_step[0], to, geometry.out_step[0],
-                    reinterpret_cast<const char*>(values), dtype_of<T>, count);
-      }
-    }
+    for (; begin + ways <= end; begin += ways) scan_some_rows<T, ways>(geometry, from, to, first, combine, position);
+    for (; begin < end; ++begin) scan_some_rows<T, 1>(geometry, from, to, first, combine, position);
   });
 }
 
@@ -160,11 +176,13 @@ void running_extreme(const Tensor& values, const Tensor& indices, const Tensor& 
 }  // namespace
 
 void cumsum(const Tensor& out, const Tensor& self, int64_t dim) {
-  visit_wide(common_wide_type(out, self), [&]<class T>(T) { scan(out, self, dim, T(0), math::add<T>); });
+  visit_wide(common_wide_type(out, self),
+             [&]<class T>(T) { scan(out, self, dim, T(0), [](T a, T b) { return math::add(a, b); }); });
 }
 
 void cumprod(const Tensor& out, const Tensor& self, int64_t dim) {
-  visit_wide(common_wide_type(out, self), [&]<class T>(T) { scan(out, self, dim, T(1), math::multiply<T>); });
+  visit_wide(common_wide_type(out, self),
+             [&]<class T>(T) { scan(out, self, dim, T(1), [](T a, T b) { return math::multiply(a, b); }); });
 }
 
 void cummax(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim) {

@@ -1,9 +1,10 @@
 #include "kernels/sort.h"
 
 #include <algorithm>
-#include <numeric>
 
+#include "kernels/copy.h"
 #include "kernels/parallel.h"
+#include "kernels/sort_keys.h"
 #include "kernels/visit.h"
 #include "kernels/walk.h"
 
@@ -13,28 +14,58 @@ namespace {
 
 using SortedTypes = detail::Join<RealTypes, Bool>;
 
-template <class T> bool before(T a, T b) {
-  if constexpr (std::is_floating_point_v<T>) return a < b || (a == a && b != b);
-  else return a < b;
-}
+// Lines along the dimension, one after the other: their elements' keys, of which the first `wanted` come out in order.
+template <class T, class Key> class LineSorter {
+  using Number = decltype(order_key(Compute<T>()));
 
-/// One line along the dimension: its places in sorted order, the first `wanted` of them for sure.
-template <class T>
-void order_line(const std::vector<T>& line, std::vector<int64_t>& places, int64_t wanted, bool descending) {
-  std::iota(places.begin(), places.end(), 0);
-  auto ascends = [&](int64_t a, int64_t b) { return before(line[a], line[b]) || (!before(line[b], line[a]) && a < b); };
-  auto descends = [&](int64_t a, int64_t b) {
-    return before(line[b], line[a]) || (!before(line[a], line[b]) && a < b);
-  };
-  auto middle = places.begin() + wanted;
-  // The places themselves break ties, so that an unstable algorithm gives the stable order.
-  if (wanted < static_cast<int64_t>(places.size()) / 2) {
-    descending ? std::partial_sort(places.begin(), middle, places.end(), descends)
-               : std::partial_sort(places.begin(), middle, places.end(), ascends);
-  } else {
-    descending ? std::sort(places.begin(), places.end(), descends) : std::sort(places.begin(), places.end(), ascends);
+ public:
+  LineSorter(int64_t n, int64_t wanted, bool descending)
+      : n_(n), wanted_(wanted), flip_(descending ? ~Number(0) : Number(0)), few_(wanted < n / 4) {
+    room_ = few_ ? wanted + std::max<int64_t>(wanted, 64) : n;
+    memory_ = scratch({(few_ ? 1 : 2) * room_ * static_cast<int64_t>(sizeof(Key))}, DType::UInt8);
+    keys_ = static_cast<Key*>(memory_.raw_data());
   }
-}
+
+  void sort(const T* in, int64_t step) {
+    if (few_) return sort_least(in, step);
+    for (int64_t i = 0; i < n_; ++i) keys_[i] = Key(number(in[i * step]), i);
+    sort_keys(keys_, keys_ + n_, n_);
+  }
+  int64_t place(int64_t rank) const { return keys_[rank].place(); }
+
+ private:
+  Number number(T x) const { return order_key(static_cast<Compute<T>>(x)) ^ flip_; }
+
+  // Keeps the least so far: another is passed by with one comparison.
+  void sort_least(const T* in, int64_t step) {
+    constexpr int64_t kChunk = 256;
+    Number numbers[kChunk], bound = ~Number(0);
+    int64_t held = 0;
+    for (int64_t begin = 0; begin < n_; begin += kChunk) {
+      int64_t count = std::min(kChunk, n_ - begin);
+      const T* from = in + begin * step;
+      if (step == 1)
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i]);
+      else
+        for (int64_t i = 0; i < count; ++i) numbers[i] = number(from[i * step]);
+      for (int64_t i = 0; i < count; ++i) {
+        if (numbers[i] > bound) continue;
+        keys_[held++] = Key(numbers[i], begin + i);
+        if (held < room_) continue;
+        std::nth_element(keys_, keys_ + wanted_, keys_ + held);
+        held = wanted_;
+        bound = static_cast<Number>(keys_[wanted_].key());
+      }
+    }
+    std::partial_sort(keys_, keys_ + wanted_, keys_ + held);
+  }
+
+  int64_t n_, wanted_, room_;
+  Number flip_;
+  bool few_;
+  Tensor memory_;
+  Key* keys_;
+};
 
 }  // namespace
 
@@ -49,22 +80,25 @@ void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64
   visit<SortedTypes>(self.dtype(), "sort", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * 8));
-    parallel_for(0, lines.numel(), grain, [&](int64_t begin, int64_t end) {
-      std::vector<Compute<T>> line(n);
-      std::vector<int64_t> places(n);
+    int64_t in_step = step(self), out_step = step(values), where_step = step(indices);
+    auto sort_lines = [&]<class Key>(int64_t begin, int64_t end, const Key*) {
+      LineSorter<T, Key> sorter(n, wanted, descending);
       Odometer<3> at(lines);
       at.seek(begin);
       for (int64_t i = begin; i < end; ++i, at.next()) {
         const T* in = self.data<T>() + at[0];
-        for (int64_t k = 0; k < n; ++k) line[k] = static_cast<Compute<T>>(in[k * step(self)]);
-        order_line(line, places, wanted, descending);
+        sorter.sort(in, in_step);
         T* out = values.data<T>() + at[1];
         int64_t* where = indices.data<int64_t>() + at[2];
         for (int64_t k = 0; k < wanted; ++k) {
-          out[k * step(values)] = in[places[k] * step(self)];
-          where[k * step(indices)] = places[k];
+          int64_t place = sorter.place(k);
+          out[k * out_step] = in[place * in_step];
+          where[k * where_step] = place;
         }
       }
+    };
+    with_key_type<Compute<T>>(n, [&](auto* key) {
+      parallel_for(0, lines.numel(), grain, [&](int64_t begin, int64_t end) { sort_lines(begin, end, key); });
     });
   });
 }

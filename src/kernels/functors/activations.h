@@ -37,10 +37,14 @@ struct ThresholdBackward : Binary {
 inline constexpr double kGeluScale = M_SQRT2 * M_2_SQRTPI * 0.5;  // sqrt(2 / pi)
 inline constexpr double kGeluCubic = 0.044715;
 
+// The normal distribution and x times it; vectors of floats have a shorter way (kernels/vector/vec_math.h).
+template <class T> T normal_cdf(T x) { return T(0.5) * (T(1) + erf(x * T(M_SQRT1_2))); }
+template <class T> T gelu(T x) { return x * normal_cdf(x); }
+
 struct Gelu : Unary {
   static constexpr const char* name = "GeluKernelImpl";
   using types = Floating;
-  template <class T> T operator()(T x) const { return T(0.5) * x * (T(1) + erf(x * T(M_SQRT1_2))); }
+  template <class T> T operator()(T x) const { return gelu(x); }
 };
 struct GeluTanh : Unary {
   static constexpr const char* name = "GeluKernelImpl";
@@ -54,7 +58,7 @@ struct GeluBackward : Binary {
   static constexpr const char* name = "GeluBackwardKernelImpl";
   using types = Floating;
   template <class T> T operator()(T grad, T x) const {
-    T distribution = T(0.5) * (T(1) + erf(x * T(M_SQRT1_2)));
+    T distribution = normal_cdf(x);
     T density = T(kGeluScale * 0.5) * exp(T(-0.5) * x * x);
     return grad * (distribution + x * density);
   }

@@ -1,4 +1,4 @@
-// Special functions: one by one in double (kernels/special.h), save lgamma, which SLEEF has for vectors.
+// Special functions: one by one in double (kernels/special.h), save lgamma and erfinv, which there are for vectors.
 #pragma once
 
 #include "kernels/functors/functor.h"
@@ -29,7 +29,6 @@ struct FullWidth : OneByOne {
   }
 
 UMBRA_FUNCTOR_SPECIAL(Digamma, OneByOne, "digamma", digamma);
-UMBRA_FUNCTOR_SPECIAL(Erfinv, OneByOne, "erfinv_vml_cpu", erfinv);
 UMBRA_FUNCTOR_SPECIAL(Ndtri, FullWidth, "ndtri_cpu", ndtri);
 UMBRA_FUNCTOR_SPECIAL(LogNdtr, FullWidth, "log_ndtr_cpu", log_ndtr);
 UMBRA_FUNCTOR_SPECIAL(Erfcx, FullWidth, "erfcx_cpu", erfcx);
@@ -52,6 +51,15 @@ UMBRA_FUNCTOR_SPECIAL(AiryAi, FullWidth, "airy_ai_cpu", airy_ai);
 UMBRA_FUNCTOR_SPECIAL_BINARY(Zeta, FullWidth, "zeta_cpu", zeta);
 UMBRA_FUNCTOR_SPECIAL_BINARY(Igamma, OneByOne, "igamma_cpu", lower_gamma);
 UMBRA_FUNCTOR_SPECIAL_BINARY(Igammac, OneByOne, "igammac_cpu", upper_gamma);
+
+struct Erfinv : Unary {
+  static constexpr const char* name = "erfinv_vml_cpu";
+  using types = Floating;
+  template <class T> T operator()(T x) const {
+    if constexpr (std::is_floating_point_v<T>) return T(kernels::special::erfinv(x));
+    else return erfinv(x);
+  }
+};
 
 struct Polygamma : Unary, OneByOne {
   static constexpr const char* name = "polygamma";

@@ -79,14 +79,14 @@ template <class T> struct MaxStep {
   using State = T;
   explicit MaxStep(const Parameters&) {}
   static T first() { return lowest<T>(); }
-  template <class V> V step(V a, V b) const { return maximum(a, b); }
+  template <class V> V step(V largest, V x) const { return maximum(x, largest); }
   template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
 template <class T> struct MinStep : MaxStep<T> {
   using MaxStep<T>::MaxStep;
   static T first() { return highest<T>(); }
-  template <class V> V step(V a, V b) const { return minimum(a, b); }
+  template <class V> V step(V smallest, V x) const { return minimum(x, smallest); }
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
@@ -154,7 +154,7 @@ template <class T> struct NormMaxStep {
   static Partial first() { return 0; }
   template <class P, class V> P step(P largest, V x) const {
     using math::abs;
-    return maximum(largest, P(abs(x)));
+    return maximum(P(abs(x)), largest);
   }
   template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static auto finish(State state, int64_t, const Parameters&) { return state; }
@@ -164,7 +164,7 @@ template <class T> struct NormMinStep : NormMaxStep<T> {
   static Real<T> first() { return highest<Real<T>>(); }
   template <class P, class V> P step(P smallest, V x) const {
     using math::abs;
-    return minimum(smallest, P(abs(x)));
+    return minimum(P(abs(x)), smallest);
   }
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
@@ -192,7 +192,7 @@ template <class Step, class T> struct StepKernel {
       state = op.combine(state, State(partial));
       return;
     }
-    constexpr int width = Lanes<T>::size, ways = 4;
+    constexpr int width = Lanes<T>::size, ways = 8;
     using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
     V partial[ways];
     for (V& p : partial) p = V(Step::first());
@@ -200,12 +200,32 @@ template <class Step, class T> struct StepKernel {
     for (; i + ways * width <= n; i += ways * width)
       for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<T>::load(in + i + w * width));
     for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<T>::load(in + i));
-    V whole = op.combine(op.combine(partial[0], partial[1]), op.combine(partial[2], partial[3]));
+    auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
+    V whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {
-      state = op.combine(state, State(reduce(whole, [&](Partial a, Partial b) { return op.combine(a, b); })));
+      state = op.combine(state, State(reduce(whole, [&](V a, V b) { return op.combine(a, b); })));
       for (; i < n; ++i) state = op.combine(state, State(op.step(Step::first(), in[i])));
+    }
+  }
+
+  /// Takes a register of partial results into the states of its columns.
+  static void combine_lanes(const Step& op, State* states, Vec<Partial> partial) {
+    if constexpr (std::is_same_v<State, Partial>) {
+      op.combine(Vec<Partial>::load(states), partial).store(states);
+    } else {
+      static_assert(sizeof(State) == 2 * sizeof(Partial));
+      Partial lanes[2 * Vec<State>::size];
+      partial.store(lanes);
+      for (int half = 0; half < 2; ++half) {
+        typedef Partial Half __attribute__((vector_size(kVectorBytes / 2)));
+        Half narrow;
+        std::memcpy(&narrow, lanes + half * Vec<State>::size, sizeof(narrow));
+        Vec<State> wide(__builtin_convertvector(narrow, typename Vec<State>::Raw));
+        State* at = states + half * Vec<State>::size;
+        op.combine(Vec<State>::load(at), wide).store(at);
+      }
     }
   }
 
@@ -217,13 +237,20 @@ template <class Step, class T> struct StepKernel {
     constexpr int width = Lanes<T>::size;
     int64_t j = 0;
     if constexpr (width > 1) {
-      for (; j + width <= columns; j += width) {
-        Vec<Partial> partial(Step::first());
-        for (int r = 0; r < row_count; ++r) partial = op.step(partial, Vec<T>::load(row(r) + j));
-        Partial lanes[width];
-        partial.store(lanes);
-        for (int l = 0; l < width; ++l) states[j + l] = op.combine(states[j + l], State(lanes[l]));
-      }
+      // Several registers at a time: a step of one need not wait for the other's.
+      auto take = [&](auto ways) {
+        Vec<Partial> partial[ways];
+        for (auto& p : partial) p = Vec<Partial>(Step::first());
+        for (int r = 0; r < row_count; ++r)
+#pragma GCC unroll 16
+          for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Vec<T>::load(row(r) + j + w * width));
+        for (int w = 0; w < ways; ++w) combine_lanes(op, states + j + w * width, partial[w]);
+        j += ways * width;
+      };
+      constexpr int most = kVectorBytes == 64 ? 16 : 8;  // as many as there are registers for
+      while (j + most * width <= columns) take(std::integral_constant<int, most>());
+      while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
+      while (j + width <= columns) take(std::integral_constant<int, 1>());
     }
     for (; j < columns; ++j) {
       Partial partial = Step::first();
@@ -298,7 +325,7 @@ template <class T> struct VarianceKernel {
         squares = fma(d, d, squares);
         deviations += d;
       }
-      auto plus = [](T a, T b) { return a + b; };
+      auto plus = [](Vec<T> a, Vec<T> b) { return a + b; };
       Squared total = reduce(squares, plus), shift = reduce(deviations, plus);
       for (; i < n; ++i) {
         Squared d = in[i] - centre;
@@ -381,7 +408,7 @@ template <class T> struct LogSumExpKernel {
       StepKernel<MaxStep<T>, T>::run(&seen.largest, values, n, {});
       Vec<T> sum(0), centre(centre_of(seen));
       for (; i + Vec<T>::size <= n; i += Vec<T>::size) sum += exp(Vec<T>::load(in + i) - centre);
-      seen.sum = reduce(sum, [](T a, T b) { return a + b; });
+      seen.sum = reduce(sum, [](Vec<T> a, Vec<T> b) { return a + b; });
     } else {
       for (int64_t k = 0; k < n; ++k) seen.largest = maximum(seen.largest, height(in[k]));
     }

@@ -82,6 +82,10 @@ template <> void widen_loop<Half>(char* out_bytes, const char* in_bytes, int64_t
   float* out = reinterpret_cast<float*>(out_bytes);
   const Half* in = reinterpret_cast<const Half*>(in_bytes);
   int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16)
+    Vec<float>(_mm512_maskz_cvtph_ps(-1, _mm256_loadu_si256(reinterpret_cast<const __m256i*>(in + i)))).store(out + i);
+#endif
   for (; i + 8 <= n; i += 8)
     _mm256_storeu_ps(out + i, _mm256_cvtph_ps(_mm_loadu_si128(reinterpret_cast<const __m128i*>(in + i))));
   for (; i < n; ++i) out[i] = _cvtsh_ss(in[i].bits);
@@ -91,6 +95,11 @@ template <> void narrow_loop<Half>(char* out_bytes, const char* in_bytes, int64_
   const float* in = reinterpret_cast<const float*>(in_bytes);
   constexpr int nearest = _MM_FROUND_TO_NEAREST_INT | _MM_FROUND_NO_EXC;
   int64_t i = 0;
+#ifdef __AVX512F__
+  for (; i + 16 <= n; i += 16)
+    _mm256_storeu_si256(reinterpret_cast<__m256i*>(out + i),
+                        _mm512_maskz_cvtps_ph(-1, Vec<float>::load(in + i).raw, nearest));
+#endif
   for (; i + 8 <= n; i += 8)
     _mm_storeu_si128(reinterpret_cast<__m128i*>(out + i), _mm256_cvtps_ph(_mm256_loadu_ps(in + i), nearest));
   for (; i < n; ++i) out[i].bits = _cvtss_sh(in[i], nearest);
@@ -127,6 +136,34 @@ template <class Fn> void visit_item(int64_t item, const Fn& fn) {
     case 8: return fn(uint64_t());
     default: return fn(Bytes16());
   }
+}
+
+// A square of 4-byte elements, as many as a register has lanes, is transposed in registers: whole lines are read and
+// written, once each. In step s, rows that are s apart swap what they have on the other side of the diagonal.
+constexpr int kTile = Vec<float>::size;
+
+template <int s> void swap_blocks(typename Mask<float>::Raw* rows) {
+  typename Mask<float>::Raw low, high;  // of two rows, side by side: the lanes that stay or come
+  for (int lane = 0; lane < kTile; ++lane) {
+    low[lane] = lane & s ? kTile + lane - s : lane;
+    high[lane] = lane & s ? kTile + lane : lane + s;
+  }
+  for (int i = 0; i < kTile; ++i) {
+    if (i & s) continue;
+    auto a = rows[i], b = rows[i + s];
+    rows[i] = __builtin_shuffle(a, b, low);
+    rows[i + s] = __builtin_shuffle(a, b, high);
+  }
+}
+
+void transpose_tile(char* out, int64_t out_stride, const char* in, int64_t in_stride) {
+  typename Mask<float>::Raw rows[kTile];
+  for (int i = 0; i < kTile; ++i) std::memcpy(&rows[i], in + i * in_stride, sizeof(rows[i]));
+  if constexpr (kTile == 16) swap_blocks<8>(rows);
+  swap_blocks<4>(rows);
+  swap_blocks<2>(rows);
+  swap_blocks<1>(rows);
+  for (int i = 0; i < kTile; ++i) std::memcpy(out + i * out_stride, &rows[i], sizeof(rows[i]));
 }
 
 }  // namespace
@@ -166,11 +203,18 @@ void copy_strided(char* out, int64_t out_stride, const char* in, int64_t in_stri
 
 void copy_transposed(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t item, int64_t rows,
                      int64_t columns) {
-  constexpr int64_t tile = 16;
   visit_item(item, [&]<class T>(T) {
+    constexpr int64_t tile = sizeof(T) == 4 ? kTile : 16;
     for (int64_t column = 0; column < columns; column += tile) {
       for (int64_t row = 0; row < rows; row += tile) {
         int64_t last_column = std::min(columns, column + tile), last_row = std::min(rows, row + tile);
+        if constexpr (sizeof(T) == 4) {
+          if (last_column - column == tile && last_row - row == tile) {
+            transpose_tile(out + column * out_stride + row * 4, out_stride, in + row * in_stride + column * 4,
+                           in_stride);
+            continue;
+          }
+        }
         for (int64_t c = column; c < last_column; ++c) {
           T* to = reinterpret_cast<T*>(out + c * out_stride);
           for (int64_t r = row; r < last_row; ++r) to[r] = reinterpret_cast<const T*>(in + r * in_stride)[c];

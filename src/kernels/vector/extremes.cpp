@@ -20,7 +20,7 @@ template <class T> T extreme_value(const T* in, int64_t n, bool largest) {
         Vec<T> x = Vec<T>::load(in + i);
         lanes = largest ? maximum(lanes, x) : minimum(lanes, x);
       }
-      best = reduce(lanes, [&](T a, T b) { return largest ? maximum(a, b) : minimum(a, b); });
+      best = reduce(lanes, [&](Vec<T> a, Vec<T> b) { return largest ? maximum(a, b) : minimum(a, b); });
     }
   }
   if (largest)

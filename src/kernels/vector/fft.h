@@ -2,6 +2,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <vector>
 
 #include "kernels/isa.h"
@@ -24,5 +25,14 @@ struct FftPass {
 };
 
 UMBRA_DECLARE_VECTOR(void, fft_pass, (const FftPass& pass))
+
+/// How many transforms of floats, or of doubles, run side by side in a register.
+UMBRA_DECLARE_VECTOR(int64_t, fft_lanes, (bool wide))
+/// The same for rows that are dense on both sides, `from_bytes` and `to_bytes` apart, of which there are `groups` times
+/// as many as there are lanes: they are brought side by side, and back, by whole registers. Complex to complex, real to
+/// complex forward and complex to real backward.
+UMBRA_DECLARE_VECTOR(void, fft_rows,
+                     (const FftPass& pass, const char* from, int64_t from_bytes, char* to, int64_t to_bytes,
+                      int64_t groups))
 
 }  // namespace umbra::kernels

@@ -55,6 +55,23 @@ void vector_loop(const F& functor, char* const* data, int64_t n, std::index_sequ
   if (i < n) f(VecInput<F, T, I>::load(std::get<I>(in) + i, n - i)...).store(out + i, n - i);
 }
 
+/// One of two inputs is a single number.
+template <class F, class T, size_t number>
+void vector_loop_with_number(const F& functor, char* const* data, int64_t n) {
+  constexpr int width = Vec<T>::size;
+  const auto f = bound<T>(functor);
+  auto* out = reinterpret_cast<Result<F, T>*>(data[0]);
+  auto* in = reinterpret_cast<const T*>(data[2 - number]);
+  const Vec<T> value(*reinterpret_cast<const T*>(data[1 + number]));
+  auto call = [&](Vec<T> x) {
+    if constexpr (number == 0) return f(value, x);
+    else return f(x, value);
+  };
+  int64_t i = 0;
+  for (; i + width <= n; i += width) call(Vec<T>::load(in + i)).store(out + i);
+  if (i < n) call(Vec<T>::load(in + i, n - i)).store(out + i, n - i);
+}
+
 template <class F, class T, size_t... I>
 void scalar_loop(const F& functor, char* const* data, int64_t n, std::index_sequence<I...>) {
   const auto f = bound<T>(functor);
@@ -71,15 +88,24 @@ template <class F, class T> void loop(const void* functor, char* const* data, in
   else scalar_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
 }
 
+template <class F, class T, size_t number> void loop_with_number(const void* functor, char* const* data, int64_t n) {
+  vector_loop_with_number<F, T, number>(*static_cast<const F*>(functor), data, n);
+}
+
 template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
   constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
   static_assert(computed != DType::Undefined, "a functor yields T, bool or the real type of T");
-  table.entries[static_cast<int>(compute)] = {&loop<F, T>, compute, computed, computed};
+  PointwiseEntry& entry = table.entries[static_cast<int>(compute)];
+  entry = {&loop<F, T>, {}, compute, computed, computed};
+  if constexpr (vectorised<F, T>() && F::arity == 2 && masks_of<F>() == 0) {
+    entry.with_number[0] = &loop_with_number<F, T, 0>;
+    entry.with_number[1] = &loop_with_number<F, T, 1>;
+  }
   if constexpr (std::is_same_v<T, float> && !requires { F::full_width_only; }) {
     // The narrow types are computed in float; the driver converts.
     for (DType narrow : {DType::Float16, DType::BFloat16})
-      table.entries[static_cast<int>(narrow)] = {&loop<F, T>, compute, computed,
-                                                 computed == compute ? narrow : computed};
+      table.entries[static_cast<int>(narrow)] = {
+          &loop<F, T>, {}, compute, computed, computed == compute ? narrow : computed};
   }
 }
 

@@ -36,7 +36,7 @@ template <class T, class Fn> void each(int64_t n, const Fn& fn) {
 }
 
 template <class T> T sum_lanes(Vec<T> v) {
-  return reduce(v, [](T a, T b) { return a + b; });
+  return reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; });
 }
 
 // Sums are made block by block, so that the error does not grow with the length of the row. `fn(at, sums)` adds to
@@ -45,14 +45,19 @@ template <class T, int Count, class Fn> void block_sums(int64_t n, T* out, const
   constexpr int64_t kBlock = 64 * Vec<T>::size;
   Vec<T> totals[Count];
   for (Vec<T>& total : totals) total = Vec<T>(0);
-  for (int64_t start = 0; start < n; start += kBlock) {
-    Vec<T> sums[Count];
-    for (Vec<T>& sum : sums) sum = Vec<T>(0);
-    each<T>(std::min(kBlock, n - start), [&](auto at) {
-      at.i += start;
-      fn(at, sums);
-    });
-    for (int k = 0; k < Count; ++k) totals[k] += sums[k];
+  // Several sums of each: an addition need not wait for the one before.
+  constexpr int ways = 4, width = Vec<T>::size;
+  for (int64_t i = 0; i < n;) {
+    Vec<T> sums[ways][Count];
+    for (auto& each : sums)
+      for (Vec<T>& sum : each) sum = Vec<T>(0);
+    int64_t end = std::min(n, i + kBlock);
+    for (; i + ways * width <= end; i += ways * width)
+      for (int w = 0; w < ways; ++w) fn(Whole<T>{i + w * width}, sums[w]);
+    for (; i + width <= end; i += width) fn(Whole<T>{i}, sums[0]);
+    if (i < end) fn(Part<T>{i, end - i}, sums[1]);
+    i = end;
+    for (int k = 0; k < Count; ++k) totals[k] += (sums[0][k] + sums[1][k]) + (sums[2][k] + sums[3][k]);
   }
   for (int k = 0; k < Count; ++k) out[k] = sum_lanes(totals[k]);
 }
@@ -64,10 +69,15 @@ template <class T> T sum(const T* x, int64_t n) {
 }
 
 template <class T> T largest(const T* x, int64_t n) {
-  Vec<T> best(-std::numeric_limits<T>::infinity());
+  constexpr int ways = 4, width = Vec<T>::size;
+  Vec<T> best[ways];
+  for (Vec<T>& each : best) each = Vec<T>(-std::numeric_limits<T>::infinity());
   int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) best = maximum(best, Vec<T>::load(x + i));
-  T result = reduce(best, [](T a, T b) { return a != a || a > b ? a : b; });
+  for (; i + ways * width <= n; i += ways * width)
+    for (int w = 0; w < ways; ++w) best[w] = maximum(Vec<T>::load(x + i + w * width), best[w]);
+  for (; i + width <= n; i += width) best[0] = maximum(Vec<T>::load(x + i), best[0]);
+  T result = reduce(maximum(maximum(best[0], best[1]), maximum(best[2], best[3])),
+                    [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
   for (; i < n; ++i) result = result != result || result > x[i] ? result : x[i];
   return result;
 }
@@ -217,15 +227,32 @@ void cephes_sine_and_cosine(Vec<float> x, Vec<float>& sine, Vec<float>& cosine) 
 
 constexpr int64_t kPairs = 8;
 
+#ifdef __AVX512F__
+// A register has room for the first, or the second, halves of two blocks.
+Vec<float> load_halves(const float* from) {
+  __m512 low = _mm512_castps256_ps512(_mm256_loadu_ps(from));
+  return Vec<float>(_mm512_insertf32x8(low, _mm256_loadu_ps(from + 2 * kPairs), 1));
+}
+void store_halves(float* to, Vec<float> x) {
+  _mm256_storeu_ps(to, _mm512_castps512_ps256(x.raw));
+  _mm256_storeu_ps(to + 2 * kPairs, _mm512_extractf32x8_ps(x.raw, 1));
+}
+#endif
+
+template <class Load, class Store>
+void normal_halves(float* data, float mean, float deviation, const Load& load, const Store& store) {
+  Vec<float> first = Vec<float>(1) - load(data), sine, cosine;
+  Vec<float> radius = sqrt(Vec<float>(-2) * cephes_log(first));
+  cephes_sine_and_cosine(Vec<float>(2 * std::numbers::pi) * load(data + kPairs), sine, cosine);
+  store(data, fma(radius * cosine, Vec<float>(deviation), Vec<float>(mean)));
+  store(data + kPairs, fma(radius * sine, Vec<float>(deviation), Vec<float>(mean)));
+}
 void normal_block(float* data, float mean, float deviation) {
-  for (int64_t i = 0; i < kPairs; i += Vec<float>::size) {
-    int64_t count = std::min<int64_t>(Vec<float>::size, kPairs - i);
-    Vec<float> first = Vec<float>(1) - Vec<float>::load(data + i, count), sine, cosine;
-    Vec<float> radius = sqrt(Vec<float>(-2) * cephes_log(first));
-    cephes_sine_and_cosine(Vec<float>(2 * std::numbers::pi) * Vec<float>::load(data + kPairs + i, count), sine, cosine);
-    fma(radius * cosine, Vec<float>(deviation), Vec<float>(mean)).store(data + i, count);
-    fma(radius * sine, Vec<float>(deviation), Vec<float>(mean)).store(data + kPairs + i, count);
-  }
+  constexpr int64_t count = std::min<int64_t>(kPairs, Vec<float>::size);
+  static_assert(count == kPairs);
+  normal_halves(
+      data, mean, deviation, [](const float* from) { return Vec<float>::load(from, count); },
+      [](float* to, Vec<float> x) { x.store(to, count); });
 }
 void normal_block(double* data, double mean, double deviation) {
   for (int64_t i = 0; i < kPairs; ++i) {
@@ -236,7 +263,13 @@ void normal_block(double* data, double mean, double deviation) {
 }
 
 template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t blocks) {
-  for (int64_t block = 0; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
+  int64_t block = 0;
+#ifdef __AVX512F__
+  if constexpr (std::is_same_v<T, float>)
+    for (; block + 2 <= blocks; block += 2)
+      normal_halves(data + 2 * kPairs * block, mean, deviation, load_halves, store_halves);
+#endif
+  for (; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
 }
 
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {

@@ -4,6 +4,7 @@
 #include <cmath>
 #include <limits>
 
+#include "kernels/math.h"
 #include "kernels/vector/vec.h"
 
 namespace umbra::kernels::UMBRA_ISA {
@@ -15,7 +16,7 @@ namespace {
 template <class T, class Fn> double sum_over(int64_t n, const Fn& fn) {
   constexpr int width = Vec<T>::size;
   constexpr int64_t chunk = 64 * width;
-  auto plus = [](T a, T b) { return a + b; };
+  auto plus = [](Vec<T> a, Vec<T> b) { return a + b; };
   double total = 0;
   int64_t i = 0;
   while (i + width <= n) {
@@ -50,10 +51,9 @@ template <class T> T largest(const T* in, int64_t n) {
   T result = -std::numeric_limits<T>::infinity();
   Vec<T> lanes(result);
   int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) lanes = maximum(lanes, Vec<T>::load(in + i));
-  auto pick = [](T a, T b) { return a != a || a > b ? a : b; };
-  result = reduce(lanes, pick);
-  for (; i < n; ++i) result = pick(in[i], result);
+  for (; i + Vec<T>::size <= n; i += Vec<T>::size) lanes = maximum(Vec<T>::load(in + i), lanes);
+  result = reduce(lanes, [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
+  for (; i < n; ++i) result = math::maximum(in[i], result);
   return result;
 }
 

@@ -147,13 +147,26 @@ template <class T> Vec<T> select(Mask<T> mask, std::type_identity_t<T> a, Vec<T>
   return select(mask, Vec<T>(a), b);
 }
 
-/// The larger, or NaN where one of them is. (The hardware's max gives its second operand where either is NaN.)
-template <class T> Vec<T> maximum(Vec<T> a, Vec<T> b) {
-  return select(a != a, a, Vec<T>(a.raw > b.raw ? a.raw : b.raw));
-}
-template <class T> Vec<T> minimum(Vec<T> a, Vec<T> b) {
-  return select(a != a, a, Vec<T>(a.raw < b.raw ? a.raw : b.raw));
-}
+/// The larger, or NaN where one of them is. (The hardware's max gives its second operand where either is NaN.) In a
+/// loop the new value goes first: what is known of it does not wait for the other.
+#ifdef __AVX512F__
+#define UMBRA_EXTREME(T, name, instruction, type)                                    \
+  inline Vec<T> name(Vec<T> a, Vec<T> b) {                                           \
+    auto numbers = _mm512_cmp_##type##_mask(a.raw, a.raw, _CMP_ORD_Q);               \
+    return Vec<T>(_mm512_mask_##instruction##_##type(a.raw, numbers, a.raw, b.raw)); \
+  }
+#else
+#define UMBRA_EXTREME(T, name, instruction, type)                                                  \
+  inline Vec<T> name(Vec<T> a, Vec<T> b) {                                                         \
+    auto nans = _mm256_cmp_##type(a.raw, a.raw, _CMP_UNORD_Q);                                     \
+    return Vec<T>(_mm256_blendv_##type(_mm256_##instruction##_##type(a.raw, b.raw), a.raw, nans)); \
+  }
+#endif
+UMBRA_EXTREME(float, maximum, max, ps)
+UMBRA_EXTREME(double, maximum, max, pd)
+UMBRA_EXTREME(float, minimum, min, ps)
+UMBRA_EXTREME(double, minimum, min, pd)
+#undef UMBRA_EXTREME
 
 /// The lanes' bits as integers, and back.
 template <class T> typename Mask<T>::Raw bits(Vec<T> a) { return reinterpret_cast<typename Mask<T>::Raw>(a.raw); }
@@ -207,13 +220,18 @@ template <class T, class Fn> Vec<T> map(Vec<T> a, Vec<T> b, const Fn& fn) {
   return a;
 }
 
-/// Combines the lanes pairwise: `reduce(v, [](auto a, auto b) { return a + b; })`.
+/// The lanes `distance` further on, in the place of the first ones.
+template <int distance, class T> Vec<T> shifted(Vec<T> a) {
+  typename Mask<T>::Raw lanes;
+  for (int i = 0; i < Vec<T>::size; ++i) lanes[i] = (i + distance) % Vec<T>::size;
+  return Vec<T>(__builtin_shuffle(a.raw, lanes));
+}
+/// Combines the lanes pairwise: `reduce(v, [](Vec<T> a, Vec<T> b) { return a + b; })`.
 template <class T, class Fn> T reduce(Vec<T> a, const Fn& fn) {
-  T lanes[Vec<T>::size];
-  a.store(lanes);
-  for (int width = Vec<T>::size / 2; width > 0; width /= 2)
-    for (int i = 0; i < width; ++i) lanes[i] = fn(lanes[i], lanes[i + width]);
-  return lanes[0];
+  if constexpr (Vec<T>::size == 16) a = fn(a, shifted<8>(a));
+  if constexpr (Vec<T>::size >= 8) a = fn(a, shifted<4>(a));
+  a = fn(a, shifted<2>(a));
+  return fn(a, shifted<1>(a))[0];
 }
 template <class T> bool any(Mask<T> mask) {
   typename Mask<T>::Int bits = 0;

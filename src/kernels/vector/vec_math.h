@@ -57,13 +57,24 @@ inline Vec<double> erf(Vec<double> a) { return Vec<double>(UMBRA_SLEEF_DOUBLE(er
 // SLEEF's time. Their polynomials are least-maximum fits; all three are good to 2 ULP.
 
 /// c0 + c1 x + c2 x² + ...
-template <class... Rest> Vec<float> polynomial(Vec<float> x, float first, Rest... rest) {
-  if constexpr (sizeof...(rest) == 0) return Vec<float>(first);
-  else return fma(x, polynomial(x, rest...), Vec<float>(first));
+template <class T, class... Rest> Vec<T> polynomial(Vec<T> x, std::type_identity_t<T> first, Rest... rest) {
+  if constexpr (sizeof...(rest) == 0) return Vec<T>(first);
+  else return fma(x, polynomial(x, rest...), Vec<T>(first));
+}
+/// a 2^n; n is whole. Applied in halves, since results that are tiny or infinite have an n that no float's exponent can
+/// hold.
+inline Vec<float> times_power_of_two(Vec<float> a, Vec<float> n) {
+#ifdef __AVX512F__
+  return Vec<float>(_mm512_maskz_scalef_ps(-1, a.raw, n.raw));
+#else
+  typename Mask<float>::Raw exponent = __builtin_convertvector(n.raw, typename Mask<float>::Raw);
+  typename Mask<float>::Raw half = exponent >> 1;
+  auto power_of_two = [](typename Mask<float>::Raw e) { return from_bits<float>((e + 127) << 23); };
+  return a * power_of_two(half) * power_of_two(exponent - half);
+#endif
 }
 
-/// 2^n exp(r) with a = n log(2) + r. The power of two is applied in halves, since results that are tiny or infinite
-/// have an n that no float's exponent can hold.
+/// 2^n exp(r) with a = n log(2) + r.
 inline Vec<float> exp(Vec<float> a) {
   const Vec<float> low(-104), high(89);
   a.raw = low.raw > a.raw ? low.raw : a.raw;  // NaN stays, which costs two more operations in maximum()
@@ -74,10 +85,7 @@ inline Vec<float> exp(Vec<float> a) {
   Vec<float> power =
       fma(r * r, polynomial(r, 0.49999994f, 0.16666515f, 0.041668456f, 0.0083694244f, 0.0013813131f), r) +
       Vec<float>(1);
-  typename Mask<float>::Raw exponent = __builtin_convertvector(n.raw, typename Mask<float>::Raw);
-  typename Mask<float>::Raw half = exponent >> 1;
-  auto power_of_two = [](typename Mask<float>::Raw e) { return from_bits<float>((e + 127) << 23); };
-  return power * power_of_two(half) * power_of_two(exponent - half);
+  return times_power_of_two(power, n);
 }
 
 /// Near 0 a series in a²; further out from exp(2a), where 1 - 2 / (exp(2a) + 1) loses nothing.
@@ -98,6 +106,59 @@ inline Vec<float> erf(Vec<float> a) {
                                     -0.0030654969f, 0.00019822035f);
   Vec<float> far = copysign(Vec<float>(1) - exp(logarithm), a);
   return select(size < Vec<float>(0.9f), near, far);
+}
+
+/// The normal distribution at -|a|: 2 to a parabola and a polynomial that is close to a constant further out.
+inline Vec<float> normal_tail(Vec<float> a) {
+  Vec<float> size = abs(a), last(5), least(-200);  // beyond, it is 0
+  Vec<float> bounded(size.raw < last.raw ? size.raw : last.raw);
+  Vec<float> rest = polynomial(bounded, -0.999999622f, -1.15112273f, 0.262267838f, -0.0528501269f, 0.00753516329f,
+                               -0.000472253566f, -5.68188218e-05f, 1.3945465e-05f, -8.46683302e-07f);
+  Vec<float> power = fma(a * Vec<float>(-0.72134752f), a, rest);  // log2(e) / 2
+  power.raw = least.raw > power.raw ? least.raw : power.raw;
+  Vec<float> n = round(power);
+  Vec<float> fraction =
+      polynomial(power - n, 1.00000007f, 0.693146967f, 0.240221196f, 0.0555071329f, 0.00967554633f, 0.00132764817f);
+  return times_power_of_two(fraction, n);
+}
+inline Vec<float> normal_cdf(Vec<float> a) {
+  Vec<float> tail = normal_tail(a);
+  return select(a > Vec<float>(0), Vec<float>(1) - tail, tail);
+}
+/// a Φ(a) = max(a, 0) - |a| Φ(-|a|)
+inline Vec<float> gelu(Vec<float> a) {
+  const Vec<float> zero(0);
+  Vec<float> positive(zero.raw > a.raw ? zero.raw : a.raw);
+  return fma(-abs(a), normal_tail(a), positive);
+}
+
+/// erfinv(a) / a is close to a polynomial in w = -log(1 - a²), further out in its root. At ±1 infinite, beyond NaN.
+inline Vec<float> erfinv(Vec<float> a) {
+  Vec<float> one(1), w = -log((one - a) * (one + a));
+  Vec<float> near =
+      polynomial(w - Vec<float>(2.5f), 1.50140936f, 0.246640287f, -0.00417738806f, -0.00125274341f, 0.000218345673f,
+                 -4.96226466e-06f, -3.46307448e-06f, 4.65896385e-07f, 2.32665092e-08f, -8.76849908e-09f);
+  Vec<float> far =
+      polynomial(sqrt(w) - Vec<float>(3), 2.8329768f, 1.001675f, 0.00944546019f, -0.00763793832f, 0.00568537849f,
+                 -0.00359422901f, 0.00148950776f, -6.2988922e-05f, -0.000313287196f, 0.000120061298f);
+  Vec<float> value = a * select(w < Vec<float>(5), near, far);
+  return select(abs(a) == one, copysign(Vec<float>(__builtin_inff()), a), value);
+}
+/// The same to seven digits, and then Halley's step, which trebles them.
+inline Vec<double> erfinv(Vec<double> a) {
+  Vec<double> one(1), size = abs(a), w = -log((one - a) * (one + a));
+  Vec<double> near =
+      polynomial(w - Vec<double>(2.5), 1.50140936, 0.246640287, -0.00417738806, -0.00125274341, 0.000218345673,
+                 -4.96226466e-06, -3.46307448e-06, 4.65896385e-07, 2.32665092e-08, -8.76849908e-09);
+  Vec<double> far =
+      polynomial(sqrt(w) - Vec<double>(4), 3.83978433, 1.00950203, 0.00125286855, -0.000916816231, 0.000339919683,
+                 -4.66038658e-05, 3.1453742e-05, -7.37283078e-05, 3.44801122e-05, -4.81543901e-07, -1.6145798e-06);
+  Vec<double> y = size * select(w < Vec<double>(5), near, far);
+  // What is missing, from the side that has no digits to lose.
+  Vec<double> missing = select(size < Vec<double>(0.5), erf(y) - size, (one - size) - erfc(y));
+  Vec<double> step = missing * exp(y * y) * Vec<double>(0.88622692545275801);  // sqrt(pi) / 2
+  y = copysign(y - step / fma(y, step, one), a);
+  return select(size == one, copysign(Vec<double>(__builtin_inf()), a), y);
 }
 
 // SLEEF's square their argument and overflow; from there on log(2x) is exact.

@@ -13,7 +13,7 @@ namespace {
 SymShape per_dimension(SymIntArrayRef values, size_t spatial, const char* name) {
   check(values.size() == 1 || values.size() == spatial, "expected ", name,
         " to be a single integer value or a list of ", spatial, " values to match the convolution dimensions, but got ",
-        name, "=", to_string(values));
+        name, "=", values);
   // Sizes are products of these: larger ones would overflow there.
   for (SymInt v : values)
     check(v.is_symbolic() || v.value() <= INT32_MAX, "value cannot be converted to type int without overflow");
@@ -39,20 +39,20 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
   check(groups > 0, "expected groups to be greater than 0, but got groups=", groups);
   check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
-        weight.dim(), "-dimensional weight ", to_string(weight.sym_sizes()), ", but got ", input.dim(),
-        "-dimensional input of size ", to_string(input.sym_sizes()), " instead");
+        weight.dim(), "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(),
+        "-dimensional input of size ", input.sym_sizes(), " instead");
   check(input.dtype() == weight.dtype(), "Input type (", input.dtype(), ") and weight type (", weight.dtype(),
         ") should be the same");
   check(weight.sym_sizes()[0] >= groups, "Given groups=", groups, ", expected weight to be at least ", groups,
-        " at dimension 0, but got weight of size ", to_string(weight.sym_sizes()), " instead");
+        " at dimension 0, but got weight of size ", weight.sym_sizes(), " instead");
   SymInt wanted = transposed ? weight.sym_sizes()[0] : weight.sym_sizes()[1] * groups;
-  check(input.sym_sizes()[1] == wanted, "Given groups=", groups, ", weight of size ", to_string(weight.sym_sizes()),
-        ", expected input", to_string(input.sym_sizes()), " to have ", wanted, " channels, but got ",
-        input.sym_sizes()[1], " channels instead");
+  check(input.sym_sizes()[1] == wanted, "Given groups=", groups, ", weight of size ", weight.sym_sizes(),
+        ", expected input", input.sym_sizes(), " to have ", wanted, " channels, but got ", input.sym_sizes()[1],
+        " channels instead");
   SymInt produced = transposed ? weight.sym_sizes()[1] * groups : weight.sym_sizes()[0];
   check(!bias.defined() || (bias.dim() == 1 && bias.sym_numel() == produced), "Given weight of size ",
-        to_string(weight.sym_sizes()), ", expected bias to be 1-dimensional with ", produced,
-        " elements, but got bias of size ", bias.defined() ? to_string(bias.sym_sizes()) : "", " instead");
+        weight.sym_sizes(), ", expected bias to be 1-dimensional with ", produced, " elements, but got bias of size ",
+        bias.defined() ? bias.sym_sizes() : SymIntArrayRef(), " instead");
 }
 
 [[noreturn]] void kernel_too_large(const Tensor& input, const Tensor& weight, const Geometry& g) {
@@ -71,7 +71,7 @@ SymShape output_shape(const Tensor& input, const Tensor& weight, const Geometry&
     SymInt size = input.sym_sizes()[i + 2], kernel = g.dilation[i] * (weight.sym_sizes()[i + 2] - 1) + 1;
     if (transposed) {
       check(weight.sym_sizes()[i + 2] > 0, "kernel size should be greater than zero, but got weight of size ",
-            to_string(weight.sym_sizes()));
+            weight.sym_sizes());
       check(g.output_padding[i] < g.stride[i] || g.output_padding[i] < g.dilation[i],
             "output padding must be smaller than either stride or dilation, but got output_padding: ",
             g.output_padding[i], " stride: ", g.stride[i], " dilation: ", g.dilation[i]);
@@ -225,8 +225,8 @@ UMBRA_OPERATOR(
       check_shapes(input, weight, {}, transposed, groups);
       Geometry g = geometry(static_cast<size_t>(weight.dim() - 2), stride, padding, dilation, output_padding);
       SymShape shape = output_shape(input, weight, g, transposed, groups);
-      check(any_symbolic(shape) || grad.sym_sizes() == SymIntArrayRef(shape), "Expected grad_output of size ",
-            to_string(shape), ", but got ", to_string(grad.sym_sizes()));
+      check(any_symbolic(shape) || grad.sym_sizes() == SymIntArrayRef(shape), "Expected grad_output of size ", shape,
+            ", but got ", grad.sym_sizes());
       check(grad.dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ",
             kernel_name(grad.dtype()));
       TensorSpec none;
@@ -261,7 +261,7 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
                 SymInt groups, int64_t spatial) {
   bool batched = input.dim() == spatial + 2;
   check(batched || input.dim() == spatial + 1, "Expected ", spatial + 1, "D (unbatched) or ", spatial + 2,
-        "D (batched) input to conv", spatial, "d, but got input of size: ", to_string(input.sym_sizes()));
+        "D (batched) input to conv", spatial, "d, but got input of size: ", input.sym_sizes());
   check(transposed || !bias.defined() || bias.dtype() == input.dtype(), "Input type (", cpp_name(input.dtype()),
         ") and bias type (", bias.defined() ? cpp_name(bias.dtype()) : "", ") should be the same");
   Tensor out = convolution(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed,

@@ -47,7 +47,7 @@ Tensor conv_by_mode(const Tensor& input, const Tensor& weight, const Tensor& bia
                     const std::string& padding, SymIntArrayRef dilation, SymInt groups) {
   bool batched = input.dim() == kSpatial + 2;
   check(batched || input.dim() == kSpatial + 1, "Expected ", kSpatial + 1, "D (unbatched) or ", kSpatial + 2,
-        "D (batched) input to conv", kSpatial, "d, but got input of size: ", to_string(input.sym_sizes()));
+        "D (batched) input to conv", kSpatial, "d, but got input of size: ", input.sym_sizes());
   Tensor out =
       convolution_by_mode(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, groups);
   return batched ? out : out.squeeze(0);
@@ -101,8 +101,7 @@ UMBRA_OPERATOR(
 // These take the kernel's size once more.
 void check_kernel(const Tensor& weight, SymIntArrayRef kernel) {
   check(weight.dim() == static_cast<int64_t>(kernel.size()) + 2 && weight.sym_sizes().drop_front(2) == kernel,
-        "expected a weight with a kernel of size ", to_string(kernel), ", but got weight of size ",
-        to_string(weight.sym_sizes()));
+        "expected a weight with a kernel of size ", kernel, ", but got weight of size ", weight.sym_sizes());
 }
 
 Tensor plain_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,

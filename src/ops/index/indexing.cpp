@@ -111,6 +111,9 @@ TensorSpec index_spec(const Tensor& self, TensorList indices) {
   return TensorSpec(shape, strides, self.dtype(), self.device());
 }
 void run_index(const Tensor& out, const Tensor& self, TensorList indices) {
+  bool whole_mask = indices.size() == 1 && indices[0].defined() && indices[0].dim() == self.dim() &&
+                    (indices[0].dtype() == DType::Bool || indices[0].dtype() == DType::UInt8);
+  if (whole_mask && self.dim() > 0) return kernels::masked_select(out, self, indices[0]);
   kernels::index(out, self, positions(self, indices));
 }
 

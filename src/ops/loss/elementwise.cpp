@@ -27,7 +27,7 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
       Tensor difference = self.to(common).sub(target.to(common));
       check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '",
                                  kernel_name(difference.dtype()), "'");
-      return reduce_loss(difference.mul(difference), reduction);
+      return reduce_loss(difference.mul_(difference), reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},
               [](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {

@@ -2,6 +2,8 @@
 
 #include <gmock/gmock.h>
 
+#include <limits>
+
 #include "kernels/concatenate.h"
 #include "kernels/embedding.h"
 #include "kernels/gather.h"
@@ -174,6 +176,59 @@ TEST(Concatenate, TrianglesAndRepeats) {
   Tensor repeated = empty_tensor({3}, DType::Int64);
   repeat_interleave(repeated, longs({3}, {1, 0, 2}));
   EXPECT_THAT(values<int64_t>(repeated), ElementsAre(0, 2, 2));
+}
+
+TEST(Index, NothingIsWrittenWhereAPositionDoesNotFit) {
+  Tensor self = counting({4});
+  auto put = [&] { index_put(self, std::vector<Tensor>{longs({3}, {0, -1, 4})}, floats({1}, {10}), false); };
+  EXPECT_EQ(message_of(put), "index 4 is out of bounds for dimension 0 with size 4");
+  EXPECT_THAT(values(self), ElementsAre(0, 1, 2, 3));
+  constexpr int64_t least = std::numeric_limits<int64_t>::min(), most = std::numeric_limits<int64_t>::max();
+  for (int64_t position : {least, most, int64_t{-5}, int64_t{4}})
+    EXPECT_THROW(index(empty_tensor({1}), self, std::vector<Tensor>{longs({1}, {position})}), IndexError);
+  for (int64_t position : {least, most, int64_t{-1}, int64_t{4}})
+    EXPECT_THROW(gather(empty_tensor({1}), self, 0, longs({1}, {position})), Error);
+}
+
+TEST(Index, LongIndicesOfEveryLayoutAgree) {
+  constexpr int64_t n = 3000;
+  Tensor self = counting({n}), twice = empty_tensor({n, 2}, DType::Int64), out = empty_tensor({n});
+  for (int64_t i = 0; i < n; ++i) twice.data<int64_t>()[2 * i] = (i * 7 + 3) % n;
+  Tensor apart = strided(twice, {n}, {2}), together = contiguous(apart);
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < n; ++i) wanted.push_back(static_cast<float>((i * 7 + 3) % n));
+  for (const Tensor& positions : {apart, together, cast(together, DType::Int32)}) {
+    index_select(out, self, 0, positions);
+    EXPECT_EQ(values(out), wanted);
+  }
+  for (int64_t i = 0; i < n; ++i) together.data<int64_t>()[i] -= n;
+  index(out, self, std::vector<Tensor>{together});
+  EXPECT_EQ(values(out), wanted);
+}
+
+TEST(Index, MasksFindTheirElementsInOrder) {
+  constexpr int64_t n = 1100;
+  Tensor self = counting({2, n}), mask = empty_tensor({2, n}, DType::Bool);
+  std::vector<float> wanted;
+  for (int64_t i = 0; i < 2 * n; ++i)
+    if ((mask.data<bool>()[i] = i * i % 7 < 3)) wanted.push_back(static_cast<float>(i));
+  int64_t count = count_nonzero(mask);
+  ASSERT_EQ(count, static_cast<int64_t>(wanted.size()));
+  Tensor out = empty_tensor({count}), places = empty_tensor({count, 2}, DType::Int64);
+  masked_select(out, self, mask);
+  EXPECT_EQ(values(out), wanted);
+  nonzero(places, mask);
+  for (int64_t i = 0; i < count; ++i)
+    EXPECT_EQ(places.data<int64_t>()[2 * i] * n + places.data<int64_t>()[2 * i + 1], static_cast<int64_t>(wanted[i]));
+}
+
+TEST(Index, NarrowFloatsAreAddedOneRoundingAtATime) {
+  constexpr int64_t width = 600;
+  Tensor self = empty_tensor({1, width}, DType::Float16), source = empty_tensor({3, width}, DType::Float16);
+  for (int64_t j = 0; j < width; ++j) self.data<Half>()[j] = Half(2048.0f);
+  for (int64_t i = 0; i < 3 * width; ++i) source.data<Half>()[i] = Half(1.0f);
+  index_add(self, 0, longs({3}, {0, 0, 0}), source, 1);
+  for (float value : values_of<float>(self)) EXPECT_EQ(value, 2048.0f);
 }
 
 }  // namespace

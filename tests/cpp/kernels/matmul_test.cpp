@@ -106,5 +106,27 @@ TEST(Matmul, BoolIsRefused) {
   EXPECT_THROW(mm(t, t, t), NotImplementedError);
 }
 
+TEST(Matmul, IntegersOfEverySizeAndLayoutAgreeWithTheSums) {
+  for (auto [m, k, n] : {std::array<int64_t, 3>{1, 3, 1}, {5, 7, 40}, {4, 16, 19}, {9, 33, 70}}) {
+    Tensor a = longs({m, k}, std::vector<int64_t>(m * k)), b = longs({k, n}, std::vector<int64_t>(k * n));
+    for (int64_t i = 0; i < m * k; ++i) a.data<int64_t>()[i] = (i * i % 97 - 48) * (int64_t{1} << 40);
+    for (int64_t i = 0; i < k * n; ++i) b.data<int64_t>()[i] = (i * 31 % 89 - 44) * (int64_t{1} << 21);
+    std::vector<int64_t> wanted;
+    for (int64_t i = 0; i < m; ++i)
+      for (int64_t j = 0; j < n; ++j) {
+        uint64_t sum = 0;
+        for (int64_t l = 0; l < k; ++l)
+          sum +=
+              static_cast<uint64_t>(a.data<int64_t>()[i * k + l]) * static_cast<uint64_t>(b.data<int64_t>()[l * n + j]);
+        wanted.push_back(static_cast<int64_t>(sum));
+      }
+    Tensor out = empty_tensor({m, n}, DType::Int64), columns = contiguous(transposed(b));
+    mm(out, a, b);
+    EXPECT_EQ(values<int64_t>(out), wanted);
+    mm(out, a, transposed(columns));
+    EXPECT_EQ(values<int64_t>(out), wanted);
+  }
+}
+
 }  // namespace
 }  // namespace umbra::kernels

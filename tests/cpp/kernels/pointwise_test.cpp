@@ -9,6 +9,7 @@
 #include "kernels/functors/comparison.h"
 #include "kernels/functors/exp_log.h"
 #include "kernels/functors/rounding.h"
+#include "kernels/functors/special.h"
 #include "kernels/functors/trigonometry.h"
 #include "kernels/kernel_tensors.h"
 #include "kernels/run_functor.h"
@@ -174,6 +175,55 @@ TEST(Activations, BackwardIsTheDerivative) {
               functors::EluBackward{.alpha = 1.5, .scale = 2, .input_scale = 0.7});
   check_slope(functors::Softplus{.beta = 2, .threshold = 20}, functors::SoftplusBackward{.beta = 2, .threshold = 20});
   check_slope(functors::Clamp{.low = -1, .high = 1}, functors::HardtanhBackward{.low = -1, .high = 1});
+}
+
+template <class T> void check_erfinv(double error) {
+  std::vector<T> y = {0,      T(-0.0), T(1e-20), T(0.3),      T(-0.5),
+                      T(0.7), T(0.9),  T(-0.99), T(0.999999), T(1) - std::numeric_limits<T>::epsilon()};
+  for (int i = 1; i < 400; ++i) y.push_back(T(i) / T(200) - T(1));
+  std::vector<T> x = unary(functors::Erfinv{}, y);
+  for (size_t i = 0; i < y.size(); ++i) {
+    double wanted = special::erfinv(y[i]);
+    EXPECT_NEAR(x[i], wanted, error * std::abs(wanted)) << y[i];
+  }
+  EXPECT_TRUE(std::signbit(x[1]));
+  std::vector<T> ends = unary(functors::Erfinv{}, std::vector<T>{1, -1, T(1.5), std::numeric_limits<T>::quiet_NaN()});
+  EXPECT_EQ(ends[0], std::numeric_limits<T>::infinity());
+  EXPECT_EQ(ends[1], -std::numeric_limits<T>::infinity());
+  EXPECT_TRUE(std::isnan(ends[2]) && std::isnan(ends[3]));
+}
+TEST(Pointwise, ErfinvIsGoodToAFewDigitsOfTheLastPlace) {
+  check_erfinv<float>(4e-7);
+  check_erfinv<double>(1e-15);
+}
+
+TEST(Pointwise, GeluFollowsTheNormalDistributionIntoItsTails) {
+  std::vector<float> x;
+  for (int i = -1200; i <= 1200; ++i) x.push_back(0.01f * static_cast<float>(i));
+  std::vector<float> y = unary(functors::Gelu{}, x);
+  for (size_t i = 0; i < x.size(); ++i) {
+    double wanted = 0.5 * x[i] * std::erfc(-x[i] * M_SQRT1_2);
+    EXPECT_NEAR(y[i], wanted, 2e-7 * std::max(1.0, std::abs(wanted))) << x[i];
+  }
+  std::vector<float> ends = unary(functors::Gelu{}, {kInfinity, -kInfinity, kNan, -1e30f, 1e30f, -0.0f});
+  for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(ends[i]));
+  EXPECT_EQ(ends[3], 0.0f);
+  EXPECT_EQ(ends[4], 1e30f);
+  EXPECT_TRUE(std::signbit(ends[5]));
+}
+
+TEST(Pointwise, ANumberForEachRowOnEitherSide) {
+  constexpr int64_t rows = 3, columns = 21;
+  Tensor whole = counting({rows, columns}), column = counting({rows, 1}, 100), out = empty_tensor({rows, columns});
+  auto difference = [&](const Tensor& a, const Tensor& b) {
+    pointwise(functors::Subtract{1}, out, {&a, &b});
+    return values(out);
+  };
+  std::vector<float> after = difference(whole, column), before = difference(column, whole);
+  for (int64_t i = 0; i < rows * columns; ++i) {
+    EXPECT_EQ(after[i], static_cast<float>(i) - 100.0f * static_cast<float>(i / columns));
+    EXPECT_EQ(before[i], -after[i]);
+  }
 }
 
 }  // namespace

@@ -1,0 +1,61 @@
+#include "kernels/fft.h"
+
+#include <gmock/gmock.h>
+
+#include <complex>
+#include <numbers>
+
+#include "kernels/kernel_tensors.h"
+
+namespace umbra::kernels {
+namespace {
+
+template <class T> Tensor waves(IntArrayRef sizes, DType dtype) {
+  Tensor t = empty_tensor(sizes, dtype);
+  T* data = static_cast<T*>(t.raw_data());
+  int64_t count = t.numel() * (is_complex(dtype) ? 2 : 1);
+  for (int64_t i = 0; i < count; ++i) data[i] = static_cast<T>(std::sin(0.7 * static_cast<double>(i * i % 101)));
+  return t;
+}
+
+template <class T> std::complex<double> term(const std::complex<T>* row, int64_t n, int64_t k) {
+  std::complex<double> sum;
+  for (int64_t j = 0; j < n; ++j)
+    sum += std::complex<double>(row[j]) *
+           std::polar(1.0, -2 * std::numbers::pi * static_cast<double>(j * k % n) / static_cast<double>(n));
+  return sum;
+}
+
+template <class T> void check_rows(int64_t rows, int64_t n, double error) {
+  using Complex = std::complex<T>;
+  DType complex = dtype_of<Complex>, real = dtype_of<T>;
+  Tensor in = waves<T>({rows, n}, complex), out = empty_tensor({rows, n}, complex);
+  fft_c2c(out, in, {1}, true, 1.0);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k < n; ++k) {
+      std::complex<double> wanted = term(in.data<Complex>() + r * n, n, k);
+      ASSERT_LT(std::abs(std::complex<double>(out.data<Complex>()[r * n + k]) - wanted), error) << rows << " x " << n;
+    }
+
+  Tensor plain = waves<T>({rows, n}, real), half = empty_tensor({rows, n / 2 + 1}, complex);
+  Tensor back = empty_tensor({rows, n}, real), wide = cast(plain, complex), whole = empty_tensor({rows, n}, complex);
+  fft_r2c(half, plain, {1}, true, 1.0);
+  fft_c2c(whole, wide, {1}, true, 1.0);
+  for (int64_t r = 0; r < rows; ++r)
+    for (int64_t k = 0; k <= n / 2; ++k)
+      ASSERT_LT(std::abs(half.data<Complex>()[r * (n / 2 + 1) + k] - whole.data<Complex>()[r * n + k]), error);
+  fft_c2r(back, half, {1}, 1.0 / static_cast<double>(n));
+  for (int64_t i = 0; i < rows * n; ++i) ASSERT_NEAR(back.data<T>()[i], plain.data<T>()[i], error);
+}
+
+// As many as fill registers go side by side; the others, and lengths that fill no tile, go another way.
+TEST(Fft, RowsOfEveryNumberAndLengthAreTheSums) {
+  for (int64_t rows : {1, 4, 8, 16, 19, 33})
+    for (int64_t n : {2, 3, 8, 15, 16, 30, 64}) {
+      check_rows<float>(rows, n, 2e-4);
+      check_rows<double>(rows, n, 1e-11);
+    }
+}
+
+}  // namespace
+}  // namespace umbra::kernels
