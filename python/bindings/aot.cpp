@@ -22,7 +22,8 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
 }
 
 CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward,
-                       nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs) {
+                       nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
+                       bool keep_writes) {
   aot::CompileOptions options;
   options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
   options.forward_compiler = graph_compiler(forward);
@@ -31,6 +32,7 @@ CompiledObject compile(nb::handle function, const std::string& partitioner, nb::
   options.decompositions = read_decompositions(decompositions);
   options.dynamic = dynamic;
   options.fixed_inputs = fixed_inputs;
+  options.keep_writes = keep_writes;
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -52,7 +54,7 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
     primal["requires_grad"] = p.requires_grad;
     primal["written"] = p.written;
     primal["tracked"] = p.tracked;
-    primal["changes_metadata"] = !p.views.empty();
+    primal["changes_metadata"] = p.changed;
     primals.append(primal);
   }
   for (const aot::OutputInfo& o : graphs.info.outputs) {
@@ -81,7 +83,7 @@ void bind_aot(nb::module_& m) {
       });
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"));
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"));
 }
 
 }  // namespace umbra::python

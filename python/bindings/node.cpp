@@ -187,6 +187,7 @@ PyTypeObject* class_of(const std::string& name) {
   PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT, slots};
   nb::object bases = owned(PyTuple_Pack(1, g_base_type));
   type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.ptr())));
+  type->tp_name = kept->c_str() + std::string_view("builtins.").size();  // shown as <class 'AddBackward0'>
   return type;
 }
 

@@ -6,13 +6,6 @@
 
 namespace umbra::aot {
 
-std::vector<size_t> CallInfo::written() const {
-  std::vector<size_t> out;
-  for (size_t i = 0; i < primals.size(); ++i)
-    if (primals[i].written) out.push_back(i);
-  return out;
-}
-
 std::vector<size_t> CallInfo::differentiable_primals() const {
   std::vector<size_t> out;
   for (size_t i = 0; i < primals.size(); ++i)
@@ -23,7 +16,7 @@ std::vector<size_t> CallInfo::differentiable_primals() const {
 bool CallInfo::needs_gradients() const {
   bool any = false;
   for (const PrimalInfo& p : primals) any |= p.tracked;
-  for (const OutputInfo& o : outputs) any |= o.requires_grad && o.kind == OutputInfo::Kind::Fresh;
+  for (const OutputInfo& o : outputs) any |= o.requires_grad;
   for (const IntermediateInfo& b : intermediates) any |= b.requires_grad;
   return any && !differentiable_primals().empty();
 }
@@ -75,21 +68,25 @@ class Analysis {
       else add_plain(i);
     }
     std::vector<Tensor> arguments;
-    std::vector<size_t> steps;  // that each of them is from its base
+    std::vector<size_t> steps;                            // that each of them is from its base
+    std::vector<IntrusivePtr<autograd::Node>> histories;  // that each of them comes with
     std::vector<Value> results;
     {
       EnterMode fake_scope(info_.mode), functional_scope(make_counted<FunctionalMode>());
       arguments = arguments_of(info_.layout, stand_ins_);
       for (size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
-      for (const Tensor& t : arguments) steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
+      for (const Tensor& t : arguments) {
+        steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
+        histories.push_back(t.defined() ? autograd::grad_fn(t) : nullptr);
+      }
       EnterMode lift_scope(lift);
       results = function(values_of(arguments));
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined()) note_views(i, arguments[i], steps[i]);
+      if (inputs[i].defined()) note_views(i, arguments[i], histories[i], steps[i]);
     for (size_t i = info_.input_count(); i < stand_ins_.size(); ++i)
       check_metadata("a tensor that it closes over", functional_state(stand_ins_[i]).views.empty());
     for (size_t i = 0; i < stand_ins_.size(); ++i)
@@ -152,15 +149,15 @@ class Analysis {
     info_.primals.push_back({.tensor = Tensor(), .plain = std::move(value)});
   }
 
-  /// An input that became a view of itself. Where gradients are part of that, it has no place in the graphs.
-  void note_views(size_t input, const Tensor& argument, size_t before) {
+  /// An input that became a view of itself.
+  void note_views(size_t input, const Tensor& argument, const IntrusivePtr<autograd::Node>& origin, size_t before) {
     const std::vector<ViewStep>& views = functional_state(argument).views;
-    if (views.size() == before) return;
     const ArgumentInfo& place = info_.layout.arguments[input];
-    PrimalInfo& primal = info_.primals[place.primal];
-    check_metadata(concat("input ", input), !place.is_view && functional_state(argument).base->resizes == 0);
-    primal.views = views;
-    primal.views_tracked = autograd::grad_fn(argument) != origins_[place.primal];
+    if (views.size() == before || place.same_as != input) return;
+    check_metadata(concat("input ", input), functional_state(argument).base->resizes == 0);
+    std::vector<ViewStep> steps(views.begin() + static_cast<ptrdiff_t>(before), views.end());
+    info_.changes.push_back({input, std::move(steps), autograd::grad_fn(argument) != origin});
+    if (!place.is_view) info_.primals[place.primal].changed = true;
   }
 
   static void check_metadata(const std::string& what, bool unchanged) {
@@ -175,14 +172,8 @@ class Analysis {
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
     const Tensor& t = stand_ins_[i];
-    if (!primal.views.empty()) {  // its memory keeps its place
-      check<NotImplementedError>(
-          !primal.tracked, "the function changes the sizes or strides of input ", i,
-          " in place, and writes it with gradients: ahead-of-time autograd does not support that");
-      primal.after = primal.stand_in;
-      return;
-    }
     primal.after = TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device());
+    if (primal.changed) return;  // its memory keeps its place
     SymIntArrayRef before(primal.stand_in.sizes);
     check<NotImplementedError>(!primal.tracked || t.sym_sizes() == before, "tensor ", i, " of size ", to_string(before),
                                " gets size ", to_string(t.sym_sizes()),

@@ -28,6 +28,9 @@ bool is_check(const fx::Node* node) {
   return node->op() == fx::Op::CallFunction && node->is_impure() && node->users().empty() && node->meta.val.is_none();
 }
 
+/// A write to an input, which the forward graph carries out at its end.
+bool is_write(const fx::Node* node) { return node->target().op() && node->target().op()->is_mutable(); }
+
 /// The joint graph with what every partitioner asks about its nodes.
 class Analysis {
  public:
@@ -46,7 +49,13 @@ class Analysis {
   fx::Graph& graph() const { return graph_; }
   bool needs_tangent(const fx::Node* node) const { return needs_tangent_[node->id()]; }
   const fx::Arguments& gradients() const { return gradients_; }
-  const fx::Arguments& forward_outputs() const { return forward_outputs_; }
+  /// What the forward graph is there for: its outputs, and what it writes.
+  fx::Arguments forward_roots() const {
+    fx::Arguments roots = forward_outputs_;
+    for (fx::Node* node : graph_.nodes())
+      if (is_write(node)) roots.push_back(node);
+    return roots;
+  }
 
   /// Nodes from which some outputs are computed, by id.
   std::vector<bool> ancestors(const fx::Arguments& outputs) const {
@@ -86,17 +95,41 @@ class Analysis {
       out.saved_bytes += bytes_of(n->meta.val);
     }
     out.forward = extract(primals, forward, false);
+    keep_before_writes(out.forward->graph(), out.forward_outputs);
     out.backward = extract(backward_inputs, gradients_, true);
     return out;
   }
 
  private:
+  /// What lies in an input that the graph writes is kept as it was before.
+  static void keep_before_writes(fx::Graph& graph, size_t first_saved) {
+    std::vector<fx::Node*> writes;
+    for (fx::Node* node : graph.nodes())
+      if (is_write(node)) writes.push_back(node);
+    if (writes.empty()) return;
+    fx::Arguments results = graph.outputs();
+    for (size_t k = first_saved; k < results.size(); ++k) {
+      fx::Node* kept = results[k].node();
+      bool written = kept->meta.val.is_tensor() && std::any_of(writes.begin(), writes.end(), [&](fx::Node* write) {
+                       const Value& target = write->args()[0].node()->meta.val;
+                       return target.tensor_ref().storage() == kept->meta.val.tensor_ref().storage();
+                     });
+      if (!written) continue;
+      auto before = graph.inserting_before(writes[0]);
+      fx::Node* copy = graph.call(get_operator("aten::clone"), {kept});
+      copy->meta = kept->meta;
+      results[k] = copy;
+    }
+    graph.output_node()->set_args({fx::Argument::list(std::move(results))});
+  }
+
   /// The part of the graph that computes some outputs, and the checks that belong to it.
   IntrusivePtr<fx::GraphModule> extract(const std::vector<fx::Node*>& inputs, const fx::Arguments& outputs,
                                         bool with_tangents) const {
     fx::Arguments all = outputs;
     for (fx::Node* node : graph_.nodes())
-      if (is_check(node) && needs_tangent(node) == with_tangents) all.push_back(node);
+      if ((is_check(node) && needs_tangent(node) == with_tangents) || (is_write(node) && !with_tangents))
+        all.push_back(node);
     IntrusivePtr<fx::Graph> graph = fx::extract_subgraph(graph_, inputs, all);
     fx::Arguments results = graph->outputs();
     results.resize(outputs.size());
@@ -135,7 +168,7 @@ bool can_recompute(const fx::Node* node) {
 
 Partition default_partition(const JointGraph& joint) {
   Analysis analysis(joint);
-  std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()),
+  std::vector<bool> forward = analysis.ancestors(analysis.forward_roots()),
                     backward = analysis.ancestors(analysis.gradients());
   // A list cannot be kept, its elements can: those of a forward operator are forward values, though only the backward
   // reads them.
@@ -169,6 +202,7 @@ Partition default_partition(const JointGraph& joint) {
 }
 
 Partition min_cut_partition(const JointGraph& joint) {
+  fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);
   fx::Graph& graph = analysis.graph();
   std::vector<bool> backward = analysis.ancestors(analysis.gradients());

@@ -94,8 +94,6 @@ class CodePrinter {
         used[input->id()] = true;
         released_[node->id()].push_back(input->name());
       }
-    for (Node* node : graph_.nodes())
-      if (node->users().empty()) released_[node->id()].push_back(node->name());
   }
 
   std::string annotation(const Node& node) const {

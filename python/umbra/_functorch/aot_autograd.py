@@ -77,10 +77,10 @@ def _compiler(compiler):
 class _Compiled:
     """One function, compiled for each structure of arguments it is called with."""
 
-    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs):
+    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes):
         self.function = function
         self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
-                        fixed_inputs)
+                        fixed_inputs, keep_writes)
         self.entries = {}
 
     def __call__(self, leaves, spec, context=()):
@@ -135,15 +135,17 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partiti
                  disable_functionalization=False):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
     that the first arguments stay the same from call to call, matters for `dynamic` alone: the sizes of these are numbers, those of other
-    arguments, and integers, are symbols of the graphs, which then serve every call that keeps their guards. `keep_inference_input_mutations`: writes to
-    inputs stay outside the graphs."""
+    arguments, and integers, are symbols of the graphs, which then serve every call that keeps their guards. `keep_inference_input_mutations`: the
+    graphs carry out the writes to inputs that are no part of autograd."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
-    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers)
+    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers,
+                    keep_inference_input_mutations)
 
 
-def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, context=lambda: ()):
+def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, keep_writes,
+             context=lambda: ()):
     compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, inference_compiler, partition_fn,
-                         decompositions, bool(dynamic), fixed_inputs)
+                         decompositions, bool(dynamic), fixed_inputs, bool(keep_writes))
 
     @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
     def call(*args, **kwargs):
@@ -174,7 +176,8 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
 
     def state():
         return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
-    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()), training)
+    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()),
+                        keep_inference_input_mutations, training)
 
     def call(*args, **kwargs):
         return compiled(state(), *args, **kwargs)

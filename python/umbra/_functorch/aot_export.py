@@ -39,7 +39,7 @@ def _graphs(function, inputs, decompositions, with_gradients):
     """The graph of a function from a list of tensors to one, and what is known of its inputs and outputs."""
     import umbra
     with umbra.set_grad_enabled(with_gradients):
-        found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0).graphs(inputs)
+        found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0, False).graphs(inputs)
     if len(found["primals"]) != len(inputs):
         raise NotImplementedError("export of a function that closes over tensors, or gets one tensor twice: make each an input once")
     if any(primal["changes_metadata"] for primal in found["primals"]):
