@@ -32,7 +32,7 @@ class Joint {
       if (!layout_.written_by_backward.empty()) results = values_of(forward);
       if (layout_.differentiable) gradients = run_backward(leaves, primals, forward, inputs);
     }
-    for (size_t i : layout_.written_in_graph) write_in_graph(inputs[i].tensor(), from_functional(primals[i]), inputs);
+    for (size_t i : layout_.written_in_graph) write_in_graph(i, from_functional(primals[i]), inputs);
     if (layout_.written_by_backward.empty()) results = values_of(forward);
     give_written_inputs(results, primals, forward, inputs);
     for (const Tensor& t : gradients) results.push_back(t.defined() ? Value(from_functional(t)) : Value());
@@ -45,9 +45,14 @@ class Joint {
   Tensor start_of(size_t i, const Tensor& leaf) const {
     const PrimalInfo& primal = info_.primals[i];
     if (primal.tracked) return leaf.clone();
-    if (!primal.changed || !layout_.differentiable) return leaf;
+    if (primal.replaced && primal.requires_grad) return apart_from(leaf);
+    return primal.changed && layout_.differentiable ? apart_from(leaf) : leaf;
+  }
+
+  /// The same values with the same history, and no view of the leaf, as the caller's tensor is none.
+  static Tensor apart_from(const Tensor& leaf) {
     Tensor start = leaf.view(leaf.sym_sizes());
-    start.impl()->set_view_base(nullptr);  // not of the leaf, as the caller's tensor is none
+    start.impl()->set_view_base(nullptr);
     return start;
   }
 
@@ -63,7 +68,12 @@ class Joint {
     return values;
   }
 
-  void write_in_graph(const Tensor& target, Tensor contents, const std::vector<Value>& inputs) const {
+  void write_in_graph(size_t primal, Tensor contents, const std::vector<Value>& inputs) const {
+    const Tensor& target = inputs[primal].tensor_ref();
+    if (info_.primals[primal].replaced) {
+      target.set_(contents);
+      return;
+    }
     for (const Value& input : inputs)
       if (input.is_tensor() && input.tensor_ref().storage() == contents.storage()) contents = contents.clone();
     target.copy_(contents);
@@ -128,13 +138,20 @@ class Joint {
     size_t position = info_.primals.size() + layout_.tangents;
     for (size_t i : layout_.written_by_backward) set_contents(primals[i], inputs[position++].tensor());
     std::vector<uint64_t> before;
-    for (const Tensor& t : primals) before.push_back(t.defined() ? functional_state(t).base->generation : 0);
+    std::vector<size_t> steps;
+    for (const Tensor& t : primals) {
+      before.push_back(t.defined() ? functional_state(t).base->generation : 0);
+      steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
+    }
     std::vector<size_t> differentiable = info_.differentiable_primals();
     for (size_t i : differentiable) wanted.push_back(leaves[i]);
     std::vector<Tensor> gradients(leaves.size());
     if (outputs.empty()) return gradients;
     std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true);
     for (size_t k = 0; k < differentiable.size(); ++k) gradients[differentiable[k]] = found[k];
+    for (size_t i = 0; i < primals.size(); ++i)
+      check<AssertionError>(!primals[i].defined() || functional_state(primals[i]).views.size() == steps[i],
+                            "Found a graph input that had its metadata mutated in the backward. This is not supported");
     layout_.written_by_backward.clear();
     for (size_t i = 0; i < primals.size(); ++i)
       if (primals[i].defined() && functional_state(primals[i]).base->generation != before[i])
@@ -157,7 +174,7 @@ JointGraph plan(const CallInfo& info, bool keep_writes) {
   for (size_t i = 0; i < info.primals.size(); ++i) {
     const PrimalInfo& p = info.primals[i];
     bool in_graph = keep_writes && p.written && !p.tracked && !p.changed && same_look(p.after, p.stand_in);
-    if (in_graph) layout.written_in_graph.push_back(i);
+    if (in_graph || p.replaced) layout.written_in_graph.push_back(i);
     else if (p.written || p.changed) layout.updated.push_back(i);
   }
   layout.intermediates = info.intermediates.size();

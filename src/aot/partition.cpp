@@ -57,6 +57,18 @@ class Analysis {
     return roots;
   }
 
+  /// How many calls are between each node and the first one of the backward that needs it, by id.
+  std::vector<int64_t> distances_from_backward() const {
+    std::vector<int64_t> distances(graph_.id_bound(), graph_.id_bound());
+    for (fx::Node* node : graph_.reversed()) {
+      if (node->op() == fx::Op::Output) continue;
+      if (needs_tangent(node)) distances[node->id()] = 0;
+      for (fx::Node* user : node->users())
+        distances[node->id()] = std::min(distances[node->id()], distances[user->id()] + 1);
+    }
+    return distances;
+  }
+
   /// Nodes from which some outputs are computed, by id.
   std::vector<bool> ancestors(const fx::Arguments& outputs) const {
     std::vector<bool> seen(graph_.id_bound());
@@ -164,7 +176,36 @@ bool can_recompute(const fx::Node* node) {
          d.not_differentiable;
 }
 
+/// What it costs to keep a value: its bytes; among equals, what is nearer to its use in the backward. A number costs
+/// next to nothing, since it takes no memory of the device.
+int64_t price_of(const fx::Node* node, int64_t distance) {
+  constexpr int64_t kByte = 1024, kStep = 4;
+  if (is_number(node)) return 1;
+  return std::max<int64_t>(bytes_of(node->meta.val), 1) * kByte + kStep * std::min<int64_t>(distance, 100);
+}
+
 }  // namespace
+
+Partition partition_of(IntrusivePtr<fx::GraphModule> forward, IntrusivePtr<fx::GraphModule> backward,
+                       size_t forward_outputs) {
+  Partition out;
+  out.forward_outputs = forward_outputs;
+  fx::Arguments results = forward->graph().outputs();
+  check<AssertionError>(results.size() >= forward_outputs, "a partition's forward graph gives ", results.size(),
+                        " values, and ", forward_outputs, " are the function's own");
+  for (size_t k = forward_outputs; k < results.size(); ++k) {
+    fx::Node* node = results[k].node();
+    check<AssertionError>(node, "a partition's forward graph saves what is no node");
+    check<AssertionError>(is_number(node) || out.saved_numbers == 0,
+                          "a partition's forward graph saves tensors first, then numbers");
+    out.saved_numbers += is_number(node);
+    out.saved.push_back(node->name());
+    out.saved_bytes += bytes_of(node->meta.val);
+  }
+  out.forward = std::move(forward);
+  out.backward = std::move(backward);
+  return out;
+}
 
 Partition default_partition(const JointGraph& joint) {
   Analysis analysis(joint);
@@ -206,6 +247,7 @@ Partition min_cut_partition(const JointGraph& joint) {
   Analysis analysis(joint);
   fx::Graph& graph = analysis.graph();
   std::vector<bool> backward = analysis.ancestors(analysis.gradients());
+  std::vector<int64_t> distances = analysis.distances_from_backward();
   // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that
   // edge.
   size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
@@ -218,7 +260,7 @@ Partition min_cut_partition(const JointGraph& joint) {
     } else {
       bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
       network.add_edge(in(node), in(node) + 1,
-                       storable ? std::max<int64_t>(bytes_of(node->meta.val), 1) : FlowNetwork::kUnlimited);
+                       storable ? price_of(node, distances[node->id()]) : FlowNetwork::kUnlimited);
       if (node->op() == fx::Op::Placeholder || (node->op() != fx::Op::GetAttr && !can_recompute(node)))
         network.add_edge(source, in(node), FlowNetwork::kUnlimited);
       for (const fx::Argument& g : analysis.gradients())

@@ -78,12 +78,15 @@ Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   return gradient.new_empty_strided(spec.sizes, spec.strides).copy_(gradient);
 }
 
+bool is_subclass(const Tensor& t) { return t.keys().has(DispatchKey::Subclass); }
+
 /// What is kept of a call for its backward, beside the saved tensors.
 struct Kept {
   std::vector<Value> numbers;
   std::vector<TensorSpec> tangents;  // what the graph expects
-  std::vector<Tensor> later;         // primals that the backward writes
-  std::vector<TensorSpec> after;     // what they look like then
+  std::vector<bool> subclass_tangents;
+  std::vector<Tensor> later;      // primals that the backward writes
+  std::vector<TensorSpec> after;  // what they look like then
 };
 
 /// What the backward graph computes: gradients of the primals, and what it writes to some of them.
@@ -92,8 +95,16 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
   const JointGraph& joint = e.graphs.joint;
   std::vector<Value> inputs = kept.numbers;
   inputs.insert(inputs.end(), saved.begin(), saved.end());
-  for (size_t k = 0; k < joint.tangents; ++k)
-    inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], kept.tangents[k])));
+  for (size_t k = 0; k < joint.tangents; ++k) {
+    const Tensor& tangent = incoming[joint.tangent_outputs[k]];
+    check<AssertionError>(
+        is_subclass(tangent) == kept.subclass_tangents[k],
+        "We incorrectly attempted to compile the backward with incorrect subclass metadata: an output "
+        "that is ",
+        kept.subclass_tangents[k] ? "a" : "no", " tensor subclass got a gradient that is ",
+        is_subclass(tangent) ? "one" : "none");
+    inputs.push_back(Value(fit_tangent(tangent, kept.tangents[k])));
+  }
   for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));
   std::vector<Tensor> results = tensors_among(e.backward(inputs));
   for (size_t k = 0; k < kept.later.size(); ++k)
@@ -118,6 +129,7 @@ Kept keep(const Call& call) {
   for (size_t k = 0; k < joint.tangents; ++k) {
     const Tensor& output = call.forward[joint.tangent_outputs[k]].tensor_ref();
     kept.tangents.push_back(tangent_of(spec_in(call, joint.tangent_specs[k], output)));
+    kept.subclass_tangents.push_back(is_subclass(output));
   }
   for (size_t i : joint.written_by_backward) {
     kept.later.push_back(call.primals[i]);

@@ -277,9 +277,34 @@ void become_value(const Operator& op, const Operator& functional, Value* frame, 
   state.resizes = ++base.resizes;
 }
 
+/// The wrapper takes another one's place: its memory, contents and way from the base.
+void become_other(const Operator& op, const Tensor& self, const Tensor& source) {
+  check_captured(op, source);
+  check(self.dtype() == source.dtype(), "Could not set tensor of type ", source.dtype(), " to a tensor of type ",
+        self.dtype());
+  FunctionalState &state = state_of(self.impl()), &from = state_of(source.impl());
+  current_value(from);
+  state.base->frozen = true;
+  state.base = from.base;
+  state.views = from.views;
+  state.value = from.value;
+  state.generation = from.generation;
+  state.resizes = from.resizes;
+  state.history = from.generation;
+  self.impl()->set_storage(source.storage());
+  self.impl()->set_geometry(source.sym_sizes(), source.sym_strides(), source.sym_storage_offset());
+}
+
 void call_metadata(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
   check_captured(op, self);
+  static const Operator& set = get_operator("aten::set_.source_Tensor");
+  if (&op == &set) {
+    become_other(op, self, frame[1].tensor());
+    self.impl()->bump_version();
+    frame[0] = Value(std::move(self));
+    return;
+  }
   if (op.definition().unchanged) return;  // detach_: metadata stay as they are
   const Operator& functional = functional_form_of(op);
   if (functional.definition().view) become_view(functional, frame, self);

@@ -20,6 +20,7 @@ struct PrimalInfo {
   bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
   TensorSpec after = {};  // its look when the function has run: out= may have given it another size
   bool changed = false;   // it is the argument of a MetadataChange
+  bool replaced = false;  // it has got another tensor's memory (set_)
 };
 
 /// An argument that the function makes a view of itself, in place (t_, as_strided_).
@@ -83,6 +84,7 @@ struct AnalysisOptions {
   /// which is written, and of what is closed over stay numbers.
   bool dynamic = false;
   size_t fixed_inputs = 0;
+  bool keep_writes = false;  // graphs may write inputs
 };
 
 /// A primal as it is when a graph is captured: a tensor without data, or a plain value.

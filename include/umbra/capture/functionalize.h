@@ -33,6 +33,7 @@ class FunctionalBase final : public RefCounted {
   SymInt offset = 0;
   bool conj = false, neg = false;
   uint64_t resizes = 0;  // counts changes of the base's size: views from before do not fit any more
+  bool frozen = false;   // a tensor has left it (set_): what is written to it now would be lost
 };
 
 /// What a functional wrapper stands for: its layer state.
