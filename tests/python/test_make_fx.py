@@ -144,11 +144,11 @@ def test_texts_are_pytorchs():
     graph = make_fx(named)(umbra.ones(2, 3))
     assert type(graph).__name__ == "named"
     assert body(graph) == [
-        "max_1 = torch.ops.aten.max.dim(x_1, 0);  x_1 = None", "getitem = max_1[0]", "getitem_1 = max_1[1];  max_1 = None",
+        "max_1 = torch.ops.aten.max.dim(x_1, 0);  x_1 = None", "getitem = max_1[0]", "getitem_1 = max_1[1];  max_1 = getitem_1 = None",
         "mul = torch.ops.aten.mul.Tensor(getitem, 2);  getitem = None", "return mul"]
     graph = make_fx(lambda x: (x.relu(), x.sin() * x.numel() + x.shape[0])[1], tracing_mode="symbolic")(umbra.ones(2, 3))
     assert body(graph) == [
-        "relu = torch.ops.aten.relu.default(x_1)", "sin = torch.ops.aten.sin.default(x_1)",
+        "relu = torch.ops.aten.relu.default(x_1);  relu = None", "sin = torch.ops.aten.sin.default(x_1)",
         "sym_numel_default = torch.ops.aten.sym_numel.default(x_1)",
         "mul = torch.ops.aten.mul.Tensor(sin, sym_numel_default);  sin = sym_numel_default = None",
         "sym_size_int = torch.ops.aten.sym_size.int(x_1, 0);  x_1 = None",
