@@ -21,16 +21,44 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
   };
 }
 
-CompiledObject compile(nb::handle function, const std::string& partitioner, nb::handle forward, nb::handle backward,
-                       nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs) {
+fx::GraphModule& module_of(nb::handle object) { return *nb::cast<GraphModuleObject&>(object).module; }
+
+/// "default", "min_cut", or `function(joint graph, primals, forward outputs) -> (forward graph, backward graph)`.
+aot::Partitioner partitioner_of(nb::handle partitioner) {
+  if (nb::isinstance<nb::str>(partitioner))
+    return nb::cast<std::string>(partitioner) == "default" ? aot::default_partition : aot::min_cut_partition;
+  return [cut = Callable(partitioner)](const aot::JointGraph& joint) {
+    nb::gil_scoped_acquire lock;
+    nb::object parts = nb::handle(cut.get())(GraphModuleObject{joint.module}, joint.primals, joint.forward_outputs());
+    IntrusivePtr<fx::GraphModule> forward(&module_of(parts[0])), backward(&module_of(parts[1]));
+    return aot::partition_of(std::move(forward), std::move(backward), joint.forward_outputs());
+  };
+}
+
+/// A joint graph, as make_fx or an export may have made it, cut in two.
+nb::tuple cut(const GraphModuleObject& module, const std::string& partitioner, size_t primals, size_t outputs) {
+  aot::JointGraph joint;
+  joint.module = module.module;
+  joint.primals = primals;
+  joint.tangents = module.module->graph().placeholders().size() - primals;
+  joint.differentiable = true;
+  joint.results.resize(outputs);
+  aot::Partition parts = partitioner_of(nb::cast(partitioner))(joint);
+  return nb::make_tuple(GraphModuleObject{parts.forward}, GraphModuleObject{parts.backward});
+}
+
+CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
+                       nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
+                       bool keep_writes) {
   aot::CompileOptions options;
-  options.partitioner = partitioner == "default" ? aot::default_partition : aot::min_cut_partition;
+  options.partitioner = partitioner_of(partitioner);
   options.forward_compiler = graph_compiler(forward);
   options.backward_compiler = graph_compiler(backward);
   options.inference_compiler = graph_compiler(inference);
   options.decompositions = read_decompositions(decompositions);
   options.dynamic = dynamic;
   options.fixed_inputs = fixed_inputs;
+  options.keep_writes = keep_writes;
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -46,13 +74,16 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   out["saved"] = graphs.partition.saved;
   out["saved_bytes"] = graphs.partition.saved_bytes;
   out["info"] = to_string(graphs.info);
-  nb::list primals, outputs;
+  nb::list primals, outputs, arguments;
+  for (const aot::ArgumentInfo& a : graphs.info.layout.arguments) arguments.append(a.primal);
+  out["arguments"] = arguments;
   for (const aot::PrimalInfo& p : graphs.info.primals) {
     nb::dict primal;
     primal["requires_grad"] = p.requires_grad;
     primal["written"] = p.written;
     primal["tracked"] = p.tracked;
-    primal["changes_metadata"] = !p.views.empty();
+    primal["changes_metadata"] = p.changed || p.replaced;
+    primal["is_fake"] = p.tensor.defined() && fake_mode_of(p.tensor) != nullptr;
     primals.append(primal);
   }
   for (const aot::OutputInfo& o : graphs.info.outputs) {
@@ -79,9 +110,10 @@ void bind_aot(nb::module_& m) {
       .def("graphs", [](const CompiledObject& c, nb::handle inputs) {
         return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
+  m.def("_aot_cut", &cut);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"));
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"));
 }
 
 }  // namespace umbra::python

@@ -3,6 +3,7 @@
 #include "arguments.h"
 #include "tensor_type.h"
 #include "umbra/autograd/forward.h"
+#include "umbra/capture/tracer.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -161,7 +162,10 @@ void bind_passes(nb::module_& m) {
 /// `with`-blocks keep the state that was there; Python's classes are thin around these.
 void bind_modes(nb::module_& m) {
   m.def("is_grad_enabled", &is_grad_enabled);
-  m.def("_set_grad_enabled", [](bool enabled) { set_grad_enabled(enabled); });
+  m.def("_set_grad_enabled", [](bool enabled) {
+    set_grad_enabled(enabled);
+    if (Tracer* tracer = active_tracer(DispatchKey::PreProxy)) tracer->record_switch();
+  });
   m.def("is_inference_mode_enabled", &is_inference_mode_enabled);
   nb::class_<InferenceMode>(m, "_InferenceMode").def(nb::init<bool>());
   m.def("_push_saved_tensor_hooks", [](nb::handle pack, nb::handle unpack) {

@@ -67,9 +67,10 @@ void set_requires_grad(const CallArguments& call, Value& result) {
       result.tensor().requires_grad_(true);
 }
 
-/// A function that writes a list gives back the list it was given, though its operator returns nothing.
-PyObject* written_list(const Operator& op, const CallArguments& call) {
-  if (!op.is_inplace() || op.return_count() > 0) return nullptr;
+/// A function that writes in place gives back the very object it was given: a list, whose operator returns nothing, or
+/// a tensor for which a mode has put a stand-in.
+PyObject* written_argument(const Operator& op, const CallArguments& call) {
+  if (!op.is_inplace()) return nullptr;
   if (call.positional > 0) return Py_NewRef(call.values[0]);
   for (size_t k = 0; k < call.keyword_count(); ++k)
     if (text_of(call.keyword(k)) == op.schema().arguments[0].name) return Py_NewRef(call.keyword_value(k));
@@ -84,7 +85,7 @@ PyObject* run(const Overloads& o, const Matcher& matcher, const CallArguments& c
   }
   matcher.fill_factory_options(frame);
   call_operator(op, frame);
-  if (PyObject* list = written_list(op, call)) return list;
+  if (PyObject* written = written_argument(op, call)) return written;
   if (call.keywords) set_requires_grad(call, frame[0]);
   return wrap_function_results(op, frame);
 }

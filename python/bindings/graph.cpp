@@ -7,6 +7,7 @@
 #include <unordered_set>
 
 #include "operators.h"
+#include "umbra/core/at_location.h"
 #include "umbra/graph/passes.h"
 #include "umbra/graph/print.h"
 
@@ -294,6 +295,12 @@ void bind_node(nb::module_& m) {
             n->set_kwarg(key, read_argument(value.ptr()));
           },
           nb::arg("key"), nb::arg("arg").none())
+      .def("_call_here",
+           [](const NodeHandle& n, nb::handle function, nb::args args) {
+             IntrusivePtr<fx::SourceLocation> source = n->meta.source;
+             AtLocation at(source.get());
+             return function(*args);
+           })
       .def("_meta_get", &meta_get)
       .def("_meta_set", &meta_set, nb::arg("key"), nb::arg("value").none())
       .def("_meta_delete", &meta_delete)

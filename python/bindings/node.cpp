@@ -6,6 +6,7 @@
 #include "autograd/accumulate.h"
 #include "autograd/operator_node.h"
 #include "tensor_type.h"
+#include "umbra/autograd/running.h"
 
 namespace umbra::python {
 
@@ -187,6 +188,7 @@ PyTypeObject* class_of(const std::string& name) {
   PyType_Spec spec = {kept->c_str(), sizeof(PyNode), 0, Py_TPFLAGS_DEFAULT, slots};
   nb::object bases = owned(PyTuple_Pack(1, g_base_type));
   type = reinterpret_cast<PyTypeObject*>(checked(PyType_FromSpecWithBases(&spec, bases.ptr())));
+  type->tp_name = kept->c_str() + std::string_view("builtins.").size();  // shown as <class 'AddBackward0'>
   return type;
 }
 
@@ -223,6 +225,9 @@ void bind_nodes(nb::module_& m) {
                       Py_TPFLAGS_DEFAULT | Py_TPFLAGS_BASETYPE | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
+  m.def("_backward_pass", [] { return autograd::backward_pass(); });
+  m.def("_will_engine_execute_node",
+        [](nb::handle node) { return autograd::will_run(node_of_object(node.ptr()).get()); });
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove);
 }
 

@@ -60,7 +60,7 @@ del _value, _name
 
 
 # Names that live in submodules.
-_LAZY = {"estimate": "umbra._estimate", "vmap": "umbra.func", **dict.fromkeys(
+_LAZY = {"compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "vmap": "umbra.func", **dict.fromkeys(
     ("autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",
      "set_autocast_cache_enabled", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype",
      "get_autocast_xla_dtype", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",

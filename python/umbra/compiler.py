@@ -34,6 +34,18 @@ def disable(fn=None, recursive=True, *, reason=None):
     return fn if fn is not None else lambda function: function
 
 
+def compile(*args, **kwargs):
+    """See umbra.compile."""
+    from umbra._dynamo.optimize import compile as optimize
+    return optimize(*args, **kwargs)
+
+
+def list_backends(exclude_tags=("debug", "experimental")):
+    """The names of backends that `torch.compile` takes."""
+    from umbra._dynamo.optimize import list_backends as backends
+    return backends(exclude_tags)
+
+
 def allow_in_graph(fn):
     return fn
 

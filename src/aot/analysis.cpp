@@ -1,17 +1,12 @@
 #include "umbra/aot/analysis.h"
 
+#include <algorithm>
+
 #include "aot/outputs.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/lift.h"
 
 namespace umbra::aot {
-
-std::vector<size_t> CallInfo::written() const {
-  std::vector<size_t> out;
-  for (size_t i = 0; i < primals.size(); ++i)
-    if (primals[i].written) out.push_back(i);
-  return out;
-}
 
 std::vector<size_t> CallInfo::differentiable_primals() const {
   std::vector<size_t> out;
@@ -23,7 +18,7 @@ std::vector<size_t> CallInfo::differentiable_primals() const {
 bool CallInfo::needs_gradients() const {
   bool any = false;
   for (const PrimalInfo& p : primals) any |= p.tracked;
-  for (const OutputInfo& o : outputs) any |= o.requires_grad && o.kind == OutputInfo::Kind::Fresh;
+  for (const OutputInfo& o : outputs) any |= o.requires_grad;
   for (const IntermediateInfo& b : intermediates) any |= b.requires_grad;
   return any && !differentiable_primals().empty();
 }
@@ -55,6 +50,28 @@ class Origin final : public autograd::Node {
   }
 };
 
+/// What an argument is like before the function runs.
+struct Start {
+  Start() = default;
+  explicit Start(const Tensor& t)
+      : steps(functional_state(t).views.size()),
+        history(autograd::grad_fn(t)),
+        sizes(t.sym_sizes()),
+        strides(t.sym_strides()),
+        offset(t.sym_storage_offset()) {}
+  /// Nothing is asked of symbols: other expressions are another look.
+  bool looks_like(const Tensor& t) const {
+    auto same = [](SymInt a, SymInt b) { return a.raw() == b.raw(); };
+    return std::ranges::equal(SymIntArrayRef(sizes), t.sym_sizes(), same) &&
+           std::ranges::equal(SymIntArrayRef(strides), t.sym_strides(), same) && same(offset, t.sym_storage_offset());
+  }
+
+  size_t steps = 0;  // from its base
+  IntrusivePtr<autograd::Node> history;
+  SymShape sizes, strides;
+  SymInt offset = 0;
+};
+
 /// One run of the function on stand-ins.
 class Analysis {
  public:
@@ -75,21 +92,21 @@ class Analysis {
       else add_plain(i);
     }
     std::vector<Tensor> arguments;
-    std::vector<size_t> steps;  // that each of them is from its base
+    std::vector<Start> starts;
     std::vector<Value> results;
     {
       EnterMode fake_scope(info_.mode), functional_scope(make_counted<FunctionalMode>());
       arguments = arguments_of(info_.layout, stand_ins_);
       for (size_t i = 0; i < inputs.size(); ++i)
         if (inputs[i].defined()) lift->set(inputs[i], arguments[i]);
-      for (const Tensor& t : arguments) steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
+      for (const Tensor& t : arguments) starts.push_back(t.defined() ? Start(t) : Start());
       EnterMode lift_scope(lift);
       results = function(values_of(arguments));
     }
     for (Value& v : results)
       if (v.is_tensor()) v = Value(lift->replace(v.tensor_ref()));
     for (size_t i = 0; i < inputs.size(); ++i)
-      if (inputs[i].defined()) note_views(i, arguments[i], steps[i]);
+      if (inputs[i].defined()) note_views(i, arguments[i], starts[i]);
     for (size_t i = info_.input_count(); i < stand_ins_.size(); ++i)
       check_metadata("a tensor that it closes over", functional_state(stand_ins_[i]).views.empty());
     for (size_t i = 0; i < stand_ins_.size(); ++i)
@@ -136,6 +153,7 @@ class Analysis {
     Tensor fake = info_.mode->from_tensor(value, symbolic ? &context : nullptr), stand_in = to_functional(fake);
     if (real.requires_grad()) autograd::set_history(stand_in, make_counted<Origin>());
     origins_.push_back(autograd::grad_fn(stand_in));
+    bases_.push_back(functional_state(stand_in).base);
     stand_ins_.push_back(stand_in);
     TensorSpec spec(fake.sym_sizes(), fake.sym_strides(), fake.dtype(), fake.device());
     info_.primals.push_back({.tensor = real, .stand_in = std::move(spec), .requires_grad = real.requires_grad()});
@@ -148,19 +166,37 @@ class Analysis {
     if (has_symbols(primal) && value.is_int())
       value = Value(info_.mode->shape_env()->create_symbol(value.to_int(), concat("sym_", input), {.size = false}));
     origins_.emplace_back();
+    bases_.emplace_back();
     stand_ins_.emplace_back();
     info_.primals.push_back({.tensor = Tensor(), .plain = std::move(value)});
   }
 
-  /// An input that became a view of itself. Where gradients are part of that, it has no place in the graphs.
-  void note_views(size_t input, const Tensor& argument, size_t before) {
+  /// An input that became a view of itself.
+  void note_views(size_t input, const Tensor& argument, const Start& start) {
     const std::vector<ViewStep>& views = functional_state(argument).views;
-    if (views.size() == before) return;
     const ArgumentInfo& place = info_.layout.arguments[input];
+    if (functional_state(argument).base != bases_[place.primal]) return note_replaced(place, argument);
+    if (place.same_as != input || views.size() == start.steps || start.looks_like(argument)) return;
+    check_metadata(concat("input ", input), functional_state(argument).base->resizes == 0);
+    std::vector<ViewStep> steps(views.begin() + static_cast<ptrdiff_t>(start.steps), views.end());
+    info_.changes.push_back({input, std::move(steps), autograd::grad_fn(argument) != start.history});
+    if (!place.is_view) info_.primals[place.primal].changed = true;
+  }
+
+  /// An input that got another tensor's memory. Only the graph itself can do that, without autograd's knowledge.
+  void note_replaced(const ArgumentInfo& place, const Tensor& argument) {
     PrimalInfo& primal = info_.primals[place.primal];
-    check_metadata(concat("input ", input), !place.is_view && functional_state(argument).base->resizes == 0);
-    primal.views = views;
-    primal.views_tracked = autograd::grad_fn(argument) != origins_[place.primal];
+    check<NotImplementedError>(!place.is_view,
+                               "the function calls set_ on an input that shares memory with another one: ahead-of-time "
+                               "autograd does not support that");
+    bool other_writes = bases_[place.primal]->generation > 0 || autograd::grad_fn(argument) != origins_[place.primal];
+    check<AssertionError>(options_.keep_writes && !other_writes,
+                          "Encountered a set_ on a graph input, but the input has other mutations that we cannot\nkeep "
+                          "in the graph. This is not supported today. Current state:\n  keep_input_mutations=",
+                          options_.keep_writes ? "True" : "False",
+                          "\n  mutates_data=", bases_[place.primal]->generation > 0 ? "True" : "False",
+                          "\n  requires_grad=", primal.requires_grad ? "True" : "False");
+    primal.replaced = primal.counted = true;
   }
 
   static void check_metadata(const std::string& what, bool unchanged) {
@@ -171,18 +207,15 @@ class Analysis {
 
   void note_writes(size_t i) {
     PrimalInfo& primal = info_.primals[i];
+    if (primal.replaced) return;
     primal.written = was_written(stand_ins_[i]);
     primal.tracked = primal.written && autograd::grad_fn(stand_ins_[i]) != origins_[i];
     primal.counted = stand_ins_[i].version() > 0;
+    check(!primal.written || !primal.tensor.keys().has(DispatchKey::Subclass) || primal.tensor.is_contiguous(),
+          "Mutations on non-contiguous inputs are currently not allowed on tensor subclasses");
     const Tensor& t = stand_ins_[i];
-    if (!primal.views.empty()) {  // its memory keeps its place
-      check<NotImplementedError>(
-          !primal.tracked, "the function changes the sizes or strides of input ", i,
-          " in place, and writes it with gradients: ahead-of-time autograd does not support that");
-      primal.after = primal.stand_in;
-      return;
-    }
     primal.after = TensorSpec(t.sym_sizes(), t.sym_strides(), t.dtype(), t.device());
+    if (primal.changed) return;  // its memory keeps its place
     SymIntArrayRef before(primal.stand_in.sizes);
     check<NotImplementedError>(!primal.tracked || t.sym_sizes() == before, "tensor ", i, " of size ", to_string(before),
                                " gets size ", to_string(t.sym_sizes()),
@@ -194,6 +227,7 @@ class Analysis {
   size_t tensors_ = 0;
   std::vector<Tensor> stand_ins_;  // undefined where the primal is no tensor
   std::vector<IntrusivePtr<autograd::Node>> origins_;
+  std::vector<IntrusivePtr<FunctionalBase>> bases_;  // that the stand-ins start with
 };
 
 bool is_subclass(const Tensor& t) { return t.keys().has(DispatchKey::Subclass); }

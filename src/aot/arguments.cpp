@@ -55,7 +55,8 @@ std::vector<Tensor> tensors_among(const std::vector<Value>& inputs) {
 
 ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::vector<bool>& merged) {
   ArgumentLayout layout;
-  for (size_t i = 0; i < inputs.size(); ++i) {
+  layout.arguments.resize(inputs.size());
+  auto place = [&](size_t i) {
     const Tensor& t = inputs[i];
     auto is_made_of = [&](const std::vector<size_t>& members) {
       const Tensor& other = inputs[members[0]];
@@ -63,10 +64,9 @@ ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::v
       return t.is_same(other) || (merged[i] && merged[members[0]] && t.storage() == other.storage());
     };
     auto found = std::find_if(layout.arguments_of.begin(), layout.arguments_of.end(), is_made_of);
-    ArgumentInfo argument;
+    ArgumentInfo& argument = layout.arguments[i];
     argument.primal = static_cast<size_t>(found - layout.arguments_of.begin());
-    argument.same_as = i;
-    if (t.defined()) argument.same_as = first_place(inputs, t);
+    argument.same_as = t.defined() ? first_place(inputs, t) : i;
     argument.is_view = merged[i];
     if (argument.is_view) {
       argument.sizes = SymShape(t.sym_sizes());
@@ -75,8 +75,11 @@ ArgumentLayout lay_out_arguments(const std::vector<Tensor>& inputs, const std::v
     }
     if (found == layout.arguments_of.end()) layout.arguments_of.push_back({i});
     else found->push_back(i);
-    layout.arguments.push_back(std::move(argument));
-  }
+  };
+  // What several arguments are views of comes first, as in PyTorch.
+  for (bool merge : {true, false})
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (merged[i] == merge) place(i);
   return layout;
 }
 

@@ -52,11 +52,11 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  graphs.info = analyse(function, inputs, {options.dynamic, fixed});
+  graphs.info = analyse(function, inputs, {options.dynamic, fixed, options.keep_writes});
   if (!is_grad_enabled())
     for (PrimalInfo& p : graphs.info.primals) p.requires_grad = false;
-  graphs.joint = trace_joint(function, graphs.info, {options.decompositions});
-  if (graphs.joint.is_differentiable()) {
+  graphs.joint = trace_joint(function, graphs.info, {options.decompositions, options.keep_writes});
+  if (graphs.joint.differentiable) {
     graphs.partition = options.partitioner(graphs.joint);
     e->forward = prepare(options.forward_compiler, graphs.partition.forward);
     // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.

@@ -18,34 +18,75 @@ class Joint {
       : function_(function), info_(info), layout_(layout) {}
 
   std::vector<Value> operator()(const std::vector<Value>& inputs) const {
-    std::vector<Value> results;
-    std::vector<Tensor> gradients, primals;
+    std::vector<Value> forward, results;
+    std::vector<Tensor> gradients, leaves, primals;
     {
       EnterMode functional_scope(make_counted<FunctionalMode>());
-      std::vector<Tensor> leaves;
       for (size_t i = 0; i < info_.primals.size(); ++i) {
         leaves.push_back(inputs[i].is_tensor() ? to_functional(inputs[i].tensor()) : Tensor());
         if (info_.primals[i].requires_grad) leaves.back().requires_grad_();
-        // A leaf must not be written where autograd sees it.
-        bool changed = info_.primals[i].tracked || info_.primals[i].views_tracked;
-        primals.push_back(changed ? leaves[i].clone() : leaves[i]);
+        primals.push_back(start_of(i, leaves[i]));
       }
-      std::vector<Value> forward = run_forward(primals, inputs);
-      // What is written is copied to its place; other results are made of what the graph gives, and have to lie as they
-      // did. What the backward writes comes later.
-      for (size_t k = 0; k < forward.size(); ++k) {
-        if (!forward[k].is_tensor()) results.push_back(forward[k]);
-        else if (k < layout_.written.size()) results.push_back(Value(contents_of(forward[k].tensor())));
-        else results.push_back(Value(from_functional_as_shown(forward[k].tensor())));
-      }
-      if (layout_.is_differentiable()) gradients = run_backward(leaves, primals, forward, inputs);
+      forward = run_forward(primals, inputs);
+      // What the backward writes comes later than what the forward gives.
+      if (!layout_.written_by_backward.empty()) results = values_of(forward);
+      if (layout_.differentiable) gradients = run_backward(leaves, primals, forward, inputs);
     }
+    for (size_t i : layout_.written_in_graph) write_in_graph(i, from_functional(primals[i]), inputs);
+    if (layout_.written_by_backward.empty()) results = values_of(forward);
+    give_written_inputs(results, primals, forward, inputs);
     for (const Tensor& t : gradients) results.push_back(t.defined() ? Value(from_functional(t)) : Value());
     for (size_t i : layout_.written_by_backward) results.push_back(Value(from_functional(primals[i])));
     return results;
   }
 
  private:
+  /// What the function is given for a primal: a leaf must not be changed where autograd sees it.
+  Tensor start_of(size_t i, const Tensor& leaf) const {
+    const PrimalInfo& primal = info_.primals[i];
+    if (primal.tracked) return leaf.clone();
+    if (primal.replaced && primal.requires_grad) return apart_from(leaf);
+    return primal.changed && layout_.differentiable ? apart_from(leaf) : leaf;
+  }
+
+  /// The same values with the same history, and no view of the leaf, as the caller's tensor is none.
+  static Tensor apart_from(const Tensor& leaf) {
+    Tensor start = leaf.view(leaf.sym_sizes());
+    start.impl()->set_view_base(nullptr);
+    return start;
+  }
+
+  /// The values of forward outputs. What is written is copied to its place; other results are made of what the graph
+  /// gives, and have to lie as they did.
+  std::vector<Value> values_of(const std::vector<Value>& forward) const {
+    std::vector<Value> values;
+    for (size_t k = 0; k < forward.size(); ++k) {
+      if (!forward[k].is_tensor()) values.push_back(forward[k]);
+      else if (k < layout_.first_result()) values.push_back(Value(from_functional(forward[k].tensor())));
+      else values.push_back(Value(from_functional_as_shown(forward[k].tensor())));
+    }
+    return values;
+  }
+
+  void write_in_graph(size_t primal, Tensor contents, const std::vector<Value>& inputs) const {
+    const Tensor& target = inputs[primal].tensor_ref();
+    if (info_.primals[primal].replaced) {
+      target.set_(contents);
+      return;
+    }
+    for (const Value& input : inputs)
+      if (input.is_tensor() && input.tensor_ref().storage() == contents.storage()) contents = contents.clone();
+    target.copy_(contents);
+  }
+
+  /// Where an output is an input that the graph writes, it is that input: the result of the copy_.
+  void give_written_inputs(std::vector<Value>& results, const std::vector<Tensor>& primals,
+                           const std::vector<Value>& forward, const std::vector<Value>& inputs) const {
+    for (size_t k = layout_.first_result(); k < layout_.first_result() + layout_.results.size(); ++k)
+      for (size_t i : layout_.written_in_graph)
+        if (forward[k].is_tensor() && forward[k].tensor_ref().is_same(primals[i])) results[k] = inputs[i];
+  }
+
   std::vector<Value> run_forward(const std::vector<Tensor>& primals, const std::vector<Value>& inputs) const {
     auto lift = make_counted<LiftMode>(nullptr, LiftMode::Outside::NotFunctional);
     for (size_t i = 0; i < primals.size(); ++i)
@@ -61,20 +102,15 @@ class Joint {
       results = function_(arguments);
     }
     std::vector<Value> forward;
-    for (size_t i : layout_.written) forward.push_back(Value(primals[i]));
+    for (size_t i : layout_.updated) forward.push_back(Value(primals[i]));
     for (size_t i : layout_.results) {
       const Value& result = results.at(i);
       forward.push_back(result.is_tensor() ? Value(lift->replace(result.tensor())) : result);
     }
+    for (size_t change : layout_.changed) forward.push_back(arguments[info_.changes[change].argument]);
     for (const IntermediateInfo& b : info_.intermediates)
       forward.push_back(Value(Tensor(results.at(b.output).tensor_ref().impl()->view_base())));
     return forward;
-  }
-
-  /// What is in a written primal's memory, whatever view of it the primal has become.
-  static Tensor contents_of(const Tensor& primal) {
-    const FunctionalState& state = functional_state(primal);
-    return state.views.empty() ? from_functional(primal) : state.base->value;
   }
 
   /// A gradient has the sizes of what it is the gradient of. Those that only the run will tell have other symbols in
@@ -102,11 +138,20 @@ class Joint {
     size_t position = info_.primals.size() + layout_.tangents;
     for (size_t i : layout_.written_by_backward) set_contents(primals[i], inputs[position++].tensor());
     std::vector<uint64_t> before;
-    for (const Tensor& t : primals) before.push_back(t.defined() ? functional_state(t).base->generation : 0);
+    std::vector<size_t> steps;
+    for (const Tensor& t : primals) {
+      before.push_back(t.defined() ? functional_state(t).base->generation : 0);
+      steps.push_back(t.defined() ? functional_state(t).views.size() : 0);
+    }
     std::vector<size_t> differentiable = info_.differentiable_primals();
     for (size_t i : differentiable) wanted.push_back(leaves[i]);
-    std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true), gradients(leaves.size());
+    std::vector<Tensor> gradients(leaves.size());
+    if (outputs.empty()) return gradients;
+    std::vector<Tensor> found = autograd::grad(outputs, wanted, tangents, {}, true);
     for (size_t k = 0; k < differentiable.size(); ++k) gradients[differentiable[k]] = found[k];
+    for (size_t i = 0; i < primals.size(); ++i)
+      check<AssertionError>(!primals[i].defined() || functional_state(primals[i]).views.size() == steps[i],
+                            "Found a graph input that had its metadata mutated in the backward. This is not supported");
     layout_.written_by_backward.clear();
     for (size_t i = 0; i < primals.size(); ++i)
       if (primals[i].defined() && functional_state(primals[i]).base->generation != before[i])
@@ -119,14 +164,26 @@ class Joint {
   JointGraph& layout_;
 };
 
-JointGraph plan(const CallInfo& info) {
+bool same_look(const TensorSpec& a, const TensorSpec& b) {
+  return SymIntArrayRef(a.sizes) == SymIntArrayRef(b.sizes) && SymIntArrayRef(a.strides) == SymIntArrayRef(b.strides);
+}
+
+JointGraph plan(const CallInfo& info, bool keep_writes) {
   JointGraph layout;
   layout.primals = info.primals.size();
-  layout.written = info.written();
+  for (size_t i = 0; i < info.primals.size(); ++i) {
+    const PrimalInfo& p = info.primals[i];
+    bool in_graph = keep_writes && p.written && !p.tracked && !p.changed && same_look(p.after, p.stand_in);
+    if (in_graph || p.replaced) layout.written_in_graph.push_back(i);
+    else if (p.written || p.changed) layout.updated.push_back(i);
+  }
   layout.intermediates = info.intermediates.size();
   for (size_t i = 0; i < info.outputs.size(); ++i)
     if (!info.outputs[i].value.is_object()) layout.results.push_back(i);
-  if (!info.needs_gradients()) return layout;
+  for (size_t k = 0; k < info.changes.size(); ++k)
+    if (info.layout.arguments[info.changes[k].argument].is_view) layout.changed.push_back(k);
+  layout.differentiable = info.needs_gradients();
+  if (!layout.differentiable) return layout;
   size_t position = 0;
   auto add = [&](bool differentiable, const TensorSpec& spec) {
     if (differentiable) {
@@ -135,9 +192,10 @@ JointGraph plan(const CallInfo& info) {
     }
     ++position;
   };
-  for (size_t i : layout.written) add(info.primals[i].tracked, info.primals[i].after);
+  for (size_t i : layout.updated) add(info.primals[i].tracked, info.primals[i].after);
   for (size_t i : layout.results)
     add(info.outputs[i].kind == OutputInfo::Kind::Fresh && info.outputs[i].requires_grad, info.outputs[i].spec);
+  position += layout.changed.size();
   for (const IntermediateInfo& b : info.intermediates) add(b.requires_grad, b.spec);
   layout.tangents = layout.tangent_outputs.size();
   return layout;
@@ -153,7 +211,7 @@ IntrusivePtr<fx::GraphModule> trace(const ValueFunction& function, const CallInf
   for (const PrimalInfo& p : info.primals) {
     size_t number = stand_ins.size();
     stand_ins.push_back(stand_in_for(info, p));
-    capture.names.push_back(joint.is_differentiable() ? concat("primals_", number + 1) : concat("arg", number, "_1"));
+    capture.names.push_back(joint.differentiable ? concat("primals_", number + 1) : concat("arg", number, "_1"));
   }
   for (const TensorSpec& spec : joint.tangent_specs) {
     stand_ins.push_back(Value(info.mode->make(spec)));
@@ -178,6 +236,14 @@ void refuse_lost_tensors(const fx::GraphModule& module, const FakeModeImpl* mode
           "a hook, or by something that it keeps): ahead-of-time autograd does not support that");
 }
 
+/// A write that the graph carries out at its end comes from the line that wrote.
+void name_writes(fx::Graph& graph) {
+  for (fx::Node* node : graph.nodes())
+    if (node->target().op() && node->target().op()->is_mutable() && node->args().size() > 1 &&
+        node->args()[1].is_node())
+      node->meta.source = node->args()[1].node()->meta.source;
+}
+
 }  // namespace
 
 TensorSpec tangent_of(const TensorSpec& output) {
@@ -190,13 +256,18 @@ TensorSpec tangent_of(const TensorSpec& output) {
 }
 
 JointGraph trace_joint(const ValueFunction& function, const CallInfo& info, const JointOptions& options) {
-  JointGraph joint = plan(info);
+  JointGraph joint = plan(info, options.keep_writes);
   joint.module = trace(function, info, options, joint);
-  // Only the backward itself tells what it writes.
-  if (!joint.written_by_backward.empty()) joint.module = trace(function, info, options, joint);
+  // Only the backward itself tells what it writes; then the forward leaves all writes to the call.
+  if (!joint.written_by_backward.empty()) {
+    std::vector<size_t> by_backward = std::move(joint.written_by_backward);
+    joint = plan(info, false);
+    joint.written_by_backward = std::move(by_backward);
+    joint.module = trace(function, info, options, joint);
+  }
   refuse_lost_tensors(*joint.module, info.mode.get());
+  name_writes(joint.module->graph());
   if (info.mode->shape_env()) insert_runtime_asserts(joint.module->graph(), *info.mode->shape_env(), false);
-  fx::eliminate_common_subexpressions(joint.module->graph());
   fx::eliminate_dead_code(joint.module->graph());
   return joint;
 }

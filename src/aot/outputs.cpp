@@ -51,10 +51,8 @@ class Outputs {
     out.requires_grad = t.requires_grad();
     out.made_without_grad = t.is_view() && t.impl()->view_kind() == ViewKind::NoGrad;
     out.spec = spec_of(t);
-    if (is_functional(t) && !find_source(t, out)) {
-      refuse_earlier_view(t);
-      if (!find_output(i, out)) find_intermediate(i, out);
-    }
+    if (is_functional(t) && !find_source(t, out) && !find_changed_source(t, out) && !find_output(i, out))
+      find_intermediate(i, out);
     refuse_own_history(t, out);
     return out;
   }
@@ -68,19 +66,19 @@ class Outputs {
           " and was then written with gradients: that cannot be captured; clone() it before it is written");
   }
 
-  /// A view that was taken before its input became a view of itself cannot be made of what the input is now.
-  void refuse_earlier_view(const Tensor& t) const {
-    for (const PrimalInfo& primal : info_.primals)
-      if (!primal.views.empty())
-        check<NotImplementedError>(
-            !(sources_[source_of(primal)].storage() == t.storage()),
-            "the function returns a view of an input whose sizes or strides it has changed in place since: "
-            "ahead-of-time autograd does not support that; clone() it");
-  }
-
-  size_t source_of(const PrimalInfo& primal) const {
-    auto number = static_cast<size_t>(&primal - info_.primals.data());
-    return info_.layout.arguments_of[number][0];
+  /// A view that was taken before its input became a view of itself lies where it lies, whatever the input is now.
+  bool find_changed_source(const Tensor& t, OutputInfo& out) const {
+    for (const MetadataChange& change : info_.changes) {
+      if (!(sources_[change.argument].storage() == t.storage())) continue;
+      const Operator* as_strided = &get_operator("aten::as_strided");
+      std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
+                               Value(t.sym_storage_offset())};
+      out.kind = Kind::InputView;
+      out.base = change.argument;
+      out.views = {ViewStep{as_strided, std::move(place)}};
+      return true;
+    }
+    return false;
   }
 
   bool find_source(const Tensor& t, OutputInfo& out) const {

@@ -28,6 +28,9 @@ bool is_check(const fx::Node* node) {
   return node->op() == fx::Op::CallFunction && node->is_impure() && node->users().empty() && node->meta.val.is_none();
 }
 
+/// A write to an input, which the forward graph carries out at its end.
+bool is_write(const fx::Node* node) { return node->target().op() && node->target().op()->is_mutable(); }
+
 /// The joint graph with what every partitioner asks about its nodes.
 class Analysis {
  public:
@@ -46,7 +49,25 @@ class Analysis {
   fx::Graph& graph() const { return graph_; }
   bool needs_tangent(const fx::Node* node) const { return needs_tangent_[node->id()]; }
   const fx::Arguments& gradients() const { return gradients_; }
-  const fx::Arguments& forward_outputs() const { return forward_outputs_; }
+  /// What the forward graph is there for: its outputs, and what it writes.
+  fx::Arguments forward_roots() const {
+    fx::Arguments roots = forward_outputs_;
+    for (fx::Node* node : graph_.nodes())
+      if (is_write(node)) roots.push_back(node);
+    return roots;
+  }
+
+  /// How many calls are between each node and the first one of the backward that needs it, by id.
+  std::vector<int64_t> distances_from_backward() const {
+    std::vector<int64_t> distances(graph_.id_bound(), graph_.id_bound());
+    for (fx::Node* node : graph_.reversed()) {
+      if (node->op() == fx::Op::Output) continue;
+      if (needs_tangent(node)) distances[node->id()] = 0;
+      for (fx::Node* user : node->users())
+        distances[node->id()] = std::min(distances[node->id()], distances[user->id()] + 1);
+    }
+    return distances;
+  }
 
   /// Nodes from which some outputs are computed, by id.
   std::vector<bool> ancestors(const fx::Arguments& outputs) const {
@@ -86,17 +107,41 @@ class Analysis {
       out.saved_bytes += bytes_of(n->meta.val);
     }
     out.forward = extract(primals, forward, false);
+    keep_before_writes(out.forward->graph(), out.forward_outputs);
     out.backward = extract(backward_inputs, gradients_, true);
     return out;
   }
 
  private:
+  /// What lies in an input that the graph writes is kept as it was before.
+  static void keep_before_writes(fx::Graph& graph, size_t first_saved) {
+    std::vector<fx::Node*> writes;
+    for (fx::Node* node : graph.nodes())
+      if (is_write(node)) writes.push_back(node);
+    if (writes.empty()) return;
+    fx::Arguments results = graph.outputs();
+    for (size_t k = first_saved; k < results.size(); ++k) {
+      fx::Node* kept = results[k].node();
+      bool written = kept->meta.val.is_tensor() && std::any_of(writes.begin(), writes.end(), [&](fx::Node* write) {
+                       const Value& target = write->args()[0].node()->meta.val;
+                       return target.tensor_ref().storage() == kept->meta.val.tensor_ref().storage();
+                     });
+      if (!written) continue;
+      auto before = graph.inserting_before(writes[0]);
+      fx::Node* copy = graph.call(get_operator("aten::clone"), {kept});
+      copy->meta = kept->meta;
+      results[k] = copy;
+    }
+    graph.output_node()->set_args({fx::Argument::list(std::move(results))});
+  }
+
   /// The part of the graph that computes some outputs, and the checks that belong to it.
   IntrusivePtr<fx::GraphModule> extract(const std::vector<fx::Node*>& inputs, const fx::Arguments& outputs,
                                         bool with_tangents) const {
     fx::Arguments all = outputs;
     for (fx::Node* node : graph_.nodes())
-      if (is_check(node) && needs_tangent(node) == with_tangents) all.push_back(node);
+      if ((is_check(node) && needs_tangent(node) == with_tangents) || (is_write(node) && !with_tangents))
+        all.push_back(node);
     IntrusivePtr<fx::Graph> graph = fx::extract_subgraph(graph_, inputs, all);
     fx::Arguments results = graph->outputs();
     results.resize(outputs.size());
@@ -131,11 +176,40 @@ bool can_recompute(const fx::Node* node) {
          d.not_differentiable;
 }
 
+/// What it costs to keep a value: its bytes; among equals, what is nearer to its use in the backward. A number costs
+/// next to nothing, since it takes no memory of the device.
+int64_t price_of(const fx::Node* node, int64_t distance) {
+  constexpr int64_t kByte = 1024, kStep = 4;
+  if (is_number(node)) return 1;
+  return std::max<int64_t>(bytes_of(node->meta.val), 1) * kByte + kStep * std::min<int64_t>(distance, 100);
+}
+
 }  // namespace
+
+Partition partition_of(IntrusivePtr<fx::GraphModule> forward, IntrusivePtr<fx::GraphModule> backward,
+                       size_t forward_outputs) {
+  Partition out;
+  out.forward_outputs = forward_outputs;
+  fx::Arguments results = forward->graph().outputs();
+  check<AssertionError>(results.size() >= forward_outputs, "a partition's forward graph gives ", results.size(),
+                        " values, and ", forward_outputs, " are the function's own");
+  for (size_t k = forward_outputs; k < results.size(); ++k) {
+    fx::Node* node = results[k].node();
+    check<AssertionError>(node, "a partition's forward graph saves what is no node");
+    check<AssertionError>(is_number(node) || out.saved_numbers == 0,
+                          "a partition's forward graph saves tensors first, then numbers");
+    out.saved_numbers += is_number(node);
+    out.saved.push_back(node->name());
+    out.saved_bytes += bytes_of(node->meta.val);
+  }
+  out.forward = std::move(forward);
+  out.backward = std::move(backward);
+  return out;
+}
 
 Partition default_partition(const JointGraph& joint) {
   Analysis analysis(joint);
-  std::vector<bool> forward = analysis.ancestors(analysis.forward_outputs()),
+  std::vector<bool> forward = analysis.ancestors(analysis.forward_roots()),
                     backward = analysis.ancestors(analysis.gradients());
   // A list cannot be kept, its elements can: those of a forward operator are forward values, though only the backward
   // reads them.
@@ -169,9 +243,11 @@ Partition default_partition(const JointGraph& joint) {
 }
 
 Partition min_cut_partition(const JointGraph& joint) {
+  fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);
   fx::Graph& graph = analysis.graph();
   std::vector<bool> backward = analysis.ancestors(analysis.gradients());
+  std::vector<int64_t> distances = analysis.distances_from_backward();
   // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that
   // edge.
   size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
@@ -184,7 +260,7 @@ Partition min_cut_partition(const JointGraph& joint) {
     } else {
       bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
       network.add_edge(in(node), in(node) + 1,
-                       storable ? std::max<int64_t>(bytes_of(node->meta.val), 1) : FlowNetwork::kUnlimited);
+                       storable ? price_of(node, distances[node->id()]) : FlowNetwork::kUnlimited);
       if (node->op() == fx::Op::Placeholder || (node->op() != fx::Op::GetAttr && !can_recompute(node)))
         network.add_edge(source, in(node), FlowNetwork::kUnlimited);
       for (const fx::Argument& g : analysis.gradients())

@@ -23,6 +23,9 @@ Call start_call(const std::shared_ptr<const Executable>& e, const std::vector<Va
   for (size_t i = info.input_count(); i < info.primals.size(); ++i) call.primals.push_back(info.primals[i].tensor);
   for (size_t i = 0; i < call.primals.size(); ++i)
     call.values.push_back(call.primals[i].defined() ? Value(call.primals[i]) : inputs[info.layout.arguments_of[i][0]]);
+  // What the graph writes without counting it as a version is no business of who has the tensor.
+  for (size_t i : e->graphs.joint.written_in_graph)
+    if (!info.primals[i].counted) call.values[i] = Value(autograd::data_of(call.primals[i]));
   return call;
 }
 
@@ -38,10 +41,13 @@ TensorSpec spec_in(const Call& call, const TensorSpec& spec, const Tensor& actua
 }
 
 /// The graphs were made for tensors that may be written; before they run, what eager code would say of leaves.
-void check_writes(const CallInfo& info, const std::vector<Tensor>& primals) {
-  for (size_t i = 0; i < primals.size(); ++i) {
-    if (!info.primals[i].tracked && !info.primals[i].views_tracked) continue;
-    const Tensor& t = primals[i];
+void check_writes(const CallInfo& info, const std::vector<Tensor>& primals, const std::vector<Tensor>& arguments) {
+  std::vector<Tensor> changed;
+  for (size_t i = 0; i < primals.size(); ++i)
+    if (info.primals[i].tracked) changed.push_back(primals[i]);
+  for (const MetadataChange& change : info.changes)
+    if (change.tracked) changed.push_back(arguments[change.argument]);
+  for (const Tensor& t : changed) {
     check(!t.requires_grad() || !t.is_leaf(),
           "a leaf Variable that requires grad is being used in an in-place operation.");
     if (!t.is_view()) continue;
@@ -58,9 +64,10 @@ struct Use {
 std::vector<Use> uses_of(const CompiledGraphs& graphs) {
   const CallInfo& info = graphs.info;
   std::vector<Use> uses;
-  for (size_t i : graphs.joint.written) uses.push_back({true, info.primals[i].tracked});
+  for (size_t i : graphs.joint.updated) uses.push_back({info.primals[i].written, info.primals[i].tracked});
   for (size_t i : graphs.joint.results)
     uses.push_back({info.outputs[i].kind == OutputInfo::Kind::Fresh, info.outputs[i].requires_grad});
+  uses.resize(graphs.joint.first_intermediate(), {false, false});
   for (const IntermediateInfo& b : info.intermediates) uses.push_back({true, b.requires_grad});
   return uses;
 }
@@ -71,12 +78,15 @@ Tensor fit_tangent(const Tensor& gradient, const TensorSpec& spec) {
   return gradient.new_empty_strided(spec.sizes, spec.strides).copy_(gradient);
 }
 
+bool is_subclass(const Tensor& t) { return t.keys().has(DispatchKey::Subclass); }
+
 /// What is kept of a call for its backward, beside the saved tensors.
 struct Kept {
   std::vector<Value> numbers;
   std::vector<TensorSpec> tangents;  // what the graph expects
-  std::vector<Tensor> later;         // primals that the backward writes
-  std::vector<TensorSpec> after;     // what they look like then
+  std::vector<bool> subclass_tangents;
+  std::vector<Tensor> later;      // primals that the backward writes
+  std::vector<TensorSpec> after;  // what they look like then
 };
 
 /// What the backward graph computes: gradients of the primals, and what it writes to some of them.
@@ -85,8 +95,16 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
   const JointGraph& joint = e.graphs.joint;
   std::vector<Value> inputs = kept.numbers;
   inputs.insert(inputs.end(), saved.begin(), saved.end());
-  for (size_t k = 0; k < joint.tangents; ++k)
-    inputs.push_back(Value(fit_tangent(incoming[joint.tangent_outputs[k]], kept.tangents[k])));
+  for (size_t k = 0; k < joint.tangents; ++k) {
+    const Tensor& tangent = incoming[joint.tangent_outputs[k]];
+    check<AssertionError>(
+        is_subclass(tangent) == kept.subclass_tangents[k],
+        "We incorrectly attempted to compile the backward with incorrect subclass metadata: an output "
+        "that is ",
+        kept.subclass_tangents[k] ? "a" : "no", " tensor subclass got a gradient that is ",
+        is_subclass(tangent) ? "one" : "none");
+    inputs.push_back(Value(fit_tangent(tangent, kept.tangents[k])));
+  }
   for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));
   std::vector<Tensor> results = tensors_among(e.backward(inputs));
   for (size_t k = 0; k < kept.later.size(); ++k)
@@ -111,6 +129,7 @@ Kept keep(const Call& call) {
   for (size_t k = 0; k < joint.tangents; ++k) {
     const Tensor& output = call.forward[joint.tangent_outputs[k]].tensor_ref();
     kept.tangents.push_back(tangent_of(spec_in(call, joint.tangent_specs[k], output)));
+    kept.subclass_tangents.push_back(is_subclass(output));
   }
   for (size_t i : joint.written_by_backward) {
     kept.later.push_back(call.primals[i]);
@@ -132,8 +151,8 @@ std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
   std::vector<Tensor> saved = tensors_among({first_saved, first_number});
   // What is written when the call ends is kept as it was before.
   for (Tensor& t : saved)
-    for (size_t i : joint.written)
-      if (t.storage() == call.primals[i].storage()) t = t.clone();
+    for (size_t i : joint.updated)
+      if (graphs.info.primals[i].written && t.storage() == call.primals[i].storage()) t = t.clone();
   return saved;
 }
 
@@ -169,28 +188,11 @@ std::vector<Tensor> run_differentiable(Call& call) {
 /// The forward graph's outputs that are tensors.
 std::vector<Tensor> run_forward(Call& call) {
   const JointGraph& joint = call.executable->graphs.joint;
-  if (joint.is_differentiable()) return run_differentiable(call);
+  if (joint.differentiable) return run_differentiable(call);
   NoGrad no_grad;
   call.forward = call.executable->forward(call.values);
   call.forward.resize(joint.forward_outputs());
   return tensors_among(call.forward);
-}
-
-void carry_out_writes(const Call& call, std::vector<Tensor>& forward) {
-  const CompiledGraphs& graphs = call.executable->graphs;
-  const std::vector<Tensor>& primals = call.primals;
-  const std::vector<size_t>& written = graphs.joint.written;
-  // Contents that lie where another write goes are taken out of the way first.
-  for (size_t k = 0; k < written.size(); ++k)
-    for (size_t i : written)
-      if (forward[k].storage() == primals[i].storage()) forward[k] = forward[k].clone();
-  for (size_t k = 0; k < written.size(); ++k) {
-    const PrimalInfo& info = graphs.info.primals[written[k]];
-    const Tensor& target = primals[written[k]];
-    SetGradEnabled mode(info.tracked);
-    write_contents(info.counted ? target : autograd::data_of(target), spec_in(call, info.after, forward[k]),
-                   forward[k]);
-  }
 }
 
 /// Views with the numbers of a call; nothing where only the graph's run tells them.
@@ -204,18 +206,36 @@ std::optional<std::vector<ViewStep>> steps_in(const Call& call, std::vector<View
   return steps;
 }
 
-/// Inputs that became views of themselves, in place.
-void change_views(const Call& call) {
-  const CallInfo& info = call.executable->graphs.info;
-  for (size_t i = 0; i < info.primals.size(); ++i) {
-    if (info.primals[i].views.empty()) continue;
-    std::optional<std::vector<ViewStep>> steps = steps_in(call, info.primals[i].views);
+/// Arguments that became views of themselves, in place.
+void change_metadata(const Call& call, const std::vector<Tensor>& arguments) {
+  for (const MetadataChange& change : call.executable->graphs.info.changes) {
+    std::optional<std::vector<ViewStep>> steps = steps_in(call, change.views);
     check<NotImplementedError>(steps.has_value(),
                                "an input gets a size in place that depends on data: ahead-of-time "
                                "autograd does not support that");
-    SetGradEnabled mode(info.primals[i].views_tracked);
-    Tensor target = call.primals[i], view = replay_views(untracked(target), *steps);
+    SetGradEnabled mode(change.tracked);
+    Tensor target = arguments[change.argument], view = replay_views(untracked(target), *steps);
     as_strided_(target, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  }
+}
+
+/// Writes to what became of the inputs.
+void carry_out_writes(const Call& call, std::vector<Tensor>& forward) {
+  const CompiledGraphs& graphs = call.executable->graphs;
+  const std::vector<Tensor>& primals = call.primals;
+  std::vector<size_t> written;  // places of the new contents
+  for (size_t k = 0; k < graphs.joint.updated.size(); ++k)
+    if (graphs.info.primals[graphs.joint.updated[k]].written) written.push_back(k);
+  // Contents that lie where another write goes are taken out of the way first.
+  for (size_t k : written)
+    for (size_t j : written)
+      if (forward[k].storage() == primals[graphs.joint.updated[j]].storage()) forward[k] = forward[k].clone();
+  for (size_t k : written) {
+    const PrimalInfo& info = graphs.info.primals[graphs.joint.updated[k]];
+    const Tensor& target = primals[graphs.joint.updated[k]];
+    SetGradEnabled mode(info.tracked);
+    write_contents(info.counted ? target : autograd::data_of(target), spec_in(call, info.after, forward[k]),
+                   forward[k]);
   }
 }
 
@@ -236,11 +256,11 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
   const CompiledGraphs& graphs = call.executable->graphs;
   const JointGraph& joint = graphs.joint;
   const std::vector<OutputInfo>& outputs = graphs.info.outputs;
-  auto first_intermediate = forward.begin() + static_cast<ptrdiff_t>(joint.written.size() + joint.results.size());
+  auto first_intermediate = forward.begin() + static_cast<ptrdiff_t>(joint.first_intermediate());
   std::vector<Tensor> intermediates(first_intermediate, forward.end());
   std::vector<Value> results(outputs.size()), computed(outputs.size());
   for (size_t k = 0; k < joint.results.size(); ++k) {
-    size_t i = joint.results[k], position = joint.written.size() + k;
+    size_t i = joint.results[k], position = joint.first_result() + k;
     computed[i] = call.forward[position];
     if (outputs[i].kind != OutputInfo::Kind::Fresh) continue;
     results[i] = Value(forward[position]);
@@ -270,11 +290,12 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
 std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std::vector<Value>& inputs) {
   const CallInfo& info = e->graphs.info;
   Call call = start_call(e, inputs);
-  check_writes(info, call.primals);
+  std::vector<Tensor> arguments = tensors_among(inputs);
+  check_writes(info, call.primals, arguments);
   std::vector<Tensor> forward = run_forward(call);
+  change_metadata(call, arguments);
   carry_out_writes(call, forward);
-  change_views(call);
-  return results_of(call, info.sources(tensors_among(inputs), call.primals), forward);
+  return results_of(call, info.sources(arguments, call.primals), forward);
 }
 
 }  // namespace umbra::aot

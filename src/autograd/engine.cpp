@@ -67,7 +67,10 @@ void check_no_nan(const Node& node, const Gradients& gradients) {
 /// One backward pass.
 class Pass {
  public:
-  Pass(BackwardOptions options, const std::vector<Edge>* inputs) : options_(options), inputs_(inputs) {}
+  Pass(BackwardOptions options, const std::vector<Edge>* inputs) : options_(options), inputs_(inputs) {
+    static std::atomic<uint64_t> next{1};
+    number_ = next.fetch_add(1, std::memory_order_relaxed);
+  }
 
   Gradients run(const std::vector<Edge>& roots, Gradients root_gradients);
 
@@ -78,6 +81,7 @@ class Pass {
   }
   const BackwardOptions& options() const { return options_; }
   const Node* node() const { return node_; }
+  uint64_t number() const { return number_; }
 
  private:
   struct Capture {
@@ -106,6 +110,7 @@ class Pass {
     std::push_heap(ready_.begin(), ready_.end(), Later());
   }
 
+  uint64_t number_;
   BackwardOptions options_;
   const std::vector<Edge>* inputs_;  // null: all leaves
   std::unordered_map<Node*, State> states_;
@@ -291,6 +296,8 @@ bool Node::needs(size_t edge) const {
 }
 
 const Node* running_node() { return g_pass ? g_pass->node() : nullptr; }
+uint64_t backward_pass() { return g_pass ? g_pass->number() : 0; }
+bool will_run(const Node* node) { return g_pass && g_pass->wants(const_cast<Node*>(node)); }
 const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
 
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,

@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "autograd/meta.h"
+#include "umbra/autograd/running.h"
 
 namespace umbra::autograd {
 
@@ -42,10 +43,11 @@ void release_iteratively(IntrusivePtr<Node> node) {
 // ---- Node ----
 
 // One count for all threads, so that a graph recorded by several of them is ordered too.
-uint64_t Node::next_sequence_number() {
-  static std::atomic<uint64_t> next{0};
-  return next.fetch_add(1, std::memory_order_relaxed);
+namespace {
+constinit std::atomic<uint64_t> g_next_sequence_number{0};
 }
+uint64_t Node::next_sequence_number() { return g_next_sequence_number.fetch_add(1, std::memory_order_relaxed); }
+uint64_t upcoming_sequence_number() { return g_next_sequence_number.load(std::memory_order_relaxed); }
 
 Node::Node(uint64_t sequence_number) : sequence_number_(sequence_number) {}
 

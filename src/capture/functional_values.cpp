@@ -132,6 +132,7 @@ Tensor with_bits(Tensor value, bool conj, bool neg) {
 // Carries new contents of a view back into its base.
 void write_value(const Tensor& wrapper, Tensor value) {
   FunctionalState& state = state_of(wrapper.impl());
+  check(!state.base->frozen, "cannot mutate tensors with frozen storage");
   if (value.dtype() != wrapper.dtype()) value = _to_copy(value, {.dtype = wrapper.dtype()});
   current_value(state);  // refuses what it cannot show
   std::vector<Tensor> bases{state.base->value};

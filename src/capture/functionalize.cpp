@@ -30,7 +30,27 @@ bool is_wrapper(const Tensor& t) {
   return g_level ? functional_level::owns(t.impl(), g_level.get()) : is_functional(t);
 }
 
-Tensor unwrap(const Tensor& t) { return is_wrapper(t) ? current_value(state_of(t.impl())) : t; }
+/// After a write PyTorch makes a view once more, of what autograd has as its base, for its history. No one reads the
+/// value, but it counts in the names of nodes.
+void renew_history(const Tensor& t) {
+  FunctionalState& state = state_of(t.impl());
+  if (state.history == state.base->generation) return;
+  state.history = state.base->generation;
+  if (g_level || !t.is_view() || !is_grad_enabled() || !t.requires_grad()) return;
+  Tensor root(t.impl()->view_base());
+  if (!is_wrapper(root)) return;
+  FunctionalState& from = state_of(root.impl());
+  if (from.base != state.base || from.views.size() >= state.views.size()) return;
+  std::vector<ViewStep> steps(state.views.begin() + static_cast<ptrdiff_t>(from.views.size()), state.views.end());
+  const Tensor& value = current_value(from);
+  if (lies_as_shown(*from.base)) replay_views(value, steps);
+}
+
+Tensor unwrap(const Tensor& t) {
+  if (!is_wrapper(t)) return t;
+  renew_history(t);
+  return current_value(state_of(t.impl()));
+}
 
 Value unwrap_value(const Value& v) {
   if (v.is_tensor()) return Value(unwrap(v.tensor_ref()));
@@ -71,7 +91,9 @@ IntrusivePtr<FunctionalState> state_of_view(const Tensor& self, ViewStep step, c
   state->views = from.views;
   state->views.push_back(std::move(step));
   state->value = value;
-  state->generation = from.base->generation;
+  // As in PyTorch a view starts from before all writes: where there were any, it is taken of the base when it is read.
+  state->generation = 0;
+  state->history = from.base->generation;
   state->resizes = from.base->resizes;
   state->level = from.level;
   return state;
@@ -82,10 +104,19 @@ Value view_of_value(const Operator& op, const Value* frame, const Tensor& self) 
   FunctionalState& state = state_of(self.impl());
   auto of_contents = [&] {
     Frame inner(op);
-    for (size_t i = 0; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
+    inner[0] = Value(state.value);
+    for (size_t i = 1; i < op.argument_count(); ++i) inner[i] = unwrap_value(frame[i]);
     op.call(inner.data());
     return std::move(inner[0]);
   };
+  renew_history(self);
+  // What is behind the writes serves as well: the view is taken anew when it is read.
+  if (state.generation != state.base->generation && !op.has_tag(Tag::AddressesMemory)) {
+    try {
+      return of_contents();
+    } catch (const Error&) {
+    }
+  }
   current_value(state);
   if (lies_as_shown(*state.base)) return of_contents();
   if (!op.has_tag(Tag::AddressesMemory)) {
@@ -192,6 +223,8 @@ void write_results(const Operator& op, const std::vector<Tensor>& written, Value
       ++base.resizes;
     }
     write_value(written[i], std::move(value));
+    current_value(state_of(written[i].impl()));
+    renew_history(written[i]);
     if (counted) written[i].impl()->bump_version();
   }
 }
@@ -213,6 +246,7 @@ void check_captured(const Operator& op, const Tensor& written) {
 /// The wrapper becomes a view of itself: one step more from its base.
 void become_view(const Operator& view, Value* frame, const Tensor& self) {
   FunctionalState& state = state_of(self.impl());
+  current_value(state);
   Value shown = view_of_wrapper(view, frame), value = view_of_value(view, frame, self);
   std::vector<Value> arguments(view.argument_count());
   for (size_t i = 1; i < view.argument_count(); ++i) arguments[i] = frame[i];
@@ -243,9 +277,34 @@ void become_value(const Operator& op, const Operator& functional, Value* frame, 
   state.resizes = ++base.resizes;
 }
 
+/// The wrapper takes another one's place: its memory, contents and way from the base.
+void become_other(const Operator& op, const Tensor& self, const Tensor& source) {
+  check_captured(op, source);
+  check(self.dtype() == source.dtype(), "Could not set tensor of type ", source.dtype(), " to a tensor of type ",
+        self.dtype());
+  FunctionalState &state = state_of(self.impl()), &from = state_of(source.impl());
+  current_value(from);
+  state.base->frozen = true;
+  state.base = from.base;
+  state.views = from.views;
+  state.value = from.value;
+  state.generation = from.generation;
+  state.resizes = from.resizes;
+  state.history = from.generation;
+  self.impl()->set_storage(source.storage());
+  self.impl()->set_geometry(source.sym_sizes(), source.sym_strides(), source.sym_storage_offset());
+}
+
 void call_metadata(const Operator& op, Value* frame) {
   Tensor self = frame[0].tensor();
   check_captured(op, self);
+  static const Operator& set = get_operator("aten::set_.source_Tensor");
+  if (&op == &set) {
+    become_other(op, self, frame[1].tensor());
+    self.impl()->bump_version();
+    frame[0] = Value(std::move(self));
+    return;
+  }
   if (op.definition().unchanged) return;  // detach_: metadata stay as they are
   const Operator& functional = functional_form_of(op);
   if (functional.definition().view) become_view(functional, frame, self);

@@ -4,6 +4,7 @@
 #include <optional>
 
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/autograd/running.h"
 #include "umbra/core/wrapped_number.h"
 #include "umbra/sym/shape_env.h"
 
@@ -141,9 +142,25 @@ void Tracer::record_grad_mode() {
   finish(graph().call(fx::function("torch._C._set_grad_enabled"), {grad_enabled_}), Value());
 }
 
+void Tracer::record_switch() {
+  if (!keeps_switches) return;
+  grad_enabled_ = is_grad_enabled();
+  finish(graph().call(fx::function("torch._C._set_grad_enabled"), {grad_enabled_}), Value());
+}
+
+/// Where the program stands. What the backward pass computes comes from the line whose gradient it is.
+IntrusivePtr<SourceLocation> Tracer::line() {
+  const autograd::Node* running = autograd::running_node();
+  if (!running) return lines_.emplace_back(autograd::upcoming_sequence_number(), current_location()).second;
+  // Autograd makes its node before the call is recorded.
+  auto later = [](uint64_t number, const auto& line) { return number < line.first; };
+  auto found = std::upper_bound(lines_.begin(), lines_.end(), running->sequence_number(), later);
+  return found == lines_.end() ? nullptr : found->second;
+}
+
 void Tracer::finish(fx::Node* node, const Value& result) {
   node->meta.val = result;
-  if (locations) node->meta.source = current_location();
+  if (locations) node->meta.source = line();
   node->meta.modules = current_modules();
 }
 

@@ -1,7 +1,7 @@
-#include "umbra/core/source.h"
-
 #include <charconv>
 #include <string_view>
+
+#include "umbra/core/at_location.h"
 
 namespace umbra {
 
@@ -63,10 +63,17 @@ class CallLocation final : public SourceLocation {
 };
 
 IntrusivePtr<SourceLocation> (*g_source)() = nullptr;
+thread_local const SourceLocation* g_at = nullptr;
 
 }  // namespace
 
+AtLocation::AtLocation(const SourceLocation* location) : before_(g_at) {
+  if (location) g_at = location;
+}
+AtLocation::~AtLocation() { g_at = before_; }
+
 IntrusivePtr<SourceLocation> current_location() {
+  if (g_at) return IntrusivePtr<SourceLocation>(const_cast<SourceLocation*>(g_at));
   CallSite site = CallSite::here();
   if (site.known()) return make_counted<CallLocation>(site);
   return g_source ? g_source() : nullptr;

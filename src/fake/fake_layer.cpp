@@ -56,6 +56,11 @@ void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
                           "'allow_non_fake_inputs'. Found in ",
                           op.schema().space, ".", op.schema().name, ".",
                           op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
+    // The stand-in would change, and the tensor itself would not know of it.
+    check<AssertionError>(!op.has_tag(Tag::InPlaceView),
+                          "Can't call metadata mutating ops on non-Fake Tensor inputs. Found in ", op.schema().space,
+                          ".", op.schema().name, ".", op.schema().overload.empty() ? "default" : op.schema().overload,
+                          "(...)");
     return mode.from_tensor(t);
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {

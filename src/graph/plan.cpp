@@ -1,6 +1,7 @@
 #include "graph/plan.h"
 
 #include "graph/annotate.h"
+#include "umbra/core/at_location.h"
 
 namespace umbra::fx {
 
@@ -228,6 +229,7 @@ std::vector<Value> Plan::take_inputs(std::vector<Value> inputs, const Hooks& hoo
 void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks) {
   // Results replace arguments from the front. An argument that stands where a result may be left is owned by the frame:
   // an in-place operator gives back the very value it was called with, which must outlive its slot.
+  AtLocation at(step.node->meta.source.get());
   size_t owned = step.op ? step.op->return_count() : 0;
   Frame frame(step.op ? step.op->frame_size() : step.operands.size());
   for (size_t i = 0; i < step.operands.size(); ++i) {

@@ -94,8 +94,9 @@ class CodePrinter {
         used[input->id()] = true;
         released_[node->id()].push_back(input->name());
       }
+    // A call that is there for its effect gives nothing to let go of.
     for (Node* node : graph_.nodes())
-      if (node->users().empty()) released_[node->id()].push_back(node->name());
+      if (node->users().empty() && !node->is_impure()) released_[node->id()].push_back(node->name());
   }
 
   std::string annotation(const Node& node) const {

@@ -11,8 +11,10 @@ namespace {
 
 class FunctionalizeLevel final : public Level {
  public:
+  explicit FunctionalizeLevel(bool whole_composites) : whole_composites_(whole_composites) {}
+
   void call(const Operator& op, Value* frame) override {
-    if (op.is_composite()) return op.definition().composite(frame);
+    if (op.is_composite() && !stays_whole(op)) return op.definition().composite(frame);
     WithoutLevel off;
     functional_level::call(op, frame, pointer());
   }
@@ -22,6 +24,13 @@ class FunctionalizeLevel final : public Level {
   Tensor wrap(const Tensor& value) const { return functional_level::wrap(value, pointer()); }
 
  private:
+  /// What may write its arguments, or give views of them, has to be looked into.
+  bool stays_whole(const Operator& op) const {
+    return whole_composites_ && !op.is_view() && !op.is_mutable() && !op.has_tag(Tag::MaybeAliasingOrMutating);
+  }
+
+  bool whole_composites_;
+
   IntrusivePtr<RefCounted> pointer() const { return IntrusivePtr<RefCounted>(const_cast<FunctionalizeLevel*>(this)); }
 };
 
@@ -52,9 +61,9 @@ void refuse_written_element(TensorImpl* element) {
 
 }  // namespace
 
-ValueFunction functionalize(ValueFunction function) {
-  return [function = std::move(function)](const std::vector<Value>& inputs) {
-    auto level = make_counted<FunctionalizeLevel>();
+ValueFunction functionalize(ValueFunction function, bool whole_composites) {
+  return [function = std::move(function), whole_composites](const std::vector<Value>& inputs) {
+    auto level = make_counted<FunctionalizeLevel>(whole_composites);
     std::vector<Value> wrapped, results;
     {
       EnterLevel scope(level);

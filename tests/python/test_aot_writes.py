@@ -20,12 +20,12 @@ def close(a, b):
     return a == b
 
 
-def both(seed, length, dynamic):
+def both(seed, length, dynamic, keep=False):
     program = Program(torch, seed, length)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")
         eager = observe(torch, program, program, seed)
-        compiled = observe(torch, program, aot_function(program, nop, dynamic=dynamic), seed)
+        compiled = observe(torch, program, aot_function(program, nop, dynamic=dynamic, keep_inference_input_mutations=keep), seed)
     return program, eager, compiled
 
 
@@ -40,9 +40,9 @@ def agree(eager, compiled):
     return close(eager, compiled)
 
 
-@pytest.mark.parametrize("dynamic", [False, True])
+@pytest.mark.parametrize("dynamic, keep", [(False, False), (True, False), (False, True)])
 @pytest.mark.parametrize("length", [2, 4, 8, 12])
-def test_random_programs(length, dynamic):
+def test_random_programs(length, dynamic, keep):
     for seed in range(150):
-        program, eager, compiled = both(seed, length, dynamic)
+        program, eager, compiled = both(seed, length, dynamic, keep)
         assert agree(eager, compiled), (seed, program.steps, eager, compiled)

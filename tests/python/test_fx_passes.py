@@ -230,3 +230,37 @@ def test_a_modules_call_that_nobody_uses_goes_unless_the_module_says_otherwise()
     drawn = fx.experimental.proxy_tensor.make_fx(lambda x: (torch.rand_like(x), x)[1])(torch.ones(1))
     node = next(n for n in drawn.graph.nodes if "rand_like" in n.name)
     assert node.is_impure() and not node.is_impure(impure_random=False)
+
+
+# ---- parts that a backend takes ----
+
+def partitions_of(function, taken, **options):
+    from umbra.fx.passes.infra.partitioner import CapabilityBasedPartitioner
+    from umbra.fx.passes.operator_support import create_op_support
+    support = create_op_support(lambda _, node: node.op == "call_function" and node.target in taken)
+    return CapabilityBasedPartitioner(torch.fx.symbolic_trace(function), support, **options)
+
+
+@pytest.mark.parametrize("function, expected", [
+    (lambda a, b: (lambda c: (lambda d: (torch.cos(d) * c + torch.sin(b), d))(torch.relu(c)))(torch.sin(a) + b), [["add", "sin"], ["add_1", "cos", "mul", "sin_1"]]),
+    (lambda a: (lambda x: torch.cos(x + torch.relu(x)))(torch.sin(a)), [["add", "cos"], ["sin"]]),
+    (lambda a, b: (a + b, torch.relu(a) * 2), [["add", "mul"]]),
+])
+def test_parts_are_as_large_as_they_can_be_without_waiting_for_themselves(function, expected):
+    taken = (operator.add, operator.mul, torch.sin, torch.cos)
+    partitioner = partitions_of(function, taken, allows_single_node_partition=True)
+    parts = partitioner.propose_partitions()
+    assert sorted(sorted(node.name for node in part.nodes) for part in parts) == expected
+    args = [torch.arange(3.0) + i for i in range(function.__code__.co_argcount)]
+    results, wanted = partitioner.fuse_partitions(parts)(*args), function(*args)
+    if isinstance(wanted, torch.Tensor):
+        results, wanted = [results], [wanted]
+    assert all(torch.equal(a, b) for a, b in zip(results, wanted))
+    assert sum(node.op == "call_module" for node in partitioner.graph_module.graph.nodes) == len(expected)
+
+
+def test_parts_of_one_node_are_left_alone_unless_they_are_asked_for():
+    def function(a):
+        return torch.relu(torch.sin(a))
+    assert partitions_of(function, (torch.sin,)).propose_partitions() == []
+    assert len(partitions_of(function, (torch.sin,), allows_single_node_partition=True).propose_partitions()) == 1

@@ -18,9 +18,16 @@ struct PrimalInfo {
   bool written = false;
   bool tracked = false;  // the write is part of autograd's history; not so under NoGrad, or where no gradient is needed
   bool counted = false;  // the write counts as a new version; not so for the statistics that batch_norm keeps
-  TensorSpec after = {};             // its look when the function has run: out= may have given it another size
-  std::vector<ViewStep> views = {};  // that it became a view of itself by, in place (t_)
-  bool views_tracked = false;        // that is part of autograd's history
+  TensorSpec after = {};  // its look when the function has run: out= may have given it another size
+  bool changed = false;   // it is the argument of a MetadataChange
+  bool replaced = false;  // it has got another tensor's memory (set_)
+};
+
+/// An argument that the function makes a view of itself, in place (t_, as_strided_).
+struct MetadataChange {
+  size_t argument = 0;
+  std::vector<ViewStep> views = {};
+  bool tracked = false;  // that is part of autograd's history
 };
 
 struct OutputInfo {
@@ -56,12 +63,12 @@ struct CallInfo {
   ArgumentLayout
       layout;  // how the function's arguments are made of the first primals; the other primals are closed over
   std::vector<PrimalInfo> primals;
+  std::vector<MetadataChange> changes;  // by argument
   std::vector<OutputInfo> outputs;
   std::vector<IntermediateInfo> intermediates;
   IntrusivePtr<FakeModeImpl> mode;  // of the tensors without data that the function runs on; it has the symbols
 
   size_t input_count() const { return layout.primals(); }
-  std::vector<size_t> written() const;
   std::vector<size_t> differentiable_primals() const;
   bool needs_gradients() const;
   /// What outputs can be or be views of: the arguments, then the primals that are closed over.
@@ -77,6 +84,7 @@ struct AnalysisOptions {
   /// which is written, and of what is closed over stay numbers.
   bool dynamic = false;
   size_t fixed_inputs = 0;
+  bool keep_writes = false;  // graphs may write inputs
 };
 
 /// A primal as it is when a graph is captured: a tensor without data, or a plain value.

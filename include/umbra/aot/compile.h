@@ -26,6 +26,8 @@ struct CompileOptions {
   /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
   GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
+  /// Writes to inputs that are no part of autograd are carried out by the graphs (copy_).
+  bool keep_writes = false;
   /// Tensors the function closes over, looked up at each call. They come before the inputs among the graph's inputs.
   std::function<std::vector<Tensor>()> state = {};
   /// What else the function decides by: it is captured anew for each text this gives.

@@ -20,6 +20,10 @@ struct Partition {
 
 using Partitioner = std::function<Partition(const JointGraph&)>;
 
+/// A partition that somebody else made: of a forward graph with what it saves after its outputs, and a backward graph.
+Partition partition_of(IntrusivePtr<fx::GraphModule> forward, IntrusivePtr<fx::GraphModule> backward,
+                       size_t forward_outputs);
+
 /// Keeps every forward value that the backward reads.
 Partition default_partition(const JointGraph& joint);
 /// Keeps the least bytes from which the backward can be computed when pointwise operators and views are recomputed

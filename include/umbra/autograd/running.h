@@ -8,6 +8,12 @@ namespace autograd {
 
 /// The node whose gradient is being computed, or null.
 const Node* running_node();
+/// The number that the next node gets.
+uint64_t upcoming_sequence_number();
+/// Tells one backward pass from another; 0 outside of all.
+uint64_t backward_pass();
+/// Whether the backward pass of this thread comes to a node.
+bool will_run(const Node* node);
 
 }  // namespace autograd
 }  // namespace umbra

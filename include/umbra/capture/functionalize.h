@@ -33,6 +33,7 @@ class FunctionalBase final : public RefCounted {
   SymInt offset = 0;
   bool conj = false, neg = false;
   uint64_t resizes = 0;  // counts changes of the base's size: views from before do not fit any more
+  bool frozen = false;   // a tensor has left it (set_): what is written to it now would be lost
 };
 
 /// What a functional wrapper stands for: its layer state.
@@ -42,6 +43,7 @@ class FunctionalState final : public RefCounted {
   std::vector<ViewStep> views;  // from the base to this tensor
   Tensor value;                 // this tensor's contents as of `generation`
   uint64_t generation = 0, resizes = 0;
+  uint64_t history = 0;            // the writes that autograd's history of this tensor knows of
   IntrusivePtr<RefCounted> level;  // the transform whose wrapper it is; null for FunctionalMode's
 };
 

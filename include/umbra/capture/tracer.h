@@ -47,6 +47,8 @@ class Tracer final : public Mode {
   /// (PreProxy): a call of torch._C._set_grad_enabled. Each call does this by itself; after the last one it is for the
   /// caller to do.
   void record_grad_mode();
+  /// Records that the program has set the grad mode, to what it was too, where `keeps_switches`.
+  void record_switch();
   /// A node for a call that is no operator (a higher-order one); `result` is what it gave.
   fx::Node* record_call(const fx::Function& function, fx::Arguments arguments, const Value& result);
 
@@ -72,6 +74,8 @@ class Tracer final : public Mode {
   bool sizes_after_inputs = true;
   /// The function runs on its inputs' data: a number read from them would be taken for a part of the program.
   bool refuses_data = false;
+  /// Every switch of the grad mode is a call, not only those that change it.
+  bool keeps_switches = false;
 
  private:
   friend void record_operator(const Operator& op, DispatchKeySet keys, Value* frame);
@@ -84,6 +88,7 @@ class Tracer final : public Mode {
   fx::Node* constant_node(const Tensor& tensor);
   void record(const Operator& op, const Value* arguments, Value* results);
   void finish(fx::Node* node, const Value& result);
+  IntrusivePtr<SourceLocation> line();
   void note_unbacked_sizes(fx::Node* node, const Tensor& tensor);
   /// To be called before a tensor's metadata change: nodes made so far keep those they were made with.
   void keep_metadata(const Tensor& tensor);
@@ -115,6 +120,8 @@ class Tracer final : public Mode {
   std::unordered_map<std::string, int> module_calls_;
   int constants_ = 0;
   bool grad_enabled_;  // as the nodes so far leave it
+  /// The line of each call so far, with the number that a node of autograd made for it gets.
+  std::vector<std::pair<uint64_t, IntrusivePtr<SourceLocation>>> lines_;
 };
 
 /// The tracer that records at this layer now, or null.

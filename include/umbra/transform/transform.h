@@ -50,7 +50,7 @@ std::vector<Tensor> jacrev(const TensorFunction& function, const std::vector<Ten
 std::vector<Tensor> jacfwd(const TensorFunction& function, const std::vector<Tensor>& inputs, int64_t position);
 
 /// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
-ValueFunction functionalize(ValueFunction function);
+ValueFunction functionalize(ValueFunction function, bool whole_composites = false);
 
 using Dims = std::vector<std::optional<int64_t>>;
 struct VmapOptions {

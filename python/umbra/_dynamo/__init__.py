@@ -6,6 +6,12 @@ from umbra.compiler import is_compiling  # noqa: F401
 __getattr__ = lazy_submodules(__name__)
 
 
+def list_backends(exclude_tags=("debug", "experimental")):
+    """The names of backends that `torch.compile` takes."""
+    from umbra._dynamo import optimize
+    return optimize.list_backends(exclude_tags)
+
+
 def reset():
     """Nothing is kept between captures."""
 

@@ -2,6 +2,10 @@
 from umbra._C import TorchDynamoException, Unsupported, UserError  # noqa: F401
 
 
+class InvalidBackend(TorchDynamoException):
+    """A backend that nobody knows."""
+
+
 class UserErrorType:
     """Kinds of user errors; kept for code that raises them."""
     DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"

@@ -4,8 +4,9 @@ import itertools
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._functorch import config
 from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
-from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner_name  # noqa: F401
+from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner  # noqa: F401
 from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
@@ -74,13 +75,41 @@ def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
 
 
+class _Assumptions:
+    """What graphs that are compiled once, for one call, take for granted of later calls. Checked where `config.debug_assert` asks for it: otherwise
+    another kind of call is compiled for itself."""
+
+    def __init__(self, number, inputs, found):
+        changed = [primal["written"] or primal["changes_metadata"] for primal in found["primals"]]
+        self.number = number
+        self.same_as = {i: _first_place(inputs, i) for i, value in enumerate(inputs)
+                        if isinstance(value, Tensor) and changed[found["arguments"][i]] and _first_place(inputs, i) < i}
+        self.without_grad = [i for i, value in enumerate(inputs) if isinstance(value, Tensor) and not value.requires_grad]
+
+    def check(self, inputs):
+        for i, first in self.same_as.items():
+            if inputs[i] is not inputs[first]:
+                self._fail(i, f"be a duplicate of input {first}")
+        for i in self.without_grad:
+            if inputs[i].requires_grad:
+                self._fail(i, "not require grad")
+
+    def _fail(self, i, what):
+        raise AssertionError(f"At compilation time, graph {self.number} was compiled under the assumption that input {i} would {what}, but at runtime "
+                             "this was not the case.  This indicates a guard bug in AOTAutograd or Dynamo, please file a bug to PyTorch.")
+
+
+def _first_place(values, i):
+    return next(j for j, value in enumerate(values) if value is values[i])
+
+
 class _Compiled:
     """One function, compiled for each structure of arguments it is called with."""
 
-    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs):
+    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes):
         self.function = function
-        self.options = (partitioner_name(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
-                        fixed_inputs)
+        self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
+                        fixed_inputs, keep_writes)
         self.entries = {}
 
     def __call__(self, leaves, spec, context=()):
@@ -92,7 +121,7 @@ class _Compiled:
     def prepare(self, leaves, spec, context=()):
         """Captures and compiles what a call with such arguments would run."""
         compiled, inputs = self._find(leaves, spec, context)
-        compiled.graphs(inputs)
+        return compiled.graphs(inputs)
 
     def _find(self, leaves, spec, context):
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
@@ -135,15 +164,17 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partiti
                  disable_functionalization=False):
     """`fn` with its forward and backward captured and compiled on the first call for each kind of arguments. `num_params_buffers`, which says
     that the first arguments stay the same from call to call, matters for `dynamic` alone: the sizes of these are numbers, those of other
-    arguments, and integers, are symbols of the graphs, which then serve every call that keeps their guards. `keep_inference_input_mutations`: writes to
-    inputs stay outside the graphs."""
+    arguments, and integers, are symbols of the graphs, which then serve every call that keeps their guards. `keep_inference_input_mutations`: the
+    graphs carry out the writes to inputs that are no part of autograd."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
-    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers)
+    return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers,
+                    keep_inference_input_mutations)
 
 
-def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, context=lambda: ()):
+def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, keep_writes,
+             context=lambda: ()):
     compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, inference_compiler, partition_fn,
-                         decompositions, bool(dynamic), fixed_inputs)
+                         decompositions, bool(dynamic), fixed_inputs, bool(keep_writes))
 
     @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
     def call(*args, **kwargs):
@@ -154,8 +185,8 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     def prepare(*args, **kwargs):
         leaves, spec = pytree.tree_flatten((args, kwargs))
         _check_arguments(leaves)
-        compiled.prepare(leaves, spec, context())
-    call._prepare = prepare
+        return compiled.prepare(leaves, spec, context())
+    call._prepare, call._number = prepare, next(AOT_COUNTER)
     return call
 
 
@@ -174,11 +205,13 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
 
     def state():
         return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
-    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()), training)
+    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()),
+                        keep_inference_input_mutations, training)
 
     def call(*args, **kwargs):
         return compiled(state(), *args, **kwargs)
     call._prepare = lambda *args, **kwargs: compiled._prepare(state(), *args, **kwargs)
+    call._state, call._number = state, compiled._number
     return call
 
 
@@ -207,9 +240,14 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
     dynamic = any(isinstance(a, _C.SymInt) or isinstance(a, Tensor) and any(isinstance(s, _C.SymInt) for s in a.shape) for a in args)
     compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
                                dynamic=dynamic, disable_functionalization=disable_functionalization)
-    compiled._prepare(*args)
+    found = compiled._prepare(*args)
+    if any(primal["is_fake"] for primal in found["primals"][len(set(found["arguments"])):]):
+        raise AssertionError("Unexpected fake buffer _tensor_constant0 Enable TORCH_FAKE_TENSOR_DEBUG=1 to get creation stack traces on fake tensors.")
+    assumptions = _Assumptions(compiled._number, [*compiled._state().values(), *args], found)
 
     def forward(*runtime_args):
+        if config.debug_assert:
+            assumptions.check([*compiled._state().values(), *runtime_args])
         return compiled(*runtime_args)
     forward.zero_grad = mod.zero_grad
     forward.named_parameters = mod.named_parameters

@@ -3,6 +3,9 @@ import dataclasses
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._options import not_built
+from umbra.func.functionalization import _run as _functional
+from umbra.fx.experimental.proxy_tensor import make_fx
 from umbra.fx.graph_module import GraphModule
 from umbra.nn.utils.stateless import _reparametrize_module
 from umbra.utils import _pytree as pytree
@@ -35,13 +38,28 @@ class GraphSignature:
     output_tokens: list = dataclasses.field(default_factory=list)
 
 
+def _told_apart(inputs):
+    """The inputs, a tensor that is given twice as two that share its memory; and whether there is one."""
+    seen, apart = set(), []
+    for value in inputs:
+        if isinstance(value, Tensor) and id(value) in seen:
+            value = value.detach().requires_grad_(value.requires_grad)
+        seen.add(id(value))
+        apart.append(value)
+    return apart, any(a is not b for a, b in zip(apart, inputs))
+
+
 def _graphs(function, inputs, decompositions, with_gradients):
     """The graph of a function from a list of tensors to one, and what is known of its inputs and outputs."""
     import umbra
+    inputs, twice = _told_apart(inputs)
     with umbra.set_grad_enabled(with_gradients):
-        found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0).graphs(inputs)
+        found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0, False).graphs(inputs)
+    if len(set(found["arguments"])) != len(inputs):
+        raise RuntimeError(f"Encountered {'duplicated' if twice else 'aliased'} inputs that are mutated in the graph you are trying to export.\n"
+                           "This functionality is currently not supported. If needed, please file a github issue.")
     if len(found["primals"]) != len(inputs):
-        raise NotImplementedError("export of a function that closes over tensors, or gets one tensor twice: make each an input once")
+        raise NotImplementedError("export of a function that closes over tensors: make each an input")
     if any(primal["changes_metadata"] for primal in found["primals"]):
         raise RuntimeError("Found an input that received a metadata mutation, through e.g. a call to `.resize_()` or `.transpose_()`.\n"
                            "This is currently banned in the aot_export workflow. If you need this functionality, please file a github issue.")
@@ -89,17 +107,15 @@ def _start_from_one(module, loss_node):
 def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_loss_index=None, pre_dispatch=False, dynamic_shapes=None, kwargs=None):
     """The functional graph of a module's forward, with parameters and buffers as its first inputs, and its signature. With `trace_joint` it computes
     the gradients of one of the outputs, the loss, too."""
-    for name, value in {"pre_dispatch": pre_dispatch, "dynamic_shapes": dynamic_shapes}.items():
-        if value:
-            raise NotImplementedError(f"aot_export_module: {name}={value!r} is not in Umbra yet")
+    not_built("aot_export_module", dynamic_shapes=(dynamic_shapes, None))
+    if pre_dispatch and trace_joint:
+        raise RuntimeError("pre_dispatch is not supported when trace_joint is True.")
     if trace_joint and output_loss_index is None:
         raise RuntimeError("If trace_joint=True it is required that one of your forward outputs must be a scalar loss.\n"
                            "You must specify the which (index) output is the loss with output_loss_index.")
     parameters, buffers = dict(mod.named_parameters(remove_duplicate=False)), dict(mod.named_buffers(remove_duplicate=False))
     names = [*parameters, *buffers]
     leaves, in_spec = pytree.tree_flatten((tuple(args), dict(kwargs or {})))
-    if not all(isinstance(leaf, Tensor) for leaf in leaves):
-        raise NotImplementedError("aot_export_module: an argument that is no tensor")
     out_spec = None
 
     def run(tensors):
@@ -110,7 +126,10 @@ def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_los
         flat, out_spec = _flat_results(result, "Graph output must be a (). This is so that we can avoid pytree processing of the outputs. Please change "
                                                "the module to have tuple outputs or use aot_module instead.")
         return flat
-    module, found = _graphs(run, [*parameters.values(), *buffers.values(), *leaves], decompositions, trace_joint)
+    inputs = [*parameters.values(), *buffers.values(), *leaves]
+    module, found = _graphs(run, inputs, decompositions, trace_joint)
+    if pre_dispatch:
+        module = _graph_above_autograd(run, inputs, decompositions)
     signature = _sign(module, found, list(parameters), list(buffers), in_spec, out_spec)
     if trace_joint:
         _check_loss(found["outputs"], output_loss_index)
@@ -118,6 +137,25 @@ def aot_export_module(mod, args, *, decompositions=None, trace_joint, output_los
             raise RuntimeError("Found an input that is written in a way that needs a gradient: only the loss may need one in a joint graph")
         signature.backward_signature = _keep_gradients(module, found, list(parameters), output_loss_index)
     return module, signature
+
+
+def _graph_above_autograd(function, inputs, decompositions):
+    """The functional graph with the calls as they are above autograd: what is made of other operators stays whole, where it neither writes nor gives
+    views. What the function writes to its inputs comes first among the results."""
+    import umbra
+    module = make_fx(lambda *args: tuple(_functional(lambda *values: function(list(values)), args, {}, True)), decomposition_table=decompositions,
+                     tracing_mode="fake", _allow_non_fake_inputs=True, pre_dispatch=True)(*inputs)
+    graph, written = module.graph, {}
+    for node in list(graph.nodes):
+        if node.target is umbra.ops.aten.copy_.default:
+            written[node.args[0]] = node.args[1]
+            node.replace_all_uses_with(node.args[1])
+            graph.erase_node(node)
+    output = _output_node(module)
+    output.args = ((*[written[node] for node in graph.nodes if node in written], *output.args[0]),)
+    graph.eliminate_dead_code()
+    module.recompile()
+    return module
 
 
 def _sign(module, found, parameters, buffers, in_spec, out_spec):

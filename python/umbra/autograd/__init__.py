@@ -145,3 +145,5 @@ Tensor.requires_grad_ = _requires_grad_
 Tensor.retain_grad = _retain_grad
 Tensor.register_hook = _register_hook
 Tensor.register_post_accumulate_grad_hook = _register_post_accumulate_grad_hook
+
+from umbra.autograd.gradcheck import gradcheck, gradgradcheck  # noqa: E402, F401

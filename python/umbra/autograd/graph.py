@@ -1,4 +1,5 @@
 """The backward graph: its nodes, and hooks on what is saved for it."""
+import functools
 from typing import NamedTuple
 
 from umbra import _C
@@ -37,6 +38,62 @@ class disable_saved_tensors_hooks:
 
     def __exit__(self, *exception):
         _C._disable_saved_tensor_hooks(self._before)
+
+
+class _MultiHook:
+    """Hooks on several tensors that go together."""
+
+    def __init__(self, handles):
+        self.handles = handles
+
+    def remove(self):
+        for handle in self.handles:
+            handle.remove()
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.remove()
+
+
+def register_multi_grad_hook(tensors, fn, *, mode="all"):
+    """Calls `fn` with the gradients of all tensors, None for those that take no part, when a backward pass has computed them; with the first one that is
+    there where `mode` is "any"."""
+    if mode not in ("all", "any"):
+        raise ValueError(f"Expects mode to be one of ('all', 'any') but got {mode}")
+    nodes = [_history(tensor) for tensor in tensors]
+    passes = {}  # by backward pass: the gradients that are there
+    if mode == "any":
+        seen = set()
+
+        def first(gradient):
+            task = _C._backward_pass()
+            if task not in seen:
+                seen.clear()
+                seen.add(task)
+                fn(gradient)
+        return _MultiHook([tensor.register_hook(first) for tensor in tensors])
+
+    def collect(place, gradient):
+        task = _C._backward_pass()
+        found = passes.setdefault(task, {})
+        found[place] = gradient
+        if len(found) == sum(_C._will_engine_execute_node(node) for node in nodes):
+            fn([passes[task].get(i) for i in range(len(tensors))])
+            del passes[task]
+    return _MultiHook([tensor.register_hook(functools.partial(collect, i)) for i, tensor in enumerate(tensors)])
+
+
+def _history(tensor):
+    """The node that a tensor's gradient flows into."""
+    if not tensor.requires_grad:
+        raise AssertionError("Expected gradient function to be set")
+    if tensor.grad_fn is not None:
+        return tensor.grad_fn
+    import umbra
+    with umbra.enable_grad():
+        return tensor.view_as(tensor).grad_fn.next_functions[0][0]
 
 
 class GradientEdge(NamedTuple):

@@ -16,14 +16,19 @@ def functionalize(func, *, remove="mutations"):
 
     @same_name(func)
     def call(*args, **kwargs):
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        result_spec = None
-
-        def run(flat):
-            nonlocal result_spec
-            given, named = pytree.tree_unflatten(flat, spec)
-            results, result_spec = pytree.tree_flatten(func(*given, **named))
-            return results
-        results = _C._functionalize(run, leaves)
-        return pytree.tree_unflatten(results, result_spec)
+        return _run(func, args, kwargs, False)
     return call
+
+
+def _run(func, args, kwargs, whole_composites):
+    """`whole_composites`: operators that are made of others are called as they are, where they neither write nor give views."""
+    leaves, spec = pytree.tree_flatten((args, kwargs))
+    result_spec = None
+
+    def run(flat):
+        nonlocal result_spec
+        given, named = pytree.tree_unflatten(flat, spec)
+        results, result_spec = pytree.tree_flatten(func(*given, **named))
+        return results
+    results = _C._functionalize(run, leaves, whole_composites)
+    return pytree.tree_unflatten(results, result_spec)

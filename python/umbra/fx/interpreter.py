@@ -50,7 +50,7 @@ class Interpreter:
 
     def run_node(self, n):
         args, kwargs = self.fetch_args_kwargs_from_env(n)
-        return getattr(self, n.op)(n.target, args, kwargs)
+        return n._call_here(getattr(self, n.op), n.target, args, kwargs)
 
     def placeholder(self, target, args, kwargs):
         if target.startswith("*"):

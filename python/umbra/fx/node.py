@@ -1,7 +1,7 @@
 """Node: one input, attribute, call or output of a graph."""
 import collections.abc
 
-from umbra._C import Node
+from umbra._C import Node, Tensor
 
 
 class _Meta(collections.abc.MutableMapping):
@@ -12,7 +12,15 @@ class _Meta(collections.abc.MutableMapping):
         self._node = node
 
     def __getitem__(self, key):
+        if key == "tensor_meta" and self._describes_value():
+            from umbra.fx.passes.shape_prop import _extract_tensor_metadata
+            return map_aggregate(self._node._meta_get("val"), lambda v: _extract_tensor_metadata(v) if isinstance(v, Tensor) else v)
         return self._node._meta_get(key)
+
+    def _describes_value(self):
+        """What a tracer knows of a node's value is there as `tensor_meta` too, unless a pass has put it there."""
+        keys = self._node._meta_keys()
+        return "tensor_meta" not in keys and "val" in keys and isinstance(self._node._meta_get("val"), (Tensor, tuple, list))
 
     def __setitem__(self, key, value):
         self._node._meta_set(key, value)
@@ -27,7 +35,7 @@ class _Meta(collections.abc.MutableMapping):
         return len(self._node._meta_keys())
 
     def __contains__(self, key):
-        return key in self._node._meta_keys()
+        return key in self._node._meta_keys() or (key == "tensor_meta" and self._describes_value())
 
     def copy(self):
         return dict(self)
@@ -109,7 +117,7 @@ Node.users = property(lambda self: dict.fromkeys(self._users))
 Node.next = property(lambda self: self._next)
 Node.prev = property(lambda self: self._previous)
 Node.type = None
-Node.stack_trace = property(lambda self: self.meta.get("stack_trace"))
+Node.stack_trace = property(lambda self: self.meta.get("stack_trace"), lambda self, text: self._meta_set("stack_trace", text))
 Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
 Node.is_impure = _is_impure
 Node.replace_all_uses_with = _replace_all_uses_with

@@ -1,6 +1,8 @@
 """Proxy: stands for a value that is not there yet; what is done with it becomes nodes of a graph."""
 import operator
+import os
 import sys
+import traceback
 
 from umbra._C import Tensor
 from umbra.fx.graph import Graph
@@ -19,6 +21,8 @@ class TracerBase:
     """Makes nodes, and says what is to happen where a program asks a Proxy for more than a node can give."""
     graph: Graph
 
+    record_stack_traces = False
+
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
         return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
 
@@ -27,6 +31,8 @@ class TracerBase:
 
     def create_proxy(self, kind, target, args, kwargs, name=None, type_expr=None, proxy_factory_fn=None):
         node = self.create_node(kind, target, self.create_arg(tuple(args)), self.create_arg(dict(kwargs)), name, type_expr)
+        if self.record_stack_traces and node.stack_trace is None:
+            node.stack_trace = _users_stack()
         return proxy_factory_fn(node) if proxy_factory_fn else self.proxy(node)
 
     def create_arg(self, a):
@@ -54,6 +60,13 @@ class TracerBase:
 class GraphAppendingTracer(TracerBase):
     def __init__(self, graph):
         self.graph = graph
+
+
+def _users_stack():
+    """The lines of the program that is being traced, outermost first."""
+    library = os.path.dirname(os.path.dirname(os.path.abspath(__file__)))
+    frames = [frame for frame in traceback.extract_stack() if not frame.filename.startswith(library)]
+    return "".join(traceback.StackSummary.from_list(frames).format()).strip()
 
 
 def _unpacked_count(frame):

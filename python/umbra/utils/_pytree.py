@@ -260,7 +260,7 @@ register_pytree_node(collections.defaultdict, _flatten_defaultdict, _unflatten_d
                      flatten_with_keys_fn=_with_names(_flatten_defaultdict, lambda context: context[1], MappingKey))
 register_pytree_node(collections.deque, lambda obj: (list(obj), obj.maxlen), lambda values, n: collections.deque(values, maxlen=n),
                      serialized_type_name="collections.deque", flatten_with_keys_fn=_with_indices(lambda o: (list(o), o.maxlen)))
-register_pytree_node(_C.Size, _flatten_list, lambda values, _: _C.Size(values), serialized_type_name="torch.Size",
+register_pytree_node(_C.Size, _flatten_list, lambda values, _: tuple(values), serialized_type_name="torch.Size",
                      flatten_with_keys_fn=_INDEXED)
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 

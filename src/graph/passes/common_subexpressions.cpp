@@ -66,6 +66,19 @@ std::vector<bool> nodes_given_out(const Graph& graph) {
   return given;
 }
 
+/// Whether the node writes what other nodes computed; inputs may be written.
+bool writes_computed(const Node& node) {
+  const Operator* op = node.target().op();
+  if (!op || !op->is_mutable()) return false;
+  const auto& arguments = op->schema().arguments;
+  for (size_t i = 0; i < arguments.size(); ++i) {
+    if (!arguments[i].alias.write) continue;
+    bool input = i < node.args().size() && node.args()[i].is_node() && node.args()[i].node()->op() == Op::Placeholder;
+    if (!input) return true;
+  }
+  return false;
+}
+
 bool makes_no_tensors(const Node& node) {
   if (const Operator* op = node.target().op()) {
     for (const SchemaReturn& result : op->schema().returns)
@@ -80,8 +93,7 @@ bool makes_no_tensors(const Node& node) {
 
 bool eliminate_common_subexpressions(Graph& graph) {
   bool functional = true;
-  for (Node* node : graph.nodes())
-    if (const Operator* op = node->target().op()) functional = functional && !op->is_mutable();
+  for (Node* node : graph.nodes()) functional = functional && !writes_computed(*node);
   std::vector<bool> given_out = nodes_given_out(graph);
   std::unordered_multimap<size_t, Node*> known;
   bool changed = false;

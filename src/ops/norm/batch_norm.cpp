@@ -40,9 +40,7 @@ NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, cons
                                    const Tensor& var, const Tensor& save_mean, const Tensor& save_invstd, bool training,
                                    double eps, const std::vector<bool>& needs) {
   if (!wants_derivative({&grad, &input, &weight}))
-    // In training the batch's own statistics count; the running ones, which the forward writes, are not read.
-    return native_batch_norm_backward(grad, input, weight, training ? Tensor() : mean, training ? Tensor() : var,
-                                      save_mean, save_invstd, training, eps, needs);
+    return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
 }
 

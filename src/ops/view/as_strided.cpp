@@ -60,6 +60,8 @@ UMBRA_OPERATOR("as_strided(Tensor(a) self, SymInt[] size, SymInt[] stride, SymIn
              " are out of bounds for storage of size ", have);
       return alias_tensor(self, size, stride, at);
     })
+    .view_inverse([](const Tensor& base, const Tensor& written, int64_t, SymIntArrayRef size, SymIntArrayRef stride,
+                     std::optional<SymInt> offset) { return as_strided_scatter(base, written, size, stride, offset); })
     .gradient("self",
               {"grad", "self.sym_sizes", "self.sym_strides", "self.sym_storage_offset", "size", "stride",
                "storage_offset"},
