@@ -1,0 +1,1 @@
+"""Freezing: parameters and attributes become constants of a module's methods."""
