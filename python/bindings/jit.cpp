@@ -7,6 +7,7 @@
 #include "tensor_type.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/passes.h"
+#include "umbra/jit/source.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -39,16 +40,9 @@ struct BlockRef {
   GraphPtr graph;
   Block* block;
 };
-/// A type as Python holds it.
-struct TypeRef {
-  TypePtr type;
-};
-struct ClassRef {
-  ClassPtr cls;
-};
-struct FunctionRef {
-  FunctionPtr function;
-};
+using TypeRef = JitType;
+using ClassRef = JitClass;
+using FunctionRef = JitFunction;
 
 nb::object jit_error() { return nb::module_::import_("umbra.jit").attr("Error"); }
 
@@ -167,6 +161,7 @@ void bind_types(nb::module_& m) {
         return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_buffer;
       })
       .def("is_module", [](const ClassRef& c) { return c.cls->is_module; })
+      .def("set_container", [](const ClassRef& c) { c.cls->is_container = true; })
       .def("add_method", [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })
       .def("method_names", [](const ClassRef& c) { return c.cls->method_order; })
       .def("method", [](const ClassRef& c, const std::string& name) -> nb::object {
@@ -325,6 +320,27 @@ FunctionRef function_of_graph(const std::string& name, const GraphPtr& graph) {
   return {f};
 }
 
+/// A function as a method of a class that it does not read.
+FunctionRef method_of(Function& function, const ClassPtr& cls) {
+  auto f = std::make_shared<Function>(function);
+  function.ensure();
+  f->name = cls->name + ".forward";
+  f->define = nullptr;
+  f->program = nullptr;
+  f->parameters = function.parameters;
+  f->result = function.result;
+  f->graph = std::make_shared<Graph>();
+  f->graph->add_input("self", jit::class_type(cls));
+  jit::ValueMap values;
+  for (const auto& v : function.graph->block().inputs()) {
+    values[v.get()] = f->graph->block().add_input(v->type());
+    if (!v->name().empty()) values[v.get()]->set_name(v->name());
+  }
+  f->graph->block().outputs = jit::copy_into(*f->graph, function.graph->block(), values);
+  f->parameters.insert(f->parameters.begin(), {"self", jit::class_type(cls), {}, false});
+  return {f};
+}
+
 void bind_functions_and_objects(nb::module_& m) {
   nb::class_<FunctionRef>(m, "_jit_Function")
       .def_prop_ro("name", [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
@@ -336,6 +352,7 @@ void bind_functions_and_objects(nb::module_& m) {
         jit::inline_calls(*copy);
         return copy;
       })
+      .def_prop_ro("code", [](const FunctionRef& f) { return jit::SourcePrinter().function(*f.function, f.function->name.substr(f.function->name.rfind('.') + 1), false); })
       .def("set_graph", [](FunctionRef& f, const GraphPtr& g) { f.function->graph = g, f.function->program = nullptr; })
       .def("set_default", [](FunctionRef& f, const std::string& name, nb::handle value) {
         for (auto& p : f.function->parameters)
@@ -347,6 +364,7 @@ void bind_functions_and_objects(nb::module_& m) {
         return out;
       })
       .def("result", [](const FunctionRef& f) { return f.function->ensure(), TypeRef{f.function->result}; })
+      .def("declared_result", [](const FunctionRef& f) -> nb::object { return f.function->result ? nb::cast(TypeRef{f.function->result}) : nb::none(); })
       .def("copy", [](const FunctionRef& f) { return FunctionRef{std::make_shared<Function>(*f.function)}; })
       .def("__eq__", [](const FunctionRef& a, const FunctionRef& b) { return a.function == b.function; })
       .def("__hash__", [](const FunctionRef& a) { return reinterpret_cast<intptr_t>(a.function.get()) >> 4; })
@@ -361,6 +379,8 @@ void bind_functions_and_objects(nb::module_& m) {
     return FunctionRef{f};
   });
   m.def("_create_function_from_graph", function_of_graph);
+  m.def("_jit_method_of", [](const FunctionRef& f, const ClassRef& c) { return method_of(*f.function, c.cls); });
+  m.def("_jit_freeze", [](const JitObject& o, const std::vector<std::string>& preserved) { return JitObject{jit::freeze(o.value, preserved)}; });
   nb::class_<JitObject>(m, "_jit_Object")
       .def("class_", [](const JitObject& o) { return ClassRef{o.instance().cls}; })
       .def("set_class", [](JitObject& o, const ClassRef& c) { o.instance().cls = c.cls; })
@@ -411,6 +431,8 @@ void bind_jit(nb::module_& m) {
   bind_graphs(m);
   bind_functions_and_objects(m);
   bind_jit_trace(m);
+  bind_jit_script(m);
+  bind_jit_files(m);
 }
 
 }  // namespace umbra::python

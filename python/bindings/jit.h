@@ -13,6 +13,17 @@ struct JitObject {
   jit::Instance& instance() const { return jit::expect_object<jit::Instance>(value, "an object"); }
 };
 
+/// Types, classes and functions as Python holds them.
+struct JitType {
+  jit::TypePtr type;
+};
+struct JitClass {
+  jit::ClassPtr cls;
+};
+struct JitFunction {
+  jit::FunctionPtr function;
+};
+
 /// The value that a Python object stands for. With a type it has to be of that; an error says why it is not. Without, the
 /// type is what shows.
 Value to_jit(PyObject* object, const jit::TypePtr& type);
@@ -23,5 +34,7 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
 void bind_jit_values(nb::module_& m);
 void bind_jit(nb::module_& m);
 void bind_jit_trace(nb::module_& m);
+void bind_jit_script(nb::module_& m);
+void bind_jit_files(nb::module_& m);
 
 }  // namespace umbra::python

@@ -1,5 +1,7 @@
 #include "jit/exits.h"
 
+#include <utility>
+
 namespace umbra::jit {
 namespace {
 

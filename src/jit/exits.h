@@ -1,7 +1,7 @@
 // return, break and continue as ordinary control flow: what follows them moves into the branches where it runs.
 #pragma once
 
-#include "jit/ast.h"
+#include "umbra/jit/ast.h"
 
 namespace umbra::jit {
 

@@ -1,7 +1,7 @@
 // Words of Python source.
 #pragma once
 
-#include "jit/ast.h"
+#include "umbra/jit/ast.h"
 
 namespace umbra::jit {
 

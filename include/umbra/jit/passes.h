@@ -14,6 +14,9 @@ void eliminate_common_subexpressions(Graph& graph);
 void propagate_constants(Graph& graph);
 /// Puts the bodies of functions and methods in the place of their calls.
 void inline_calls(Graph& graph);
+/// A copy of a module whose methods (`forward` and those to be kept) have its tensors and modules inside: what nothing
+/// reads any more is gone, the original stays as it is.
+Value freeze(const Value& module, const std::vector<std::string>& preserved);
 /// An error that says what is wrong with a graph: a value that is read before it is there, a block that gives another
 /// number of values than its node.
 void lint(const Graph& graph);

@@ -101,6 +101,7 @@ struct Attribute {
 struct ClassType {
   std::string name;  // "__torch__.Mlp"
   bool is_module = false, is_enum = false;
+  bool is_container = false;  // nn.ModuleList and the like: its modules can be looped over
   std::vector<Attribute> attributes;
   std::map<std::string, FunctionPtr> methods;
   std::vector<std::string> method_order;

@@ -3,10 +3,11 @@
 
 #include <functional>
 
-#include "jit/ast.h"
+#include "umbra/jit/ast.h"
 #include "umbra/jit/objects.h"
 
-namespace umbra::jit {
+namespace UMBRA_API umbra {
+namespace jit {
 
 struct Sugared;
 using SugaredPtr = std::shared_ptr<Sugared>;
@@ -63,4 +64,5 @@ SugaredPtr sugar_type(TypePtr type);
 SugaredPtr sugar_function(FunctionPtr function);
 SugaredPtr sugar_namespace(std::string name);
 
-}  // namespace umbra::jit
+}  // namespace jit
+}  // namespace umbra

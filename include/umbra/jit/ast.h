@@ -7,7 +7,8 @@
 
 #include "umbra/core/error.h"
 
-namespace umbra::jit {
+namespace UMBRA_API umbra {
+namespace jit {
 
 /// The text of a program and where it came from.
 struct SourceText {
@@ -109,7 +110,8 @@ TreePtr parse_expression(const SourcePtr& source);
 
 /// An error that points at a place of the program.
 template <class... Args> [[noreturn]] void fail_at(const Tree& tree, const Args&... args) {
-  throw CompileError(concat(args..., ":\n", tree.source->pointed(tree.begin, tree.end - tree.begin)));
+  throw CompileError(detail::concat(args..., ":\n", tree.source->pointed(tree.begin, tree.end - tree.begin)));
 }
 
-}  // namespace umbra::jit
+}  // namespace jit
+}  // namespace umbra
