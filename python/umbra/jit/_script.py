@@ -405,7 +405,7 @@ def _build_module(module, objects):
     return made
 
 
-_HIDDEN = {"_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_hooks_with_kwargs", "_hooks_always_called",
+_HIDDEN = {"_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_hooks_with_kwargs", "_hooks_always_called",
            "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks", "_load_state_dict_post_hooks", "_is_full_backward_hook"}
 
 

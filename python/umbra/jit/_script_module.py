@@ -3,6 +3,7 @@ import collections.abc
 import contextlib
 
 from umbra import _C
+from umbra.nn.modules._hooks import call_with_hooks
 from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
 
@@ -12,8 +13,9 @@ _wrapped = {}  # while a module is put together: the Python object of each objec
 class _Slots(collections.abc.MutableMapping):
     """The tensors of one kind that an object of a program holds, as a module's dict of them."""
 
-    def __init__(self, c, is_kind, of_kind=None):
-        self._c, self._is_kind, self._of_kind = c, is_kind, of_kind
+    def __init__(self, c, is_kind):
+        self._c, self._is_kind = c, is_kind
+        self._kept = {}  # so that a tensor is the same object whenever it is asked for
 
     def _names(self):
         return [n for n in self._c.class_().attribute_names() if self._is_kind(self._c.class_(), n)]
@@ -21,7 +23,8 @@ class _Slots(collections.abc.MutableMapping):
     def __getitem__(self, name):
         if not isinstance(name, str) or not self._c.hasattr(name) or not self._is_kind(self._c.class_(), name):
             raise KeyError(name)
-        return self._c.getattr(name)
+        value = self._kept[name] = self._c.getattr(name)
+        return value
 
     def __setitem__(self, name, value):
         if not self._c.hasattr(name):
@@ -138,7 +141,7 @@ class ScriptModule(Module):
         if c is None:
             return super().__call__(*args, **kwargs)
         if self._forward_hooks or self._forward_pre_hooks:
-            return self._call_with_hooks(args, kwargs)
+            return call_with_hooks(self, args, kwargs)
         return c.call("forward", *args, **kwargs)
 
     def forward(self, *args, **kwargs):
@@ -205,14 +208,10 @@ class RecursiveScriptModule(ScriptModule):
         return ScriptMethod(self._c, "forward")
 
 
-for _name in ("__len__", "__iter__", "__getitem__", "__contains__"):
-    pass
-
-
 def attach(module, c):
     """Makes a Python module the face of an object of a program."""
     attributes = module.__dict__
-    if "_hooks_with_kwargs" not in attributes:
+    if "_forward_hooks" not in attributes:
         Module.__init__(module)
     attributes["_c"] = c
     attributes.pop("training", None)

@@ -245,8 +245,9 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         if _captures:
-            if getattr(_capture, "jit", None) is not None:
-                return self._call_with_hooks(args, kwargs)
+            traced = getattr(_capture, "jit", None)
+            if traced is not None:
+                return _hooks.call_with_hooks(self, args, kwargs, traced.forward(self))
             path = (getattr(_capture, "paths", None) or {}).get(id(self))
             if path is not None:
                 _C._enter_module(path, type_path(self))
@@ -260,42 +261,6 @@ class Module:
 
     _call_impl = __call__
 
-<<<<<<< HEAD
-=======
-    def _call_with_hooks(self, args, kwargs):
-        for key, hook in (*_global_forward_pre_hooks.items(), *self._forward_pre_hooks.items()):
-            if key in self._hooks_with_kwargs:
-                result = hook(self, args, kwargs)
-                if result is not None:
-                    args, kwargs = result
-            else:
-                result = hook(self, args)
-                if result is not None:
-                    args = result if isinstance(result, tuple) else (result,)
-        watch = None
-        if self._backward_hooks or self._backward_pre_hooks:
-            watch = BackwardHook(self, list(self._backward_hooks.values()), list(self._backward_pre_hooks.values()))
-            args = watch.setup_input_hook(args)
-        output, remaining = None, {**_global_forward_hooks, **self._forward_hooks}
-        traced = getattr(_capture, "jit", None) if _captures else None
-        forward = (traced.forward(self) if traced else None) or self.forward
-        try:
-            output = forward(*args, **kwargs)
-            while remaining:
-                key = next(iter(remaining))
-                output = self._call_hook(key, remaining.pop(key), args, kwargs, output)
-        except Exception:
-            for key, hook in remaining.items():
-                if key in self._hooks_always_called:
-                    self._call_hook(key, hook, args, kwargs, output)
-            raise
-        return watch.setup_output_hook(output) if watch else output
-
-    def _call_hook(self, key, hook, args, kwargs, output):
-        result = hook(self, args, kwargs, output) if key in self._hooks_with_kwargs else hook(self, args, output)
-        return output if result is None else result
-
->>>>>>> 3a731d9 (TorchScript's IR, its interpreter and traces: a level of dispatch that writes programs down)
     def register_forward_pre_hook(self, hook, *, prepend=False, with_kwargs=False):
         """`hook(module, args)`, or with_kwargs `hook(module, args, kwargs)`, before forward; what it returns takes the place of the arguments."""
         handle = add_hook(self._forward_pre_hooks, hook, prepend)
