@@ -3,6 +3,7 @@
 #include "generator.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/jit/trace.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -174,7 +175,8 @@ bool read_int(PyObject* object, SymInt& out) {
   if (is_tensor(object)) {
     const Tensor& t = tensor_of(object);
     if (t.dim() != 0 || !is_integral(t.dtype(), false)) return false;
-    out = item_of(t).to_sym_int();
+    jit::Trace* trace = jit::active_trace();
+    out = trace && trace->on ? trace->integer(t) : item_of(t).to_sym_int();
     return true;
   }
   if (PyBool_Check(object) || !has_index(object) || is_sym_bool(object)) return false;
@@ -196,7 +198,10 @@ bool read_scalar(PyObject* object, Scalar& out) {
   else if (is_sym_int(object)) out = Scalar(sym_int_of(object));
   else if (is_sym_float(object)) out = Scalar(SymFloat(node_of(object)));
   else if (is_sym_bool(object)) out = Scalar(SymBool(node_of(object)));
-  else if (is_single(object)) out = item_of(tensor_of(object));
+  else if (is_single(object)) {
+    jit::Trace* trace = jit::active_trace();
+    out = trace && trace->on ? trace->scalar(tensor_of(object)) : item_of(tensor_of(object));
+  }
   else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
   else if (is_tensor(object) || is_numpy_array(object)) return false;
   else if (has_index(object)) out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));

@@ -6,6 +6,7 @@
 #include "functions.h"
 #include "generator.h"
 #include "graph.h"
+#include "jit.h"
 #include "misc.h"
 #include "operators.h"
 #include "properties.h"
@@ -51,4 +52,5 @@ NB_MODULE(_C, m) {
   bind_export(m);
   bind_aot(m);
   bind_transform(m);
+  bind_jit(m);
 }

@@ -13,6 +13,7 @@
 #include "umbra/capture/tracer.h"
 #include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
+#include "umbra/jit/trace.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -30,8 +31,21 @@ PyObject* get_device(PyObject* self, void*) {
   return property(self, [](const Tensor& t) { return wrap(t.device()); });
 }
 PyObject* get_layout(PyObject* self, void*) { return wrap(tensor_of(self).layout()); }
+/// The trace that wants to know where numbers of this tensor go, or null.
+jit::Trace* watching(const Tensor& t) {
+  jit::Trace* trace = jit::active_trace();
+  return trace && trace->on && !t.is_symbolic() ? trace : nullptr;
+}
+/// All sizes of a tensor; under a trace they are tensors that it knows.
+PyObject* size_object(const Tensor& t) {
+  jit::Trace* trace = watching(t);
+  if (!trace) return wrap_size(t.sym_sizes());
+  PyObject* size = checked(g_size_type->tp_alloc(g_size_type, t.dim()));
+  for (int64_t d = 0; d < t.dim(); ++d) PyTuple_SET_ITEM(size, d, wrap(trace->size(t, d)));
+  return size;
+}
 PyObject* get_shape(PyObject* self, void*) {
-  return property(self, [](const Tensor& t) { return wrap_size(t.sym_sizes()); });
+  return property(self, [](const Tensor& t) { return size_object(t); });
 }
 PyObject* get_ndim(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* get_item_size(PyObject* self, void*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
@@ -113,13 +127,17 @@ PyObject* list_or_entry(PyObject* const* args, Py_ssize_t count, PyObject* keywo
   check<TypeError>(given == 1, name, "() takes at most 1 argument (", given, " given)");
   if (!read_int(args[0], dim))
     fail<TypeError>(name, "(): argument 'dim' (position 1) must be int, not ", short_type_name(Py_TYPE(args[0])));
-  return wrap(one(dim.guard_int()));
+  return one(dim.guard_int());
 }
 PyObject* size(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
     return list_or_entry(
-        args, count, keywords, "size", [&] { return wrap_size(t.sym_sizes()); },
-        [&](int64_t d) { return t.sym_size(d); });
+        args, count, keywords, "size", [&] { return size_object(t); },
+        [&](int64_t d) {
+          SymInt size = t.sym_size(d);
+          jit::Trace* trace = watching(t);
+          return trace ? wrap(trace->size(t, d)) : wrap(size);
+        });
   });
 }
 PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
@@ -127,13 +145,14 @@ PyObject* stride(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObje
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have strides");
     return list_or_entry(
         args, count, keywords, "stride", [&] { return wrap_tuple(t.sym_strides()); },
-        [&](int64_t d) { return t.sym_stride(d); });
+        [&](int64_t d) { return wrap(t.sym_stride(d)); });
   });
 }
 PyObject* dim(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).dim()); }
 PyObject* numel(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     SymInt count = t.sym_numel();
+    if (jit::Trace* trace = watching(t)) return wrap(trace->numel(t));
     note_numel(t, count);
     return wrap(count);
   });

@@ -1,29 +1,9 @@
-"""Marks for the compiler of TorchScript; here they change nothing."""
+"""Marks for the compiler of TorchScript under the names that packages import."""
 from typing import Any, Callable, Dict, Final, List, Optional, Tuple, TypeVar, Union  # noqa: F401
 
+from umbra.jit._annotations import export, ignore, is_scripting, unused  # noqa: F401
+
 BroadcastingList1 = BroadcastingList2 = BroadcastingList3 = List  # one number, or a list of that many
-
-
-def is_scripting():
-    """Whether the code that asks is compiled by TorchScript: it is not."""
-    return False
-
-
-def export(fn):
-    """The method itself."""
-    return fn
-
-
-def unused(fn):
-    """The method itself."""
-    return fn
-
-
-def ignore(drop=False, **options):
-    """The method itself; also with options: `@ignore(drop=True)`."""
-    if callable(drop):
-        return drop
-    return lambda fn: fn
 
 
 def _overload(func):

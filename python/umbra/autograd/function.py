@@ -86,6 +86,9 @@ class Function:
 
     @classmethod
     def apply(cls, *args, **kwargs):
+        if _C._jit_is_tracing():
+            from umbra.jit._trace import _apply_function
+            return _apply_function(cls, args, kwargs)
         if _C._level_count():
             from umbra.autograd.function_levels import apply
             if kwargs:

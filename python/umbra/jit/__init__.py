@@ -1,99 +1,79 @@
-"""TorchScript's names. Scripted functions and modules stay what they are and run as Python, as in PyTorch when PYTORCH_JIT=0 is set; graphs,
-files and traces of TorchScript are refused."""
-import builtins
+"""Programs of TorchScript: traced, compiled from source, saved and loaded.
+
+    traced = umbra.jit.trace(model, example)
+    print(traced.graph)
+    umbra.jit.save(traced, "model.pt")
+"""
 import contextlib
-import typing
+import warnings
 
-from umbra._jit_internal import Final, export, ignore, is_scripting, unused  # noqa: F401
-from umbra.nn import Module
-
-
-class ScriptFunction:
-    """What PyTorch makes of a scripted function. There are none here."""
-
-    def __init__(self):
-        raise NotImplementedError("torch.jit.ScriptFunction is not in Umbra yet")
-
-
-class ScriptModule(Module):
-    """Base of modules that are written to be scripted; here a module like any other."""
-
-
-class RecursiveScriptModule(ScriptModule):
-    """What PyTorch makes of a scripted module. There are none here."""
-
-    def __init__(self):
-        raise NotImplementedError("torch.jit.RecursiveScriptModule is not in Umbra yet")
+from umbra import _C
+from umbra.jit._annotations import (  # noqa: F401
+    Attribute, Final, Future, annotate, export, fork, ignore, interface, is_scripting, isinstance, unused, wait)
+from umbra.jit._script_module import RecursiveScriptClass, RecursiveScriptModule, ScriptMethod, ScriptModule  # noqa: F401
+from umbra.jit._trace import (  # noqa: F401
+    ScriptFunction, TopLevelTracedModule, TracedModule, TracerWarning, TracingCheckError, _get_trace_graph, is_tracing, trace, trace_module)
 
 
 class Error(RuntimeError):
-    """What PyTorch raises from scripted code."""
+    """What a compiled program raised."""
 
 
-Attribute = typing.NamedTuple("Attribute", [("value", typing.Any), ("type", typing.Any)])
+from umbra.jit import frontend  # noqa: E402, F401
+from umbra.jit._freeze import freeze, optimize_for_inference, run_frozen_optimizations  # noqa: E402, F401
+from umbra.jit._script import CompilationUnit, script, script_if_tracing, script_method  # noqa: E402, F401
+from umbra.jit._serialization import load, save  # noqa: E402, F401
 
-
-def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
-    """The function, module or class itself: it runs as Python."""
-    return obj
-
-
-def script_if_tracing(fn):
-    """The function itself."""
-    return fn
-
-
-def script_method(fn, _rcb=None):
-    """The method itself."""
-    return fn
-
-
-def interface(obj):
-    """The class itself: interfaces are for the compiler."""
-    return obj
-
-
-def annotate(the_type, the_value):
-    """The value: types are for the compiler."""
-    return the_value
-
-
-def isinstance(obj, target_type):
-    """Whether a value is of a type that a type annotation names."""
-    origin = typing.get_origin(target_type)
-    return builtins.isinstance(obj, origin or target_type)
-
-
-def is_tracing():
-    """Whether torch.jit.trace is at work: it is not there."""
-    return False
+_fork, _wait = fork, wait
+TracingCheckError.__module__ = TracerWarning.__module__ = "torch.jit._trace"
 
 
 @contextlib.contextmanager
 def optimized_execution(should_optimize):
-    """Nothing here is optimised that could be left alone."""
+    """Has no effect on results: programs run as they are."""
+    before = _C._get_graph_executor_optimize(should_optimize)
+    try:
+        yield
+    finally:
+        _C._get_graph_executor_optimize(before)
+
+
+@contextlib.contextmanager
+def fuser(name):
+    """Names a fuser of PyTorch's; programs here are not fused, and results are the same."""
+    if name not in ("fuser0", "fuser1", "fuser2", "fuser3"):
+        raise ValueError(f"unrecognized fuser option (name: {name})")
     yield
 
 
+def set_fusion_strategy(strategy):
+    """Takes PyTorch's strategies; there is no fuser, so results do not depend on them."""
+    for kind, depth in strategy:
+        if kind not in ("STATIC", "DYNAMIC") or not int(depth) == depth:
+            raise RuntimeError(f"unknown fusion strategy ({kind!r}, {depth!r})")
+    return list(strategy)
+
+
 def enable_onednn_fusion(enabled):
-    """There is no fuser of scripted graphs."""
+    """There is no fuser: only switching it off is taken."""
+    if enabled:
+        raise NotImplementedError("torch.jit.enable_onednn_fusion(True) is not in Umbra yet")
 
 
 def onednn_fusion_enabled():
     return False
 
 
-def set_fusion_strategy(strategy):
-    """There is no fuser of scripted graphs."""
-    return []
+def export_opnames(m):
+    """The operators that a program calls, by their full names."""
+    names = set()
+    for name in m._c._method_names():
+        for node in m._c._get_method(name).inlined_graph().findAllNodes("", True):
+            names.add(node.kind())
+    return sorted(names)
 
 
-def _not_built(name):
-    def refuse(*args, **kwargs):
-        raise NotImplementedError(f"torch.jit.{name} is not in Umbra yet")
-    refuse.__name__ = refuse.__qualname__ = name
-    return refuse
+def script_method_warning(text):
+    warnings.warn(text, stacklevel=3)
 
 
-trace, trace_module, save, load, freeze, optimize_for_inference, fork, wait = map(
-    _not_built, ("trace", "trace_module", "save", "load", "freeze", "optimize_for_inference", "fork", "wait"))

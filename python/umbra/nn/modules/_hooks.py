@@ -115,8 +115,8 @@ def _after(module, key, hook, args, kwargs, output):
     return output if result is None else result
 
 
-def call_with_hooks(module, args, kwargs):
-    """`module.forward(*args, **kwargs)` with all hooks of the module and of modules in general."""
+def call_with_hooks(module, args, kwargs, forward_call=None):
+    """`(forward_call or module.forward)(*args, **kwargs)` with all hooks of the module and of modules in general."""
     args, kwargs = _before(module, args, kwargs)
     full, last = _backward_hooks(module)
     pre = [*backward_pre.hooks.values(), *module._backward_pre_hooks.values()]
@@ -125,7 +125,7 @@ def call_with_hooks(module, args, kwargs):
         args = watch.setup_input_hook(args)
     output, remaining = None, {**forward.hooks, **module._forward_hooks}
     try:
-        output = module.forward(*args, **kwargs)
+        output = (forward_call or module.forward)(*args, **kwargs)
         while remaining:
             key = next(iter(remaining))
             output = _after(module, key, remaining.pop(key), args, kwargs, output)

@@ -245,6 +245,9 @@ class Module:
 
     def __call__(self, *args, **kwargs):
         if _captures:
+            traced = getattr(_capture, "jit", None)
+            if traced is not None:
+                return _hooks.call_with_hooks(self, args, kwargs, traced.forward(self))
             path = (getattr(_capture, "paths", None) or {}).get(id(self))
             if path is not None:
                 _C._enter_module(path, type_path(self))

@@ -1,0 +1,29 @@
+// Runs graphs: a compact program over registers, with Python nowhere in sight. Autograd and every other layer see its
+// operators as they see any call.
+#pragma once
+
+#include "umbra/core/error.h"
+#include "umbra/jit/ir.h"
+
+namespace UMBRA_API umbra {
+namespace jit {
+
+/// What a program raised itself (`raise`, `assert`); Python's torch.jit.Error.
+class RaisedError : public Error {
+ public:
+  RaisedError(const std::string& text, std::string type) : Error(text), type(std::move(type)) {}
+  std::string type;  // the exception's class by name
+};
+
+/// Calls a function with values of its parameters' types; defaults are filled in. The results of several outputs come
+/// as one tuple.
+Value run(Function& function, std::vector<Value> arguments);
+/// The outputs of a graph.
+std::vector<Value> run(const std::shared_ptr<Graph>& graph, std::vector<Value> inputs);
+
+/// Called for nodes that only Python can carry out; the Python binding sets it.
+using PythonCall = Value (*)(const Value& callable, const Node& node, std::vector<Value> arguments);
+void set_python_call(PythonCall call);
+
+}  // namespace jit
+}  // namespace umbra

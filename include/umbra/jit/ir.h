@@ -1,0 +1,191 @@
+// The IR of TorchScript programs: graphs of nodes in blocks, in single assignment, over the operators of the registry.
+//
+//     Graph graph;
+//     Value* x = graph.add_input("x", tensor_type());
+//     Node* relu = graph.insert("aten::relu", {x}, {tensor_type()});
+//     graph.add_output(relu->output());
+//     print: graph(%x : Tensor): ...
+#pragma once
+
+#include <functional>
+#include <list>
+#include <memory>
+#include <string>
+#include <unordered_map>
+#include <vector>
+
+#include "umbra/dispatch/operator.h"
+#include "umbra/jit/type.h"
+
+namespace UMBRA_API umbra {
+namespace jit {
+
+class Graph;
+class Node;
+class Block;
+
+/// A value of the program: an input of a block or an output of a node.
+class Variable {
+ public:
+  const TypePtr& type() const { return type_; }
+  void set_type(TypePtr type) { type_ = std::move(type); }
+  Node* node() const { return node_; }
+  size_t offset() const { return offset_; }
+  size_t unique() const { return unique_; }
+  /// The user's name for it, without the suffix that tells it from others; empty: none.
+  const std::string& name() const { return name_; }
+  /// What printing shows: its name or its number.
+  std::string debug_name() const { return name_.empty() ? std::to_string(unique_) : name_; }
+  void set_name(const std::string& name);
+
+ private:
+  friend class Graph;
+  friend class Node;
+  friend class Block;
+  Graph* graph_ = nullptr;
+  Node* node_ = nullptr;  // of a block's input: the block's parameter node
+  size_t offset_ = 0, unique_ = 0;
+  TypePtr type_;
+  std::string name_;
+};
+
+/// A step. `op` is the registry's operator where there is one; other kinds are prim:: and the built-in functions of
+/// numbers and containers.
+class Node {
+ public:
+  Graph* graph() const { return graph_; }
+  Block* block() const { return block_; }
+  const std::string& kind() const { return kind_; }
+  std::vector<Variable*> inputs;
+  const std::vector<std::unique_ptr<Variable>>& outputs() const { return outputs_; }
+  Variable* output(size_t i = 0) const { return outputs_.at(i).get(); }
+  const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  Variable* add_output(TypePtr type);
+  void erase_output(size_t i);
+  Block* add_block();
+
+  const umbra::Operator* op = nullptr;
+  std::vector<std::pair<std::string, umbra::Value>> attributes;  // in the order in which they print
+  std::string scope;                                             // "__module.first": the module that was running
+  std::string source;                                            // "file.py:12:0"
+  FunctionPtr callee;                                            // of prim::CallFunction's constant
+  std::vector<TypePtr> op_types;                                 // of prim::isinstance
+
+  const umbra::Value* attribute(std::string_view name) const;
+  void set_attribute(std::string_view name, umbra::Value value);
+  bool is(std::string_view kind) const { return kind_ == kind; }
+  /// Whether taking it away could be noticed: it writes, prints, raises or draws random numbers.
+  bool has_side_effects() const;
+
+ private:
+  friend class Graph;
+  friend class Block;
+  Graph* graph_ = nullptr;
+  Block* block_ = nullptr;
+  std::string kind_;
+  std::vector<std::unique_ptr<Variable>> outputs_;
+  std::vector<std::unique_ptr<Block>> blocks_;
+};
+
+class Block {
+ public:
+  using Nodes = std::list<std::unique_ptr<Node>>;
+  const std::vector<std::unique_ptr<Variable>>& inputs() const { return parameter_->outputs(); }
+  Variable* input(size_t i) const { return parameter_->output(i); }
+  Variable* add_input(TypePtr type, const std::string& name = "");
+  void erase_input(size_t i) { parameter_->erase_output(i); }
+  std::vector<Variable*> outputs;
+  Nodes& nodes() { return nodes_; }
+  const Nodes& nodes() const { return nodes_; }
+  Node* owner() const { return owner_; }  // null: the graph's own
+  Node* parameter() const { return parameter_.get(); }
+
+ private:
+  friend class Graph;
+  friend class Node;
+  std::unique_ptr<Node> parameter_;
+  Nodes nodes_;
+  Node* owner_ = nullptr;
+};
+
+class Graph {
+ public:
+  Graph();
+  Graph(const Graph&) = delete;
+  Block& block() { return *block_; }
+  const Block& block() const { return *block_; }
+  Variable* add_input(const std::string& name, TypePtr type) { return block_->add_input(std::move(type), name); }
+  void add_output(Variable* v) { block_->outputs.push_back(v); }
+
+  /// Adds a node at the end of the current block (or before the insertion point).
+  Node* insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Variable* insert_constant(const umbra::Value& value, TypePtr type = nullptr);
+  Block* current() const { return current_; }
+  /// Nodes go to the end of this block from here on.
+  void set_current(Block* block) { current_ = block, before_ = nullptr; }
+  /// Nodes go before this node from here on; null: to the end of the block.
+  void set_before(Node* node) { before_ = node, current_ = node ? node->block() : current_; }
+  Node* before() const { return before_; }
+
+  /// Replaces a value wherever it is read.
+  void replace_uses(Variable* from, Variable* to);
+  void erase(Node* node);
+  std::string fresh_name(const std::string& wanted);
+  std::string text(bool sources = true) const;
+  std::shared_ptr<Graph> copy() const;
+
+ private:
+  friend class Variable;
+  friend class Node;
+  friend class Block;
+  std::unique_ptr<Variable> make_variable(Node* node, size_t offset, TypePtr type);
+  std::unique_ptr<Node> make_node(std::string kind);
+  size_t next_ = 0;
+  std::unordered_map<std::string, Variable*> names_;
+  std::unordered_map<std::string, size_t> suffixes_;
+  std::unique_ptr<Block> block_;
+  Block* current_ = nullptr;
+  Node* before_ = nullptr;
+};
+
+/// Calls `visit` for every node, inner blocks included, in order.
+template <class F> void each_node(const Block& block, F&& visit) {
+  for (const auto& node : block.nodes()) {
+    visit(*node);
+    for (const auto& inner : node->blocks()) each_node(*inner, visit);
+  }
+}
+
+/// Copies the nodes of a block to the insertion point of a graph; `values` says what stands for the block's inputs and
+/// is filled with what stands for the others. Gives the copies of the block's outputs.
+using ValueMap = std::unordered_map<const Variable*, Variable*>;
+std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values);
+
+/// An argument of a function, and its default.
+struct Parameter {
+  std::string name;
+  TypePtr type;
+  std::optional<umbra::Value> default_value;
+  bool keyword_only = false;
+};
+
+class Program;
+/// A function of the program: a graph with named arguments.
+struct Function {
+  std::string name;  // "__torch__.Mlp.forward", or a plain name
+  std::vector<Parameter> parameters;
+  TypePtr result;
+  std::shared_ptr<Graph> graph;
+  std::shared_ptr<Program> program;  // made on the first run
+  std::function<void(Function&)> define;  // compiles it on first use
+  bool ignored = false;              // calls Python
+  umbra::Value python;               // what an ignored one calls
+  std::string doc;
+
+  /// The graph, compiled if it was not.
+  const std::shared_ptr<Graph>& ensure();
+  std::string schema() const;
+};
+
+}  // namespace jit
+}  // namespace umbra

@@ -1,0 +1,71 @@
+// What programs hold beside tensors and numbers: lists and dicts that can be changed, objects of classes, functions.
+// Tuples are a Value's plain lists.
+#pragma once
+
+#include "umbra/jit/ir.h"
+
+namespace UMBRA_API umbra {
+namespace jit {
+
+struct ListObject final : RefCounted {
+  TypePtr element;
+  std::vector<Value> items;
+  ListObject(TypePtr element, std::vector<Value> items) : element(std::move(element)), items(std::move(items)) {}
+};
+
+struct DictObject final : RefCounted {
+  TypePtr key, value;
+  std::vector<std::pair<Value, Value>> items;  // in the order of insertion
+  DictObject(TypePtr key, TypePtr value) : key(std::move(key)), value(std::move(value)) {}
+  Value* find(const Value& key);
+  void set(const Value& key, Value value);
+  bool erase(const Value& key);
+};
+
+struct Instance final : RefCounted {
+  ClassPtr cls;
+  std::vector<Value> slots;
+  explicit Instance(ClassPtr cls) : cls(std::move(cls)), slots(this->cls->attributes.size()) {}
+  Value& attribute(const std::string& name);
+};
+
+struct EnumValue final : RefCounted {
+  ClassPtr cls;
+  size_t member;
+  EnumValue(ClassPtr cls, size_t member) : cls(std::move(cls)), member(member) {}
+};
+
+struct FunctionObject final : RefCounted {
+  FunctionPtr function;
+  explicit FunctionObject(FunctionPtr function) : function(std::move(function)) {}
+};
+
+/// What an object of the program is, or null.
+template <class T> T* object_as(const Value& value) {
+  return value.is_object() ? dynamic_cast<T*>(value.object()) : nullptr;
+}
+/// The same, or an error that says what was expected.
+template <class T> T& expect_object(const Value& value, const char* what) {
+  T* object = object_as<T>(value);
+  check(object, "expected ", what, " in a TorchScript program, but got ", tag_name(value.tag()));
+  return *object;
+}
+
+Value make_list(TypePtr element, std::vector<Value> items);
+/// The type of a value as far as it shows by itself.
+TypePtr type_of(const Value& value);
+/// Whether a value is of a type.
+bool has_type(const Value& value, const Type& type);
+/// Equality as Python has it, but for tensors: the same tensor.
+bool equal(const Value& a, const Value& b);
+/// As Python prints it.
+std::string to_text(const Value& value, bool quoted = false);
+/// As source writes a constant.
+std::string to_source(const Value& value);
+std::string quoted(std::string_view text);
+std::string float_text(double value);
+/// A copy whose containers and objects are its own; tensors are shared, or cloned.
+Value deep_copy(const Value& value, bool clone_tensors, std::unordered_map<const void*, Value>& memo);
+
+}  // namespace jit
+}  // namespace umbra

@@ -1,0 +1,27 @@
+// Passes over graphs.
+#pragma once
+
+#include "umbra/jit/ir.h"
+
+namespace UMBRA_API umbra {
+namespace jit {
+
+/// Takes away what nothing reads and nobody could notice.
+void eliminate_dead_code(Graph& graph);
+/// Makes one of calls that are equal, where nothing is written in between.
+void eliminate_common_subexpressions(Graph& graph);
+/// Computes what depends on constants alone.
+void propagate_constants(Graph& graph);
+/// Puts the bodies of functions and methods in the place of their calls.
+void inline_calls(Graph& graph);
+/// A copy of a module whose methods (`forward` and those to be kept) have its tensors and modules inside: what nothing
+/// reads any more is gone, the original stays as it is.
+Value freeze(const Value& module, const std::vector<std::string>& preserved);
+/// An error that says what is wrong with a graph: a value that is read before it is there, a block that gives another
+/// number of values than its node.
+void lint(const Graph& graph);
+/// The same up to names and places in the source.
+bool same_structure(const Graph& a, const Graph& b);
+
+}  // namespace jit
+}  // namespace umbra

@@ -1,0 +1,308 @@
+// Values between Python and TorchScript programs.
+#include "jit.h"
+#include "tensor_type.h"
+#include "umbra/jit/interpreter.h"
+#include "values.h"
+
+namespace umbra::python {
+
+using jit::TypeKind;
+using jit::TypePtr;
+
+namespace {
+
+nb::dict& python_classes() {
+  static auto* classes = new nb::dict();
+  return *classes;
+}
+nb::object& wrapper() {
+  static auto* function = new nb::object(nb::none());
+  return *function;
+}
+
+[[noreturn]] void cannot_cast(PyObject* object, const TypePtr& type) {
+  fail("Unable to cast Python instance of type ", repr_of(reinterpret_cast<PyObject*>(Py_TYPE(object))), " to ",
+       type->annotation());
+}
+
+Value read_list(PyObject* object, const TypePtr& type) {
+  std::vector<Value> items;
+  nb::object fast = owned(PySequence_Fast(object, "expected a list"));
+  for (Py_ssize_t i = 0; i < PySequence_Fast_GET_SIZE(fast.ptr()); ++i)
+    items.push_back(to_jit(PySequence_Fast_GET_ITEM(fast.ptr(), i), type->element()));
+  return jit::make_list(type->element(), std::move(items));
+}
+
+Value read_dict(PyObject* object, const TypePtr& type) {
+  auto dict = make_counted<jit::DictObject>(type->element(0), type->element(1));
+  for (auto [k, v] : nb::borrow<nb::dict>(object))
+    dict->items.emplace_back(to_jit(k.ptr(), type->element(0)), to_jit(v.ptr(), type->element(1)));
+  return Value::object(dict);
+}
+
+Value read_tuple(PyObject* object, const TypePtr& type) {
+  if (PyTuple_GET_SIZE(object) != static_cast<Py_ssize_t>(type->elements.size()))
+    fail("Object ", repr_of(object), " had a different number of elements than type ", type->annotation());
+  std::vector<Value> items;
+  for (size_t i = 0; i < type->elements.size(); ++i)
+    items.push_back(to_jit(PyTuple_GET_ITEM(object, static_cast<Py_ssize_t>(i)), type->elements[i]));
+  return Value(std::move(items));
+}
+
+Value read_enum(PyObject* object, const TypePtr& type) {
+  std::string name = nb::cast<std::string>(nb::handle(object).attr("name"));
+  for (size_t i = 0; i < type->cls->constants.size(); ++i)
+    if (type->cls->constants[i].first == name) return Value::object(make_counted<jit::EnumValue>(type->cls, i));
+  cannot_cast(object, type);
+}
+
+Value read_instance(PyObject* object, const TypePtr& type) {
+  if (PyObject_HasAttrString(object, "_c")) {
+    nb::object inner = owned(PyObject_GetAttrString(object, "_c"));
+    JitObject held;
+    if (nb::try_cast<JitObject>(inner, held)) return held.value;
+  }
+  JitObject held;
+  if (nb::try_cast<JitObject>(nb::handle(object), held)) return held.value;
+  if (type->cls->is_module) cannot_cast(object, type);
+  if (!python_classes().contains(type->cls->name.c_str()) ||
+      !nb::handle(object).type().is(python_classes()[type->cls->name.c_str()]))
+    cannot_cast(object, type);
+  auto made = make_counted<jit::Instance>(type->cls);
+  for (size_t i = 0; i < type->cls->attributes.size(); ++i) {
+    const jit::Attribute& a = type->cls->attributes[i];
+    made->slots[i] = to_jit(nb::handle(object).attr(a.name.c_str()).ptr(), a.type);
+  }
+  return Value::object(made);
+}
+
+/// The common type of values that a container holds, with the words of PyTorch's tracer where there is none.
+template <class Items> TypePtr common_type(const Items& items, const char* container) {
+  if (items.empty())
+    fail(container, " trace inputs must have elements");
+  TypePtr type;
+  for (const Value& v : items) {
+    TypePtr here = jit::type_of(v);
+    TypePtr both = type ? jit::unify(type, here) : here;
+    if (!both)
+      fail(container, " inputs to traced functions must have consistent element type. Found ", type->annotation(), " and ",
+           here->annotation());
+    type = both;
+  }
+  return type;
+}
+
+/// A value without a declared type.
+Value infer(PyObject* object) {
+  if (PyTuple_Check(object)) {
+    std::vector<Value> items;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(object); ++i) items.push_back(infer(PyTuple_GET_ITEM(object, i)));
+    return Value(std::move(items));
+  }
+  if (PyList_Check(object)) {
+    std::vector<Value> items;
+    for (Py_ssize_t i = 0; i < PyList_GET_SIZE(object); ++i) items.push_back(infer(PyList_GET_ITEM(object, i)));
+    TypePtr element = common_type(items, "List");
+    return jit::make_list(element, std::move(items));
+  }
+  if (PyDict_Check(object)) {
+    std::vector<Value> keys, values;
+    for (auto [k, v] : nb::borrow<nb::dict>(object)) {
+      keys.push_back(infer(k.ptr()));
+      values.push_back(infer(v.ptr()));
+    }
+    auto dict = make_counted<jit::DictObject>(common_type(keys, "Dictionary"), common_type(values, "Dictionary"));
+    for (size_t i = 0; i < keys.size(); ++i) dict->items.emplace_back(keys[i], values[i]);
+    return Value::object(dict);
+  }
+  JitObject held;
+  if (nb::try_cast<JitObject>(nb::handle(object), held)) return held.value;
+  if (!is_tensor(object) && PyObject_HasAttrString(object, "_c")) {
+    nb::object inner = owned(PyObject_GetAttrString(object, "_c"));
+    if (nb::try_cast<JitObject>(inner, held)) return held.value;
+  }
+  Value value = read_any(object);
+  switch (value.tag()) {
+    case Value::Tag::DType: return Value(jit::number_of(value.to_dtype()));
+    case Value::Tag::Layout: return Value(static_cast<int64_t>(value.to_layout()));
+    case Value::Tag::MemoryFormat: return Value(static_cast<int64_t>(value.to_memory_format()));
+    case Value::Tag::Object:
+      fail("Type '", short_type_name(Py_TYPE(object)),
+           "' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples of Tensors can be traced");
+    default: return value;
+  }
+}
+
+}  // namespace
+
+Value to_jit(PyObject* object, const TypePtr& type) {
+  if (!type) return infer(object);
+  bool is_int = PyLong_Check(object) && !PyBool_Check(object);
+  switch (type->kind) {
+    case TypeKind::Any: return infer(object);
+    case TypeKind::None:
+      if (object == Py_None) return Value();
+      break;
+    case TypeKind::Optional: return object == Py_None ? Value() : to_jit(object, type->element());
+    case TypeKind::Union:
+      for (const TypePtr& t : type->elements) try {
+          return to_jit(object, t);
+        } catch (const Error&) {
+          continue;
+        }
+      break;
+    case TypeKind::Tensor:
+      if (is_tensor(object)) return Value(tensor_of(object));
+      break;
+    case TypeKind::Bool:
+      if (PyBool_Check(object)) return Value(object == Py_True);
+      break;
+    case TypeKind::Int:
+      if (is_int || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_memory_format_type) return infer(object);
+      if (Layout layout; read_layout(object, layout)) return infer(object);
+      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_int());
+      if (std::string_view(type_name(object)).starts_with("numpy.int")) return Value(static_cast<int64_t>(PyLong_AsLongLong(owned(PyNumber_Index(object)).ptr())));
+      break;
+    case TypeKind::Float:
+      if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
+      if (is_int) return Value(static_cast<double>(PyLong_AsLongLong(object)));
+      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_double());
+      break;
+    case TypeKind::Number:
+    case TypeKind::Complex: {
+      Scalar number;
+      if (!PyBool_Check(object) && read_scalar(object, number)) return Value(number);
+      break;
+    }
+    case TypeKind::String:
+      if (PyUnicode_Check(object)) return Value(std::string(text_of(object)));
+      break;
+    case TypeKind::Device: {
+      Device device;
+      if (read_device(object, device)) return Value(device);
+      break;
+    }
+    case TypeKind::Generator: return infer(object);
+    case TypeKind::List:
+      if (PyList_Check(object) || (PyTuple_Check(object) && object != Py_None)) return read_list(object, type);
+      break;
+    case TypeKind::Tuple:
+      if (PyTuple_Check(object)) return read_tuple(object, type);
+      break;
+    case TypeKind::Dict:
+      if (PyDict_Check(object)) return read_dict(object, type);
+      break;
+    case TypeKind::Enum: return read_enum(object, type);
+    case TypeKind::Class: return read_instance(object, type);
+    case TypeKind::Future: return to_jit(object, type->element());
+    case TypeKind::Function: break;
+  }
+  cannot_cast(object, type);
+}
+
+nb::object from_jit(const Value& value, const TypePtr& type) {
+  TypePtr inner = type && (type->is(TypeKind::Optional) || type->is(TypeKind::Future)) ? type->element() : type;
+  if (value.is_list()) {
+    bool typed = inner && inner->is(TypeKind::Tuple) && inner->elements.size() == value.list().size();
+    nb::list items;
+    for (size_t i = 0; i < value.list().size(); ++i)
+      items.append(from_jit(value.list()[i], typed ? inner->elements[i] : nullptr));
+    if (typed && !inner->name.empty()) {
+      nb::object cls = python_classes().contains(inner->name.c_str())
+                           ? nb::borrow(python_classes()[inner->name.c_str()])
+                           : nb::object(nb::module_::import_("collections")
+                                            .attr("namedtuple")(inner->name.substr(inner->name.rfind('.') + 1),
+                                                                nb::cast(inner->fields)));
+      return cls(*items);
+    }
+    return nb::tuple(items);
+  }
+  if (auto* list = jit::object_as<jit::ListObject>(value)) {
+    nb::list out;
+    for (const Value& v : list->items) out.append(from_jit(v, list->element));
+    return out;
+  }
+  if (auto* dict = jit::object_as<jit::DictObject>(value)) {
+    nb::dict out;
+    for (auto& [k, v] : dict->items) out[from_jit(k, dict->key)] = from_jit(v, dict->value);
+    return out;
+  }
+  if (auto* member = jit::object_as<jit::EnumValue>(value)) {
+    if (!python_classes().contains(member->cls->name.c_str())) fail("the enum ", member->cls->name, " is not known in Python");
+    return python_classes()[member->cls->name.c_str()][member->cls->constants[member->member].first.c_str()];
+  }
+  if (jit::object_as<jit::Instance>(value)) {
+    nb::object object = nb::cast(JitObject{value});
+    return wrapper().is_none() ? object : wrapper()(object);
+  }
+  return nb::steal(wrap(value));
+}
+
+std::vector<Value> read_arguments(const jit::Function& function, size_t skipped, nb::args args, nb::kwargs kwargs) {
+  const auto& parameters = function.parameters;
+  std::vector<Value> out;
+  std::string name = function.name.substr(function.name.rfind('.') + 1);
+  auto read = [&](nb::handle object, size_t i) {
+    try {
+      out.push_back(to_jit(object.ptr(), parameters[i].type));
+    } catch (const Error& error) {
+      fail(name, "() Expected a value of type '", parameters[i].type->annotation(), "' for argument '", parameters[i].name,
+           "' but instead found type '", short_type_name(Py_TYPE(object.ptr())), "'.\nPosition: ", i - skipped,
+           "\nDeclaration: ", function.schema(), "\nCast error details: ", error.what());
+    }
+  };
+  if (args.size() + skipped > parameters.size())
+    fail(name, "() expected at most ", parameters.size() - skipped, " argument(s) but received ", args.size(),
+         " argument(s). Declaration: ", function.schema());
+  for (size_t i = 0; i < args.size(); ++i) read(args[i], i + skipped);
+  size_t used = 0;
+  for (size_t i = args.size() + skipped; i < parameters.size(); ++i) {
+    if (kwargs.contains(parameters[i].name.c_str())) {
+      read(kwargs[parameters[i].name.c_str()], i);
+      ++used;
+    } else if (parameters[i].default_value) {
+      out.push_back(*parameters[i].default_value);
+    } else {
+      fail(name, "() is missing value for argument '", parameters[i].name, "'. Declaration: ", function.schema());
+    }
+  }
+  if (used != kwargs.size())
+    for (auto [k, v] : kwargs) {
+      std::string key = nb::cast<std::string>(k);
+      bool known = false, given = false;
+      for (size_t i = skipped; i < parameters.size(); ++i) {
+        known |= parameters[i].name == key;
+        given |= parameters[i].name == key && i < args.size() + skipped;
+      }
+      if (given) fail(name, "() got multiple values for argument '", key, "'. Declaration: ", function.schema());
+      if (!known) fail("Unknown keyword argument '", key, "' for operator '", name, "'. Schema: ", function.schema());
+    }
+  return out;
+}
+
+namespace {
+
+/// A default of a list or dict is a value of its own in every call.
+Value call_python(const Value& callable, const jit::Node& node, std::vector<Value> arguments) {
+  nb::gil_scoped_acquire lock;
+  auto* function = jit::object_as<PythonObject>(callable);
+  check(function != nullptr, "the program calls a Python function that is not there");
+  nb::list args;
+  for (const Value& v : arguments) args.append(from_jit(v));
+  nb::object result = nb::handle(function->get())(*args);
+  if (node.outputs().size() == 1) return to_jit(result.ptr(), jit::without_details(node.output()->type()));
+  return to_jit(result.ptr(), nullptr);
+}
+
+}  // namespace
+
+void bind_jit_values(nb::module_& m) {
+  jit::set_python_call(call_python);
+  m.def("_jit_register_class", [](const std::string& name, nb::object cls) { python_classes()[name.c_str()] = cls; });
+  m.def("_jit_find_class", [](const std::string& name) {
+    return python_classes().contains(name.c_str()) ? nb::borrow(python_classes()[name.c_str()]) : nb::object(nb::none());
+  });
+  m.def("_jit_set_wrapper", [](nb::object function) { wrapper() = function; });
+}
+
+}  // namespace umbra::python

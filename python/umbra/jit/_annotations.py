@@ -1,0 +1,136 @@
+"""Marks for the compiler, which do nothing while Python runs."""
+import builtins
+import functools
+import typing
+import warnings
+
+Final = typing.Final
+T = typing.TypeVar("T")
+
+
+class _Modifier:
+    DEFAULT, EXPORT, IGNORE, UNUSED = "default", "export", "ignore", "unused"
+
+
+def _mark(fn, modifier):
+    fn._torchscript_modifier = modifier
+    return fn
+
+
+def modifier_of(fn):
+    """What a function's marks say: "default", "export", "ignore" or "unused"."""
+    return getattr(fn, "_torchscript_modifier", _Modifier.DEFAULT)
+
+
+def export(fn):
+    """Marks a method that is compiled although forward does not call it."""
+    return _mark(fn, _Modifier.EXPORT)
+
+
+def unused(fn):
+    """Marks a function that is not compiled: calling it from a program raises."""
+    if builtins.isinstance(fn, property):
+        for part in (fn.fget, fn.fset):
+            if part is not None:
+                _mark(part, _Modifier.UNUSED)
+        return fn
+    return _mark(fn, _Modifier.UNUSED)
+
+
+def ignore(drop=False, **kwargs):
+    """Marks a function that programs leave to Python."""
+    if callable(drop):
+        return _mark(drop, _Modifier.IGNORE)
+    if not builtins.isinstance(drop, bool):
+        raise RuntimeError(f"Argument to @torch.jit.ignore must be a bool or a function but got {drop}")
+    drop_on_export = kwargs.pop("drop_on_export", None)
+    if kwargs:
+        raise TypeError(f"ignore() got an unexpected keyword argument '{next(iter(kwargs))}'")
+    if drop_on_export:
+        warnings.warn("ignore(drop_on_export=True) has been deprecated. TorchScript will now drop the function call on compilation. Use "
+                      "torch.jit.unused now. {}", category=FutureWarning, stacklevel=2)
+        drop = True
+
+    def decorate(fn):
+        return _mark(fn, _Modifier.UNUSED if drop else _Modifier.IGNORE)
+
+    return decorate
+
+
+def interface(obj):
+    """A class whose methods' signatures others have to have. In Python it is the class itself."""
+    if not builtins.isinstance(obj, type):
+        raise RuntimeError("interface must be applied to a class")
+    obj._torchscript_interface = True
+    return obj
+
+
+def is_scripting():
+    """False while Python runs; programs take it for True."""
+    return False
+
+
+def annotate(the_type, the_value):
+    """The value; in programs, of this type."""
+    return the_value
+
+
+class Attribute(typing.NamedTuple):
+    """A value and the type that it has in programs."""
+    value: typing.Any
+    type: typing.Any
+
+
+def isinstance(obj, target_type):
+    """Whether a value is of a type, containers by their elements too."""
+    return _is_instance(obj, target_type)
+
+
+def _is_instance(obj, target):
+    if builtins.isinstance(target, tuple):
+        return any(_is_instance(obj, t) for t in target)
+    origin, args = typing.get_origin(target), typing.get_args(target)
+    if origin is None:
+        return builtins.isinstance(obj, target)
+    if origin is typing.Union:
+        return any(_is_instance(obj, t) if t is not type(None) else obj is None for t in args)
+    if not builtins.isinstance(obj, origin):
+        return False
+    if origin is list:
+        return all(_is_instance(o, args[0]) for o in obj)
+    if origin is tuple:
+        return len(obj) == len(args) and all(map(_is_instance, obj, args))
+    if origin is dict:
+        return all(_is_instance(k, args[0]) and _is_instance(v, args[1]) for k, v in obj.items())
+    return True
+
+
+class Future(typing.Generic[T]):
+    """The result of `fork`, which has run already."""
+
+    def __init__(self, value=None):
+        self._value = value
+
+    def wait(self):
+        return self._value
+
+    def done(self):
+        return True
+
+    def value(self):
+        return self._value
+
+
+def fork(func, *args, **kwargs):
+    """Runs a function, at once; `wait` gives its result."""
+    return Future(func(*args, **kwargs))
+
+
+def wait(future):
+    """The result of a fork."""
+    return future.wait()
+
+
+def no_op(fn):
+    """A decorator's stand-in that keeps the function's face."""
+    return functools.wraps(fn)(fn)

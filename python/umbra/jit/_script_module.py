@@ -1,0 +1,270 @@
+"""Modules whose methods are programs: what tracing, scripting and loading give."""
+import collections.abc
+import contextlib
+
+from umbra import _C
+from umbra.nn.modules._hooks import call_with_hooks
+from umbra.nn.modules.module import Module
+from umbra.nn.parameter import Parameter
+
+_wrapped = {}  # while a module is put together: the Python object of each object of the program
+
+
+class _Slots(collections.abc.MutableMapping):
+    """The tensors of one kind that an object of a program holds, as a module's dict of them."""
+
+    def __init__(self, c, is_kind):
+        self._c, self._is_kind = c, is_kind
+        self._kept = {}  # so that a tensor is the same object whenever it is asked for
+
+    def _names(self):
+        return [n for n in self._c.class_().attribute_names() if self._is_kind(self._c.class_(), n)]
+
+    def __getitem__(self, name):
+        if not isinstance(name, str) or not self._c.hasattr(name) or not self._is_kind(self._c.class_(), name):
+            raise KeyError(name)
+        value = self._kept[name] = self._c.getattr(name)
+        return value
+
+    def __setitem__(self, name, value):
+        if not self._c.hasattr(name):
+            raise RuntimeError(f"a compiled module cannot get a new tensor: '{name}'")
+        self._c.setattr(name, value)
+
+    def __delitem__(self, name):
+        raise RuntimeError("the attributes of a compiled module cannot be deleted")
+
+    def __iter__(self):
+        return iter(self._names())
+
+    def __len__(self):
+        return len(self._names())
+
+    def __contains__(self, name):
+        return name in self._names()
+
+    def copy(self):
+        return dict(self)
+
+
+class ScriptMethod:
+    """A method of a compiled module, bound to it."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+        self._function = owner._get_method(name)
+
+    def __call__(self, *args, **kwargs):
+        return self.owner.call(self.name, *args, **kwargs)
+
+    @property
+    def graph(self):
+        return self._function.graph
+
+    @property
+    def inlined_graph(self):
+        return self._function.inlined_graph()
+
+    @property
+    def schema(self):
+        return self._function.schema
+
+    @property
+    def code(self):
+        return self._function.code
+
+    def graph_for(self, *args, **kwargs):
+        self(*args, **kwargs)
+        return self.inlined_graph
+
+
+class ScriptModule(Module):
+    """Base of compiled modules. A class of the user's derives from it and marks methods with `script_method`."""
+
+    def __init__(self):
+        super().__init__()
+
+    def __init_subclass__(cls, **kwargs):
+        super().__init_subclass__(**kwargs)
+        if cls.__dict__.get("_compiled_class"):
+            return
+        own = cls.__init__
+
+        def init_then_compile(self, *args, **kwargs):
+            own(self, *args, **kwargs)
+            if type(self) is cls and "_c" not in self.__dict__:
+                from umbra.jit._script import compile_script_module
+                compile_script_module(self)
+
+        init_then_compile.__wrapped__ = own
+        cls.__init__ = init_then_compile
+
+    _compiled_class = True
+
+    def __getattr__(self, name):
+        c = self.__dict__.get("_c")
+        if c is None:
+            return super().__getattr__(name)
+        modules = self.__dict__.get("_modules", {})
+        if name in modules:
+            return modules[name]
+        if c.hasattr(name):
+            return c.getattr(name)
+        if c._has_method(name):
+            method = ScriptMethod(c, name)
+            return method
+        if name in self.__dict__.get("_python_only", {}):
+            return self.__dict__["_python_only"][name]
+        raise AttributeError(f"'{type(self).__name__}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        c = self.__dict__.get("_c")
+        if c is None:
+            return super().__setattr__(name, value)
+        if name in self.__dict__.get("_modules", {}):
+            raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}'")
+        if c.hasattr(name):
+            if isinstance(value, Parameter) or not isinstance(value, Module):
+                c.setattr(name, value)
+                return
+        if isinstance(value, (Parameter, Module)):
+            raise RuntimeError(f"Cannot add a parameter or module '{name}' to a ScriptModule once it is compiled")
+        object.__setattr__(self, name, value)
+
+    def __dir__(self):
+        c = self.__dict__.get("_c")
+        own = list(super().__dir__())
+        return own if c is None else sorted({*own, *c._method_names(), *c.class_().attribute_names()})
+
+    def __call__(self, *args, **kwargs):
+        c = self.__dict__.get("_c")
+        if c is None:
+            return super().__call__(*args, **kwargs)
+        if self._forward_hooks or self._forward_pre_hooks:
+            return call_with_hooks(self, args, kwargs)
+        return c.call("forward", *args, **kwargs)
+
+    def forward(self, *args, **kwargs):
+        c = self.__dict__.get("_c")
+        if c is None:
+            raise NotImplementedError(f"Module [{type(self).__name__}] is missing the required \"forward\" function")
+        return c.call("forward", *args, **kwargs)
+
+    # What a program has to show.
+    @property
+    def graph(self):
+        return self._c._get_method("forward").graph
+
+    @property
+    def inlined_graph(self):
+        return self._c._get_method("forward").inlined_graph()
+
+    @property
+    def code(self):
+        return self._c._get_method("forward").code
+
+    @property
+    def original_name(self):
+        c = self.__dict__.get("_c")
+        return type(self).__name__ if c is None else c.qualified_name().rpartition(".")[2]
+
+    def graph_for(self, *args, **kwargs):
+        self(*args, **kwargs)
+        return self.inlined_graph
+
+    def save(self, f, **kwargs):
+        from umbra.jit._serialization import save
+        save(self, f, **kwargs)
+
+    def _get_name(self):
+        return self.original_name
+
+    def extra_repr(self):
+        return f"original_name={self.original_name}"
+
+    def __copy__(self):
+        return wrap_object(self._c.deepcopy(False), type(self))
+
+    def __deepcopy__(self, memo):
+        if "_c" not in self.__dict__:
+            raise RuntimeError("a ScriptModule that is not compiled yet cannot be copied")
+        return wrap_object(self._c.deepcopy(True), type(self))
+
+    def __reduce_ex__(self, protocol):
+        raise RuntimeError("ScriptModules cannot be pickled; use torch.jit.save and torch.jit.load")
+
+
+class RecursiveScriptModule(ScriptModule):
+    """A compiled module around an object of a program."""
+    _compiled_class = True
+
+    def __init__(self, c):
+        attach(self, c)
+
+    @property
+    def forward(self):
+        if not self._c._has_method("forward"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute 'forward'")
+        return ScriptMethod(self._c, "forward")
+
+
+def attach(module, c):
+    """Makes a Python module the face of an object of a program."""
+    attributes = module.__dict__
+    if "_forward_hooks" not in attributes:
+        Module.__init__(module)
+    attributes["_c"] = c
+    attributes.pop("training", None)
+    cls = c.class_()
+    attributes["_parameters"] = _Slots(c, lambda k, n: k.is_parameter(n))
+    attributes["_buffers"] = _Slots(c, lambda k, n: k.is_buffer(n))
+    modules = attributes["_modules"] = {}
+    for name in cls.attribute_names():
+        kind = cls.attribute_type(name)
+        inner = kind.class_() if kind.kind() == "ClassType" else None
+        if inner is not None and inner.is_module():
+            child = c.object(name)
+            known = _wrapped.get(child.identity())
+            modules[name] = known if known is not None else wrap_object(child)
+
+
+def wrap_object(c, kind=RecursiveScriptModule):
+    """The Python object of an object of a program: a module, or an instance of a class."""
+    if not c.class_().is_module():
+        return ScriptObject(c)
+    module = kind.__new__(kind)
+    attach(module, c)
+    return module
+
+
+class ScriptObject:
+    """An instance of a compiled class, as it comes out of a program."""
+
+    def __init__(self, c):
+        self.__dict__["_c"] = c
+
+    def __getattr__(self, name):
+        c = self.__dict__["_c"]
+        if c.hasattr(name):
+            return c.getattr(name)
+        if c._has_method(name):
+            return ScriptMethod(c, name)
+        raise AttributeError(f"'{c.qualified_name()}' object has no attribute '{name}'")
+
+    def __setattr__(self, name, value):
+        self._c.setattr(name, value)
+
+
+RecursiveScriptClass = ScriptObject
+_C._jit_set_wrapper(wrap_object)
+
+
+@contextlib.contextmanager
+def wrapping(objects):
+    """Uses these Python objects for objects of a program inside."""
+    _wrapped.update(objects)
+    try:
+        yield
+    finally:
+        for key in objects:
+            _wrapped.pop(key, None)

@@ -1,0 +1,615 @@
+"""Tracing: a function or module is run once on examples, and what it calls becomes a program."""
+import contextlib
+import copy
+import difflib
+import functools
+import inspect
+import threading
+import warnings
+
+from umbra import _C
+from umbra._C import Tensor
+from umbra._options import not_built
+from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach
+from umbra.nn.modules import module as _module
+from umbra.nn.modules.module import Module
+
+_state = threading.local()
+
+
+class TracerWarning(Warning):
+    """What a trace cannot follow: a value that becomes a constant of the program."""
+
+    @staticmethod
+    def ignore_lib_warnings():
+        warnings.filterwarnings("ignore", category=TracerWarning, module="torch.(?!jit)")
+
+
+class TracingCheckError(Exception):
+    """A repeated trace, or the Python function itself, does something else than the trace."""
+
+    def __init__(self, graph_diff_error, tensor_compare_error, extra_msg=None):
+        self.message = "Tracing failed sanity checks!\n"
+        if extra_msg is not None:
+            self.message += extra_msg + "\n"
+        if graph_diff_error is not None:
+            self.message += "ERROR: Graphs differed across invocations!\n" + _indent(graph_diff_error) + "\n"
+        if tensor_compare_error is not None:
+            self.message += ("ERROR: Tensor-valued Constant nodes differed in value across invocations. This often indicates that the tracer has"
+                             " encountered untraceable code.\n" + _indent(tensor_compare_error) + "\n")
+        super().__init__(self.message)
+
+
+def _indent(text):
+    return "\n".join("\t" + line for line in text.splitlines())
+
+
+def _warn(text):
+    warnings.warn(text, TracerWarning, stacklevel=_user_level())
+
+
+def _user_level():
+    """How far out the first frame that is not this package's stands."""
+    frame, level = inspect.currentframe(), 0
+    root = __file__.rpartition("/jit/")[0]
+    while frame is not None and frame.f_code.co_filename.startswith(root):
+        frame, level = frame.f_back, level + 1
+    return level + 1
+
+
+def is_tracing():
+    """Whether a trace is being recorded."""
+    return _C._jit_is_tracing()
+
+
+def _active():
+    return getattr(_state, "trace", None)
+
+
+@contextlib.contextmanager
+def _running(trace, paths=None):
+    """Records what runs inside; `paths` names the modules whose calls become methods."""
+    before = _active(), getattr(_module._capture, "jit", None)
+    _state.trace = trace
+    _module._capture.jit = _Modules(trace, paths) if paths else None
+    with _module._captures_lock:
+        _module._captures += 1
+    trace.enter()
+    try:
+        yield
+    finally:
+        trace.leave()
+        with _module._captures_lock:
+            _module._captures -= 1
+        _state.trace, _module._capture.jit = before
+
+
+@contextlib.contextmanager
+def _paused():
+    """Nothing inside is recorded, and numbers are plain numbers."""
+    trace = _active()
+    trace.leave()
+    try:
+        yield trace
+    finally:
+        trace.enter()
+
+
+class _Modules:
+    """Which modules have a method of their own in the program."""
+
+    def __init__(self, trace, paths):
+        self.trace, self.paths = trace, paths
+        self.root_entered = False
+
+    def forward(self, module):
+        """The forward of a module, recorded as a method of it; None where it is no part of the program."""
+        path = self.paths.get(id(module))
+        if path is None or "_c" in module.__dict__:
+            return None
+        if path == "":
+            return None
+
+        def scoped(*args, **kwargs):
+            self.trace.enter_module(path)
+            try:
+                return module.forward(*args, **kwargs)
+            finally:
+                self.trace.leave_module()
+
+        return scoped
+
+
+def _apply_function(cls, args, kwargs):
+    """A custom Function in a trace: a step that only Python can repeat."""
+    from umbra.autograd.function import _Call
+    with _paused() as trace:
+        versions = [a._version if isinstance(a, Tensor) else None for a in args]
+        result = _Call(cls, args, kwargs).run()
+        inplace = any(isinstance(a, Tensor) and a._version != v for a, v in zip(args, versions))
+    tensors = [i for i, a in enumerate(args) if isinstance(a, Tensor)]
+    others = [None if isinstance(a, Tensor) else a for a in args]
+
+    def again(*values):
+        if inplace and trace_outplace:
+            raise RuntimeError(f"inplace {cls.__name__} is not supported in a trace that was forced out of place")
+        full = list(others)
+        for i, value in zip(tensors, values):
+            full[i] = value
+        return cls.apply(*full, **kwargs)
+
+    trace_outplace = getattr(_state, "force_outplace", False)
+    trace.record_python(cls.__name__, again, *args, result, inplace)
+    return result
+
+
+# ---- inputs ----
+
+def _clone(value):
+    if isinstance(value, Tensor):
+        return value.detach().clone().requires_grad_(value.requires_grad)
+    if isinstance(value, tuple):
+        return tuple(_clone(v) for v in value)
+    if isinstance(value, list):
+        return [_clone(v) for v in value]
+    if isinstance(value, dict):
+        return {k: _clone(v) for k, v in value.items()}
+    return value
+
+
+def _annotation(value):
+    if isinstance(value, tuple):
+        return "Tuple[" + ", ".join(map(_annotation, value)) + "]"
+    if isinstance(value, list):
+        return "List[" + (_annotation(value[0]) if value else "Tensor") + "]"
+    if isinstance(value, dict):
+        pair = next(iter(value.items()), ("", ""))
+        return f"Dict[{_annotation(pair[0])}, {_annotation(pair[1])}]"
+    return "Tensor" if isinstance(value, Tensor) else type(value).__name__
+
+
+def _check_inputs(inputs):
+    def leaves(value):
+        if isinstance(value, (tuple, list)):
+            return all(map(leaves, value))
+        if isinstance(value, dict):
+            return all(map(leaves, value.values()))
+        return isinstance(value, Tensor) or "_c" in getattr(value, "__dict__", {})
+
+    if not all(map(leaves, inputs)):
+        raise RuntimeError(f"Type '{_annotation(tuple(inputs))}' cannot be traced. Only Tensors and (possibly nested) Lists, Dicts, and Tuples"
+                           " of Tensors can be traced")
+
+
+def _as_tuple(inputs):
+    if isinstance(inputs, (Tensor, dict)):
+        return (inputs,)
+    return inputs if isinstance(inputs, tuple) else tuple(inputs)
+
+
+def _argument_names(function, count, keywords=()):
+    """The names of a function's first parameters, as far as it says them."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    names = []
+    for p in parameters:
+        if p.kind is p.VAR_POSITIONAL:
+            names += [f"{p.name}_{i}" for i in range(count - len(names))]
+        elif p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD):
+            names.append(p.name)
+    names = names[:count]
+    return names + [f"argument_{i + 1}" for i in range(len(names), count)]
+
+
+def _function_name(function):
+    name = getattr(function, "__name__", type(function).__name__)
+    return "_lambda" if name == "<lambda>" else name
+
+
+def _record(trace, function, inputs, keywords, strict, names, paths=None, force_outplace=False):
+    """Runs the function on inputs of its own, and gives what it gave."""
+    args, kwargs = _clone(inputs), _clone(keywords)
+    for name, value in zip(names, (*args, *kwargs.values())):
+        trace.add_input(name, value)
+    _state.force_outplace = force_outplace
+    with _running(trace, paths):
+        result = function(*args, **kwargs)
+        trace.set_output(result, strict)
+    return result
+
+
+# ---- functions ----
+
+class ScriptFunction:
+    """A compiled function."""
+
+    def __init__(self, function, original=None):
+        self._function = function
+        self._original = original
+        self.__name__ = function.name
+        self.__qualname__ = function.name
+        self.__doc__ = getattr(original, "__doc__", None)
+        self._torchdynamo_inline = original
+
+    def __call__(self, *args, **kwargs):
+        return self._function(*args, **kwargs)
+
+    @property
+    def name(self):
+        return self._function.name
+
+    @property
+    def qualified_name(self):
+        return self._function.qualified_name
+
+    @property
+    def graph(self):
+        return self._function.graph
+
+    @property
+    def inlined_graph(self):
+        return self._function.inlined_graph()
+
+    @property
+    def schema(self):
+        return self._function.schema
+
+    @property
+    def code(self):
+        return self._function.code
+
+    def graph_for(self, *args, **kwargs):
+        self(*args, **kwargs)
+        return self.inlined_graph
+
+    def save(self, f, **kwargs):
+        from umbra.jit._serialization import save
+        save(self, f, **kwargs)
+
+    def __repr__(self):
+        return f"<torch.jit.ScriptFunction object at {hex(id(self))}>"
+
+
+def _deprecated(name, advice="`torch.compile` or `torch.export`"):
+    warnings.warn(f"`torch.jit.{name}` is deprecated. Please switch to {advice}.", FutureWarning, stacklevel=3)
+
+
+def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
+          _force_outplace=False, _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True):
+    """Runs `func` on the examples and gives the operators that it called as a compiled function or module."""
+    _deprecated("trace")
+    not_built("torch.jit.trace", _compilation_unit=(_compilation_unit, None))
+    if isinstance(func, (ScriptModule, ScriptFunction)) and not (isinstance(func, ScriptModule) and "_c" not in func.__dict__):
+        warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
+        return func
+    if isinstance(func, Module):
+        if example_inputs is None:
+            if not isinstance(example_kwarg_inputs, dict):
+                raise RuntimeError("example_kwarg_inputs should be a dict")
+            example_inputs = example_kwarg_inputs
+        return _trace_module(func, {"forward": example_inputs}, check_trace, _wrap_checks(check_inputs), check_tolerance, strict,
+                             _force_outplace, example_inputs_is_kwarg=isinstance(example_kwarg_inputs, dict))
+    owner = getattr(func, "__self__", None)
+    if isinstance(owner, Module):
+        if func.__name__ == "forward":
+            example_inputs, is_kwarg = (example_kwarg_inputs, True) if example_inputs is None else (example_inputs, False)
+            return _trace_module(owner, {"forward": example_inputs}, check_trace, _wrap_checks(check_inputs), check_tolerance, strict,
+                                 _force_outplace, example_inputs_is_kwarg=is_kwarg)
+        raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
+    keywords = {}
+    if example_inputs is None:
+        if not isinstance(example_kwarg_inputs, dict):
+            raise RuntimeError("example_kwarg_inputs should be a dict")
+        inputs, keywords = (), _in_order(func, example_kwarg_inputs)
+    else:
+        inputs = _as_tuple(example_inputs)
+    traced = _trace_function(func, inputs, keywords, strict, _force_outplace)
+    if check_trace:
+        checks = [(inputs, keywords)] if check_inputs is None else [(_as_tuple(c), {}) for c in check_inputs]
+        for args, kwargs in checks:
+            _check(func, traced, args, kwargs, check_tolerance, lambda a=args, k=kwargs: _trace_function(func, a, k, strict, _force_outplace),
+                   lambda t: t.inlined_graph)
+    return traced
+
+
+def _in_order(function, keywords):
+    """Keyword examples in the order of the function's parameters."""
+    try:
+        order = [n for n in inspect.signature(function).parameters if n in keywords]
+    except (TypeError, ValueError):
+        order = []
+    return {n: keywords[n] for n in (*order, *(k for k in keywords if k not in order))}
+
+
+def _wrap_checks(check_inputs):
+    if check_inputs is None:
+        return None
+    return [{"forward": c} for c in check_inputs]
+
+
+def _trace_function(func, inputs, keywords, strict, force_outplace):
+    _check_inputs((*inputs, *keywords.values()))
+    recorder = _C._jit_Trace(force_outplace)
+    names = [*_argument_names(func, len(inputs)), *keywords]
+    _record(recorder, func, inputs, keywords, strict, names, force_outplace=force_outplace)
+    recorder.make_methods("forward")
+    function = _C._create_function_from_graph(_function_name(func), recorder.graph)
+    return ScriptFunction(function, func)
+
+
+# ---- modules ----
+
+class TracedModule(RecursiveScriptModule):
+    """A module of a traced one."""
+    _compiled_class = True
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError("TracedModules are made by torch.jit.trace")
+
+
+class TopLevelTracedModule(TracedModule):
+    """What torch.jit.trace gives for a module."""
+    _compiled_class = True
+
+
+_names_in_use = {}
+
+
+def qualified_name(cls):
+    """The name that a class has in programs, with a number where another one has it already."""
+    module = cls.__module__
+    if module == "__main__":
+        path = "__torch__"
+    else:
+        path = "__torch__." + ("torch" + module.removeprefix("umbra") if module == "umbra" or module.startswith("umbra.") else module)
+    name = f"{path}.{cls.__name__}"
+    count = _names_in_use[name] = _names_in_use.get(name, -1) + 1
+    return name if count == 0 else f"{path}.___torch_mangle_{count - 1}.{cls.__name__}"
+
+
+def _tensor_type():
+    return _C._jit_simple_type("Tensor")
+
+
+def build_traced(module, objects):
+    """The object of a program for a module: its tensors and modules, and no method yet."""
+    if "_c" in module.__dict__:
+        return module._c
+    if id(module) in objects:
+        return objects[id(module)]
+    if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
+        raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
+    cls = _C._jit_Class.make(qualified_name(type(module)), True)
+    values = []
+    for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
+        for name, tensor in tensors.items():
+            cls.add_attribute(name, _C._jit_simple_type("NoneType") if tensor is None else _tensor_type(), **({kind: True} if tensor is not None else {}))
+            values.append((name, tensor))
+    cls.add_attribute("training", _C._jit_simple_type("bool"))
+    cls.add_attribute("_is_full_backward_hook", _C._jit_optional_type(_C._jit_simple_type("bool")))
+    values += [("training", module.training), ("_is_full_backward_hook", None)]
+    for name, child in module._modules.items():
+        if child is None:
+            continue
+        inner = build_traced(child, objects)
+        cls.add_attribute(name, inner.class_().type)
+        values.append((name, inner))
+    made = cls.new()
+    for name, value in values:
+        made.setattr(name, value)
+    objects[id(module)] = made
+    return made
+
+
+def _build(module):
+    from umbra.jit._script import compile_exports
+    objects = {}
+    made = build_traced(module, objects)
+    for m in module.modules():
+        if id(m) in objects:
+            compile_exports(m, objects[id(m)])
+    return made
+
+
+def _paths(module):
+    """Where each module stands, and those inside compiled ones left out."""
+    found = {}
+    for path, m in module.named_modules():
+        found.setdefault(id(m), path)
+    return found
+
+
+def _trace_into(module, made, method, inputs, keywords, strict, force_outplace):
+    function = module if method == "forward" else getattr(module, method)
+    _check_inputs((*inputs, *keywords.values()))
+    recorder = _C._jit_Trace(force_outplace)
+    recorder.set_self(made)
+    signature = module.forward if method == "forward" else function
+    names = [*_argument_names(signature, len(inputs)), *keywords]
+    _record(recorder, function, inputs, keywords, strict, names, _paths(module), force_outplace)
+    recorder.make_methods(method)
+
+
+def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True, _force_outplace=False,
+                 _module_class=None, _compilation_unit=None, example_inputs_is_kwarg=False, _store_inputs=True):
+    """Traces several methods of a module; `inputs` has examples by their names."""
+    _deprecated("trace_method")
+    not_built("torch.jit.trace_module", _compilation_unit=(_compilation_unit, None))
+    return _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, strict, _force_outplace, example_inputs_is_kwarg)
+
+
+def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, strict, force_outplace, example_inputs_is_kwarg=False):
+    if not isinstance(mod, Module):
+        raise AttributeError("expected torch.nn.Module as the first argument")
+    if not isinstance(inputs, dict):
+        raise AttributeError("expected a dictionary of (method_name, input) pairs")
+
+    def examples(method, given):
+        if example_inputs_is_kwarg:
+            return (), _in_order(getattr(mod, method), given)
+        return _as_tuple(given), {}
+
+    def traced_once(chosen):
+        made = _build(mod)
+        for method, given in chosen.items():
+            args, kwargs = examples(method, given)
+            _trace_into(mod, made, method, args, kwargs, strict, force_outplace)
+        return made
+
+    made = traced_once(inputs)
+    top = TopLevelTracedModule.__new__(TopLevelTracedModule)
+    attach(top, made)
+    _retype(top)
+    if check_trace:
+        for given in ([inputs] if check_inputs is None else check_inputs):
+            again = traced_once(given)
+            for method in given:
+                args, kwargs = examples(method, given[method])
+                _check(mod if method == "forward" else getattr(mod, method), functools.partial(made.call, method), args, kwargs,
+                       check_tolerance, lambda m=method: functools.partial(again.call, m),
+                       lambda t, m=method: (made if t.func.__self__ is made else again)._get_method(m).inlined_graph())
+    return top
+
+
+def _retype(module):
+    """Children of a traced module that were traced with it say so."""
+    for name, child in module._modules.items():
+        if type(child) is RecursiveScriptModule:
+            child.__class__ = TracedModule
+            _retype(child)
+
+
+# ---- checking ----
+
+def _tensors(value):
+    if isinstance(value, Tensor):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in _tensors(v)]
+    if isinstance(value, dict):
+        return [t for v in value.values() for t in _tensors(v)]
+    if isinstance(value, (int, float)):  # a trace gives a tensor for a size
+        from umbra import tensor
+        return [tensor(value)]
+    return []
+
+
+def _difference(graph, other):
+    """How two graphs differ (as text), and which constants do."""
+    graph_error = tensor_error = None
+    if not _C._jit_same_structure(graph, other):
+        lines = difflib.ndiff(graph.str(False).splitlines(True), other.str(False).splitlines(True))
+        graph_error = "Graph diff:\n" + _indent("".join(lines)) + "\n"
+        for a, b in zip(graph.nodes(), other.nodes()):
+            if a.kind() != b.kind():
+                graph_error += "First diverging operator:\n" + _indent(f"Node diff:\n- {a.kind()}\n+ {b.kind()}") + "\n"
+                break
+    for a, b in zip(graph.nodes(), other.nodes()):
+        if a.kind() != b.kind():
+            break
+        if a.kind() == "prim::Constant" and a.hasAttribute("value") and b.hasAttribute("value"):
+            x, y = a.ival("value"), b.ival("value")
+            if isinstance(x, Tensor) and isinstance(y, Tensor) and (x.shape != y.shape or not bool((x == y).all())):
+                tensor_error = f"Node:\n{_indent(a.sourceRange())}\nCompare:\n{_indent(str(x))}\n{_indent(str(y))}"
+                break
+    return graph_error, tensor_error
+
+
+_RANDOM = ("aten::dropout", "aten::_fused_dropout", "aten::_standard_gamma", "aten::bernoulli", "aten::multinomial", "aten::native_dropout",
+           "aten::normal", "aten::poisson", "aten::binomial", "aten::rrelu", "aten::rrelu_with_noise", "aten::rand", "aten::rand_like",
+           "aten::randint", "aten::randint_like", "aten::randn", "aten::randn_like", "aten::randperm")
+
+
+def _is_random(node):
+    if node.kind() == "aten::dropout":
+        train = list(node.inputs())[2].toIValue()
+        return train is not False
+    return node.kind() in _RANDOM
+
+
+def _check(func, traced, args, kwargs, tolerance, retrace, graph_of):
+    again = retrace()
+
+    def diagnosis():
+        return _difference(graph_of(traced), graph_of(again))
+
+    def outputs(f, what):
+        try:
+            return _tensors(f(*_clone(args), **_clone(kwargs)))
+        except Exception as error:
+            graph_error, tensor_error = diagnosis()
+            raise TracingCheckError(graph_error, tensor_error,
+                                    f"Encountered an exception while running the {what} with test inputs.\nException:\n{_indent(str(error))}") from error
+
+    warned = []
+
+    def warn_of_randomness():
+        random = [n for n in graph_of(traced).nodes() if _is_random(n)]
+        if warned or not random:
+            return
+        warned.append(True)
+        nodes = "\n".join(_indent(n.kind()) for n in random)
+        warnings.warn("Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n" + nodes
+                      + "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
+                      TracerWarning, stacklevel=5)
+
+    def same(xs, ys, what):
+        ok = True
+        for i, (x, y) in enumerate(zip(xs, ys)):
+            problem = _mismatch(x, y, tolerance)
+            if problem:
+                warn_of_randomness()
+                warnings.warn(f"Output nr {i + 1}. of the traced function does not match the corresponding output of the {what}. "
+                              f"Detailed error:\n{problem}", TracerWarning, stacklevel=5)
+                ok = False
+        return ok
+
+    from_trace = outputs(traced, "trace")
+    if same(from_trace, outputs(func, "Python function"), "Python function"):
+        same(from_trace, outputs(again, "repeated trace"), "repeated trace")
+    graph_error, tensor_error = diagnosis()
+    if graph_error is not None or tensor_error is not None:
+        raise TracingCheckError(graph_error, tensor_error)
+
+
+def _mismatch(x, y, tolerance):
+    """What tells two results apart, or None."""
+    if x.shape != y.shape:
+        return f"The values for attribute 'shape' do not match: {x.shape} != {y.shape}."
+    a, b = x.detach().double() if not x.is_complex() else x.detach(), y.detach().double() if not y.is_complex() else y.detach()
+    close = (a == b) | ((a - b).abs() <= tolerance * b.abs() + 1e-5) | ((a != a) & (b != b))
+    if bool(close.all()):
+        return None
+    wrong = int((~close).sum())
+    greatest = float((a - b).abs().max()) if a.numel() else 0.0
+    return f"Tensor-likes are not close!\n\nMismatched elements: {wrong} / {a.numel()}\nGreatest absolute difference: {greatest}"
+
+
+# ---- graphs with all state as inputs ----
+
+def _get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False, return_inputs=False, _return_inputs_states=False):
+    """The graph of a call in which parameters and buffers are inputs too: (graph, outputs[, inputs])."""
+    not_built("torch.jit._get_trace_graph", _return_inputs_states=(_return_inputs_states, False))
+    kwargs = kwargs or {}
+    args = args if isinstance(args, tuple) else (args,)
+    inputs = _clone(args)
+    state = []
+    if isinstance(f, Module):
+        seen = set()
+        for tensor in (*f.parameters(), *f.buffers()):
+            if id(tensor) not in seen:
+                seen.add(id(tensor))
+                state.append(tensor)
+    recorder = _C._jit_Trace(_force_outplace)
+    flat = [*_tensors(inputs), *state]
+    kept = [_clone(t) for t in flat]
+    for i, tensor in enumerate(flat):
+        recorder.add_input(f"input_{i}" if i < len(flat) - len(state) else f"state_{i}", tensor)
+    _state.force_outplace = _force_outplace
+    with _running(recorder):
+        result = f(*inputs, **kwargs)
+        recorder.set_output(result, strict)
+    recorder.make_methods("forward")
+    return (recorder.graph, result, tuple(kept)) if return_inputs else (recorder.graph, result)

@@ -1,0 +1,132 @@
+#include "umbra/io/pickle.h"
+#include "umbra/io/torchscript.h"
+#include "umbra/jit/source.h"
+
+namespace umbra::io {
+namespace {
+
+using jit::TypeKind;
+using jit::TypePtr;
+
+constexpr int kDeepest = 200;
+
+/// Values of a pickle as values of a program, by the types that the program's classes say.
+class Values {
+ public:
+  Values(jit::SourceReader& source, std::string label) : source_(source), label_(std::move(label)) {}
+
+  Value object(const PickleValue& v) {
+    TypePtr type = source_.type(v.class_name());
+    if (!type || !type->is(TypeKind::Class)) refuse("it holds an object of '", v.class_name(), "', which its source does not define");
+    return instance(v, type);
+  }
+
+ private:
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const { fail<ValueError>("cannot load '", label_, "': ", args...); }
+
+  Value instance(const PickleValue& v, const TypePtr& type) {
+    if (auto found = known_.find(v.identity()); found != known_.end()) return found->second;
+    if (v.kind() != PickleValue::Kind::Object) refuse("an object of ", type->annotation(), " is expected where it holds ", v.kind_name());
+    TypePtr own = source_.type(v.class_name());
+    if (!own || !jit::is_subtype(own, type)) refuse("an object of ", type->annotation(), " is expected where it holds one of '", v.class_name(), "'");
+    if (own->is(TypeKind::Enum)) refuse("an enum's member is pickled in an unknown way");
+    auto made = make_counted<jit::Instance>(own->cls);
+    known_[v.identity()] = Value::object(made);
+    const PickleValue& state = v.state();
+    if (own->cls->method("__setstate__")) refuse("class ", own->cls->name, " restores itself by __setstate__, which is not in Umbra yet");
+    if (!state.is_dict()) refuse("the state of an object of '", v.class_name(), "' is no dict");
+    for (size_t i = 0; i < own->cls->attributes.size(); ++i) {
+      const jit::Attribute& a = own->cls->attributes[i];
+      const PickleValue* entry = state.find(a.name);
+      if (!entry) refuse("an object of '", v.class_name(), "' has no value for '", a.name, "'");
+      made->slots[i] = value(*entry, a.type, 0);
+    }
+    return Value::object(made);
+  }
+
+  Value value(const PickleValue& v, const TypePtr& type, int depth) {
+    if (depth > kDeepest) refuse("its values are nested too deeply");
+    auto wrong = [&]() -> Value { refuse("a value of ", type->annotation(), " is expected where it holds ", v.kind_name()); };
+    using Kind = PickleValue::Kind;
+    switch (type->kind) {
+      case TypeKind::Optional: return v.is_none() ? Value() : value(v, type->element(), depth + 1);
+      case TypeKind::None: return v.is_none() ? Value() : wrong();
+      case TypeKind::Tensor: {
+        if (v.is_none()) return Value();
+        if (!v.is_tensor()) return wrong();
+        Tensor t = v.as_tensor();
+        if (auto found = known_.find(v.identity()); found != known_.end()) return found->second;
+        if (v.requires_grad() && !t.requires_grad()) t.requires_grad_();
+        return known_[v.identity()] = Value(t);
+      }
+      case TypeKind::Bool: return v.kind() == Kind::Bool ? Value(v.as_bool()) : wrong();
+      case TypeKind::Int: return v.kind() == Kind::Int ? Value(v.as_int()) : wrong();
+      case TypeKind::Float: return v.kind() == Kind::Float || v.kind() == Kind::Int ? Value(v.as_float()) : wrong();
+      case TypeKind::Number: return v.kind() == Kind::Int ? Value(v.as_int()) : v.kind() == Kind::Float ? Value(v.as_float()) : wrong();
+      case TypeKind::String: return v.is_string() ? Value(v.as_string()) : wrong();
+      case TypeKind::Device: return v.kind() == Kind::Device ? Value(v.as_device()) : v.is_string() ? Value(Device(v.as_string())) : wrong();
+      case TypeKind::List: {
+        if (!v.is_sequence()) return wrong();
+        std::vector<Value> items;
+        for (const PickleValue& item : v.items()) items.push_back(value(item, type->element(), depth + 1));
+        return jit::make_list(type->element(), std::move(items));
+      }
+      case TypeKind::Tuple: {
+        if (!v.is_sequence() || v.items().size() != type->elements.size()) return wrong();
+        std::vector<Value> items;
+        for (size_t i = 0; i < type->elements.size(); ++i) items.push_back(value(v.items()[i], type->elements[i], depth + 1));
+        return Value(std::move(items));
+      }
+      case TypeKind::Dict: {
+        if (!v.is_dict()) return wrong();
+        auto dict = make_counted<jit::DictObject>(type->element(0), type->element(1));
+        for (const auto& [k, item] : v.pairs()) dict->items.emplace_back(value(k, type->element(0), depth + 1), value(item, type->element(1), depth + 1));
+        return Value::object(dict);
+      }
+      case TypeKind::Class: return instance(v, type);
+      default: refuse("an attribute of type ", type->annotation(), " is not supported in files");
+    }
+  }
+
+  jit::SourceReader& source_;
+  std::string label_;
+  std::unordered_map<const void*, Value> known_;
+};
+
+Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::string>* extra_files) {
+  std::string root = zip->root();
+  auto refuse = [&](const char* why) { fail<ValueError>("cannot load '", zip->label(), "': ", why); };
+  if (!zip->find(root + "data.pkl")) refuse("it is no TorchScript archive: it has no data.pkl");
+  if (!zip->find(root + "constants.pkl")) refuse("it is a file of torch.save, not a TorchScript archive; load it with torch.load");
+  PickleOptions options{.script_classes = true};
+  PickleValue constants = read_pickle(*zip, root + "constants.pkl", root + "constants/", options);
+  std::vector<Value> tensors;
+  if (!constants.is_sequence()) refuse("its constants are no tuple");
+  for (const PickleValue& c : constants.items()) {
+    if (!c.is_tensor()) refuse("it has a constant that is no tensor");
+    tensors.emplace_back(c.as_tensor());
+  }
+  auto load = [zip, root](const std::string& file) -> std::optional<std::string> {
+    const ZipEntry* entry = zip->find(root + file);
+    return entry ? std::optional<std::string>(zip->read(*entry).text()) : std::nullopt;
+  };
+  jit::SourceReader source(load, std::move(tensors));
+  PickleValue data = read_pickle(*zip, root + "data.pkl", root + "data/", options);
+  if (data.kind() != PickleValue::Kind::Object) refuse("its data are no module");
+  if (extra_files)
+    for (auto& [name, contents] : *extra_files)
+      if (const ZipEntry* entry = zip->find(root + "extra/" + name)) contents = zip->read(*entry).text();
+  return Values(source, zip->label()).object(data);
+}
+
+}  // namespace
+
+Value read_torchscript(const Bytes& bytes, const std::string& label, std::map<std::string, std::string>* extra_files) {
+  return read_archive(std::make_shared<ZipReader>(bytes, label), extra_files);
+}
+
+Value load_torchscript(const std::string& path, std::map<std::string, std::string>* extra_files) {
+  return read_archive(std::make_shared<ZipReader>(ZipReader::open(path)), extra_files);
+}
+
+}  // namespace umbra::io

@@ -1,0 +1,821 @@
+// Expressions.
+#include <cmath>
+
+#include "jit/builtin_rules.h"
+#include "jit/emitter.h"
+
+namespace umbra::jit {
+
+namespace {
+
+bool may_be_none(const TypePtr& t) {
+  return t->is(TypeKind::Optional) || t->is(TypeKind::None) || t->is(TypeKind::Any) ||
+         (t->is(TypeKind::Union) && is_subtype(none_type(), t));
+}
+
+/// The type without None.
+TypePtr not_none(const TypePtr& t) {
+  if (t->is(TypeKind::Optional)) return t->element();
+  if (!t->is(TypeKind::Union)) return t;
+  std::vector<TypePtr> rest;
+  for (const TypePtr& e : t->elements)
+    if (!e->is(TypeKind::None)) rest.push_back(e);
+  return union_type(std::move(rest));
+}
+
+/// The members of a type that are, or are not, among some types.
+TypePtr narrowed(const TypePtr& t, const std::vector<TypePtr>& among, bool inside) {
+  std::vector<TypePtr> members, kept;
+  if (t->is(TypeKind::Optional)) members = {t->element(), none_type()};
+  else if (t->is(TypeKind::Union)) members = t->elements;
+  else members = {t};
+  for (const TypePtr& m : members) {
+    bool found = false;
+    for (const TypePtr& a : among) found |= is_subtype(m, a);
+    if (found == inside) kept.push_back(m);
+  }
+  return kept.empty() ? nullptr : union_type(std::move(kept));
+}
+
+}  // namespace
+
+Variable* Emitter::value(const Tree& e, const TypePtr& hint) { return as_value(e, expression(e, hint)); }
+
+Variable* Emitter::as_value(const Tree& at, const SugaredPtr& s) {
+  switch (s->kind) {
+    case Sugared::Kind::Variable: return s->variable;
+    case Sugared::Kind::Constant: return constant(s->value);
+    case Sugared::Kind::Values: {
+      std::vector<Variable*> parts;
+      for (const SugaredPtr& p : s->parts) parts.push_back(as_value(at, p));
+      Variable* v = tuple(at, parts);
+      if (s->type) v->set_type(s->type);
+      return v;
+    }
+    case Sugared::Kind::Range: {
+      if (s->name != "range") break;
+      Iterable it = iterable(at, s);
+      fail_at(at, "a range can only be looped over");
+    }
+    case Sugared::Kind::Function: {
+      Node* node = insert(at, "prim::Constant", {}, {simple_type(TypeKind::Function)});
+      node->callee = s->function;
+      node->set_attribute("name", Value(s->function->name));
+      return node->output();
+    }
+    case Sugared::Kind::Modules: {
+      if (s->variable) return s->variable;
+      break;
+    }
+    case Sugared::Kind::Python: fail_at(at, "Python object of type '", s->name, "' cannot be used as a value in TorchScript");
+    default: break;
+  }
+  fail_at(at, "'", s->name.empty() ? "this" : s->name, "' cannot be used as a value");
+}
+
+SugaredPtr Emitter::expression(const Tree& e, const TypePtr& hint) {
+  if (++depth_ > 500) fail_at(e, "the program is nested too deeply");
+  struct Leave {
+    int& depth;
+    ~Leave() { --depth; }
+  } leave{depth_};
+  switch (e.kind) {
+    case Syntax::Name: return lookup(e, e.text);
+    case Syntax::Number: return number(e);
+    case Syntax::String: return sugar(constant(Value(e.text)));
+    case Syntax::Constant:
+      if (e.text == "...") fail_at(e, "'...' can only stand in an index");
+      return sugar(constant(e.text == "None" ? Value() : Value(e.text == "True")));
+    case Syntax::Attribute: return attribute(e);
+    case Syntax::Subscript: return subscript(e);
+    case Syntax::Call: return call(e, hint);
+    case Syntax::Tuple: {
+      auto s = std::make_shared<Sugared>();
+      s->kind = Sugared::Kind::Values;
+      bool typed = hint && hint->is(TypeKind::Tuple) && hint->elements.size() == e.children.size();
+      for (size_t i = 0; i < e.children.size(); ++i) {
+        const Tree& c = *e.children[i];
+        if (c.kind == Syntax::Starred) {
+          for (const SugaredPtr& p : parts_of(c, expression(*c.children[0]))) s->parts.push_back(p);
+          continue;
+        }
+        s->parts.push_back(expression(c, typed ? hint->elements[i] : nullptr));
+      }
+      return s;
+    }
+    case Syntax::List: return list(e, hint);
+    case Syntax::Dict: return dict(e, hint);
+    case Syntax::ListComp:
+    case Syntax::DictComp: return comprehension(e, hint);
+    case Syntax::IfElse: return if_else(e, hint);
+    case Syntax::And:
+    case Syntax::Or:
+    case Syntax::Not: return short_circuit(e);
+    case Syntax::Compare: return compare(e);
+    case Syntax::Format: return format(e);
+    case Syntax::Unary: {
+      Variable* v = value(*e.children[0]);
+      if (e.text == "+") return sugar(v);
+      if (e.text == "-" && v->node()->is("prim::Constant")) {
+        const Value* c = v->node()->attribute("value");
+        if (c && c->is_int()) return sugar(constant(Value(-c->to_int())));
+        if (c && c->is_double()) return sugar(constant(Value(-c->to_double())));
+      }
+      return builtin(e, e.text == "-" ? "aten::neg" : "aten::bitwise_not", {{"", v}});
+    }
+    case Syntax::Binary: {
+      static const std::map<std::string, std::string> names = {
+          {"+", "aten::add"}, {"-", "aten::sub"}, {"*", "aten::mul"}, {"/", "aten::div"}, {"%", "aten::remainder"}, {"//", "aten::floordiv"},
+          {"**", "aten::pow"}, {"&", "aten::__and__"}, {"|", "aten::__or__"}, {"^", "aten::__xor__"}, {"<<", "aten::__lshift__"},
+          {">>", "aten::__rshift__"}, {"@", "aten::matmul"}};
+      SugaredPtr left = expression(*e.children[0]);
+      if (e.text == "%" && left->kind == Sugared::Kind::Variable && left->variable->type()->is(TypeKind::String)) {
+        std::vector<Argument> arguments{{"", left->variable}};
+        SugaredPtr right = expression(*e.children[1]);
+        bool many = right->kind == Sugared::Kind::Values || (right->kind == Sugared::Kind::Variable && right->variable->type()->is(TypeKind::Tuple));
+        if (many)
+          for (const SugaredPtr& p : parts_of(e, right)) arguments.push_back({"", as_value(e, p)});
+        else arguments.push_back({"", as_value(e, right)});
+        return builtin(e, "aten::percentFormat", arguments);
+      }
+      Variable* a = as_value(e, left);
+      Variable* b = value(*e.children[1]);
+      if (a->type()->is(TypeKind::Tuple) && b->type()->is(TypeKind::Tuple) && e.text == "+") {
+        auto s = std::make_shared<Sugared>();
+        s->kind = Sugared::Kind::Values;
+        for (Variable* v : {a, b})
+          for (const SugaredPtr& p : parts_of(e, sugar(v))) s->parts.push_back(p);
+        return s;
+      }
+      return builtin(e, names.at(e.text), {{"", a}, {"", b}});
+    }
+    case Syntax::Starred: fail_at(e, "a starred expression cannot stand here");
+    default: fail_at(e, "this expression is not supported");
+  }
+}
+
+SugaredPtr Emitter::number(const Tree& e) {
+  std::string text;
+  for (char c : e.text)
+    if (c != '_') text += c;
+  if (text.ends_with("j") || text.ends_with("J")) return sugar(constant(Value(std::complex<double>(0, std::strtod(text.c_str(), nullptr)))));
+  bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
+  if (!hexadecimal && text.find_first_of(".eE") != std::string::npos) return sugar(constant(Value(std::strtod(text.c_str(), nullptr))));
+  errno = 0;
+  bool binary = text.starts_with("0b");
+  int64_t v = std::strtoll(text.c_str() + (binary || text.starts_with("0o") ? 2 : 0), nullptr, hexadecimal ? 16 : binary ? 2 : text.starts_with("0o") ? 8 : 10);
+  if (errno) fail_at(e, "the number does not fit 64 bits");
+  return sugar(constant(Value(v)));
+}
+
+SugaredPtr Emitter::format(const Tree& e) {
+  std::string pattern;
+  std::vector<Argument> arguments{{"", nullptr}};
+  for (const TreePtr& c : e.children) {
+    if (c->kind == Syntax::String) {
+      for (char ch : c->text) {
+        pattern += ch;
+        if (ch == '{' || ch == '}') pattern += ch;
+      }
+    } else {
+      pattern += "{}";
+      arguments.push_back({"", value(*c)});
+    }
+  }
+  arguments[0].value = constant(Value(pattern));
+  return builtin(e, "aten::format", arguments);
+}
+
+// ---- conditions ----
+
+Variable* Emitter::truth(const Tree& at, Variable* v) {
+  if (v->type()->is(TypeKind::Bool)) return v;
+  if (v->type()->is(TypeKind::Tensor) || is_number(v->type())) return as_value(at, builtin(at, "aten::Bool", {{"", v}}));
+  fail_at(at, "Could not cast value of type ", v->type()->annotation(), " to bool");
+}
+
+Condition Emitter::condition(const Tree& e) {
+  if (e.kind == Syntax::Not) {
+    Condition c = condition(*e.children[0]);
+    std::swap(c.if_true, c.if_false);
+    if (c.known) c.known = !*c.known;
+    c.value = negated(e, c.value);
+    return c;
+  }
+  if (e.kind == Syntax::Compare && (e.text == "is" || e.text == "is not")) {
+    for (int i : {0, 1})
+      if (e.children[static_cast<size_t>(i)]->kind == Syntax::Constant && e.children[static_cast<size_t>(i)]->text == "None") return is_none(e);
+  }
+  if (e.kind == Syntax::Call && e.children[0]->kind == Syntax::Name && e.children[0]->text == "isinstance") return is_instance(e);
+  if (e.kind == Syntax::Call && e.children[0]->kind == Syntax::Attribute && e.children[0]->text == "isinstance") return is_instance(e);
+  if (e.kind == Syntax::And || e.kind == Syntax::Or) {
+    bool both = e.kind == Syntax::And;
+    Condition left = condition(*e.children[0]);
+    if (left.known && *left.known != both) return left;
+    if (left.known) {
+      refine(both ? left.if_true : left.if_false);
+      return condition(*e.children[1]);
+    }
+    Condition right;
+    Condition out;
+    Environment before = env_;
+    Node* node = insert(e, "prim::If", {left.value}, {bool_type()});
+    outer_.push_back(&before);
+    for (bool first : {true, false}) {
+      Block* block = node->add_block();
+      Block* current = graph_.current();
+      graph_.set_current(block);
+      env_ = before;
+      if (first == both) {
+        refine(both ? left.if_true : left.if_false);
+        right = condition(*e.children[1]);
+        block->outputs.push_back(right.value);
+      } else {
+        block->outputs.push_back(constant(Value(!both)));
+      }
+      graph_.set_current(current);
+    }
+    outer_.pop_back();
+    env_ = before;
+    out.value = node->output();
+    // Both hold in one answer; in the other, only what is told either way.
+    Refinements& sure = both ? out.if_true : out.if_false;
+    sure = both ? left.if_true : left.if_false;
+    for (const auto& [name, type] : both ? right.if_true : right.if_false) sure[name] = type;
+    return out;
+  }
+  Condition c;
+  SugaredPtr s = expression(e);
+  if (s->kind == Sugared::Kind::Constant && s->value.is_bool()) c.known = s->value.to_bool();
+  c.value = truth(e, as_value(e, s));
+  return c;
+}
+
+Condition Emitter::is_none(const Tree& e) {
+  const Tree& left = *e.children[0];
+  const Tree& other = left.kind == Syntax::Constant && left.text == "None" ? *e.children[1] : left;
+  bool wanted = e.text == "is";
+  Variable* v = value(other);
+  Condition c;
+  if (v->type()->is(TypeKind::None)) c.known = wanted;
+  else if (!may_be_none(v->type())) c.known = !wanted;
+  if (c.known) c.value = constant(Value(*c.known));
+  else c.value = one(e, wanted ? "aten::__is__" : "aten::__isnot__", {v, constant(Value())}, bool_type());
+  if (other.kind == Syntax::Name && !c.known) {
+    (wanted ? c.if_true : c.if_false)[other.text] = none_type();
+    if (!v->type()->is(TypeKind::Any)) (wanted ? c.if_false : c.if_true)[other.text] = not_none(v->type());
+  }
+  return c;
+}
+
+Condition Emitter::is_instance(const Tree& e) {
+  if (e.children.size() != 3) fail_at(e, "isinstance takes a value and a type");
+  Variable* v = value(*e.children[1]);
+  std::vector<TypePtr> types;
+  bool any_list = false, any_tuple = false, any_dict = false;
+  auto add = [&](const Tree& t) {
+    if (t.kind == Syntax::Name && t.text == "list") any_list = true;
+    else if (t.kind == Syntax::Name && t.text == "tuple") any_tuple = true;
+    else if (t.kind == Syntax::Name && t.text == "dict") any_dict = true;
+    else types.push_back(type_argument(t));
+  };
+  if (e.children[2]->kind == Syntax::Tuple || e.children[2]->kind == Syntax::List)
+    for (const TreePtr& t : e.children[2]->children) add(*t);
+  else add(*e.children[2]);
+  auto fits = [&](const TypePtr& t) {
+    if ((any_list && is_list(t)) || (any_tuple && t->is(TypeKind::Tuple)) || (any_dict && is_dict(t))) return true;
+    for (const TypePtr& w : types)
+      if (is_subtype(t, w)) return true;
+    return false;
+  };
+  Condition c;
+  if (v->type()->is(TypeKind::Any)) {
+    // decided when it runs
+  } else {
+    TypePtr in = narrowed(v->type(), types, true), out = narrowed(v->type(), types, false);
+    if (fits(v->type())) c.known = true;
+    else if (!in && !any_list && !any_tuple && !any_dict) c.known = false;
+    else if (!v->type()->is(TypeKind::Optional) && !v->type()->is(TypeKind::Union)) c.known = false;
+    if (!c.known && e.children[1]->kind == Syntax::Name) {
+      if (in) c.if_true[e.children[1]->text] = in;
+      if (out) c.if_false[e.children[1]->text] = out;
+    }
+  }
+  if (c.known) {
+    c.value = constant(Value(*c.known));
+    return c;
+  }
+  Node* node = insert(e, "prim::isinstance", {v}, {bool_type()});
+  node->op_types = types;
+  c.value = node->output();
+  if (v->type()->is(TypeKind::Any) && e.children[1]->kind == Syntax::Name && !types.empty()) c.if_true[e.children[1]->text] = union_type(types);
+  return c;
+}
+
+SugaredPtr Emitter::short_circuit(const Tree& e) { return sugar(condition(e).value); }
+
+SugaredPtr Emitter::compare(const Tree& e) {
+  if (e.text == "is" || e.text == "is not") {
+    Condition c = condition(e);
+    return c.value ? sugar(c.value) : nullptr;
+  }
+  if (e.text == "in" || e.text == "not in") {
+    Variable* item = value(*e.children[0]);
+    SugaredPtr container = expression(*e.children[1]);
+    Variable* found = nullptr;
+    bool fixed = container->kind == Sugared::Kind::Values || (container->kind == Sugared::Kind::Variable && container->variable->type()->is(TypeKind::Tuple));
+    if (fixed) {
+      for (const SugaredPtr& p : parts_of(e, container)) {
+        Variable* same = truth(e, as_value(e, builtin(e, "aten::eq", {{"", item}, {"", as_value(e, p)}})));
+        found = found ? one(e, "aten::__or__", {found, same}, bool_type()) : same;
+      }
+      if (!found) found = constant(Value(false));
+    } else {
+      found = as_value(e, builtin(e, "aten::__contains__", {{"", as_value(e, container)}, {"", item}}));
+    }
+    return sugar(e.text == "in" ? found : negated(e, found));
+  }
+  static const std::map<std::string, std::string> names = {{"==", "aten::eq"}, {"!=", "aten::ne"}, {"<", "aten::lt"},
+                                                           {"<=", "aten::le"}, {">", "aten::gt"}, {">=", "aten::ge"}};
+  Variable* a = value(*e.children[0]);
+  Variable* b = value(*e.children[1]);
+  return builtin(e, names.at(e.text), {{"", a}, {"", b}});
+}
+
+SugaredPtr Emitter::if_else(const Tree& e, const TypePtr& hint) {
+  Condition c = condition(*e.children[0]);
+  if (c.known) {
+    refine(*c.known ? c.if_true : c.if_false);
+    return expression(*e.children[*c.known ? 1 : 2], hint);
+  }
+  auto assign_result = [&](size_t i) {
+    Variable* v = value(*e.children[i], hint);
+    if (hint && is_subtype(v->type(), hint) && !same_type(v->type(), hint)) v = one(e, "prim::unchecked_cast", {v}, hint);
+    env_["$if"] = sugar(v);
+  };
+  branches(e, c, [&] { assign_result(1); }, [&] { assign_result(2); });
+  SugaredPtr out = env_["$if"];
+  env_.erase("$if");
+  if (!out) fail_at(e, "the two values of an if-expression are of different types");
+  return out;
+}
+
+// ---- containers ----
+
+SugaredPtr Emitter::list(const Tree& e, const TypePtr& hint) {
+  std::vector<Variable*> parts;
+  TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
+  TypePtr element = inner && inner->is(TypeKind::List) ? inner->element() : nullptr;
+  for (const TreePtr& c : e.children) {
+    if (c->kind == Syntax::Starred) {
+      for (const SugaredPtr& p : parts_of(*c, expression(*c->children[0]))) parts.push_back(as_value(*c, p));
+      continue;
+    }
+    parts.push_back(value(*c, element));
+  }
+  if (!element) {
+    for (Variable* v : parts) {
+      TypePtr both = element ? unify(element, v->type()) : without_details(v->type());
+      if (!both) fail_at(e, "Expected all elements of a list to be of one type, but found ", element->annotation(), " and ", v->type()->annotation());
+      element = both;
+    }
+    if (!element) element = tensor_type();
+  }
+  for (Variable*& v : parts) v = coerced(e, v, element, "the element of the list");
+  return sugar(one(e, "prim::ListConstruct", parts, list_type(element)));
+}
+
+SugaredPtr Emitter::dict(const Tree& e, const TypePtr& hint) {
+  std::vector<Variable*> parts;
+  TypePtr key, element;
+  if (hint && hint->is(TypeKind::Dict)) key = hint->element(0), element = hint->element(1);
+  bool typed = key != nullptr;
+  for (size_t i = 0; i < e.children.size(); ++i) parts.push_back(value(*e.children[i], i % 2 ? element : key));
+  for (size_t i = 0; i < parts.size() && !typed; ++i) {
+    TypePtr& t = i % 2 ? element : key;
+    TypePtr both = t ? unify(t, parts[i]->type()) : without_details(parts[i]->type());
+    if (!both) fail_at(e, "Dict keys and values must be of one type each, but found ", t->annotation(), " and ", parts[i]->type()->annotation());
+    t = both;
+  }
+  if (!key) key = string_type(), element = tensor_type();
+  for (size_t i = 0; i < parts.size(); ++i) parts[i] = coerced(e, parts[i], i % 2 ? element : key, "the dict's entry");
+  return sugar(one(e, "prim::DictConstruct", parts, dict_type(key, element)));
+}
+
+SugaredPtr Emitter::comprehension(const Tree& e, const TypePtr& hint) {
+  bool is_dict = e.kind == Syntax::DictComp;
+  size_t first = is_dict ? 2 : 1;
+  const Tree &target = *e.children[first], &source = *e.children[first + 1];
+  const Tree* filter = e.children.size() > first + 2 ? e.children[first + 2].get() : nullptr;
+  Iterable it = iterable_of(source);
+  Environment before = env_;
+  TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
+  TypePtr key, element;
+  if (inner && inner->is(is_dict ? TypeKind::Dict : TypeKind::List)) key = inner->element(0), element = inner->elements.back();
+  if (it.is_fixed && !is_dict && !filter) {
+    std::vector<Variable*> parts;
+    for (const SugaredPtr& item : it.fixed) {
+      assign(target, item);
+      parts.push_back(value(*e.children[0], element));
+      if (!element) element = parts.back()->type();
+    }
+    env_ = before;
+    return sugar(one(e, "prim::ListConstruct", parts, list_type(element ? element : tensor_type())));
+  }
+  if (it.is_fixed) fail_at(e, "a comprehension of this kind over a tuple or modules is not supported");
+  // The type of the elements is found by writing one down.
+  Node* trial = insert(e, "prim::Loop", {}, {});
+  Block* current = graph_.current();
+  graph_.set_current(trial->add_block());
+  assign(target, it.item(trial->blocks()[0]->add_input(int_type())));
+  if (filter) refine(condition(*filter).if_true);
+  TypePtr found_key = value(*e.children[0])->type();
+  TypePtr found = is_dict ? value(*e.children[1])->type() : found_key;
+  graph_.set_current(current);
+  env_ = before;
+  graph_.erase(trial);
+  if (!element) element = without_details(found), key = without_details(found_key);
+  Variable* out = is_dict ? one(e, "prim::DictConstruct", {}, dict_type(key, element)) : one(e, "prim::ListConstruct", {}, list_type(element));
+  Node* node = insert(e, "prim::Loop", {it.length, constant(Value(true))}, {});
+  Block* block = node->add_block();
+  Variable* index = block->add_input(int_type());
+  graph_.set_current(block);
+  outer_.push_back(&before);
+  assign(target, it.item(index));
+  auto add = [&] {
+    Variable* v = coerced(e, value(*e.children[is_dict ? 1 : 0], element), element, "the element");
+    if (is_dict) builtin(e, "aten::_set_item", {{"", out}, {"", value(*e.children[0], key)}, {"", v}});
+    else builtin(e, "aten::append", {{"", out}, {"", v}});
+  };
+  if (filter) branches(e, condition(*filter), add, [] {});
+  else add();
+  outer_.pop_back();
+  block->outputs.push_back(constant(Value(true)));
+  graph_.set_current(current);
+  env_ = before;
+  return sugar(out);
+}
+
+std::vector<SugaredPtr> Emitter::parts_of(const Tree& at, const SugaredPtr& s) {
+  if (s->kind == Sugared::Kind::Values || s->kind == Sugared::Kind::Modules) return s->parts;
+  if (s->kind == Sugared::Kind::Constant && s->value.is_list()) {
+    std::vector<SugaredPtr> out;
+    for (const Value& v : s->value.list()) out.push_back(sugar_constant(v));
+    return out;
+  }
+  Variable* v = as_value(at, s);
+  if (!v->type()->is(TypeKind::Tuple)) fail_at(at, "Cannot unpack a value of type ", v->type()->annotation(), ": its length is not known");
+  if (v->node()->is("prim::TupleConstruct")) {
+    std::vector<SugaredPtr> out;
+    for (Variable* p : v->node()->inputs) out.push_back(sugar(p));
+    return out;
+  }
+  Node* node = insert(at, "prim::TupleUnpack", {v}, {});
+  std::vector<SugaredPtr> out;
+  for (const TypePtr& t : v->type()->elements) out.push_back(sugar(node->add_output(t)));
+  return out;
+}
+
+// ---- subscripts ----
+
+SugaredPtr Emitter::subscript(const Tree& e) {
+  SugaredPtr of = modules_of(e, expression(*e.children[0]));
+  const Tree& index = *e.children[1];
+  bool fixed = of->kind == Sugared::Kind::Values || of->kind == Sugared::Kind::Modules || of->kind == Sugared::Kind::Constant ||
+               (of->kind == Sugared::Kind::Variable && of->variable->type()->is(TypeKind::Tuple));
+  if (of->kind == Sugared::Kind::Modules && index.kind == Syntax::String) {
+    for (size_t i = 0; i < of->keys.size(); ++i)
+      if (of->keys[i] == index.text) return of->parts[i];
+    fail_at(e, "Key Error, ", index.text);
+  }
+  if (fixed) {
+    auto known_int = [&](const Tree& t) -> std::optional<int64_t> {
+      Variable* v = value(t);
+      const Value* c = v->node()->is("prim::Constant") ? v->node()->attribute("value") : nullptr;
+      return c && c->is_int() ? std::optional<int64_t>(c->to_int()) : std::nullopt;
+    };
+    if (of->kind == Sugared::Kind::Constant && !of->value.is_list()) of = sugar(as_value(e, of));
+    else {
+      std::vector<SugaredPtr> parts = parts_of(e, of);
+      if (index.kind == Syntax::Slice) {
+        auto at = [&](size_t i) {
+          if (!index.children[i]) return Value();
+          std::optional<int64_t> v = known_int(*index.children[i]);
+          if (!v) fail_at(e, "a tuple's slice needs constant bounds");
+          return Value(*v);
+        };
+        auto s = std::make_shared<Sugared>();
+        s->kind = of->kind == Sugared::Kind::Modules ? Sugared::Kind::Modules : Sugared::Kind::Values;
+        slice_range(at(0), at(1), at(2), parts.size()).each([&](size_t i) {
+          s->parts.push_back(parts[i]);
+          if (of->kind == Sugared::Kind::Modules) s->keys.push_back(of->keys[i]);
+        });
+        return s;
+      }
+      std::optional<int64_t> i = known_int(index);
+      if (!i) {
+        if (of->kind == Sugared::Kind::Modules) fail_at(e, "Unable to index a module list with a value that is not a constant integer");
+        return builtin(e, "aten::__getitem__", {{"", as_value(e, of)}, {"", value(index)}});
+      }
+      auto n = static_cast<int64_t>(parts.size());
+      int64_t place = *i < 0 ? *i + n : *i;
+      if (place < 0 || place >= n) fail_at(e, "Tuple index out of range. Tuple is length ", n, " and index is ", *i);
+      return parts[static_cast<size_t>(place)];
+    }
+  }
+  Variable* v = as_value(*e.children[0], of);
+  if (v->type()->is(TypeKind::Tensor)) {
+    std::vector<Variable*> indices;
+    Variable* part = index_tensor(e, v, index, indices);
+    if (indices.empty()) return sugar(part);
+    Variable* list = one(e, "prim::ListConstruct", indices, list_type(optional_type(tensor_type())));
+    return builtin(e, "aten::index", {{"", part}, {"", list}});
+  }
+  if (v->type()->is(TypeKind::Class)) return call_method(e, v, "__getitem__", {{"", value(index)}});
+  if (index.kind != Syntax::Slice) return builtin(e, "aten::__getitem__", {{"", v}, {"", value(index)}});
+  auto bound = [&](size_t i) { return index.children[i] ? value(*index.children[i]) : constant(Value()); };
+  Variable *start = bound(0), *stop = bound(1);
+  Variable* step = index.children[2] ? value(*index.children[2]) : constant(Value(1));
+  return builtin(e, "aten::slice", {{"", v}, {"", start}, {"", stop}, {"", step}});
+}
+
+/// Slices, numbers and None one after the other; tensors are gathered in `indices`, with None for dimensions they skip.
+Variable* Emitter::index_tensor(const Tree& at, Variable* tensor, const Tree& index, std::vector<Variable*>& indices) {
+  std::vector<TreePtr> items;
+  if (index.kind == Syntax::Tuple) items = index.children;
+  else items.push_back(std::make_shared<Tree>(index));
+  int64_t dim = 0;
+  bool from_the_end = false;  // behind an ellipsis dimensions are counted from the end
+  std::vector<std::pair<int64_t, Variable*>> tensors;
+  for (size_t i = 0; i < items.size(); ++i) {
+    const Tree& item = *items[i];
+    if (item.kind == Syntax::Constant && item.text == "...") {
+      from_the_end = i + 1 < items.size();
+      dim = -static_cast<int64_t>(items.size() - i - 1);
+      continue;
+    }
+    auto constant_dim = [&] { return constant(Value(dim)); };
+    if (item.kind == Syntax::Slice) {
+      Variable* start = item.children[0] ? value(*item.children[0]) : constant(Value());
+      Variable* stop = item.children[1] ? value(*item.children[1]) : constant(Value());
+      Variable* step = item.children[2] ? value(*item.children[2]) : constant(Value(1));
+      bool whole = !item.children[0] && !item.children[1] && !item.children[2];
+      if (!whole) tensor = as_value(at, builtin(at, "aten::slice", {{"", tensor}, {"", constant_dim()}, {"", start}, {"", stop}, {"", step}}));
+      ++dim;
+      continue;
+    }
+    Variable* v = value(item);
+    if (v->type()->is(TypeKind::None)) {
+      if (from_the_end) fail_at(item, "None behind an ellipsis in an index is not in Umbra's TorchScript yet");
+      tensor = as_value(at, builtin(at, "aten::unsqueeze", {{"", tensor}, {"", constant_dim()}}));
+      ++dim;
+    } else if (is_int(v->type())) {
+      tensor = as_value(at, builtin(at, "aten::select", {{"", tensor}, {"", constant_dim()}, {"", v}}));
+      if (from_the_end) ++dim;  // the dimensions after it stay where they are
+    } else if (v->type()->is(TypeKind::Tensor)) {
+      tensors.emplace_back(dim, v);
+      ++dim;
+    } else if (is_list(v->type())) {
+      Variable* made = as_value(at, builtin(at, "aten::tensor", {{"", v}, {"", constant(Value())}, {"", constant(Value())}, {"", constant(Value(false))}}));
+      tensors.emplace_back(dim, made);
+      ++dim;
+    } else {
+      fail_at(item, "Unsupported operation: indexing tensor with unsupported index type '", v->type()->annotation(),
+              "'. Only ints, slices, lists and tensors are supported");
+    }
+  }
+  if (!tensors.empty()) {
+    if (from_the_end) fail_at(at, "tensors behind an ellipsis in an index are not in Umbra's TorchScript yet");
+    for (int64_t d = 0; d <= tensors.back().first; ++d) {
+      Variable* here = nullptr;
+      for (auto& [place, v] : tensors)
+        if (place == d) here = v;
+      indices.push_back(here ? here : constant(Value()));
+    }
+  } else if (items.size() == 1 && items[0]->kind == Syntax::Slice && !items[0]->children[0] && !items[0]->children[1] && !items[0]->children[2]) {
+    tensor = as_value(at, builtin(at, "aten::slice", {{"", tensor}, {"", constant(Value(0))}, {"", constant(Value())}, {"", constant(Value())}, {"", constant(Value(1))}}));
+  }
+  return tensor;
+}
+
+// ---- attributes ----
+
+SugaredPtr Emitter::attribute(const Tree& e) { return attribute_of(e, expression(*e.children[0]), e.text); }
+
+/// The modules of a container, one by one; anything else as it is.
+SugaredPtr Emitter::modules_of(const Tree& at, const SugaredPtr& s) {
+  bool is_container = s->kind == Sugared::Kind::Variable && s->variable->type()->cls && s->variable->type()->cls->is_container;
+  if (!is_container) return s;
+  auto out = std::make_shared<Sugared>();
+  out->kind = Sugared::Kind::Modules;
+  out->variable = s->variable;
+  for (const Attribute& a : s->variable->type()->cls->attributes) {
+    if (!a.type->cls || !a.type->cls->is_module) continue;
+    Node* node = insert(at, "prim::GetAttr", {s->variable}, {a.type});
+    node->set_attribute("name", Value(a.name));
+    out->keys.push_back(a.name);
+    out->parts.push_back(sugar(node->output()));
+  }
+  return out;
+}
+
+SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std::string& name) {
+  auto method = [&] {
+    auto s = std::make_shared<Sugared>();
+    s->kind = Sugared::Kind::Method;
+    s->self = of;
+    s->name = name;
+    return s;
+  };
+  switch (of->kind) {
+    case Sugared::Kind::Operators: {
+      if (of->name == "torch" || of->name == "torch.ops.aten" || of->name == "ops.aten") return sugar_builtin("aten::" + name);
+      if (of->name == "math") {
+        if (name == "pi") return sugar(constant(Value(M_PI)));
+        if (name == "e") return sugar(constant(Value(M_E)));
+        if (name == "inf") return sugar(constant(Value(std::numeric_limits<double>::infinity())));
+        if (name == "nan") return sugar(constant(Value(std::numeric_limits<double>::quiet_NaN())));
+        return sugar_builtin("aten::" + name);
+      }
+      if (of->name == "ops" || of->name == "torch.ops") return sugar_namespace("ops." + name);
+      if (of->name.starts_with("ops.")) return sugar_builtin(of->name.substr(4) + "::" + name);
+      return sugar_namespace(of->name + "." + name);
+    }
+    case Sugared::Kind::Python: {
+      SugaredPtr s = resolver_.attribute(*of, name);
+      if (!s) fail_at(at, "module has no attribute '", name, "'");
+      return s;
+    }
+    case Sugared::Kind::Type: {
+      if (of->type->is(TypeKind::Enum)) {
+        for (size_t i = 0; i < of->type->cls->constants.size(); ++i)
+          if (of->type->cls->constants[i].first == name) return sugar(constant(Value::object(make_counted<EnumValue>(of->type->cls, i)), of->type));
+        fail_at(at, "the enum ", of->type->cls->name, " has no member '", name, "'");
+      }
+      if (of->type->cls)
+        if (FunctionPtr f = of->type->cls->method(name)) return sugar_function(f);
+      if (SugaredPtr s = resolver_.attribute(*of, name)) return s;
+      break;
+    }
+    case Sugared::Kind::Modules: return method();
+    case Sugared::Kind::Constant:
+    case Sugared::Kind::Values:
+    case Sugared::Kind::Variable: break;
+    default: fail_at(at, "'", of->name, "' has no attribute '", name, "' that programs can use");
+  }
+  if (of->kind == Sugared::Kind::Type) fail_at(at, "the type ", of->type->annotation(), " has no attribute '", name, "'");
+  Variable* v = as_value(at, of);
+  const TypePtr& t = v->type();
+  if (t->is(TypeKind::Class)) {
+    const ClassPtr& cls = t->cls;
+    if (int i = cls->find(name); i >= 0) {
+      const TypePtr& type = cls->attributes[static_cast<size_t>(i)].type;
+      Node* node = insert(at, "prim::GetAttr", {v}, {type});
+      node->set_attribute("name", Value(name));
+      node->output()->set_name(name);
+      return modules_of(at, sugar(node->output()));
+    }
+    for (const auto& [key, value] : cls->constants)
+      if (key == name) return sugar_constant(value);
+    if (cls->is_container && (name == "keys" || name == "values" || name == "items" || name == "children" || name == "named_children")) {
+      auto s = std::make_shared<Sugared>();
+      s->kind = Sugared::Kind::Method;
+      s->self = modules_of(at, of);
+      s->name = name;
+      return s;
+    }
+    if (cls->method(name)) return method();
+    if (SugaredPtr s = resolver_.attribute(*of, name)) return s;
+    fail_at(at, "Module '", cls->name.substr(cls->name.rfind('.') + 1), "' has no attribute '", name, "'");
+  }
+  if (t->is(TypeKind::Tuple) && !t->fields.empty()) {
+    for (size_t i = 0; i < t->fields.size(); ++i)
+      if (t->fields[i] == name) return parts_of(at, of)[i];
+    if (name != "_asdict") fail_at(at, "the named tuple ", t->name, " has no field '", name, "'");
+  }
+  if (t->is(TypeKind::Enum)) {
+    if (name == "value") return sugar(one(at, "prim::EnumValue", {v}, t->cls->enum_value));
+    if (name == "name") return sugar(one(at, "prim::EnumName", {v}, string_type()));
+  }
+  if (t->is(TypeKind::Tensor)) {
+    static const std::map<std::string, std::string> properties = {
+        {"shape", "aten::size"}, {"dtype", "prim::dtype"}, {"device", "prim::device"}, {"layout", "prim::layout"}, {"is_cuda", "prim::is_cuda"},
+        {"is_cpu", "prim::is_cpu"}, {"is_meta", "prim::is_meta"}, {"is_sparse", "prim::is_sparse"}, {"requires_grad", "prim::requires_grad"},
+        {"data", "prim::data"}, {"grad", "prim::grad"}, {"T", "aten::numpy_T"}, {"mT", "aten::mT"}, {"H", "aten::matrix_H"}, {"mH", "aten::mH"},
+        {"real", "aten::real"}, {"imag", "aten::imag"}, {"ndim", "aten::dim"}, {"is_quantized", "prim::is_quantized"}};
+    if (auto found = properties.find(name); found != properties.end()) return builtin(at, found->second, {{"", v}});
+  }
+  if (t->is(TypeKind::Device) && (name == "type" || name == "index")) return builtin(at, "prim::" + name, {{"", v}});
+  if (t->is(TypeKind::Optional))
+    fail_at(at, "'", t->annotation(), "' object has no attribute or method '", name, "'. Did you forget to check that it is not None?");
+  return method();
+}
+
+// ---- iterables ----
+
+Emitter::Iterable Emitter::iterable_of(const Tree& e) { return iterable(e, expression(e)); }
+
+Emitter::Iterable Emitter::iterable(const Tree& at, const SugaredPtr& given) {
+  Iterable it;
+  SugaredPtr s = modules_of(at, given);
+  if (s->kind == Sugared::Kind::Values || s->kind == Sugared::Kind::Modules || (s->kind == Sugared::Kind::Constant && s->value.is_list()) ||
+      (s->kind == Sugared::Kind::Variable && s->variable->type()->is(TypeKind::Tuple))) {
+    it.is_fixed = true;
+    it.fixed = parts_of(at, s);
+    return it;
+  }
+  auto paired = [this, &at](std::vector<SugaredPtr> parts) {
+    auto out = std::make_shared<Sugared>();
+    out->kind = Sugared::Kind::Values;
+    out->parts = std::move(parts);
+    (void)at;
+    return out;
+  };
+  if (s->kind == Sugared::Kind::Range && s->name == "range") {
+    std::vector<Variable*> a;
+    for (const SugaredPtr& p : s->parts) {
+      a.push_back(as_value(at, p));
+      if (a.back()->type()->is(TypeKind::Tensor)) a.back() = one(at, "aten::IntImplicit", {a.back()}, int_type());
+      if (!is_int(a.back()->type())) fail_at(at, "range() takes integers, but got ", a.back()->type()->annotation());
+    }
+    if (a.empty() || a.size() > 3) fail_at(at, "range expected at least 1 arguments, got ", a.size());
+    if (a.size() == 1) {
+      it.length = a[0];
+      it.item = [](Variable* i) { return sugar(i); };
+      return it;
+    }
+    if (a.size() == 2) a.push_back(constant(Value(1)));
+    it.length = one(at, "aten::__range_length", a, int_type());
+    it.item = [this, a, &at](Variable* i) { return sugar(one(at, "aten::__derive_index", {i, a[0], a[2]}, int_type())); };
+    return it;
+  }
+  if (s->kind == Sugared::Kind::Range && s->name == "enumerate") {
+    Iterable inner = iterable(at, s->parts[0]);
+    Variable* start = s->parts.size() > 1 ? as_value(at, s->parts[1]) : nullptr;
+    if (inner.is_fixed) {
+      it.is_fixed = true;
+      for (size_t i = 0; i < inner.fixed.size(); ++i) {
+        SugaredPtr number = start ? builtin(at, "aten::add", {{"", start}, {"", constant(Value(static_cast<int64_t>(i)))}}) : sugar(constant(Value(static_cast<int64_t>(i))));
+        it.fixed.push_back(paired({number, inner.fixed[i]}));
+      }
+      return it;
+    }
+    it.length = inner.length;
+    it.item = [this, inner, start, &at, paired](Variable* i) {
+      SugaredPtr number = start ? builtin(at, "aten::add", {{"", start}, {"", i}}) : sugar(i);
+      return paired({number, inner.item(i)});
+    };
+    return it;
+  }
+  if (s->kind == Sugared::Kind::Range && s->name == "zip") {
+    std::vector<Iterable> all;
+    bool fixed = false;
+    size_t shortest = SIZE_MAX;
+    for (const SugaredPtr& p : s->parts) {
+      all.push_back(iterable(at, p));
+      fixed |= all.back().is_fixed;
+      if (all.back().is_fixed) shortest = std::min(shortest, all.back().fixed.size());
+    }
+    if (all.empty()) fail_at(at, "zip needs something to loop over");
+    if (fixed) {
+      it.is_fixed = true;
+      for (size_t i = 0; i < shortest; ++i) {
+        std::vector<SugaredPtr> parts;
+        for (Iterable& one_of : all) parts.push_back(one_of.is_fixed ? one_of.fixed[i] : one_of.item(constant(Value(static_cast<int64_t>(i)))));
+        it.fixed.push_back(paired(parts));
+      }
+      return it;
+    }
+    it.length = all[0].length;
+    for (size_t i = 1; i < all.size(); ++i) it.length = as_value(at, builtin(at, "prim::min", {{"", it.length}, {"", all[i].length}}));
+    it.item = [all, paired](Variable* i) {
+      std::vector<SugaredPtr> parts;
+      for (const Iterable& one_of : all) parts.push_back(one_of.item(i));
+      return paired(parts);
+    };
+    return it;
+  }
+  if (s->kind == Sugared::Kind::Range && s->name == "reversed") {
+    Iterable inner = iterable(at, s->parts[0]);
+    if (inner.is_fixed) {
+      it = inner;
+      std::reverse(it.fixed.begin(), it.fixed.end());
+      return it;
+    }
+    it.length = inner.length;
+    it.item = [this, inner, &at](Variable* i) {
+      Variable* last = as_value(at, builtin(at, "aten::sub", {{"", inner.length}, {"", constant(Value(1))}}));
+      return inner.item(as_value(at, builtin(at, "aten::sub", {{"", last}, {"", i}})));
+    };
+    return it;
+  }
+  Variable* v = as_value(at, s);
+  if (is_dict(v->type())) v = as_value(at, builtin(at, "aten::keys", {{"", v}}));
+  if (v->type()->is(TypeKind::Tensor)) v = as_value(at, builtin(at, "aten::unbind", {{"", v}, {"", constant(Value(0))}}));
+  if (!is_list(v->type()) && !is_string(v->type())) fail_at(at, "'", v->type()->annotation(), "' object is not iterable");
+  it.length = as_value(at, builtin(at, "aten::len", {{"", v}}));
+  it.item = [this, v, &at](Variable* i) { return builtin(at, "aten::__getitem__", {{"", v}, {"", i}}); };
+  return it;
+}
+
+}  // namespace umbra::jit

@@ -1,0 +1,118 @@
+// The compiler's state while it writes one function.
+#pragma once
+
+#include <map>
+
+#include "umbra/jit/compile.h"
+
+namespace umbra::jit {
+
+using Environment = std::map<std::string, SugaredPtr>;
+using Refinements = std::map<std::string, TypePtr>;
+
+/// A condition, and what its answer tells about variables.
+struct Condition {
+  Variable* value = nullptr;
+  std::optional<bool> known;
+  Refinements if_true, if_false;
+};
+
+struct Argument {
+  std::string name;  // empty: by position
+  Variable* value;
+};
+
+class Emitter {
+ public:
+  Emitter(Function& function, Resolver& resolver) : function_(function), graph_(*function.graph), resolver_(resolver) {}
+  void body(const Tree& def);
+
+ private:
+  // ---- statements (emit.cpp) ----
+  void statements(const std::vector<TreePtr>& list);
+  void statement(const Tree& s);
+  void assign(const Tree& target, const SugaredPtr& value);
+  void assign_name(const Tree& at, const std::string& name, SugaredPtr value);
+  void assign_subscript(const Tree& target, Variable* value);
+  void unpack(const Tree& target, const SugaredPtr& value);
+  void annotated(const Tree& s);
+  void augmented(const Tree& s);
+  void if_statement(const Tree& s);
+  void branches(const Tree& at, const Condition& condition, const std::function<void()>& yes, const std::function<void()>& no);
+  void join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no, bool yes_raises, bool no_raises);
+  void loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition, const std::function<void(Variable*)>& head);
+  void while_statement(const Tree& s);
+  void for_statement(const Tree& s);
+  void raise(const Tree& s);
+  void assertion(const Tree& s);
+  Variable* not_ended(const Tree& s, Variable* condition);
+
+  // ---- expressions (emit_expression.cpp) ----
+  SugaredPtr expression(const Tree& e, const TypePtr& hint = nullptr);
+  Variable* value(const Tree& e, const TypePtr& hint = nullptr);
+  Variable* as_value(const Tree& at, const SugaredPtr& s);
+  Condition condition(const Tree& e);
+  Condition is_none(const Tree& e);
+  Condition is_instance(const Tree& e);
+  Variable* truth(const Tree& at, Variable* v);
+  SugaredPtr attribute(const Tree& e);
+  SugaredPtr attribute_of(const Tree& at, const SugaredPtr& of, const std::string& name);
+  SugaredPtr subscript(const Tree& e);
+  SugaredPtr modules_of(const Tree& at, const SugaredPtr& s);
+  Variable* index_tensor(const Tree& at, Variable* tensor, const Tree& index, std::vector<Variable*>& indices);
+  SugaredPtr list(const Tree& e, const TypePtr& hint);
+  SugaredPtr dict(const Tree& e, const TypePtr& hint);
+  SugaredPtr comprehension(const Tree& e, const TypePtr& hint);
+  SugaredPtr if_else(const Tree& e, const TypePtr& hint);
+  SugaredPtr short_circuit(const Tree& e);
+  SugaredPtr number(const Tree& e);
+  SugaredPtr format(const Tree& e);
+  SugaredPtr compare(const Tree& e);
+  std::vector<SugaredPtr> parts_of(const Tree& at, const SugaredPtr& s);
+
+  // ---- calls (emit_call.cpp) ----
+  SugaredPtr call(const Tree& e, const TypePtr& hint);
+  SugaredPtr call_special(const Tree& e, const std::string& name, const TypePtr& hint, bool& done);
+  SugaredPtr call_function(const Tree& at, const FunctionPtr& function, std::vector<Argument> arguments);
+  SugaredPtr call_method(const Tree& at, Variable* self, const std::string& name, std::vector<Argument> arguments);
+  SugaredPtr create(const Tree& at, const TypePtr& type, std::vector<Argument> arguments);
+  SugaredPtr builtin(const Tree& at, const std::string& name, std::vector<Argument> arguments);
+  SugaredPtr try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert);
+  std::vector<Variable*> match(const Tree& at, const Function& function, size_t skipped, const std::vector<Argument>& arguments);
+  std::vector<Argument> arguments_of(const Tree& call);
+  Variable* convert(const Tree& at, Variable* v, const TypePtr& type, bool implicit);
+  Variable* coerced(const Tree& at, Variable* v, const TypePtr& type, const std::string& what);
+  TypePtr type_argument(const Tree& e);
+
+  // ---- iterables ----
+  struct Iterable {
+    std::vector<SugaredPtr> fixed;  // unrolled, where `is_fixed`
+    bool is_fixed = false;
+    Variable* length = nullptr;
+    std::function<SugaredPtr(Variable*)> item;
+  };
+  Iterable iterable(const Tree& at, const SugaredPtr& s);
+  Iterable iterable_of(const Tree& e);
+
+  // ---- nodes ----
+  Node* insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Variable* one(const Tree& at, std::string kind, std::vector<Variable*> inputs, TypePtr output) {
+    return insert(at, std::move(kind), std::move(inputs), {std::move(output)})->output();
+  }
+  Variable* constant(const Value& v, TypePtr type = nullptr) { return graph_.insert_constant(v, std::move(type)); }
+  Variable* negated(const Tree& at, Variable* v) { return one(at, "aten::__not__", {v}, simple_type(TypeKind::Bool)); }
+  Variable* tuple(const Tree& at, const std::vector<Variable*>& parts);
+  SugaredPtr lookup(const Tree& at, const std::string& name);
+  void refine(const Refinements& what);
+
+  Function& function_;
+  Graph& graph_;
+  Resolver& resolver_;
+  Environment env_;
+  std::vector<const Environment*> outer_;  // environments of enclosing blocks
+  bool raises_ = false;                    // the block being written always raises
+  std::vector<TypePtr> returned_;
+  int depth_ = 0;
+};
+
+}  // namespace umbra::jit

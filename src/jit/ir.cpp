@@ -1,0 +1,227 @@
+#include "umbra/jit/ir.h"
+
+#include <algorithm>
+
+#include "umbra/jit/objects.h"
+
+namespace umbra::jit {
+
+// ---- values ----
+
+std::string Graph::fresh_name(const std::string& wanted) {
+  size_t dot = wanted.rfind('.');
+  bool numbered = dot != std::string::npos && dot + 1 < wanted.size() &&
+                  std::all_of(wanted.begin() + static_cast<long>(dot) + 1, wanted.end(), ::isdigit);
+  std::string base = numbered ? wanted.substr(0, dot) : wanted, name;
+  do name = base + "." + std::to_string(++suffixes_[base]);
+  while (names_.contains(name));
+  return name;
+}
+
+// The newest holder has the plain name; an older one of the same name gets a number.
+void Variable::set_name(const std::string& name) {
+  if (!name_.empty()) graph_->names_.erase(name_);
+  name_.clear();
+  if (name.empty()) return;
+  auto [found, fresh] = graph_->names_.try_emplace(name, this);
+  if (!fresh) {
+    Variable* older = found->second;
+    older->name_ = graph_->fresh_name(name);
+    graph_->names_[older->name_] = older;
+    graph_->names_[name] = this;
+  }
+  name_ = name;
+}
+
+std::unique_ptr<Variable> Graph::make_variable(Node* node, size_t offset, TypePtr type) {
+  auto v = std::make_unique<Variable>();
+  v->graph_ = this;
+  v->node_ = node;
+  v->offset_ = offset;
+  v->unique_ = next_++;
+  v->type_ = std::move(type);
+  return v;
+}
+
+// ---- nodes and blocks ----
+
+std::unique_ptr<Node> Graph::make_node(std::string kind) {
+  auto node = std::make_unique<Node>();
+  node->graph_ = this;
+  node->kind_ = std::move(kind);
+  return node;
+}
+
+Variable* Node::add_output(TypePtr type) {
+  outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
+  return outputs_.back().get();
+}
+
+void Node::erase_output(size_t i) {
+  if (!outputs_[i]->name_.empty()) graph_->names_.erase(outputs_[i]->name_);
+  outputs_.erase(outputs_.begin() + static_cast<long>(i));
+  for (size_t k = i; k < outputs_.size(); ++k) outputs_[k]->offset_ = k;
+}
+
+Block* Node::add_block() {
+  auto block = std::make_unique<Block>();
+  block->owner_ = this;
+  block->parameter_ = graph_->make_node("prim::Param");
+  block->parameter_->block_ = block.get();
+  blocks_.push_back(std::move(block));
+  return blocks_.back().get();
+}
+
+const umbra::Value* Node::attribute(std::string_view name) const {
+  for (const auto& [key, value] : attributes)
+    if (key == name) return &value;
+  return nullptr;
+}
+
+void Node::set_attribute(std::string_view name, umbra::Value value) {
+  for (auto& [key, old] : attributes)
+    if (key == name) return void(old = std::move(value));
+  attributes.emplace_back(name, std::move(value));
+}
+
+bool Node::has_side_effects() const {
+  static const char* const kKinds[] = {"prim::RaiseException", "prim::Print",      "prim::SetAttr",   "prim::CallMethod",
+                                       "prim::CallFunction",   "prim::PythonOp",   "aten::append",    "aten::extend",
+                                       "aten::insert",         "aten::pop",        "aten::popitem",   "aten::reverse",
+                                       "aten::sort",           "aten::clear",      "aten::remove",    "aten::_set_item",
+                                       "aten::Delete",         "aten::setdefault", "aten::update",    "aten::add_",
+                                       "aten::warn",           "prim::fork",       "prim::CreateObject",
+                                       "aten::manual_seed"};
+  for (const char* kind : kKinds)
+    if (kind_ == kind) return true;
+  if (op && (op->is_mutable() || op->definition().random)) return true;
+  for (const auto& block : blocks_)
+    for (const auto& node : block->nodes())
+      if (node->has_side_effects()) return true;
+  return false;
+}
+
+Variable* Block::add_input(TypePtr type, const std::string& name) {
+  Variable* v = parameter_->add_output(std::move(type));
+  if (!name.empty()) v->set_name(name);
+  return v;
+}
+
+Graph::Graph() : block_(std::make_unique<Block>()) {
+  block_->parameter_ = make_node("prim::Param");
+  block_->parameter_->block_ = block_.get();
+  current_ = block_.get();
+}
+
+Node* Graph::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  auto made = make_node(std::move(kind));
+  Node* node = made.get();
+  node->inputs = std::move(inputs);
+  node->block_ = current_;
+  for (TypePtr& type : outputs) node->add_output(std::move(type));
+  auto place = current_->nodes_.end();
+  if (before_)
+    place = std::find_if(current_->nodes_.begin(), current_->nodes_.end(),
+                         [&](const auto& n) { return n.get() == before_; });
+  current_->nodes_.insert(place, std::move(made));
+  return node;
+}
+
+Variable* Graph::insert_constant(const umbra::Value& value, TypePtr type) {
+  if (!type) type = type_of(value);
+  Node* node = insert("prim::Constant", {}, {type});
+  if (!value.is_none()) node->attributes.emplace_back("value", value);
+  return node->output();
+}
+
+namespace {
+void replace_in(Block& block, Variable* from, Variable* to) {
+  for (auto& node : block.nodes()) {
+    for (Variable*& input : node->inputs)
+      if (input == from) input = to;
+    for (auto& inner : node->blocks()) replace_in(*inner, from, to);
+  }
+  for (Variable*& output : block.outputs)
+    if (output == from) output = to;
+}
+}  // namespace
+
+void Graph::replace_uses(Variable* from, Variable* to) { replace_in(*block_, from, to); }
+
+void Graph::erase(Node* node) {
+  while (!node->outputs_.empty()) node->erase_output(node->outputs_.size() - 1);
+  auto& nodes = node->block_->nodes_;
+  nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.get() == node; }));
+}
+
+std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values) {
+  auto mapped = [&](Variable* v) {
+    auto found = values.find(v);
+    return found == values.end() ? v : found->second;
+  };
+  for (const auto& node : block.nodes()) {
+    std::vector<Variable*> inputs;
+    for (Variable* v : node->inputs) inputs.push_back(mapped(v));
+    Node* copy = graph.insert(node->kind(), std::move(inputs), {});
+    copy->op = node->op;
+    copy->attributes = node->attributes;
+    copy->scope = node->scope;
+    copy->source = node->source;
+    copy->callee = node->callee;
+    copy->op_types = node->op_types;
+    for (const auto& output : node->outputs()) {
+      Variable* v = copy->add_output(output->type());
+      if (!output->name().empty()) v->set_name(output->name());
+      values[output.get()] = v;
+    }
+    Block* current = graph.current();
+    Node* before = graph.before();
+    for (const auto& inner : node->blocks()) {
+      Block* to = copy->add_block();
+      for (const auto& input : inner->inputs()) values[input.get()] = to->add_input(input->type(), input->name());
+      graph.set_current(to);
+      to->outputs = copy_into(graph, *inner, values);
+    }
+    graph.set_current(current);
+    if (before) graph.set_before(before);
+  }
+  std::vector<Variable*> outputs;
+  for (Variable* v : block.outputs) outputs.push_back(mapped(v));
+  return outputs;
+}
+
+std::shared_ptr<Graph> Graph::copy() const {
+  auto graph = std::make_shared<Graph>();
+  ValueMap values;
+  for (const auto& input : block_->inputs()) {
+    Variable* v = graph->block().add_input(input->type());
+    if (!input->name().empty()) v->set_name(input->name());
+    values[input.get()] = v;
+  }
+  graph->block().outputs = copy_into(*graph, *block_, values);
+  return graph;
+}
+
+// ---- functions ----
+
+const std::shared_ptr<Graph>& Function::ensure() {
+  if (define) {
+    auto compile = std::exchange(define, nullptr);
+    compile(*this);
+  }
+  return graph;
+}
+
+std::string Function::schema() const {
+  std::string out = name.substr(name.rfind('.') + 1) + "(";
+  for (size_t i = 0; i < parameters.size(); ++i) {
+    if (i) out += ", ";
+    out += parameters[i].type->text() + " " + parameters[i].name;
+    if (parameters[i].default_value) out += "=" + to_source(*parameters[i].default_value);
+  }
+  out += ") -> ";
+  if (!result) return out + "?";
+  return out + (result->is(TypeKind::Tuple) && result->name.empty() ? result->text() : "(" + result->text() + ")");
+}
+
+}  // namespace umbra::jit

@@ -1,0 +1,197 @@
+#include "jit/lexer.h"
+
+#include <algorithm>
+
+namespace umbra::jit {
+
+std::string SourceText::place(size_t offset) const {
+  offset = std::min(offset, text.size());
+  auto line = std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n');
+  size_t start = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
+  size_t column = offset - (start == std::string::npos ? 0 : start + 1);
+  return concat(file, ":", first_line + line, ":", column);
+}
+
+std::string SourceText::pointed(size_t offset, size_t length) const {
+  offset = std::min(offset, text.size());
+  size_t start = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
+  start = start == std::string::npos ? 0 : start + 1;
+  size_t stop = std::min(text.find('\n', offset), text.size());
+  std::string out = concat("  File \"", file, "\", line ", first_line + std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n'), "\n");
+  out += text.substr(start, stop - start) + "\n";
+  size_t marks = std::clamp<size_t>(length, 1, std::max<size_t>(stop - offset, 1));
+  return out + std::string(offset - start, ' ') + std::string(marks, '~') + " <--- HERE\n";
+}
+
+namespace {
+
+class Lexer {
+ public:
+  explicit Lexer(const SourceText& source) : source_(source), text_(source.text) {}
+
+  std::vector<Token> run() {
+    while (at_ < text_.size()) line();
+    while (indents_.size() > 1) {
+      indents_.pop_back();
+      add(Token::Kind::Dedent, at_, at_);
+    }
+    add(Token::Kind::End, at_, at_);
+    return std::move(tokens_);
+  }
+
+ private:
+  [[noreturn]] void refuse(const char* why) {
+    throw CompileError(concat(why, ":\n", source_.pointed(at_, 1)));
+  }
+  char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
+  void add(Token::Kind kind, size_t begin, size_t end) { tokens_.push_back({kind, text_.substr(begin, end - begin), "", begin, end}); }
+
+  void line() {
+    size_t width = 0;
+    while (peek() == ' ' || peek() == '\t') width += text_[at_++] == '\t' ? 8 - width % 8 : 1;
+    if (peek() == '#') skip_comment();
+    if (peek() == '\n' || peek() == '\r' || peek() == '\0') {
+      if (at_ < text_.size()) ++at_;
+      return;
+    }
+    if (width > indents_.back()) {
+      check<CompileError>(indents_.size() < 500, "the program is nested too deeply");
+      indents_.push_back(width);
+      add(Token::Kind::Indent, at_, at_);
+    }
+    while (width < indents_.back()) {
+      indents_.pop_back();
+      add(Token::Kind::Dedent, at_, at_);
+    }
+    if (width != indents_.back()) refuse("unindent does not match any outer indentation level");
+    while (true) {
+      while (peek() == ' ' || peek() == '\t' || peek() == '\f' || (depth_ > 0 && (peek() == '\n' || peek() == '\r'))) ++at_;
+      if (peek() == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
+        at_ += peek(1) == '\r' ? 3 : 2;
+        continue;
+      }
+      if (peek() == '#') {
+        skip_comment();
+        continue;
+      }
+      if (at_ >= text_.size() || peek() == '\n' || peek() == '\r') break;
+      token();
+    }
+    add(Token::Kind::Newline, at_, at_);
+    if (peek() == '\r') ++at_;
+    if (peek() == '\n') ++at_;
+  }
+
+  void skip_comment() {
+    while (at_ < text_.size() && peek() != '\n') ++at_;
+  }
+
+  void token() {
+    size_t begin = at_;
+    unsigned char c = static_cast<unsigned char>(peek());
+    if (std::isdigit(c) || (c == '.' && std::isdigit(static_cast<unsigned char>(peek(1))))) return number(begin);
+    if (std::isalpha(c) || c == '_' || c >= 128) {
+      while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || static_cast<unsigned char>(peek()) >= 128) ++at_;
+      if ((peek() == '"' || peek() == '\'') && at_ - begin <= 2) {
+        std::string prefix = text_.substr(begin, at_ - begin);
+        std::transform(prefix.begin(), prefix.end(), prefix.begin(), ::tolower);
+        if (prefix.find_first_not_of("frbu") == std::string::npos) return string(begin, prefix);
+      }
+      return add(Token::Kind::Name, begin, at_);
+    }
+    if (c == '"' || c == '\'') return string(begin, "");
+    static const char* const symbols[] = {"**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "**", "//", ">>", "<<", "<=", ">=", "==", "+=",
+                                          "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@="};
+    for (const char* s : symbols)
+      if (text_.compare(at_, std::char_traits<char>::length(s), s) == 0) {
+        at_ += std::char_traits<char>::length(s);
+        return add(Token::Kind::Symbol, begin, at_);
+      }
+    if (std::string_view("+-*/%@&|^~<>()[]{},:.;=").find(static_cast<char>(c)) == std::string_view::npos) refuse("unexpected character");
+    if (c == '(' || c == '[' || c == '{') check<CompileError>(++depth_ < 500, "the program is nested too deeply");
+    if ((c == ')' || c == ']' || c == '}') && depth_ > 0) --depth_;
+    ++at_;
+    add(Token::Kind::Symbol, begin, at_);
+  }
+
+  void number(size_t begin) {
+    auto digits = [&] {
+      while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || peek() == '.') {
+        bool exponent = (peek() == 'e' || peek() == 'E') && text_.compare(begin, 2, "0x") != 0;
+        ++at_;
+        if (exponent && (peek() == '+' || peek() == '-')) ++at_;
+      }
+    };
+    digits();
+    add(Token::Kind::Number, begin, at_);
+  }
+
+  void string(size_t begin, std::string prefix) {
+    char quote = peek();
+    bool triple = peek(1) == quote && peek(2) == quote;
+    bool raw = prefix.find('r') != std::string::npos;
+    at_ += triple ? 3 : 1;
+    std::string out;
+    while (true) {
+      if (at_ >= text_.size() || (!triple && peek() == '\n')) refuse("a string that does not end");
+      if (peek() == quote && (!triple || (peek(1) == quote && peek(2) == quote))) break;
+      if (peek() == '\\' && raw) out += text_[at_++];
+      else if (peek() == '\\') {
+        escape(out);
+        continue;
+      }
+      out += text_[at_++];
+    }
+    at_ += triple ? 3 : 1;
+    tokens_.push_back({Token::Kind::String, std::move(out), std::move(prefix), begin, at_});
+  }
+
+  void escape(std::string& out) {
+    char c = peek(1);
+    at_ += 2;
+    switch (c) {
+      case 'n': out += '\n'; return;
+      case 't': out += '\t'; return;
+      case 'r': out += '\r'; return;
+      case 'a': out += '\a'; return;
+      case 'b': out += '\b'; return;
+      case 'f': out += '\f'; return;
+      case 'v': out += '\v'; return;
+      case '\n': return;
+      case '\\':
+      case '\'':
+      case '"': out += c; return;
+      case 'x': out += static_cast<char>(code(16, 2)); return;
+      default:
+        if (c >= '0' && c <= '7') {
+          --at_;
+          out += static_cast<char>(code(8, 3));
+          return;
+        }
+        (out += '\\') += c;
+    }
+  }
+  int code(int base, int most) {
+    int value = 0;
+    for (int i = 0; i < most && std::isxdigit(static_cast<unsigned char>(peek())); ++i) {
+      int digit = std::isdigit(static_cast<unsigned char>(peek())) ? peek() - '0' : (peek() | 32) - 'a' + 10;
+      if (digit >= base) break;
+      value = value * base + digit;
+      ++at_;
+    }
+    return value;
+  }
+
+  const SourceText& source_;
+  const std::string& text_;
+  size_t at_ = 0;
+  int depth_ = 0;
+  std::vector<size_t> indents_{0};
+  std::vector<Token> tokens_;
+};
+
+}  // namespace
+
+std::vector<Token> tokenize(const SourceText& source) { return Lexer(source).run(); }
+
+}  // namespace umbra::jit

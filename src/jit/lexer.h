@@ -1,0 +1,17 @@
+// Words of Python source.
+#pragma once
+
+#include "umbra/jit/ast.h"
+
+namespace umbra::jit {
+
+struct Token {
+  enum class Kind : uint8_t { Name, Number, String, Symbol, Newline, Indent, Dedent, End } kind;
+  std::string text;    // of a string: its prefix and what stands between the quotes, with escapes resolved
+  std::string prefix;  // of a string: f, r, b, u
+  size_t begin, end;
+};
+
+std::vector<Token> tokenize(const SourceText& source);
+
+}  // namespace umbra::jit

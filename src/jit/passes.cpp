@@ -1,0 +1,255 @@
+#include "umbra/jit/passes.h"
+
+#include <unordered_set>
+
+#include "jit/builtins.h"
+#include "umbra/jit/interpreter.h"
+
+namespace umbra::jit {
+
+// ---- dead code ----
+
+namespace {
+
+using Live = std::unordered_set<const Variable*>;
+
+bool sweep(Graph& graph, Block& block, Live& live) {
+  bool changed = false;
+  for (Variable* v : block.outputs) live.insert(v);
+  std::vector<Node*> nodes;
+  for (const auto& n : block.nodes()) nodes.push_back(n.get());
+  for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
+    bool needed = (*n)->has_side_effects() || (*n)->is("prim::TracedModuleForward");
+    for (const auto& v : (*n)->outputs()) needed |= live.contains(v.get());
+    if (!needed) {
+      graph.erase(*n);
+      changed = true;
+      continue;
+    }
+    for (Variable* v : (*n)->inputs) live.insert(v);
+    for (const auto& inner : (*n)->blocks()) {
+      // A loop's body may read what it computed the time before.
+      changed |= sweep(graph, *inner, live);
+    }
+  }
+  return changed;
+}
+
+}  // namespace
+
+void eliminate_dead_code(Graph& graph) {
+  Live live;
+  sweep(graph, graph.block(), live);
+}
+
+// ---- common subexpressions ----
+
+namespace {
+
+bool same_call(const Node& a, const Node& b) {
+  if (a.kind() != b.kind() || a.op != b.op || a.inputs != b.inputs || a.outputs().size() != b.outputs().size()) return false;
+  if (!a.blocks().empty() || a.attributes.size() != b.attributes.size() || a.callee != b.callee) return false;
+  for (size_t i = 0; i < a.attributes.size(); ++i)
+    if (a.attributes[i].first != b.attributes[i].first || !equal(a.attributes[i].second, b.attributes[i].second)) return false;
+  for (size_t i = 0; i < a.outputs().size(); ++i)
+    if (!same_type(a.output(i)->type(), b.output(i)->type())) return false;
+  return true;
+}
+
+bool makes_new_container(const Node& n) {
+  return n.is("prim::ListConstruct") || n.is("prim::DictConstruct") || n.is("prim::CreateObject");
+}
+
+}  // namespace
+
+void eliminate_common_subexpressions(Graph& graph) {
+  bool writes = false;
+  each_node(graph.block(), [&](const Node& n) { writes |= n.has_side_effects(); });
+  std::vector<Node*> kept;
+  std::vector<Node*> nodes;
+  for (const auto& n : graph.block().nodes()) nodes.push_back(n.get());
+  for (Node* n : nodes) {
+    bool pure = !n->has_side_effects() && n->blocks().empty() && (n->is("prim::Constant") || (!writes && !makes_new_container(*n)));
+    Node* same = nullptr;
+    if (pure)
+      for (Node* k : kept)
+        if (same_call(*k, *n)) same = k;
+    if (!same) {
+      if (pure) kept.push_back(n);
+      continue;
+    }
+    for (size_t i = 0; i < n->outputs().size(); ++i) graph.replace_uses(n->output(i), same->output(i));
+    graph.erase(n);
+  }
+}
+
+// ---- constants ----
+
+namespace {
+
+bool is_plain(const Value& v) {
+  using Tag = Value::Tag;
+  switch (v.tag()) {
+    case Tag::None:
+    case Tag::Int:
+    case Tag::Double:
+    case Tag::Bool:
+    case Tag::String:
+    case Tag::Device: return true;
+    default: return false;
+  }
+}
+
+const Value* constant_value(const Variable* v) {
+  static const Value none;
+  if (!v->node()->is("prim::Constant") || v->node()->callee) return nullptr;
+  const Value* value = v->node()->attribute("value");
+  return value ? value : &none;
+}
+
+}  // namespace
+
+void propagate_constants(Graph& graph) {
+  std::vector<Node*> nodes;
+  each_node(graph.block(), [&](Node& n) { nodes.push_back(&n); });
+  for (Node* n : nodes) {
+    if (n->op || n->outputs().size() != 1 || n->has_side_effects() || !n->blocks().empty() || n->inputs.empty()) continue;
+    std::vector<Value> inputs;
+    std::vector<TypePtr> types;
+    for (Variable* v : n->inputs)
+      if (const Value* c = constant_value(v); c && is_plain(*c)) inputs.push_back(*c), types.push_back(v->type());
+    if (inputs.size() != n->inputs.size()) continue;
+    TypePtr type;
+    const Builtin* builtin = find_builtin(n->kind(), types, &type);
+    if (!builtin) continue;
+    try {
+      Value result = builtin->run(inputs.data(), inputs.size());
+      if (!is_plain(result)) continue;
+      graph.set_before(n);
+      Variable* c = graph.insert_constant(result);
+      graph.set_before(nullptr);
+      graph.replace_uses(n->output(), c);
+    } catch (const Error&) {  // it fails when the program runs, and not before
+      continue;
+    }
+  }
+  graph.set_current(&graph.block());
+  eliminate_dead_code(graph);
+}
+
+// ---- inlining ----
+
+namespace {
+
+void inline_in(Graph& graph, Block& block, int depth) {
+  check(depth < 200, "functions that call themselves cannot be inlined");
+  std::vector<Node*> nodes;
+  for (const auto& n : block.nodes()) nodes.push_back(n.get());
+  for (Node* n : nodes) {
+    for (const auto& inner : n->blocks()) inline_in(graph, *inner, depth);
+    FunctionPtr callee;
+    size_t skipped = 0;
+    if (n->is("prim::CallFunction")) {
+      callee = n->inputs[0]->node()->callee;
+      skipped = 1;
+    } else if (n->is("prim::CallMethod") && n->inputs[0]->type()->cls) {
+      callee = n->inputs[0]->type()->cls->method(n->attribute("name")->to_string());
+    }
+    if (!callee || callee->ignored || !callee->ensure()) continue;
+    auto body = callee->graph->copy();
+    inline_in(*body, body->block(), depth + 1);
+    ValueMap values;
+    for (size_t i = 0; i < body->block().inputs().size(); ++i) values[body->block().input(i)] = n->inputs[i + skipped];
+    graph.set_before(n);
+    std::vector<Variable*> outputs = copy_into(graph, body->block(), values);
+    graph.set_before(nullptr);
+    if (!n->outputs().empty() && !outputs.empty()) {
+      std::string name = n->output()->name();
+      graph.replace_uses(n->output(), outputs[0]);
+    }
+    graph.erase(n);
+  }
+}
+
+}  // namespace
+
+void inline_calls(Graph& graph) {
+  inline_in(graph, graph.block(), 0);
+  graph.set_current(&graph.block());
+  eliminate_dead_code(graph);
+}
+
+// ---- lint ----
+
+namespace {
+
+void lint_block(const Block& block, std::unordered_set<const Variable*> visible) {
+  for (const auto& v : block.inputs()) visible.insert(v.get());
+  auto seen = [&](const Variable* v, const std::string& where) {
+    check(visible.contains(v), "the graph is broken: %", v->debug_name(), " is read by ", where, " before it is there");
+  };
+  for (const auto& n : block.nodes()) {
+    for (const Variable* v : n->inputs) seen(v, n->kind());
+    for (const auto& inner : n->blocks()) lint_block(*inner, visible);
+    if (n->is("prim::If"))
+      for (const auto& inner : n->blocks())
+        check(inner->outputs.size() == n->outputs().size(), "the graph is broken: a branch gives ", inner->outputs.size(),
+              " values, expected ", n->outputs().size());
+    if (n->op)
+      check(n->inputs.size() == n->op->argument_count(), "the graph is broken: ", n->op->name(), " has ",
+            n->inputs.size(), " arguments, expected ", n->op->argument_count());
+    for (const auto& v : n->outputs()) visible.insert(v.get());
+  }
+  for (const Variable* v : block.outputs) seen(v, "a return");
+}
+
+}  // namespace
+
+void lint(const Graph& graph) { lint_block(graph.block(), {}); }
+
+// ---- comparison ----
+
+namespace {
+
+using Numbers = std::unordered_map<const Variable*, size_t>;
+
+bool same_blocks(const Block& a, const Block& b, Numbers& left, Numbers& right) {
+  auto define = [&](const auto& x, const auto& y) {
+    for (size_t i = 0; i < x.size(); ++i) {
+      left[x[i].get()] = left.size();
+      right[y[i].get()] = right.size();
+    }
+  };
+  auto same = [&](const std::vector<Variable*>& x, const std::vector<Variable*>& y) {
+    if (x.size() != y.size()) return false;
+    for (size_t i = 0; i < x.size(); ++i)
+      if (left[x[i]] != right[y[i]]) return false;
+    return true;
+  };
+  if (a.inputs().size() != b.inputs().size() || a.nodes().size() != b.nodes().size()) return false;
+  define(a.inputs(), b.inputs());
+  auto n = b.nodes().begin();
+  for (const auto& m : a.nodes()) {
+    const Node &x = *m, &y = **n++;
+    if (x.kind() != y.kind() || !same(x.inputs, y.inputs) || x.outputs().size() != y.outputs().size() ||
+        x.blocks().size() != y.blocks().size() || x.attributes.size() != y.attributes.size())
+      return false;
+    for (size_t i = 0; i < x.attributes.size(); ++i) {
+      const Value &p = x.attributes[i].second, &q = y.attributes[i].second;
+      if (p.is_tensor() || p.is_object() ? p.tag() != q.tag() : !equal(p, q)) return false;
+    }
+    define(x.outputs(), y.outputs());
+    for (size_t i = 0; i < x.blocks().size(); ++i)
+      if (!same_blocks(*x.blocks()[i], *y.blocks()[i], left, right)) return false;
+  }
+  return same(a.outputs, b.outputs);
+}
+
+}  // namespace
+
+bool same_structure(const Graph& a, const Graph& b) {
+  Numbers left, right;
+  return same_blocks(a.block(), b.block(), left, right);
+}
+
+}  // namespace umbra::jit

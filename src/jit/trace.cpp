@@ -1,0 +1,560 @@
+#include "umbra/jit/trace.h"
+
+#include "umbra/jit/objects.h"
+#include "umbra/generated/functions.h"
+#include "umbra/jit/interpreter.h"
+
+namespace umbra::jit {
+
+namespace {
+
+thread_local Trace* g_active = nullptr;
+TraceFrontEnd g_front_end;
+
+}  // namespace
+
+Trace* active_trace() { return g_active; }
+void set_trace_front_end(TraceFrontEnd front_end) { g_front_end = front_end; }
+void trace_warning(const std::string& text) {
+  if (g_front_end.warn) g_front_end.warn(text);
+}
+
+TraceScope::TraceScope(Trace& trace)
+    : before_(std::exchange(g_active, &trace)), level_(IntrusivePtr<transform::Level>(&trace)) {}
+TraceScope::~TraceScope() { g_active = before_; }
+
+Trace::Trace(bool force_outplace)
+    : graph_(std::make_shared<Graph>()), force_outplace_(force_outplace), env_(make_counted<sym::ShapeEnv>()) {
+  scopes_.push_back({"", &graph_->block(), nullptr, nullptr, {}});
+}
+
+Node* Trace::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  Node* node = graph_->insert(std::move(kind), std::move(inputs), std::move(outputs));
+  if (!scope_names_.empty()) node->scope = "__module" + (scope_names_.back().empty() ? "" : "." + scope_names_.back());
+  if (g_front_end.source) node->source = g_front_end.source();
+  return node;
+}
+
+Variable* Trace::constant(const Value& value, TypePtr type) {
+  Variable* v = insert("prim::Constant", {}, {type ? type : type_of(value)})->output();
+  if (!value.is_none()) v->node()->attributes.emplace_back("value", value);
+  else v->node()->source.clear();
+  return v;
+}
+
+void Trace::know(const Tensor& tensor, Variable* v) { tensors_[tensor.impl()] = {tensor, v}; }
+
+// ---- inputs and modules ----
+
+void Trace::set_self(const Value& module) {
+  auto& instance = expect_object<Instance>(module, "a module");
+  Scope& root = scopes_[0];
+  root.cls = instance.cls;
+  root.self = graph_->add_input("self", class_type(instance.cls));
+  find_attributes(module, "");
+}
+
+/// Where the tensors of a module and of those inside it are found. The first path to a tensor is the one that counts.
+void Trace::find_attributes(const Value& module, const std::string& prefix) {
+  auto& instance = expect_object<Instance>(module, "a module");
+  modules_.try_emplace(module.object(), prefix);
+  values_by_path_.try_emplace(prefix, module);
+  for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
+    const Attribute& a = instance.cls->attributes[i];
+    std::string path = prefix.empty() ? a.name : prefix + "." + a.name;
+    const Value& value = instance.slots[i];
+    if (value.is_tensor()) paths_.try_emplace(value.tensor_impl(), path);
+    else if (auto* inner = object_as<Instance>(value); inner && inner->cls->is_module) find_attributes(value, path);
+  }
+}
+
+namespace {
+TypePtr traced_type(const Value& value) {
+  if (value.is_tensor()) return tensor_type_of(value.tensor_ref());
+  if (value.is_list()) {
+    std::vector<TypePtr> parts;
+    for (const Value& v : value.list()) parts.push_back(traced_type(v));
+    return tuple_type(std::move(parts));
+  }
+  return type_of(value);
+}
+}  // namespace
+
+void Trace::add_input(const std::string& name, const Value& example) {
+  take_apart(example, graph_->add_input(name, traced_type(example)));
+}
+
+void Trace::take_apart(const Value& value, Variable* from) {
+  if (value.is_tensor()) return know(value.tensor_ref(), from);
+  if (value.is_list()) {
+    std::vector<TypePtr> types = from->type()->elements;
+    Node* unpack = insert("prim::TupleUnpack", {from}, types);
+    for (size_t i = 0; i < types.size(); ++i) take_apart(value.list()[i], unpack->output(i));
+    return;
+  }
+  if (auto* list = object_as<ListObject>(value)) {
+    Node* unpack = insert("prim::ListUnpack", {from}, {});
+    for (const Value& item : list->items) take_apart(item, unpack->add_output(traced_type(item)));
+    return;
+  }
+  if (auto* dict = object_as<DictObject>(value)) {
+    for (auto& [key, item] : dict->items)
+      take_apart(item, insert("aten::__getitem__", {from, constant(key)}, {traced_type(item)})->output());
+    return;
+  }
+  if (value.is_object()) objects_[value.object()] = {value, from};
+}
+
+void Trace::enter_module(const std::string& path) {
+  auto found = values_by_path_.find(path);
+  check(found != values_by_path_.end(), "the module '", path, "' is not part of the traced one");
+  // Each call reads the module anew, as PyTorch's traces do.
+  Variable* module = attribute(path);
+  for (Scope& scope : scopes_) std::erase_if(scope.attributes, [&](const auto& a) { return a.second == module; });
+  Node* node = insert("prim::TracedModuleForward", {module}, {});
+  node->set_attribute("scope", Value(path));
+  Block* block = node->add_block();
+  ClassPtr cls = expect_object<Instance>(found->second, "a module").cls;
+  scopes_.push_back({path, block, block->add_input(class_type(cls), "self"), cls, {}});
+  scope_names_.push_back(path);
+  graph_->set_current(block);
+}
+
+void Trace::leave_module() {
+  check(scopes_.size() > 1, "no module is entered");
+  scopes_.pop_back();
+  scope_names_.pop_back();
+  graph_->set_current(scopes_.back().block);
+}
+
+/// An attribute is read at the top of the block of the innermost module that holds it.
+Variable* Trace::attribute(const std::string& path) {
+  for (size_t i = scopes_.size(); i-- > 0;) {
+    Scope& scope = scopes_[i];
+    if (scope.path.empty()) return attribute_in(scope, path);
+    if (path == scope.path) return scope.self;
+    if (path.starts_with(scope.path + ".")) return attribute_in(scope, path.substr(scope.path.size() + 1));
+  }
+  fail<AssertionError>("a trace without a root");
+}
+
+Variable* Trace::attribute_in(Scope& scope, const std::string& path) {
+  auto [found, fresh] = scope.attributes.try_emplace(path, nullptr);
+  if (!fresh) return found->second;
+  Node* first = scope.block->nodes().empty() ? nullptr : scope.block->nodes().front().get();
+  Block* before = graph_->current();
+  Variable* v = scope.self;
+  std::string_view rest = path;
+  graph_->set_current(scope.block);
+  while (true) {
+    size_t dot = rest.find('.');
+    std::string name(rest.substr(0, dot));
+    const ClassPtr& cls = v->type()->cls;
+    int index = cls->find(name);
+    check<AssertionError>(index >= 0, "class ", cls->name, " has no attribute ", name);
+    if (first) graph_->set_before(first);
+    Node* node = graph_->insert("prim::GetAttr", {v}, {cls->attributes[static_cast<size_t>(index)].type});
+    node->set_attribute("name", Value(name));
+    v = node->output();
+    v->set_name(name);
+    if (dot == std::string_view::npos) break;
+    rest.remove_prefix(dot + 1);
+  }
+  graph_->set_before(nullptr);
+  graph_->set_current(before);
+  return found->second = v;
+}
+
+// ---- values of arguments ----
+
+Variable* Trace::tensor_variable(const Tensor& tensor) {
+  if (auto found = tensors_.find(tensor.impl()); found != tensors_.end()) {
+    Variable* v = found->second.variable;
+    if (v->name().empty() && g_front_end.name)
+      if (std::string name = g_front_end.name(tensor); !name.empty()) v->set_name(name);
+    return v;
+  }
+  if (auto found = paths_.find(tensor.impl()); found != paths_.end()) return attribute(found->second);
+  check(!tensor.requires_grad(),
+        "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching "
+        "the gradient\nTensor:\n",
+        to_string(Value(tensor)));
+  return constant(Value(tensor), tensor_type_of(tensor));
+}
+
+SymInt Trace::integer(const Tensor& tensor, const char* kind) {
+  int64_t value = 0;
+  {
+    transform::WithoutLevel off;
+    value = tensor.item().to_int();
+  }
+  TypePtr type = simple_type(kind == std::string_view("aten::Int") ? TypeKind::Int : TypeKind::Number);
+  Variable* v = insert(kind, {tensor_variable(tensor)}, {type})->output();
+  v->node()->source.clear();
+  sym::SymbolOptions options{.policy = sym::Policy::Dynamic, .size = false, .keep_zero_one = true};
+  SymInt s = env_->create_symbol(value, concat("trace", symbol_count_++), options);
+  if (s.is_symbolic()) symbols_[s.raw()] = v;
+  return s;
+}
+
+Scalar Trace::scalar(const Tensor& tensor) {
+  if (is_integral(tensor.dtype(), false)) return Scalar(integer(tensor, "aten::ScalarImplicit"));
+  Scalar value;
+  {
+    transform::WithoutLevel off;
+    value = tensor.item();
+  }
+  if (!value.is_floating()) {
+    trace_warning("a truth value or a complex number that was read off a tensor is a constant of the trace");
+    return value;
+  }
+  Node* node = insert("aten::ScalarImplicit", {tensor_variable(tensor)}, {simple_type(TypeKind::Number)});
+  node->source.clear();
+  pending_.emplace_back(value.to_double(), node->output());
+  return value;
+}
+
+Variable* Trace::symbol(SymInt value) {
+  if (!value.is_symbolic()) return constant(Value(value));
+  if (auto found = symbols_.find(value.raw()); found != symbols_.end()) return found->second;
+  trace_warning(
+      "a number was computed from tensors' sizes in a way that cannot be recorded; it will be treated as a constant in "
+      "the trace, which might not generalize to other inputs!");
+  return constant(Value(value.hint()));
+}
+
+Variable* Trace::variable(const Value& value, const SchemaType* type) {
+  using Tag = Value::Tag;
+  auto list = [&](auto&& items, TypePtr element) {
+    std::vector<Variable*> parts;
+    for (size_t i = 0; i < items.size(); ++i) parts.push_back(variable(Value(items[i])));
+    Node* node = insert("prim::ListConstruct", std::move(parts), {list_type(std::move(element))});
+    node->source.clear();
+    return node->output();
+  };
+  switch (value.tag()) {
+    case Tag::Tensor: return tensor_variable(value.tensor_ref());
+    case Tag::SymInt: return symbol(value.to_sym_int());
+    case Tag::IntList: return list(value.int_list(), simple_type(TypeKind::Int));
+    case Tag::DoubleList: return list(value.double_list(), simple_type(TypeKind::Float));
+    case Tag::BoolList: {
+      std::vector<Value> items;
+      for (bool b : value.bool_list()) items.emplace_back(b);
+      return list(items, simple_type(TypeKind::Bool));
+    }
+    case Tag::TensorList: {
+      bool optional = type && type->element_optional;
+      return list(value.tensor_list(), optional ? optional_type(tensor_type()) : tensor_type());
+    }
+    case Tag::List: return list(value.list(), type ? type_of_schema({.base = type->base}) : simple_type(TypeKind::Any));
+    case Tag::DType: return constant(Value(number_of(value.to_dtype())));
+    case Tag::Layout: return constant(Value(static_cast<int64_t>(value.to_layout())));
+    case Tag::MemoryFormat: return constant(Value(static_cast<int64_t>(value.to_memory_format())));
+    case Tag::Generator: return constant(Value());
+    default: return constant(value);
+  }
+}
+
+/// A value of a program: containers are built, objects looked up.
+Variable* Trace::structure(const Value& value) {
+  auto parts_of = [&](const auto& items) {
+    std::vector<Variable*> parts;
+    for (const Value& v : items) parts.push_back(structure(v));
+    return parts;
+  };
+  if (value.is_list()) {
+    std::vector<Variable*> parts = parts_of(value.list());
+    std::vector<TypePtr> types;
+    for (Variable* v : parts) types.push_back(v->type());
+    return insert("prim::TupleConstruct", std::move(parts), {tuple_type(std::move(types))})->output();
+  }
+  if (value.is_object()) {
+    if (auto found = objects_.find(value.object()); found != objects_.end()) return found->second.second;
+    if (auto found = modules_.find(value.object()); found != modules_.end()) return attribute(found->second);
+  }
+  if (auto* list = object_as<ListObject>(value))
+    return insert("prim::ListConstruct", parts_of(list->items), {list_type(list->element)})->output();
+  if (auto* dict = object_as<DictObject>(value)) {
+    std::vector<Variable*> parts;
+    for (auto& [k, v] : dict->items) {
+      parts.push_back(structure(k));
+      parts.push_back(structure(v));
+    }
+    return insert("prim::DictConstruct", std::move(parts), {dict_type(dict->key, dict->value)})->output();
+  }
+  check(!object_as<Instance>(value), "an object of ", type_of(value)->text(),
+        " reaches the trace from outside; it has to be part of the traced module");
+  return variable(value);
+}
+
+// ---- calls ----
+
+namespace {
+
+/// Symbols of the trace become the numbers that this run has.
+Value concrete(const Value& value) {
+  if (value.is_sym_int()) return Value(value.to_sym_int().hint());
+  if (value.is_int_list()) {
+    bool any = false;
+    for (SymInt s : value.int_list()) any |= s.is_symbolic();
+    if (!any) return value;
+    std::vector<SymInt> out;
+    for (SymInt s : value.int_list()) out.emplace_back(s.hint());
+    return Value(std::move(out));
+  }
+  if (value.is_list()) {
+    std::vector<Value> out;
+    for (const Value& v : value.list()) out.push_back(concrete(v));
+    return Value(std::move(out));
+  }
+  return value;
+}
+
+bool returns_tensors(const Operator& op) {
+  for (const SchemaReturn& r : op.schema().returns)
+    if (r.type.base == SchemaType::Base::Tensor) return true;
+  return false;
+}
+
+/// Calls that are recorded as another: what writes no data but cuts the history off is its functional form.
+const Operator& recorded_form(const Operator& op, bool force_outplace) {
+  if (op.has_tag(Tag::LiftsData)) return *op.functional_form();
+  if (op.name() == "aten::detach_") return get_operator("aten::detach");
+  if (force_outplace && op.is_inplace() && op.functional()) return *op.functional();
+  return op;
+}
+
+}  // namespace
+
+void Trace::call(const Operator& op, Value* frame) {
+  std::vector<Value> arguments;
+  for (size_t i = 0; i < op.argument_count(); ++i) arguments.push_back(frame[i]);
+  auto pending = std::exchange(pending_, {});
+  std::erase_if(pending, [&](const auto& p) {
+    size_t count = 0;
+    for (const Value& v : arguments) count += v.is_double() && v.to_double() == p.first;
+    if (count > 1) trace_warning("a number that was read off a tensor cannot be told from another argument; it is a constant of the trace");
+    return count != 1;
+  });
+  auto pending_for = [&](const Value& v) -> Variable* {
+    for (const auto& p : pending)
+      if (v.is_double() && v.to_double() == p.first) return p.second;
+    return nullptr;
+  };
+  bool recorded = on && returns_tensors(op);
+  bool writes = op.is_mutable() && op.return_count() == 0;
+  std::vector<Variable*> inputs;
+  const Operator& form = recorded_form(op, force_outplace_);
+  if (recorded || (on && writes)) {
+    for (size_t i = 0; i < form.argument_count(); ++i) {
+      int from = op.schema().find(form.schema().arguments[i].name);
+      const Value& v = from >= 0 ? arguments[static_cast<size_t>(from)] : form.schema().arguments[i].default_value.value();
+      if (Variable* known = pending_for(v)) {
+        inputs.push_back(known);
+        continue;
+      }
+      inputs.push_back(op.has_tag(Tag::LiftsData) && v.is_tensor() && !knows(v.tensor_ref())
+                           ? constant(Value(v.tensor_ref().detach()), tensor_type_of(v.tensor_ref()))
+                           : variable(v, &form.schema().arguments[i].type));
+    }
+  }
+  for (size_t i = 0; i < op.argument_count(); ++i) frame[i] = concrete(arguments[i]);
+  {
+    transform::WithoutLevel off;
+    op.call(frame);
+    if (recorded && op.has_tag(Tag::LiftsData)) frame[0] = Value(frame[0].tensor_ref().clone());
+  }
+  if (recorded || (on && writes)) record(form, std::move(inputs), arguments, frame);
+  if (recorded && &form != &op && op.is_inplace()) know(arguments[0].tensor_ref(), tensors_[frame[0].tensor_impl()].variable);
+}
+
+void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments,
+                   Value* results) {
+  Node* node = insert("aten::" + op.schema().name, std::move(inputs), {});
+  if (op.schema().space != "aten") {
+    Node* named = insert(op.schema().space + "::" + op.schema().name, node->inputs, {});
+    graph_->erase(node);
+    node = named;
+  }
+  node->op = &op;
+  for (size_t i = 0; i < op.return_count(); ++i) {
+    Variable* v = node->add_output(type_of_schema(op.schema().returns[i].type));
+    if (results[i].is_tensor()) {
+      v->set_type(tensor_type_of(results[i].tensor_ref()));
+      know(results[i].tensor_ref(), v);
+    } else if (results[i].is_tensor_list()) {
+      Node* unpack = insert("prim::ListUnpack", {v}, {});
+      for (const Tensor& t : results[i].tensor_list()) know(t, unpack->add_output(tensor_type_of(t)));
+    }
+  }
+  if (op.is_inplace() && op.return_count() == 1 && arguments[0].is_tensor())
+    know(arguments[0].tensor_ref(), node->output());
+}
+
+void Trace::number(Node* node, Variable*& v, const Tensor& value) {
+  Node* made = insert("prim::NumToTensor", {node->output()}, {tensor_type_of(value)});
+  made->source.clear();
+  v = made->output();
+}
+
+Tensor Trace::size(const Tensor& tensor, int64_t dim) {
+  Tensor out;
+  {
+    transform::WithoutLevel off;
+    out = full({}, Scalar(tensor.sym_size(dim).guard_int()), {.dtype = DType::Int64});
+  }
+  Variable* v = nullptr;
+  Variable* of = tensor_variable(tensor);
+  number(insert("aten::size", {of, constant(Value(dim))}, {simple_type(TypeKind::Int)}), v, out);
+  know(out, v);
+  return out;
+}
+
+Tensor Trace::numel(const Tensor& tensor) {
+  Tensor out;
+  {
+    transform::WithoutLevel off;
+    out = full({}, Scalar(tensor.sym_numel().guard_int()), {.dtype = DType::Int64});
+  }
+  Variable* v = nullptr;
+  number(insert("aten::numel", {tensor_variable(tensor)}, {simple_type(TypeKind::Int)}), v, out);
+  know(out, v);
+  return out;
+}
+
+/// What a call gave: its tensors are known by the parts of `v`.
+void Trace::give(const Value& value, Variable* v) {
+  if (value.is_tensor()) v->set_type(tensor_type_of(value.tensor_ref()));
+  if (value.is_tensor() || value.is_list() || value.is_object()) take_apart(value, v);
+}
+
+Value Trace::call_function(const FunctionPtr& function, std::vector<Value> arguments) {
+  for (size_t i = arguments.size(); i < function->parameters.size(); ++i)
+    arguments.push_back(function->parameters[i].default_value.value());
+  Variable* callee = insert("prim::Constant", {}, {simple_type(TypeKind::Function)})->output();
+  callee->node()->callee = function;
+  callee->node()->set_attribute("name", Value(function->name.substr(function->name.rfind('.') + 1)));
+  std::vector<Variable*> inputs{callee};
+  for (const Value& v : arguments) inputs.push_back(structure(v));
+  Value result;
+  {
+    transform::WithoutLevel off;
+    Trace* before = std::exchange(g_active, nullptr);
+    struct Restore {
+      Trace* t;
+      ~Restore() { g_active = t; }
+    } restore{before};
+    result = run(*function, std::move(arguments));
+  }
+  function->ensure();
+  give(result, insert("prim::CallFunction", std::move(inputs), {function->result})->output());
+  return result;
+}
+
+Value Trace::call_method(const Value& self, const std::string& method, std::vector<Value> arguments) {
+  auto& instance = expect_object<Instance>(self, "an object");
+  FunctionPtr function = instance.cls->method(method);
+  check(function != nullptr, "'", instance.cls->name, "' has no method '", method, "'");
+  std::vector<Variable*> inputs{structure(self)};
+  for (const Value& v : arguments) inputs.push_back(structure(v));
+  for (size_t i = arguments.size() + 1; i < function->parameters.size(); ++i) {
+    arguments.push_back(function->parameters[i].default_value.value());
+    inputs.push_back(structure(arguments.back()));
+  }
+  arguments.insert(arguments.begin(), self);
+  Value result;
+  {
+    transform::WithoutLevel off;
+    Trace* before = std::exchange(g_active, nullptr);
+    struct Restore {
+      Trace* t;
+      ~Restore() { g_active = t; }
+    } restore{before};
+    result = run(*function, std::move(arguments));
+  }
+  Node* node = insert("prim::CallMethod", std::move(inputs), {function->result});
+  node->set_attribute("name", Value(method));
+  give(result, node->output());
+  return result;
+}
+
+void Trace::record_python(const std::string& name, const Value& function, const std::vector<Value>& arguments,
+                          const Value& result, bool inplace) {
+  std::vector<Variable*> inputs;
+  for (const Value& v : arguments)
+    if (v.is_tensor()) inputs.push_back(tensor_variable(v.tensor_ref()));
+  Node* node = insert("prim::PythonOp", std::move(inputs), {});
+  node->set_attribute("name", Value(name));
+  node->set_attribute("inplace", Value(static_cast<int64_t>(inplace)));
+  node->set_attribute("function", function);
+  if (result.is_tensor()) give(result, node->add_output(tensor_type()));
+  else if (result.is_list())
+    for (const Value& v : result.list()) give(v, node->add_output(traced_type(v)));
+}
+
+// ---- the result ----
+
+Variable* Trace::output(const Value& value, bool strict, bool top) {
+  if (value.is_tensor()) return tensor_variable(value.tensor_ref());
+  const char* kNot =
+      "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";
+  if (value.is_list()) {
+    std::vector<Variable*> parts;
+    std::vector<TypePtr> types;
+    for (const Value& v : value.list()) {
+      parts.push_back(output(v, strict, false));
+      types.push_back(parts.back()->type());
+    }
+    Node* node = insert("prim::TupleConstruct", std::move(parts), {tuple_type(std::move(types))});
+    node->source.clear();
+    return node->output();
+  }
+  if (auto* list = object_as<ListObject>(value)) {
+    for (const Value& v : list->items) check(v.is_tensor(), kNot);
+    check(!strict, "Encountering a list at the output of the tracer might cause the trace to be incorrect, this is only "
+                   "valid if the container structure does not change based on the module's inputs. Consider using a "
+                   "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+                   "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+                   "allow this behavior.");
+    std::vector<Variable*> parts;
+    for (const Value& v : list->items) parts.push_back(output(v, strict, false));
+    return insert("prim::ListConstruct", std::move(parts), {list_type(tensor_type())})->output();
+  }
+  if (auto* dict = object_as<DictObject>(value)) {
+    check(!strict, "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only "
+                   "valid if the container structure does not change based on the module's inputs. Consider using a "
+                   "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+                   "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+                   "allow this behavior.");
+    std::vector<Variable*> parts;
+    TypePtr type;
+    for (auto& [k, v] : dict->items) {
+      bool fits = v.is_tensor();
+      if (v.is_list()) {
+        fits = true;
+        for (const Value& e : v.list()) fits &= e.is_tensor();
+      }
+      check(fits, "output has type ", type_of(value)->annotation(),
+            ", which cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], Union[Tensor, "
+            "Tuple[Tensor, ...]]] can be a dictionary output of a traced function");
+      parts.push_back(k.is_tensor() ? output(k, strict, false) : constant(k));
+      parts.push_back(output(v, strict, false));
+      TypePtr here = without_details(parts.back()->type());
+      type = type ? unify(type, here) : here;
+    }
+    check(type != nullptr, "a traced function gives a dict that is empty, or whose values are of different types");
+    TypePtr key = dict->items.empty() ? simple_type(TypeKind::String) : type_of(dict->items[0].first);
+    return insert("prim::DictConstruct", std::move(parts), {dict_type(key, type)})->output();
+  }
+  if (value.is_object()) {
+    if (auto found = objects_.find(value.object()); found != objects_.end()) return found->second.second;
+  }
+  fail(kNot, top ? ", but got " : ", but found ", to_text(value, true));
+}
+
+void Trace::set_output(const Value& result, bool strict) {
+  graph_->set_current(&graph_->block());
+  graph_->add_output(output(result, strict, true));
+}
+
+}  // namespace umbra::jit

@@ -1,0 +1,162 @@
+"""torch.jit.script: functions and modules compiled from their source."""
+import enum
+import io
+from typing import Dict, List, NamedTuple, Optional
+
+import pytest
+
+import umbra as torch
+from umbra import Tensor, nn
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+class Pair(NamedTuple):
+    n: int
+    x: Tensor
+
+
+class Colour(enum.Enum):
+    RED = 1
+    BLUE = 2
+
+
+class Counter:
+    def __init__(self, start: int):
+        self.count = start
+
+    def add(self, n: int) -> int:
+        self.count += n
+        return self.count
+
+
+def test_both_branches_are_there():
+    def f(x):
+        if bool(x.sum() > 0):
+            return x + 1
+        return x - 1
+
+    scripted = torch.jit.script(f)
+    assert scripted(torch.ones(1)).item() == 2 and scripted(-torch.ones(1)).item() == -2
+
+
+def test_return_inside_a_loop():
+    def first_multiple(n: int, of: int) -> int:
+        for i in range(1, n):
+            if i % of == 0:
+                return i
+        return -1
+
+    scripted = torch.jit.script(first_multiple)
+    assert [scripted(10, 4), scripted(3, 7), scripted(0, 1)] == [4, -1, -1]
+
+
+def test_break_and_continue_in_nested_loops():
+    def f(n: int):
+        total = 0
+        for i in range(n):
+            if i == 2:
+                continue
+            for j in range(n):
+                if j > i:
+                    break
+                total += 10 * i + j
+        return total
+
+    assert torch.jit.script(f)(5) == f(5)
+
+
+def test_optional_has_to_be_checked():
+    def good(x: Optional[Tensor]):
+        if x is None:
+            return torch.zeros(1)
+        return x + 1
+
+    def bad(x: Optional[Tensor]):
+        return x + 1
+
+    assert torch.jit.script(good)(None).item() == 0
+    with pytest.raises(RuntimeError):
+        torch.jit.script(bad)
+
+
+def test_an_error_points_at_the_source():
+    def f(x: int):
+        return x + "a"
+
+    with pytest.raises(RuntimeError, match="HERE"):
+        torch.jit.script(f)
+
+
+def test_containers():
+    def f(xs: List[int], d: Dict[str, int]):
+        ys = [x * 2 for x in xs if x > 1]
+        ys.append(len(d))
+        for k, v in d.items():
+            ys.append(v * len(k))
+        return ys, sorted(xs), xs[::2], "a" in d
+
+    assert torch.jit.script(f)([3, 1, 2], {"a": 1, "bb": 2}) == f([3, 1, 2], {"a": 1, "bb": 2})
+
+
+def test_named_tuples_enums_and_classes():
+    def f(p: Pair, c: Colour) -> Pair:
+        counter = Counter(p.n)
+        counter.add(c.value)
+        return Pair(counter.count, p.x * (2 if c == Colour.RED else 3))
+
+    scripted = torch.jit.script(f)
+    out = scripted(Pair(5, torch.ones(1)), Colour.BLUE)
+    assert type(out) is Pair and out.n == 7 and out.x.item() == 3
+
+
+def test_what_a_program_raises():
+    def f(x: int):
+        if x < 0:
+            raise ValueError("negative")
+        assert x < 10, "too large"
+        return x
+
+    scripted = torch.jit.script(f)
+    assert scripted(3) == 3
+    for wrong in (-1, 11):
+        with pytest.raises(torch.jit.Error):
+            scripted(wrong)
+
+
+def test_modules_with_control_flow_survive_a_file():
+    class Repeat(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layers = nn.ModuleList([nn.Linear(2, 2) for _ in range(2)])
+            self.scale = 3.0
+
+        def forward(self, x, n: int):
+            for _ in range(n):
+                for layer in self.layers:
+                    x = layer(x) * self.scale
+                if bool(x.sum() > 100):
+                    break
+            return x
+
+    model = Repeat()
+    scripted = torch.jit.script(model)
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    buffer.seek(0)
+    loaded = torch.jit.load(buffer)
+    x = torch.ones(1, 2)
+    for n in (0, 1, 4):
+        assert torch.allclose(scripted(x, n), model(x, n)) and torch.allclose(loaded(x, n), model(x, n))
+
+
+def test_traced_and_scripted_call_each_other():
+    def clamp(x: Tensor, n: int) -> Tensor:
+        for _ in range(n):
+            if bool(x.sum() > 4):
+                x = x / 2
+        return x
+
+    inner = torch.jit.script(clamp)
+    traced = torch.jit.trace(lambda x: inner(x * 2, 3), torch.ones(2))
+    assert traced(torch.full((2,), 100.0)).tolist() == [25.0, 25.0] and traced(torch.zeros(2)).tolist() == [0.0, 0.0]

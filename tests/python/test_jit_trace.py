@@ -1,0 +1,146 @@
+"""torch.jit.trace: what is recorded, and what the program does when it is run again."""
+import io
+import warnings
+
+import pytest
+
+import umbra as torch
+from umbra import nn
+
+pytestmark = pytest.mark.filterwarnings("ignore::FutureWarning")
+
+
+class Mlp(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.first = nn.Linear(3, 4)
+        self.act = nn.ReLU()
+        self.second = nn.Linear(4, 2)
+
+    def forward(self, x):
+        return self.second(self.act(self.first(x)))
+
+
+def kinds(graph):
+    return [node.kind() for node in graph.nodes()]
+
+
+def reloaded(module):
+    buffer = io.BytesIO()
+    torch.jit.save(module, buffer)
+    buffer.seek(0)
+    return torch.jit.load(buffer)
+
+
+def test_a_size_stays_an_operator_and_follows_the_input():
+    traced = torch.jit.trace(lambda x: x.view(x.shape[0] * x.size(1), 1), torch.ones(2, 3))
+    assert kinds(traced.graph)[:3] == ["prim::Constant", "aten::size", "prim::NumToTensor"]
+    assert traced(torch.ones(4, 5)).shape == (20, 1)
+
+
+def test_a_size_of_one_is_no_constant():
+    traced = torch.jit.trace(lambda x: torch.zeros(x.size(0)), torch.ones(1))
+    assert traced(torch.ones(5)).shape == (5,)
+
+
+def test_a_factory_given_a_size_follows_it():
+    traced = torch.jit.trace(lambda x: torch.arange(x.shape[0]), torch.ones(2))
+    assert traced(torch.ones(4)).tolist() == [0, 1, 2, 3]
+
+
+def test_modules_are_called_by_their_methods():
+    traced = torch.jit.trace(Mlp(), torch.ones(1, 3))
+    assert kinds(traced.graph) == ["prim::GetAttr"] * 3 + ["prim::CallMethod"] * 3
+    assert [k for k in kinds(traced.inlined_graph) if k.startswith("aten::")] == ["aten::linear", "aten::relu", "aten::linear"]
+
+
+def test_parameters_are_shared_with_the_source():
+    model = Mlp()
+    traced = torch.jit.trace(model, torch.ones(1, 3))
+    with torch.no_grad():
+        model.second.bias.fill_(100)
+    assert torch.equal(traced(torch.ones(1, 3)), model(torch.ones(1, 3)))
+
+
+def test_a_module_that_is_called_twice_has_two_methods():
+    class Twice(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.layer = nn.Linear(2, 2)
+
+        def forward(self, x):
+            return self.layer(self.layer(x))
+
+    model = Twice()
+    traced = torch.jit.trace(model, torch.ones(1, 2))
+    x = torch.randn(3, 2)
+    assert torch.allclose(traced(x), model(x))
+    assert traced.layer._c._method_names() == ["forward", "forward1"]
+
+
+def test_a_truth_value_is_frozen_with_a_warning():
+    with pytest.warns(torch.jit.TracerWarning, match="Python boolean"):
+        traced = torch.jit.trace(lambda x: x + 1 if x.sum() > 0 else x - 1, torch.ones(2))
+    assert traced(-torch.ones(2)).tolist() == [0.0, 0.0]
+
+
+def test_a_function_that_changes_fails_the_check():
+    calls = []
+
+    def f(x):
+        calls.append(1)
+        return x.sin() if len(calls) == 1 else x.cos().exp()
+
+    with pytest.raises(torch.jit.TracingCheckError, match="Graphs differed"):
+        torch.jit.trace(f, torch.ones(2))
+
+
+def test_a_tensor_with_a_gradient_is_no_constant():
+    weight = torch.ones(2, requires_grad=True)
+    with pytest.raises(RuntimeError, match="Cannot insert a Tensor that requires grad as a constant"):
+        torch.jit.trace(lambda x: x + weight, torch.ones(2))
+
+
+def test_outputs_are_tensors():
+    with pytest.raises(RuntimeError, match="Only tensors"):
+        torch.jit.trace(lambda x: 3, torch.ones(2))
+    with pytest.raises(RuntimeError, match="strict=False"):
+        torch.jit.trace(lambda x: {"a": x}, torch.ones(2))
+    assert torch.jit.trace(lambda x: {"a": x + 1}, torch.ones(2), strict=False)(torch.zeros(2))["a"].tolist() == [1.0, 1.0]
+
+
+def test_nothing_is_recorded_after_a_trace_that_failed():
+    def f(x):
+        raise ValueError("no")
+
+    with pytest.raises(ValueError, match="no"):
+        torch.jit.trace(f, torch.ones(2))
+    assert not torch.jit.is_tracing()
+    assert isinstance(torch.ones(2).shape[0], int)
+
+
+def test_a_plain_trace_warns_of_nothing_but_its_age():
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always")
+        torch.jit.trace(lambda x: x * 2, torch.ones(2))
+    assert {w.category for w in caught} == {FutureWarning}
+
+
+def test_save_and_load():
+    model = Mlp()
+    traced = torch.jit.trace(model, torch.ones(1, 3))
+    again = reloaded(traced)
+    x = torch.randn(5, 3)
+    assert torch.equal(again(x), model(x))
+    assert list(again.state_dict()) == list(model.state_dict())
+    function = torch.jit.trace(lambda x: x + torch.tensor([1.0, 2.0]), torch.ones(2))
+    assert reloaded(function)(torch.ones(2)).tolist() == [2.0, 3.0]
+
+
+def test_a_damaged_file_is_an_error():
+    buffer = io.BytesIO()
+    torch.jit.save(torch.jit.trace(Mlp(), torch.ones(1, 3)), buffer)
+    data = buffer.getvalue()
+    for cut in range(0, len(data), max(1, len(data) // 25)):
+        with pytest.raises(RuntimeError):
+            torch.jit.load(io.BytesIO(data[:cut]))
