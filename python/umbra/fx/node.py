@@ -1,7 +1,8 @@
 """Node: one input, attribute, call or output of a graph."""
 import collections.abc
 
-from umbra._C import Node, Tensor
+from umbra._C import Tensor
+from umbra._C._fx import Node
 
 
 class _Meta(collections.abc.MutableMapping):

@@ -2,7 +2,8 @@
 import copy
 import dataclasses
 
-from umbra._C import Node, Tensor
+from umbra._C import Tensor
+from umbra._C._fx import Node
 
 
 @dataclasses.dataclass
