@@ -201,8 +201,7 @@ bool read_scalar(PyObject* object, Scalar& out) {
   else if (is_single(object)) {
     jit::Trace* trace = jit::active_trace();
     out = trace && trace->on ? trace->scalar(tensor_of(object)) : item_of(tensor_of(object));
-  }
-  else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
+  } else if (is_numpy_bool(object)) out = Scalar(PyObject_IsTrue(object) == 1);
   else if (is_tensor(object) || is_numpy_array(object)) return false;
   else if (has_index(object)) out = Scalar(long_value(owned(PyNumber_Index(object)).ptr()));
   else if (std::string_view(type_name(object)).starts_with("numpy.complex")) {

@@ -8,6 +8,7 @@
 #include "overridable.h"
 #include "properties.h"
 #include "tensor_type.h"
+#include "umbra/jit/trace.h"
 #include "umbra/transform/vmap.h"
 #include "values.h"
 
@@ -187,8 +188,14 @@ class Applier {
   void tensor(const Tensor& index, int64_t position) {
     // A number that differs from one element of a batch to the next cannot be read: it is an index like any other.
     if (index.dim() == 0 && is_integral(index.dtype(), true) && !transform::is_batched_inside(index)) {
+      jit::Trace* trace = jit::active_trace();
+      bool is_number = index.dtype() != DType::Bool && index.dtype() != DType::UInt8;
+      if (trace && trace->on && is_number) {
+        out_.result = select(out_.result, dim_, trace->integer(index), position);
+        return;
+      }
       Scalar value = call_value<"aten::item">(index).to_scalar();
-      if (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) return boolean(value.to_bool());
+      if (!is_number) return boolean(value.to_bool());
       out_.result = select(out_.result, dim_, value.to_sym_int(), position);
       return;
     }
@@ -281,6 +288,11 @@ void assign_indexed(const Prepared& prepared, const Assigned& value) {
       return void(call<"aten::index_fill_.int_Scalar">(target, static_cast<int64_t>(dim), index, *value.number));
   }
   Tensor source = value.tensor;
+  if (source.defined() && source.dim() > target.dim()) {  // leading dimensions of size one do not count
+    SymIntArrayRef sizes = source.sym_sizes();
+    while (!sizes.empty() && sizes[0] == 1) sizes = sizes.drop_front();
+    if (sizes.size() != source.sym_sizes().size()) source = call<"aten::view">(source, Value(sizes.vec()));
+  }
   if (value.number) source = call<"aten::scalar_tensor">(*value.number, target.dtype(), Value(), target.device());
   call<"aten::index_put_">(target, index_list(prepared.indices), source);
 }
@@ -336,6 +348,11 @@ Py_ssize_t length(PyObject* self) {
   try {
     const Tensor& t = tensor_of(self);
     check<TypeError>(t.dim() > 0, "len() of a 0-d tensor");
+    if (jit::active_trace() && jit::active_trace()->on)
+      jit::trace_warning(
+          "Using len to get tensor shape might cause the trace to be incorrect. Recommended usage would be "
+          "tensor.shape[0]. Passing a tensor of different shape might lead to errors or silently give incorrect "
+          "results.");
     return static_cast<Py_ssize_t>(t.size(0));
   } catch (...) {
     raise_current();

@@ -1,8 +1,8 @@
 // Types, classes, functions, objects and graphs of TorchScript programs.
 #include "jit.h"
 
-#include <nanobind/stl/shared_ptr.h>
 #include <nanobind/stl/pair.h>
+#include <nanobind/stl/shared_ptr.h>
 
 #include "tensor_type.h"
 #include "umbra/jit/interpreter.h"
@@ -70,9 +70,10 @@ std::vector<TypePtr> types_of(const std::vector<TypeRef>& refs) {
 }
 
 const char* kind_name(TypeKind kind) {
-  static const char* const names[] = {"TensorType", "IntType",  "FloatType", "BoolType",      "ComplexType", "NumberType", "StringType",
-                                      "NoneType",   "AnyType",  "DeviceObjType", "GeneratorType", "OptionalType", "ListType", "TupleType",
-                                      "DictType",   "UnionType", "ClassType", "EnumType", "FunctionType", "FutureType"};
+  static const char* const names[] = {"TensorType",    "IntType",      "FloatType", "BoolType",     "ComplexType",
+                                      "NumberType",    "StringType",   "NoneType",  "AnyType",      "DeviceObjType",
+                                      "GeneratorType", "OptionalType", "ListType",  "TupleType",    "DictType",
+                                      "UnionType",     "ClassType",    "EnumType",  "FunctionType", "FutureType"};
   return names[static_cast<int>(kind)];
 }
 
@@ -86,25 +87,36 @@ void bind_types(nb::module_& m) {
       .def("__eq__", [](const TypeRef& a, const TypeRef& b) { return jit::same_type(a.type, b.type); })
       .def("__hash__", [](const TypeRef& t) { return nb::hash(nb::cast(t.type->annotation())); })
       .def("isSubtypeOf", [](const TypeRef& a, const TypeRef& b) { return jit::is_subtype(a.type, b.type); })
-      .def("unify", [](const TypeRef& a, const TypeRef& b) -> nb::object {
-        TypePtr both = jit::unify(a.type, b.type);
-        return both ? nb::cast(TypeRef{both}) : nb::none();
-      })
-      .def("elements", [](const TypeRef& t) {
-        std::vector<TypeRef> out;
-        for (const TypePtr& e : t.type->elements) out.push_back({e});
-        return out;
-      })
+      .def("unify",
+           [](const TypeRef& a, const TypeRef& b) -> nb::object {
+             TypePtr both = jit::unify(a.type, b.type);
+             return both ? nb::cast(TypeRef{both}) : nb::none();
+           })
+      .def("elements",
+           [](const TypeRef& t) {
+             std::vector<TypeRef> out;
+             for (const TypePtr& e : t.type->elements) out.push_back({e});
+             return out;
+           })
       .def("getElementType", [](const TypeRef& t) { return TypeRef{t.type->element()}; })
-      .def("name", [](const TypeRef& t) { return t.type->cls ? t.type->cls->name.substr(t.type->cls->name.rfind('.') + 1) : t.type->name; })
+      .def("name",
+           [](const TypeRef& t) {
+             return t.type->cls ? t.type->cls->name.substr(t.type->cls->name.rfind('.') + 1) : t.type->name;
+           })
       .def("qualified_name", [](const TypeRef& t) { return t.type->cls ? t.type->cls->name : t.type->name; })
       .def("sizes", [](const TypeRef& t) { return t.type->tensor.sizes; })
       .def("strides", [](const TypeRef& t) { return t.type->tensor.strides; })
-      .def("dim", [](const TypeRef& t) { return t.type->tensor.sizes ? std::optional<size_t>(t.type->tensor.sizes->size()) : std::nullopt; })
-      .def("scalarType", [](const TypeRef& t) -> std::optional<std::string> {
-        return t.type->tensor.dtype ? std::optional<std::string>(kernel_name(*t.type->tensor.dtype)) : std::nullopt;
-      })
-      .def("class_", [](const TypeRef& t) -> nb::object { return t.type->cls ? nb::cast(ClassRef{t.type->cls}) : nb::none(); });
+      .def("dim",
+           [](const TypeRef& t) {
+             return t.type->tensor.sizes ? std::optional<size_t>(t.type->tensor.sizes->size()) : std::nullopt;
+           })
+      .def("scalarType",
+           [](const TypeRef& t) -> std::optional<std::string> {
+             return t.type->tensor.dtype ? std::optional<std::string>(kernel_name(*t.type->tensor.dtype))
+                                         : std::nullopt;
+           })
+      .def("class_",
+           [](const TypeRef& t) -> nb::object { return t.type->cls ? nb::cast(ClassRef{t.type->cls}) : nb::none(); });
   m.def("_jit_simple_type", [](const std::string& name) { return TypeRef{simple_by_name(name)}; });
   m.def("_jit_optional_type", [](const TypeRef& t) { return TypeRef{jit::optional_type(t.type)}; });
   m.def("_jit_list_type", [](const TypeRef& t) { return TypeRef{jit::list_type(t.type)}; });
@@ -112,62 +124,80 @@ void bind_types(nb::module_& m) {
   m.def("_jit_dict_type", [](const TypeRef& k, const TypeRef& v) { return TypeRef{jit::dict_type(k.type, v.type)}; });
   m.def("_jit_tuple_type", [](const std::vector<TypeRef>& t) { return TypeRef{jit::tuple_type(types_of(t))}; });
   m.def("_jit_union_type", [](const std::vector<TypeRef>& t) { return TypeRef{jit::union_type(types_of(t))}; });
-  m.def("_jit_named_tuple_type", [](const std::string& name, std::vector<std::string> fields, const std::vector<TypeRef>& t) {
-    return TypeRef{jit::named_tuple_type(name, std::move(fields), types_of(t))};
-  });
-  m.def("_jit_type_of", [](nb::handle object) { return TypeRef{jit::type_of(to_jit(object.ptr(), nullptr))}; },
-        nb::arg("object").none());
+  m.def("_jit_named_tuple_type",
+        [](const std::string& name, std::vector<std::string> fields, const std::vector<TypeRef>& t) {
+          return TypeRef{jit::named_tuple_type(name, std::move(fields), types_of(t))};
+        });
+  m.def(
+      "_jit_type_of", [](nb::handle object) { return TypeRef{jit::type_of(to_jit(object.ptr(), nullptr))}; },
+      nb::arg("object").none());
 
   nb::class_<ClassRef>(m, "_jit_Class")
-      .def_static("make", [](const std::string& name, bool is_module) {
-        auto cls = std::make_shared<ClassType>();
-        cls->name = name;
-        cls->is_module = is_module;
-        return ClassRef{cls};
-      })
-      .def_static("make_enum", [](const std::string& name, const TypeRef& value, const std::vector<std::pair<std::string, nb::object>>& members) {
-        auto cls = std::make_shared<ClassType>();
-        cls->name = name;
-        cls->is_enum = true;
-        cls->enum_value = value.type;
-        for (const auto& [key, object] : members) cls->constants.emplace_back(key, to_jit(object.ptr(), value.type));
-        return ClassRef{cls};
-      })
+      .def_static("make",
+                  [](const std::string& name, bool is_module) {
+                    auto cls = std::make_shared<ClassType>();
+                    cls->name = name;
+                    cls->is_module = is_module;
+                    return ClassRef{cls};
+                  })
+      .def_static("make_enum",
+                  [](const std::string& name, const TypeRef& value,
+                     const std::vector<std::pair<std::string, nb::object>>& members) {
+                    auto cls = std::make_shared<ClassType>();
+                    cls->name = name;
+                    cls->is_enum = true;
+                    cls->enum_value = value.type;
+                    for (const auto& [key, object] : members)
+                      cls->constants.emplace_back(key, to_jit(object.ptr(), value.type));
+                    return ClassRef{cls};
+                  })
       .def_prop_ro("name", [](const ClassRef& c) { return c.cls->name; })
       .def_prop_ro("type", [](const ClassRef& c) { return TypeRef{jit::class_type(c.cls)}; })
       .def("__eq__", [](const ClassRef& a, const ClassRef& b) { return a.cls == b.cls; })
       .def("__hash__", [](const ClassRef& a) { return reinterpret_cast<intptr_t>(a.cls.get()) >> 4; })
-      .def("add_attribute", [](ClassRef& c, const std::string& name, const TypeRef& type, bool parameter, bool buffer) {
-        c.cls->add_attribute({name, type.type, parameter, buffer});
-      }, nb::arg("name"), nb::arg("type"), nb::arg("is_parameter") = false, nb::arg("is_buffer") = false)
-      .def("add_constant", [](ClassRef& c, const std::string& name, nb::handle value, std::optional<TypeRef> type) {
-        c.cls->constants.emplace_back(name, to_jit(value.ptr(), type ? type->type : nullptr));
-      }, nb::arg("name"), nb::arg("value").none(), nb::arg("type") = nb::none())
-      .def("attribute_names", [](const ClassRef& c) {
-        std::vector<std::string> out;
-        for (const auto& a : c.cls->attributes) out.push_back(a.name);
-        return out;
-      })
-      .def("attribute_type", [](const ClassRef& c, const std::string& name) -> nb::object {
-        int i = c.cls->find(name);
-        return i < 0 ? nb::none() : nb::cast(TypeRef{c.cls->attributes[static_cast<size_t>(i)].type});
-      })
-      .def("is_parameter", [](const ClassRef& c, const std::string& name) {
-        int i = c.cls->find(name);
-        return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_parameter;
-      })
-      .def("is_buffer", [](const ClassRef& c, const std::string& name) {
-        int i = c.cls->find(name);
-        return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_buffer;
-      })
+      .def(
+          "add_attribute",
+          [](ClassRef& c, const std::string& name, const TypeRef& type, bool parameter, bool buffer) {
+            c.cls->add_attribute({name, type.type, parameter, buffer});
+          },
+          nb::arg("name"), nb::arg("type"), nb::arg("is_parameter") = false, nb::arg("is_buffer") = false)
+      .def(
+          "add_constant",
+          [](ClassRef& c, const std::string& name, nb::handle value, std::optional<TypeRef> type) {
+            c.cls->constants.emplace_back(name, to_jit(value.ptr(), type ? type->type : nullptr));
+          },
+          nb::arg("name"), nb::arg("value").none(), nb::arg("type") = nb::none())
+      .def("attribute_names",
+           [](const ClassRef& c) {
+             std::vector<std::string> out;
+             for (const auto& a : c.cls->attributes) out.push_back(a.name);
+             return out;
+           })
+      .def("attribute_type",
+           [](const ClassRef& c, const std::string& name) -> nb::object {
+             int i = c.cls->find(name);
+             return i < 0 ? nb::none() : nb::cast(TypeRef{c.cls->attributes[static_cast<size_t>(i)].type});
+           })
+      .def("is_parameter",
+           [](const ClassRef& c, const std::string& name) {
+             int i = c.cls->find(name);
+             return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_parameter;
+           })
+      .def("is_buffer",
+           [](const ClassRef& c, const std::string& name) {
+             int i = c.cls->find(name);
+             return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_buffer;
+           })
       .def("is_module", [](const ClassRef& c) { return c.cls->is_module; })
       .def("set_container", [](const ClassRef& c) { c.cls->is_container = true; })
-      .def("add_method", [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })
+      .def("add_method",
+           [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })
       .def("method_names", [](const ClassRef& c) { return c.cls->method_order; })
-      .def("method", [](const ClassRef& c, const std::string& name) -> nb::object {
-        FunctionPtr f = c.cls->method(name);
-        return f ? nb::cast(FunctionRef{f}) : nb::none();
-      })
+      .def("method",
+           [](const ClassRef& c, const std::string& name) -> nb::object {
+             FunctionPtr f = c.cls->method(name);
+             return f ? nb::cast(FunctionRef{f}) : nb::none();
+           })
       .def("new", [](const ClassRef& c) { return JitObject{Value::object(make_counted<jit::Instance>(c.cls))}; })
       .def("copy", [](const ClassRef& c) { return ClassRef{std::make_shared<ClassType>(*c.cls)}; });
 }
@@ -197,53 +227,76 @@ const Value& attribute_of(const NodeRef& n, const std::string& name) {
 }
 
 void bind_graphs(nb::module_& m) {
-  nb::class_<Graph>(m, "Graph")
+  nb::class_<Graph>(m, "_jit_Graph")
       .def("__str__", [](const Graph& g) { return g.text(); })
       .def("__repr__", [](const Graph& g) { return g.text(); })
-      .def("str", [](const Graph& g, bool sources) { return g.text(sources); }, nb::arg("print_source_ranges") = true)
+      .def(
+          "str", [](const Graph& g, bool sources) { return g.text(sources); }, nb::arg("print_source_ranges") = true)
       .def("nodes", [](const GraphPtr& g) { return nb::iter(nb::cast(nodes_of(g, g->block()))); })
       .def("inputs", [](const GraphPtr& g) { return nb::iter(nb::cast(refs(g, g->block().inputs()))); })
       .def("outputs", [](const GraphPtr& g) { return nb::iter(nb::cast(refs(g, g->block().outputs))); })
-      .def("findNode", [](const GraphPtr& g, const std::string& kind, bool) -> nb::object {
-        Node* found = nullptr;
-        each_node(g->block(), [&](Node& n) { if (!found && n.is(kind)) found = &n; });
-        return found ? nb::cast(NodeRef{g, found}) : nb::none();
-      }, nb::arg("kind"), nb::arg("recurse") = true)
-      .def("findAllNodes", [](const GraphPtr& g, const std::string& kind, bool) {
-        std::vector<NodeRef> out;
-        each_node(g->block(), [&](Node& n) { if (n.is(kind)) out.push_back({g, &n}); });
-        return out;
-      }, nb::arg("kind"), nb::arg("recurse") = true)
+      .def(
+          "findNode",
+          [](const GraphPtr& g, const std::string& kind, bool) -> nb::object {
+            Node* found = nullptr;
+            each_node(g->block(), [&](Node& n) {
+              if (!found && n.is(kind)) found = &n;
+            });
+            return found ? nb::cast(NodeRef{g, found}) : nb::none();
+          },
+          nb::arg("kind"), nb::arg("recurse") = true)
+      .def(
+          "findAllNodes",
+          [](const GraphPtr& g, const std::string& kind, bool) {
+            std::vector<NodeRef> out;
+            each_node(g->block(), [&](Node& n) {
+              if (n.is(kind)) out.push_back({g, &n});
+            });
+            return out;
+          },
+          nb::arg("kind"), nb::arg("recurse") = true)
       .def("copy", [](const Graph& g) { return g.copy(); })
       .def("lint", [](const Graph& g) { jit::lint(g); });
-  nb::class_<NodeRef>(m, "Node")
+  nb::class_<NodeRef>(m, "_jit_Node")
       .def("kind", [](const NodeRef& n) { return n.node->kind(); })
       .def("inputs", [](const NodeRef& n) { return nb::iter(nb::cast(refs(n.graph, n.node->inputs))); })
       .def("outputs", [](const NodeRef& n) { return nb::iter(nb::cast(refs(n.graph, n.node->outputs()))); })
       .def("inputsSize", [](const NodeRef& n) { return n.node->inputs.size(); })
       .def("outputsSize", [](const NodeRef& n) { return n.node->outputs().size(); })
-      .def("output", [](const NodeRef& n) {
-        check(n.node->outputs().size() == 1, "the node has ", n.node->outputs().size(), " outputs");
-        return VariableRef{n.graph, n.node->output()};
-      })
-      .def("input", [](const NodeRef& n) { return VariableRef{n.graph, n.node->inputs.at(0)}; })
-      .def("inputsAt", [](const NodeRef& n, size_t i) { return VariableRef{n.graph, n.node->inputs.at(i)}; })
-      .def("outputsAt", [](const NodeRef& n, size_t i) { return VariableRef{n.graph, n.node->output(i)}; })
-      .def("blocks", [](const NodeRef& n) {
-        std::vector<BlockRef> out;
-        for (const auto& b : n.node->blocks()) out.push_back({n.graph, b.get()});
-        return nb::iter(nb::cast(out));
-      })
+      .def("output",
+           [](const NodeRef& n) {
+             check(n.node->outputs().size() == 1, "the node has ", n.node->outputs().size(), " outputs");
+             return VariableRef{n.graph, n.node->output()};
+           })
+      .def("input",
+           [](const NodeRef& n) {
+             return VariableRef{n.graph, n.node->inputs.at(0)};
+           })
+      .def("inputsAt",
+           [](const NodeRef& n, size_t i) {
+             return VariableRef{n.graph, n.node->inputs.at(i)};
+           })
+      .def("outputsAt",
+           [](const NodeRef& n, size_t i) {
+             return VariableRef{n.graph, n.node->output(i)};
+           })
+      .def("blocks",
+           [](const NodeRef& n) {
+             std::vector<BlockRef> out;
+             for (const auto& b : n.node->blocks()) out.push_back({n.graph, b.get()});
+             return nb::iter(nb::cast(out));
+           })
       .def("scopeName", [](const NodeRef& n) { return n.node->scope; })
       .def("sourceRange", [](const NodeRef& n) { return n.node->source; })
       .def("schema", [](const NodeRef& n) { return n.node->op ? to_string(n.node->op->schema()) : "(no schema)"; })
       .def("hasAttribute", [](const NodeRef& n, const std::string& name) { return n.node->attribute(name) != nullptr; })
       .def("hasAttributes", [](const NodeRef& n) { return !n.node->attributes.empty(); })
-      .def("attributeNames", [](const NodeRef& n) {
-        std::vector<std::string> out;
-        for (const auto& a : n.node->attributes) out.push_back(a.first);
-        return out;
-      })
+      .def("attributeNames",
+           [](const NodeRef& n) {
+             std::vector<std::string> out;
+             for (const auto& a : n.node->attributes) out.push_back(a.first);
+             return out;
+           })
       .def("i", [](const NodeRef& n, const std::string& name) { return attribute_of(n, name).to_int(); })
       .def("f", [](const NodeRef& n, const std::string& name) { return attribute_of(n, name).to_double(); })
       .def("s", [](const NodeRef& n, const std::string& name) { return attribute_of(n, name).to_string(); })
@@ -252,25 +305,31 @@ void bind_graphs(nb::module_& m) {
       .def("__eq__", [](const NodeRef& a, const NodeRef& b) { return a.node == b.node; })
       .def("__hash__", [](const NodeRef& a) { return reinterpret_cast<intptr_t>(a.node) >> 4; })
       .def("__str__", [](const NodeRef& n) { return n.node->kind(); });
-  nb::class_<BlockRef>(m, "Block")
+  nb::class_<BlockRef>(m, "_jit_Block")
       .def("nodes", [](const BlockRef& b) { return nb::iter(nb::cast(nodes_of(b.graph, *b.block))); })
       .def("inputs", [](const BlockRef& b) { return nb::iter(nb::cast(refs(b.graph, b.block->inputs()))); })
       .def("outputs", [](const BlockRef& b) { return nb::iter(nb::cast(refs(b.graph, b.block->outputs))); });
-  nb::class_<VariableRef>(m, "Value")
+  nb::class_<VariableRef>(m, "_jit_Value")
       .def("debugName", [](const VariableRef& v) { return v.variable->debug_name(); })
       .def("setDebugName", [](const VariableRef& v, const std::string& name) { v.variable->set_name(name); })
       .def("unique", [](const VariableRef& v) { return v.variable->unique(); })
       .def("type", [](const VariableRef& v) { return TypeRef{v.variable->type()}; })
-      .def("node", [](const VariableRef& v) { return NodeRef{v.graph, v.variable->node()}; })
+      .def("node",
+           [](const VariableRef& v) {
+             return NodeRef{v.graph, v.variable->node()};
+           })
       .def("isCompleteTensor", [](const VariableRef& v) { return v.variable->type()->tensor.sizes.has_value(); })
-      .def("requires_grad", [](const VariableRef& v) { return v.variable->type()->tensor.requires_grad.value_or(false); })
-      .def("toIValue", [](const VariableRef& v) -> nb::object {
-        const Value* value = v.variable->node()->attribute("value");
-        return value ? from_jit(*value) : nb::none();
-      })
+      .def("requires_grad",
+           [](const VariableRef& v) { return v.variable->type()->tensor.requires_grad.value_or(false); })
+      .def("toIValue",
+           [](const VariableRef& v) -> nb::object {
+             const Value* value = v.variable->node()->attribute("value");
+             return value ? from_jit(*value) : nb::none();
+           })
       .def("__eq__", [](const VariableRef& a, const VariableRef& b) { return a.variable == b.variable; })
       .def("__hash__", [](const VariableRef& a) { return reinterpret_cast<intptr_t>(a.variable) >> 4; })
-      .def("__str__", [](const VariableRef& v) { return v.variable->debug_name() + " defined in " + v.variable->node()->kind(); });
+      .def("__str__",
+           [](const VariableRef& v) { return v.variable->debug_name() + " defined in " + v.variable->node()->kind(); });
   m.def("_jit_pass_dce", [](Graph& g) { jit::eliminate_dead_code(g); });
   m.def("_jit_pass_cse", [](Graph& g) { jit::eliminate_common_subexpressions(g); });
   m.def("_jit_pass_constant_propagation", [](Graph& g) { jit::propagate_constants(g); });
@@ -308,7 +367,8 @@ FunctionRef function_of_graph(const std::string& name, const GraphPtr& graph) {
   auto f = std::make_shared<Function>();
   f->name = name;
   f->graph = graph;
-  for (const auto& v : graph->block().inputs()) f->parameters.push_back({v->debug_name(), jit::without_details(v->type()), {}, false});
+  for (const auto& v : graph->block().inputs())
+    f->parameters.push_back({v->debug_name(), jit::without_details(v->type()), {}, false});
   if (graph->block().outputs.size() != 1) {
     std::vector<Variable*> outputs = graph->block().outputs;
     std::vector<TypePtr> types;
@@ -343,73 +403,103 @@ FunctionRef method_of(Function& function, const ClassPtr& cls) {
 
 void bind_functions_and_objects(nb::module_& m) {
   nb::class_<FunctionRef>(m, "_jit_Function")
-      .def_prop_ro("name", [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
+      .def_prop_ro("name",
+                   [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
       .def_prop_ro("qualified_name", [](const FunctionRef& f) { return f.function->name; })
       .def_prop_ro("graph", [](const FunctionRef& f) { return f.function->ensure(); })
       .def_prop_ro("schema", [](const FunctionRef& f) { return f.function->ensure(), f.function->schema(); })
-      .def("inlined_graph", [](const FunctionRef& f) {
-        GraphPtr copy = f.function->ensure()->copy();
-        jit::inline_calls(*copy);
-        return copy;
-      })
-      .def_prop_ro("code", [](const FunctionRef& f) { return jit::SourcePrinter().function(*f.function, f.function->name.substr(f.function->name.rfind('.') + 1), false); })
+      .def("inlined_graph",
+           [](const FunctionRef& f) {
+             GraphPtr copy = f.function->ensure()->copy();
+             jit::inline_calls(*copy);
+             return copy;
+           })
+      .def_prop_ro("code",
+                   [](const FunctionRef& f) {
+                     return jit::SourcePrinter().function(
+                         *f.function, f.function->name.substr(f.function->name.rfind('.') + 1), false);
+                   })
       .def("set_graph", [](FunctionRef& f, const GraphPtr& g) { f.function->graph = g, f.function->program = nullptr; })
-      .def("set_default", [](FunctionRef& f, const std::string& name, nb::handle value) {
-        for (auto& p : f.function->parameters)
-          if (p.name == name) p.default_value = to_jit(value.ptr(), p.type);
-      }, nb::arg("name"), nb::arg("value").none())
-      .def("parameters", [](const FunctionRef& f) {
-        std::vector<std::pair<std::string, TypeRef>> out;
-        for (const auto& p : f.function->parameters) out.emplace_back(p.name, TypeRef{p.type});
-        return out;
-      })
+      .def(
+          "set_default",
+          [](FunctionRef& f, const std::string& name, nb::handle value) {
+            for (auto& p : f.function->parameters)
+              if (p.name == name) p.default_value = to_jit(value.ptr(), p.type);
+          },
+          nb::arg("name"), nb::arg("value").none())
+      .def("set_parameter_type",
+           [](FunctionRef& f, size_t i, const TypeRef& t) { f.function->parameters.at(i).type = t.type; })
+      .def("parameters",
+           [](const FunctionRef& f) {
+             std::vector<std::pair<std::string, TypeRef>> out;
+             for (const auto& p : f.function->parameters) out.emplace_back(p.name, TypeRef{p.type});
+             return out;
+           })
       .def("result", [](const FunctionRef& f) { return f.function->ensure(), TypeRef{f.function->result}; })
-      .def("declared_result", [](const FunctionRef& f) -> nb::object { return f.function->result ? nb::cast(TypeRef{f.function->result}) : nb::none(); })
+      .def("declared_result",
+           [](const FunctionRef& f) -> nb::object {
+             return f.function->result ? nb::cast(TypeRef{f.function->result}) : nb::none();
+           })
       .def("copy", [](const FunctionRef& f) { return FunctionRef{std::make_shared<Function>(*f.function)}; })
       .def("__eq__", [](const FunctionRef& a, const FunctionRef& b) { return a.function == b.function; })
       .def("__hash__", [](const FunctionRef& a) { return reinterpret_cast<intptr_t>(a.function.get()) >> 4; })
-      .def("__call__", [](const FunctionRef& f, nb::args args, nb::kwargs kwargs) { return call_function(f.function, args, kwargs); });
-  m.def("_jit_python_method", [](const std::string& name, nb::object callable, const std::vector<std::pair<std::string, TypeRef>>& parameters, const TypeRef& result) {
-    auto f = std::make_shared<Function>();
-    f->name = name;
-    f->ignored = true;
-    f->python = Value::object(make_counted<PythonObject>(callable.ptr()));
-    for (const auto& [key, type] : parameters) f->parameters.push_back({key, type.type, {}, false});
-    f->result = result.type;
-    return FunctionRef{f};
-  });
+      .def("__call__", [](const FunctionRef& f, nb::args args, nb::kwargs kwargs) {
+        return call_function(f.function, args, kwargs);
+      });
+  m.def("_jit_python_method",
+        [](const std::string& name, nb::object callable, const std::vector<std::pair<std::string, TypeRef>>& parameters,
+           const TypeRef& result) {
+          auto f = std::make_shared<Function>();
+          f->name = name;
+          f->ignored = true;
+          f->python = Value::object(make_counted<PythonObject>(callable.ptr()));
+          for (const auto& [key, type] : parameters) f->parameters.push_back({key, type.type, {}, false});
+          f->result = result.type;
+          return FunctionRef{f};
+        });
   m.def("_create_function_from_graph", function_of_graph);
   m.def("_jit_method_of", [](const FunctionRef& f, const ClassRef& c) { return method_of(*f.function, c.cls); });
-  m.def("_jit_freeze", [](const JitObject& o, const std::vector<std::string>& preserved) { return JitObject{jit::freeze(o.value, preserved)}; });
+  m.def("_jit_freeze", [](const JitObject& o, const std::vector<std::string>& preserved) {
+    return JitObject{jit::freeze(o.value, preserved)};
+  });
   nb::class_<JitObject>(m, "_jit_Object")
       .def("class_", [](const JitObject& o) { return ClassRef{o.instance().cls}; })
       .def("set_class", [](JitObject& o, const ClassRef& c) { o.instance().cls = c.cls; })
-      .def("getattr", [](const JitObject& o, const std::string& name) {
-        int i = o.instance().cls->find(name);
-        const Value& v = o.instance().attribute(name);
-        return from_jit(v, o.instance().cls->attributes[static_cast<size_t>(i)].type);
-      })
-      .def("object", [](const JitObject& o, const std::string& name) { return JitObject{o.instance().attribute(name)}; })
+      .def("getattr",
+           [](const JitObject& o, const std::string& name) {
+             int i = o.instance().cls->find(name);
+             const Value& v = o.instance().attribute(name);
+             return from_jit(v, o.instance().cls->attributes[static_cast<size_t>(i)].type);
+           })
+      .def("object",
+           [](const JitObject& o, const std::string& name) { return JitObject{o.instance().attribute(name)}; })
       .def("hasattr", [](const JitObject& o, const std::string& name) { return o.instance().cls->find(name) >= 0; })
-      .def("setattr", [](JitObject& o, const std::string& name, nb::handle value) {
-        Value& slot = o.instance().attribute(name);
-        int i = o.instance().cls->find(name);
-        slot = to_jit(value.ptr(), o.instance().cls->attributes[static_cast<size_t>(i)].type);
-      }, nb::arg("name"), nb::arg("value").none())
+      .def(
+          "setattr",
+          [](JitObject& o, const std::string& name, nb::handle value) {
+            Value& slot = o.instance().attribute(name);
+            int i = o.instance().cls->find(name);
+            slot = to_jit(value.ptr(), o.instance().cls->attributes[static_cast<size_t>(i)].type);
+          },
+          nb::arg("name"), nb::arg("value").none())
       .def("_method_names", [](const JitObject& o) { return o.instance().cls->method_order; })
-      .def("_has_method", [](const JitObject& o, const std::string& name) { return o.instance().cls->method(name) != nullptr; })
-      .def("_get_method", [](const JitObject& o, const std::string& name) { return FunctionRef{o.instance().cls->method(name)}; })
+      .def("_has_method",
+           [](const JitObject& o, const std::string& name) { return o.instance().cls->method(name) != nullptr; })
+      .def("_get_method",
+           [](const JitObject& o, const std::string& name) { return FunctionRef{o.instance().cls->method(name)}; })
       .def("qualified_name", [](const JitObject& o) { return o.instance().cls->name; })
       .def("identity", [](const JitObject& o) { return reinterpret_cast<intptr_t>(o.value.object()); })
       .def("__eq__", [](const JitObject& a, const JitObject& b) { return a.value.object() == b.value.object(); })
       .def("__hash__", [](const JitObject& o) { return reinterpret_cast<intptr_t>(o.value.object()) >> 4; })
-      .def("deepcopy", [](const JitObject& o, bool tensors) {
-        std::unordered_map<const void*, Value> memo;
-        return JitObject{jit::deep_copy(o.value, tensors, memo)};
-      })
-      .def("call", [](const JitObject& o, const std::string& name, nb::args args, nb::kwargs kwargs) { return call_method(o, name, args, kwargs); });
+      .def("deepcopy",
+           [](const JitObject& o, bool tensors) {
+             std::unordered_map<const void*, Value> memo;
+             return JitObject{jit::deep_copy(o.value, tensors, memo)};
+           })
+      .def("call", [](const JitObject& o, const std::string& name, nb::args args, nb::kwargs kwargs) {
+        return call_method(o, name, args, kwargs);
+      });
 }
-
 
 /// Switches of PyTorch's executor that programs here do not depend on; they keep what was set.
 void bind_switches(nb::module_& m) {
@@ -418,8 +508,9 @@ void bind_switches(nb::module_& m) {
   m.def("_jit_set_inline_everything_mode", [](bool on) { inline_everything = on; });
   m.def("_jit_set_profiling_executor", [](bool on) { return std::exchange(profiling, on); });
   m.def("_jit_set_profiling_mode", [](bool on) { return std::exchange(profiling, on); });
-  m.def("_get_graph_executor_optimize", [](std::optional<bool> on) { return on ? std::exchange(optimize, *on) : optimize; },
-        nb::arg("on") = nb::none());
+  m.def(
+      "_get_graph_executor_optimize",
+      [](std::optional<bool> on) { return on ? std::exchange(optimize, *on) : optimize; }, nb::arg("on") = nb::none());
 }
 
 }  // namespace

@@ -24,8 +24,8 @@ struct JitFunction {
   jit::FunctionPtr function;
 };
 
-/// The value that a Python object stands for. With a type it has to be of that; an error says why it is not. Without, the
-/// type is what shows.
+/// The value that a Python object stands for. With a type it has to be of that; an error says why it is not. Without,
+/// the type is what shows.
 Value to_jit(PyObject* object, const jit::TypePtr& type);
 nb::object from_jit(const Value& value, const jit::TypePtr& type = nullptr);
 /// Arguments by position and name to the values of a function's parameters; `skipped` of them are known (self).

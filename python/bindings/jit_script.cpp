@@ -32,8 +32,12 @@ class PythonResolver final : public jit::Resolver {
     return found.is_none() ? nullptr : nb::cast<JitType>(found).type;
   }
   SugaredPtr attribute(const Sugared& of, const std::string& name) override {
-    if (of.kind == Sugared::Kind::Python) return read(names_.attr("attribute")(nb::handle(jit::expect_object<PythonObject>(of.value, "an object").get()), name));
-    jit::ClassPtr cls = of.kind == Sugared::Kind::Variable ? of.variable->type()->cls : of.type ? of.type->cls : nullptr;
+    if (of.kind == Sugared::Kind::Python)
+      return read(
+          names_.attr("attribute")(nb::handle(jit::expect_object<PythonObject>(of.value, "an object").get()), name));
+    jit::ClassPtr cls = of.kind == Sugared::Kind::Variable ? of.variable->type()->cls
+                        : of.type                          ? of.type->cls
+                                                           : nullptr;
     if (!cls) return nullptr;
     nb::object found = names_.attr("member")(JitClass{cls}, name);
     if (found.is_none()) return nullptr;
@@ -68,8 +72,8 @@ class PythonResolver final : public jit::Resolver {
   nb::object names_;
 };
 
-JitFunction compile(const std::string& source, const std::string& file, int line, const std::string& name, nb::object names,
-                    std::optional<JitType> self, nb::dict defaults, bool annotations_only) {
+JitFunction compile(const std::string& source, const std::string& file, int line, const std::string& name,
+                    nb::object names, std::optional<JitType> self, nb::dict defaults, bool annotations_only) {
   return compiling([&] {
     auto text = std::make_shared<jit::SourceText>(jit::SourceText{source, file, line});
     jit::TreePtr def;
@@ -83,8 +87,7 @@ JitFunction compile(const std::string& source, const std::string& file, int line
     for (auto [key, value] : defaults)
       for (jit::Parameter& p : function->parameters)
         if (p.name == nb::cast<std::string>(key)) p.default_value = to_jit(value.ptr(), p.type);
-    if (!annotations_only)
-      function->define = [resolver, def](jit::Function& f) { jit::define(f, def, *resolver); };
+    if (!annotations_only) function->define = [resolver, def](jit::Function& f) { jit::define(f, def, *resolver); };
     return JitFunction{function};
   });
 }

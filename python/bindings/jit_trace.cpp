@@ -57,27 +57,37 @@ void bind_jit_trace(nb::module_& m) {
     std::shared_ptr<jit::TraceScope> scope;
   };
   nb::class_<TraceRef>(m, "_jit_Trace")
-      .def("__init__", [](TraceRef* t, bool force_outplace) { new (t) TraceRef{make_counted<jit::Trace>(force_outplace), nullptr}; },
-           nb::arg("force_outplace") = false)
+      .def(
+          "__init__",
+          [](TraceRef* t, bool force_outplace) {
+            new (t) TraceRef{make_counted<jit::Trace>(force_outplace), nullptr};
+          },
+          nb::arg("force_outplace") = false)
       .def("enter", [](TraceRef& t) { t.scope = std::make_shared<jit::TraceScope>(*t.trace); })
       .def("leave", [](TraceRef& t) { t.scope = nullptr; })
       .def("set_self", [](TraceRef& t, const JitObject& o) { t.trace->set_self(o.value); })
-      .def("add_input", [](TraceRef& t, const std::string& name, nb::handle value) { t.trace->add_input(name, to_jit(value.ptr(), nullptr)); })
-      .def("set_output", [](TraceRef& t, nb::handle value, bool strict) { t.trace->set_output(to_jit(value.ptr(), nullptr), strict); },
-           nb::arg("value").none(), nb::arg("strict"))
+      .def("add_input", [](TraceRef& t, const std::string& name,
+                           nb::handle value) { t.trace->add_input(name, to_jit(value.ptr(), nullptr)); })
+      .def(
+          "set_output",
+          [](TraceRef& t, nb::handle value, bool strict) { t.trace->set_output(to_jit(value.ptr(), nullptr), strict); },
+          nb::arg("value").none(), nb::arg("strict"))
       .def("enter_module", [](TraceRef& t, const std::string& path) { t.trace->enter_module(path); })
       .def("leave_module", [](TraceRef& t) { t.trace->leave_module(); })
       .def("make_methods", [](TraceRef& t, const std::string& method) { t.trace->make_methods(method); })
-      .def("record_python", [](TraceRef& t, const std::string& name, nb::object function, nb::args args) {
-        // The last two are the result and whether the function wrote its inputs.
-        std::vector<Value> arguments;
-        for (size_t i = 0; i + 2 < args.size(); ++i)
-          if (is_tensor(args[i].ptr())) arguments.push_back(to_jit(args[i].ptr(), nullptr));
-        t.trace->record_python(name, Value::object(make_counted<PythonObject>(function.ptr())), arguments,
-                               to_jit(args[args.size() - 2].ptr(), nullptr), nb::cast<bool>(args[args.size() - 1]));
-      })
+      .def("record_python",
+           [](TraceRef& t, const std::string& name, nb::object function, nb::args args) {
+             // The last two are the result and whether the function wrote its inputs.
+             std::vector<Value> arguments;
+             for (size_t i = 0; i + 2 < args.size(); ++i)
+               if (is_tensor(args[i].ptr())) arguments.push_back(to_jit(args[i].ptr(), nullptr));
+             t.trace->record_python(name, Value::object(make_counted<PythonObject>(function.ptr())), arguments,
+                                    to_jit(args[args.size() - 2].ptr(), nullptr),
+                                    nb::cast<bool>(args[args.size() - 1]));
+           })
       .def("knows", [](TraceRef& t, const Tensor& tensor) { return t.trace->knows(tensor); })
-      .def_prop_rw("on", [](TraceRef& t) { return t.trace->on; }, [](TraceRef& t, bool on) { t.trace->on = on; })
+      .def_prop_rw(
+          "on", [](TraceRef& t) { return t.trace->on; }, [](TraceRef& t, bool on) { t.trace->on = on; })
       .def_prop_ro("graph", [](TraceRef& t) { return t.trace->graph(); });
   m.def("_jit_is_tracing", [] { return jit::active_trace() != nullptr && jit::active_trace()->on; });
 }

@@ -78,15 +78,14 @@ Value read_instance(PyObject* object, const TypePtr& type) {
 
 /// The common type of values that a container holds, with the words of PyTorch's tracer where there is none.
 template <class Items> TypePtr common_type(const Items& items, const char* container) {
-  if (items.empty())
-    fail(container, " trace inputs must have elements");
+  if (items.empty()) fail(container, " trace inputs must have elements");
   TypePtr type;
   for (const Value& v : items) {
     TypePtr here = jit::type_of(v);
     TypePtr both = type ? jit::unify(type, here) : here;
     if (!both)
-      fail(container, " inputs to traced functions must have consistent element type. Found ", type->annotation(), " and ",
-           here->annotation());
+      fail(container, " inputs to traced functions must have consistent element type. Found ", type->annotation(),
+           " and ", here->annotation());
     type = both;
   }
   return type;
@@ -161,7 +160,8 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       if (is_int || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_memory_format_type) return infer(object);
       if (Layout layout; read_layout(object, layout)) return infer(object);
       if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_int());
-      if (std::string_view(type_name(object)).starts_with("numpy.int")) return Value(static_cast<int64_t>(PyLong_AsLongLong(owned(PyNumber_Index(object)).ptr())));
+      if (std::string_view(type_name(object)).starts_with("numpy.int"))
+        return Value(static_cast<int64_t>(PyLong_AsLongLong(owned(PyNumber_Index(object)).ptr())));
       break;
     case TypeKind::Float:
       if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
@@ -228,7 +228,8 @@ nb::object from_jit(const Value& value, const TypePtr& type) {
     return out;
   }
   if (auto* member = jit::object_as<jit::EnumValue>(value)) {
-    if (!python_classes().contains(member->cls->name.c_str())) fail("the enum ", member->cls->name, " is not known in Python");
+    if (!python_classes().contains(member->cls->name.c_str()))
+      fail("the enum ", member->cls->name, " is not known in Python");
     return python_classes()[member->cls->name.c_str()][member->cls->constants[member->member].first.c_str()];
   }
   if (jit::object_as<jit::Instance>(value)) {
@@ -246,9 +247,9 @@ std::vector<Value> read_arguments(const jit::Function& function, size_t skipped,
     try {
       out.push_back(to_jit(object.ptr(), parameters[i].type));
     } catch (const Error& error) {
-      fail(name, "() Expected a value of type '", parameters[i].type->annotation(), "' for argument '", parameters[i].name,
-           "' but instead found type '", short_type_name(Py_TYPE(object.ptr())), "'.\nPosition: ", i - skipped,
-           "\nDeclaration: ", function.schema(), "\nCast error details: ", error.what());
+      fail(name, "() Expected a value of type '", parameters[i].type->annotation(), "' for argument '",
+           parameters[i].name, "' but instead found type '", short_type_name(Py_TYPE(object.ptr())),
+           "'.\nPosition: ", i - skipped, "\nDeclaration: ", function.schema(), "\nCast error details: ", error.what());
     }
   };
   if (args.size() + skipped > parameters.size())
@@ -300,7 +301,8 @@ void bind_jit_values(nb::module_& m) {
   jit::set_python_call(call_python);
   m.def("_jit_register_class", [](const std::string& name, nb::object cls) { python_classes()[name.c_str()] = cls; });
   m.def("_jit_find_class", [](const std::string& name) {
-    return python_classes().contains(name.c_str()) ? nb::borrow(python_classes()[name.c_str()]) : nb::object(nb::none());
+    return python_classes().contains(name.c_str()) ? nb::borrow(python_classes()[name.c_str()])
+                                                   : nb::object(nb::none());
   });
   m.def("_jit_set_wrapper", [](nb::object function) { wrapper() = function; });
 }

@@ -105,10 +105,11 @@ Scalar single_item(PyObject* self) {
 void warn_of_constant(const char* what) {
   jit::Trace* trace = jit::active_trace();
   if (!trace || !trace->on) return;
-  jit::trace_warning(concat("Converting a tensor to a Python ", what,
-                            " might cause the trace to be incorrect. We can't record the data flow of Python values, so "
-                            "this value will be treated as a constant in the future. This means that the trace might "
-                            "not generalize to other inputs!"));
+  jit::trace_warning(
+      concat("Converting a tensor to a Python ", what,
+             " might cause the trace to be incorrect. We can't record the data flow of Python values, so "
+             "this value will be treated as a constant in the future. This means that the trace might "
+             "not generalize to other inputs!"));
 }
 
 /// The integer that a tensor holds; those of uint64 come as their bits.

@@ -311,7 +311,8 @@ def _load_file(file, path, map_location, pickle_module, weights_only, mmap, opti
     if is_archive:
         archive = _checkpoint.ArchiveReader(file if start == 0 else io.BytesIO(file.read()))
         if archive.has("constants.pkl"):
-            _refuse_script(weights_only)
+            file.seek(start)
+            return _load_script(file, weights_only, map_location)
         if mmap and path is None:
             raise ValueError("f must be a file path in order to use the mmap argument")
         read = _ArchiveLoad(archive, _restorer(map_location), path if mmap else None).load
@@ -329,10 +330,13 @@ def _load_file(file, path, map_location, pickle_module, weights_only, mmap, opti
         raise pickle.UnpicklingError(_refusal(str(error))) from None
 
 
-def _refuse_script(weights_only):
+def _load_script(file, weights_only, map_location):
+    warnings.warn("'torch.load' received a zip file that looks like a TorchScript archive dispatching to 'torch.jit.load' (call 'torch.jit.load' "
+                  "directly to silence this warning)", UserWarning, stacklevel=4)
     if weights_only:
         raise RuntimeError(f"Cannot use ``weights_only=True`` with TorchScript archives passed to ``torch.load``. {_TRUST}")
-    raise NotImplementedError("torch.jit.load, which this TorchScript archive needs, is not in Umbra yet")
+    from umbra.jit import load as load_script
+    return load_script(file, map_location)
 
 
 def _refusal(message):

@@ -1,5 +1,6 @@
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
+#include "umbra/jit/interpreter.h"
 #include "umbra/jit/source.h"
 
 namespace umbra::io {
@@ -17,23 +18,32 @@ class Values {
 
   Value object(const PickleValue& v) {
     TypePtr type = source_.type(v.class_name());
-    if (!type || !type->is(TypeKind::Class)) refuse("it holds an object of '", v.class_name(), "', which its source does not define");
+    if (!type || !type->is(TypeKind::Class))
+      refuse("it holds an object of '", v.class_name(), "', which its source does not define");
     return instance(v, type);
   }
 
  private:
-  template <class... Args> [[noreturn]] void refuse(const Args&... args) const { fail<ValueError>("cannot load '", label_, "': ", args...); }
+  template <class... Args> [[noreturn]] void refuse(const Args&... args) const {
+    fail<ValueError>("cannot load '", label_, "': ", args...);
+  }
 
   Value instance(const PickleValue& v, const TypePtr& type) {
     if (auto found = known_.find(v.identity()); found != known_.end()) return found->second;
-    if (v.kind() != PickleValue::Kind::Object) refuse("an object of ", type->annotation(), " is expected where it holds ", v.kind_name());
+    if (v.kind() != PickleValue::Kind::Object)
+      refuse("an object of ", type->annotation(), " is expected where it holds ", v.kind_name());
     TypePtr own = source_.type(v.class_name());
-    if (!own || !jit::is_subtype(own, type)) refuse("an object of ", type->annotation(), " is expected where it holds one of '", v.class_name(), "'");
+    if (!own || !jit::is_subtype(own, type))
+      refuse("an object of ", type->annotation(), " is expected where it holds one of '", v.class_name(), "'");
     if (own->is(TypeKind::Enum)) refuse("an enum's member is pickled in an unknown way");
     auto made = make_counted<jit::Instance>(own->cls);
     known_[v.identity()] = Value::object(made);
     const PickleValue& state = v.state();
-    if (own->cls->method("__setstate__")) refuse("class ", own->cls->name, " restores itself by __setstate__, which is not in Umbra yet");
+    if (jit::FunctionPtr set = own->cls->method("__setstate__")) {  // the program says itself what its state is
+      if (set->parameters.size() != 2) refuse("__setstate__ of ", own->cls->name, " takes one value");
+      jit::run(*set, {Value::object(made), value(state, set->parameters[1].type, 0)});
+      return Value::object(made);
+    }
     if (!state.is_dict()) refuse("the state of an object of '", v.class_name(), "' is no dict");
     for (size_t i = 0; i < own->cls->attributes.size(); ++i) {
       const jit::Attribute& a = own->cls->attributes[i];
@@ -46,7 +56,9 @@ class Values {
 
   Value value(const PickleValue& v, const TypePtr& type, int depth) {
     if (depth > kDeepest) refuse("its values are nested too deeply");
-    auto wrong = [&]() -> Value { refuse("a value of ", type->annotation(), " is expected where it holds ", v.kind_name()); };
+    auto wrong = [&]() -> Value {
+      refuse("a value of ", type->annotation(), " is expected where it holds ", v.kind_name());
+    };
     using Kind = PickleValue::Kind;
     switch (type->kind) {
       case TypeKind::Optional: return v.is_none() ? Value() : value(v, type->element(), depth + 1);
@@ -62,9 +74,11 @@ class Values {
       case TypeKind::Bool: return v.kind() == Kind::Bool ? Value(v.as_bool()) : wrong();
       case TypeKind::Int: return v.kind() == Kind::Int ? Value(v.as_int()) : wrong();
       case TypeKind::Float: return v.kind() == Kind::Float || v.kind() == Kind::Int ? Value(v.as_float()) : wrong();
-      case TypeKind::Number: return v.kind() == Kind::Int ? Value(v.as_int()) : v.kind() == Kind::Float ? Value(v.as_float()) : wrong();
+      case TypeKind::Number:
+        return v.kind() == Kind::Int ? Value(v.as_int()) : v.kind() == Kind::Float ? Value(v.as_float()) : wrong();
       case TypeKind::String: return v.is_string() ? Value(v.as_string()) : wrong();
-      case TypeKind::Device: return v.kind() == Kind::Device ? Value(v.as_device()) : v.is_string() ? Value(Device(v.as_string())) : wrong();
+      case TypeKind::Device:
+        return v.kind() == Kind::Device ? Value(v.as_device()) : v.is_string() ? Value(Device(v.as_string())) : wrong();
       case TypeKind::List: {
         if (!v.is_sequence()) return wrong();
         std::vector<Value> items;
@@ -74,13 +88,15 @@ class Values {
       case TypeKind::Tuple: {
         if (!v.is_sequence() || v.items().size() != type->elements.size()) return wrong();
         std::vector<Value> items;
-        for (size_t i = 0; i < type->elements.size(); ++i) items.push_back(value(v.items()[i], type->elements[i], depth + 1));
+        for (size_t i = 0; i < type->elements.size(); ++i)
+          items.push_back(value(v.items()[i], type->elements[i], depth + 1));
         return Value(std::move(items));
       }
       case TypeKind::Dict: {
         if (!v.is_dict()) return wrong();
         auto dict = make_counted<jit::DictObject>(type->element(0), type->element(1));
-        for (const auto& [k, item] : v.pairs()) dict->items.emplace_back(value(k, type->element(0), depth + 1), value(item, type->element(1), depth + 1));
+        for (const auto& [k, item] : v.pairs())
+          dict->items.emplace_back(value(k, type->element(0), depth + 1), value(item, type->element(1), depth + 1));
         return Value::object(dict);
       }
       case TypeKind::Class: return instance(v, type);
@@ -97,7 +113,8 @@ Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::st
   std::string root = zip->root();
   auto refuse = [&](const char* why) { fail<ValueError>("cannot load '", zip->label(), "': ", why); };
   if (!zip->find(root + "data.pkl")) refuse("it is no TorchScript archive: it has no data.pkl");
-  if (!zip->find(root + "constants.pkl")) refuse("it is a file of torch.save, not a TorchScript archive; load it with torch.load");
+  if (!zip->find(root + "constants.pkl"))
+    refuse("it is a file of torch.save, not a TorchScript archive; load it with torch.load");
   PickleOptions options{.script_classes = true};
   PickleValue constants = read_pickle(*zip, root + "constants.pkl", root + "constants/", options);
   std::vector<Value> tensors;

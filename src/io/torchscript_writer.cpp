@@ -5,6 +5,7 @@
 #include "io/tensor_bytes.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
+#include "umbra/jit/interpreter.h"
 #include "umbra/jit/source.h"
 
 namespace umbra::io {
@@ -36,7 +37,9 @@ class ScriptPickler {
  public:
   explicit ScriptPickler(jit::SourcePrinter& source) : source_(source) {}
 
-  std::string run(const Value& value) { return program([&] { write(value, nullptr); }); }
+  std::string run(const Value& value) {
+    return program([&] { write(value, nullptr); });
+  }
   std::string run(const std::vector<Tensor>& constants) {
     return program([&] {
       opcode(op::kMark);
@@ -108,7 +111,8 @@ class ScriptPickler {
     if (auto* list = jit::object_as<jit::ListObject>(v)) return write_list(*list);
     if (auto* dict = jit::object_as<jit::DictObject>(v)) return write_dict(*dict);
     if (auto* instance = jit::object_as<jit::Instance>(v)) return object(v, *instance);
-    fail<NotImplementedError>("TorchScript archives: an attribute of type ", type ? type->annotation() : jit::type_of(v)->annotation(), " cannot be saved yet");
+    fail<NotImplementedError>("TorchScript archives: an attribute of type ",
+                              type ? type->annotation() : jit::type_of(v)->annotation(), " cannot be saved yet");
   }
 
   void write_list(const jit::ListObject& list) {
@@ -152,13 +156,9 @@ class ScriptPickler {
     global(instance.cls->name.substr(0, dot), instance.cls->name.substr(dot + 1));
     opcode(op::kEmptyTuple);
     opcode(op::kNewObject);
-    opcode(op::kEmptyDict);
-    opcode(op::kMark);
-    for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
-      text(instance.cls->attributes[i].name);
-      write(i < instance.slots.size() ? instance.slots[i] : Value(), instance.cls->attributes[i].type);
-    }
-    opcode(op::kSetItems);
+    jit::FunctionPtr get = instance.cls->method("__getstate__");
+    if (get && instance.cls->method("__setstate__")) write(jit::run(*get, {v}), get->result);
+    else attributes(instance);
     opcode(op::kBuild);
     opcode(op::kLongBinPut);
     size_t slot = memo_.size();
@@ -167,13 +167,24 @@ class ScriptPickler {
     open_.erase(v.object());
   }
 
+  void attributes(const jit::Instance& instance) {
+    opcode(op::kEmptyDict);
+    opcode(op::kMark);
+    for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
+      text(instance.cls->attributes[i].name);
+      write(i < instance.slots.size() ? instance.slots[i] : Value(), instance.cls->attributes[i].type);
+    }
+    opcode(op::kSetItems);
+  }
+
   void tensor(const Tensor& t) {
     check_savable(t, "a tensor");
     global("torch._utils", "_rebuild_tensor_v2");
     opcode(op::kMark);
     auto [found, fresh] = keys_.try_emplace(t.storage().get(), storages_.size());
     if (fresh) storages_.push_back(t);
-    check(storages_[found->second].dtype() == t.dtype(), "Cannot save multiple tensors or storages that view the same data as different types");
+    check(storages_[found->second].dtype() == t.dtype(),
+          "Cannot save multiple tensors or storages that view the same data as different types");
     opcode(op::kMark);
     text("storage");
     global("torch", storage_class(t.dtype()));
@@ -203,18 +214,21 @@ class ScriptPickler {
 
 }  // namespace
 
-void write_torchscript(ByteSink& sink, const Value& module, const std::string& root, const std::map<std::string, std::string>& extra_files) {
+void write_torchscript(ByteSink& sink, const Value& module, const std::string& root,
+                       const std::map<std::string, std::string>& extra_files) {
   jit::SourcePrinter source;
   ScriptPickler data(source), constants(source);
   std::string data_program = data.run(module);
   auto files = source.files();
   std::string constants_program = constants.run(source.constants());
   ZipWriter zip(sink);
-  for (size_t i = 0; i < data.storages().size(); ++i) zip.add(concat(root, "/data/", i), storage_bytes_of(data.storages()[i]));
+  for (size_t i = 0; i < data.storages().size(); ++i)
+    zip.add(concat(root, "/data/", i), storage_bytes_of(data.storages()[i]));
   zip.add(root + "/data.pkl", data_program);
   for (const auto& [name, text] : files) zip.add(root + "/" + name, text);
   for (const auto& [name, contents] : extra_files) zip.add(root + "/extra/" + name, contents);
-  for (size_t i = 0; i < constants.storages().size(); ++i) zip.add(concat(root, "/constants/", i), storage_bytes_of(constants.storages()[i]));
+  for (size_t i = 0; i < constants.storages().size(); ++i)
+    zip.add(concat(root, "/constants/", i), storage_bytes_of(constants.storages()[i]));
   zip.add(root + "/constants.pkl", constants_program);
   zip.add(root + "/version", "3\n");
   zip.add(root + "/byteorder", "little");
@@ -222,7 +236,8 @@ void write_torchscript(ByteSink& sink, const Value& module, const std::string& r
   zip.finish();
 }
 
-void save_torchscript(const std::string& path, const Value& module, const std::map<std::string, std::string>& extra_files) {
+void save_torchscript(const std::string& path, const Value& module,
+                      const std::map<std::string, std::string>& extra_files) {
   AtomicFile file(path);
   write_torchscript(file, module, archive_root(path), extra_files);
   file.commit();

@@ -32,7 +32,9 @@ bool fits(const Types& t, std::initializer_list<bool (*)(const TypePtr&)> tests)
   return true;
 }
 bool anything(const TypePtr&) { return true; }
-bool optional_int(const TypePtr& t) { return is_int(t) || t->is(TypeKind::None) || (t->is(TypeKind::Optional) && is_int(t->element())); }
+bool optional_int(const TypePtr& t) {
+  return is_int(t) || t->is(TypeKind::None) || (t->is(TypeKind::Optional) && is_int(t->element()));
+}
 bool takes_element(const Types& t, size_t list, size_t element) { return is_subtype(t[element], t[list]->element()); }
 
 TypePtr first(const Types& t) { return t.size() == 1 && (is_list(t[0]) || is_dict(t[0])) ? t[0] : nullptr; }
@@ -51,14 +53,17 @@ TypePtr tuple_item(const Types& t) {  // elements of one type, or the index is f
   return type ? type : simple_type(TypeKind::Any);
 }
 TypePtr list_slice(const Types& t) {
-  return t.size() == 4 && is_list(t[0]) && optional_int(t[1]) && optional_int(t[2]) && optional_int(t[3]) ? t[0] : nullptr;
+  return t.size() == 4 && is_list(t[0]) && optional_int(t[1]) && optional_int(t[2]) && optional_int(t[3]) ? t[0]
+                                                                                                          : nullptr;
 }
 TypePtr add_element(const Types& t) {
   return t.size() == 2 && is_list(t[0]) && takes_element(t, 0, 1) ? none_type() : nullptr;
 }
 TypePtr joined_lists(const Types& t) { return fits(t, {is_list, is_list}) && same_type(t[0], t[1]) ? t[0] : nullptr; }
 TypePtr extend_rule(const Types& t) { return joined_lists(t) ? none_type() : nullptr; }
-TypePtr repeated(const Types& t) { return fits(t, {is_list, is_int}) ? t[0] : fits(t, {is_int, is_list}) ? t[1] : nullptr; }
+TypePtr repeated(const Types& t) {
+  return fits(t, {is_list, is_int}) ? t[0] : fits(t, {is_int, is_list}) ? t[1] : nullptr;
+}
 TypePtr insert_rule(const Types& t) {
   return fits(t, {is_list, is_int, anything}) && takes_element(t, 0, 2) ? none_type() : nullptr;
 }
@@ -66,7 +71,8 @@ TypePtr set_list_item(const Types& t) {
   return fits(t, {is_list, is_int, anything}) && takes_element(t, 0, 2) ? none_type() : nullptr;
 }
 TypePtr set_dict_item(const Types& t) {
-  return fits(t, {is_dict, anything, anything}) && is_subtype(t[1], t[0]->element(0)) && is_subtype(t[2], t[0]->element(1))
+  return fits(t, {is_dict, anything, anything}) && is_subtype(t[1], t[0]->element(0)) &&
+                 is_subtype(t[2], t[0]->element(1))
              ? none_type()
              : nullptr;
 }
@@ -74,8 +80,12 @@ TypePtr nothing_of_list(const Types& t) { return fits(t, {is_list}) ? none_type(
 TypePtr sort_rule(const Types& t) {
   return (fits(t, {is_list}) || fits(t, {is_list, is_bool})) ? none_type() : nullptr;
 }
-TypePtr element_of_list(const Types& t) { return fits(t, {is_list}) || fits(t, {is_list, is_int}) ? t[0]->element() : nullptr; }
-TypePtr find_in_list(const Types& t) { return fits(t, {is_list, anything}) && takes_element(t, 0, 1) ? int_type() : nullptr; }
+TypePtr element_of_list(const Types& t) {
+  return fits(t, {is_list}) || fits(t, {is_list, is_int}) ? t[0]->element() : nullptr;
+}
+TypePtr find_in_list(const Types& t) {
+  return fits(t, {is_list, anything}) && takes_element(t, 0, 1) ? int_type() : nullptr;
+}
 TypePtr contains(const Types& t) {
   if (t.size() != 2) return nullptr;
   bool known = is_list(t[0]) ? takes_element(t, 0, 1) : is_dict(t[0]) && is_subtype(t[1], t[0]->element(0));
@@ -89,7 +99,9 @@ TypePtr list_of_numbers(const Types& t) {
 TypePtr any_all(const Types& t) {
   return fits(t, {is_list}) && (is_number(t[0]->element()) || is_bool(t[0]->element())) ? bool_type() : nullptr;
 }
-TypePtr list_extreme(const Types& t) { return fits(t, {is_list}) && !is_tensor(t[0]->element()) ? t[0]->element() : nullptr; }
+TypePtr list_extreme(const Types& t) {
+  return fits(t, {is_list}) && !is_tensor(t[0]->element()) ? t[0]->element() : nullptr;
+}
 TypePtr same_kind(const Types& t) {
   auto structured = [](const TypePtr& x) {
     return is_list(x) || is_dict(x) || x->is(TypeKind::Tuple) || x->is(TypeKind::Enum) || x->is(TypeKind::Device) ||
@@ -112,14 +124,16 @@ TypePtr dict_pop(const Types& t) {
   if (t.size() < 2 || t.size() > 3 || !is_dict(t[0]) || !is_subtype(t[1], t[0]->element(0))) return nullptr;
   return t[0]->element(1);
 }
-TypePtr delete_rule(const Types& t) {
-  return dict_item(t) || fits(t, {is_list, is_int}) ? none_type() : nullptr;
-}
+TypePtr delete_rule(const Types& t) { return dict_item(t) || fits(t, {is_list, is_int}) ? none_type() : nullptr; }
 TypePtr update_rule(const Types& t) { return fits(t, {is_dict, is_dict}) ? none_type() : nullptr; }
 TypePtr clear_rule(const Types& t) { return first(t) ? none_type() : nullptr; }
-TypePtr enum_value(const Types& t) { return t.size() == 1 && t[0]->is(TypeKind::Enum) ? t[0]->cls->enum_value : nullptr; }
+TypePtr enum_value(const Types& t) {
+  return t.size() == 1 && t[0]->is(TypeKind::Enum) ? t[0]->cls->enum_value : nullptr;
+}
 TypePtr enum_name(const Types& t) { return t.size() == 1 && t[0]->is(TypeKind::Enum) ? string_type() : nullptr; }
-TypePtr no_item(const Types& t) { return fits(t, {is_dict}) ? tuple_type({t[0]->element(0), t[0]->element(1)}) : nullptr; }
+TypePtr no_item(const Types& t) {
+  return fits(t, {is_dict}) ? tuple_type({t[0]->element(0), t[0]->element(1)}) : nullptr;
+}
 
 bool less(const Value& a, const Value& b) {
   if (a.is_string() && b.is_string()) return a.to_string() < b.to_string();
@@ -133,7 +147,8 @@ bool less(const Value& a, const Value& b) {
     return a.list().size() < b.list().size();
   }
   if (auto* object = object_as<Instance>(a))
-    if (FunctionPtr method = object->cls->method("__lt__")) fail<NotImplementedError>("TorchScript: sorting objects of ", object->cls->name);
+    if (FunctionPtr method = object->cls->method("__lt__"))
+      fail<NotImplementedError>("TorchScript: sorting objects of ", object->cls->name);
   return a.to_double() < b.to_double();
 }
 
@@ -147,7 +162,8 @@ size_t length_of(const Value& v) {
 Value sorted_list(const Value& value, bool reverse) {
   auto& list = expect_object<ListObject>(value, "a list");
   std::vector<Value> items = list.items;
-  std::stable_sort(items.begin(), items.end(), [&](const Value& a, const Value& b) { return reverse ? less(b, a) : less(a, b); });
+  std::stable_sort(items.begin(), items.end(),
+                   [&](const Value& a, const Value& b) { return reverse ? less(b, a) : less(a, b); });
   return make_list(list.element, std::move(items));
 }
 
@@ -191,11 +207,13 @@ const std::vector<Builtin> kContainerBuiltins = {
      }},
     {"aten::__getitem__", tuple_item,
      [](Value* a, size_t) {
-       return a[0].list()[static_cast<size_t>(wrapped_index(a[1].to_int(), a[0].list().size(), "Tuple index out of range"))];
+       return a[0]
+           .list()[static_cast<size_t>(wrapped_index(a[1].to_int(), a[0].list().size(), "Tuple index out of range"))];
      }},
     {"prim::TupleIndex", tuple_item,
      [](Value* a, size_t) {
-       return a[0].list()[static_cast<size_t>(wrapped_index(a[1].to_int(), a[0].list().size(), "Tuple index out of range"))];
+       return a[0]
+           .list()[static_cast<size_t>(wrapped_index(a[1].to_int(), a[0].list().size(), "Tuple index out of range"))];
      }},
     {"aten::slice", list_slice,
      [](Value* a, size_t) {
@@ -207,7 +225,8 @@ const std::vector<Builtin> kContainerBuiltins = {
     {"aten::_set_item", set_list_item,
      [](Value* a, size_t) {
        auto& items = items_of(a[0]);
-       items[static_cast<size_t>(wrapped_index(a[1].to_int(), items.size(), "list assignment index out of range"))] = a[2];
+       items[static_cast<size_t>(wrapped_index(a[1].to_int(), items.size(), "list assignment index out of range"))] =
+           a[2];
        return Value();
      }},
     {"aten::_set_item", set_dict_item, [](Value* a, size_t) { return dict_of(a[0]).set(a[1], a[2]), Value(); }},
@@ -273,7 +292,8 @@ const std::vector<Builtin> kContainerBuiltins = {
     {"aten::count", find_in_list,
      [](Value* a, size_t) {
        auto& items = items_of(a[0]);
-       return Value(static_cast<int64_t>(std::count_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, a[1]); })));
+       return Value(static_cast<int64_t>(
+           std::count_if(items.begin(), items.end(), [&](const Value& v) { return equal(v, a[1]); })));
      }},
     {"aten::remove", add_element,
      [](Value* a, size_t) {

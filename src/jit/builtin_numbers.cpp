@@ -56,12 +56,15 @@ double modulo(double a, double b) {
 }
 
 int64_t to_integer(double value) {
-  check<OverflowError>(std::isfinite(value), "cannot convert float ", value != value ? "NaN" : "infinity", " to integer");
+  check<OverflowError>(std::isfinite(value), "cannot convert float ", value != value ? "NaN" : "infinity",
+                       " to integer");
   check<OverflowError>(std::fabs(value) < 9.3e18, "the number does not fit 64 bits");
   return static_cast<int64_t>(value);
 }
 
-template <double (*kFunction)(double)> Value through_double(Value* a, size_t) { return Value(kFunction(a[0].to_double())); }
+template <double (*kFunction)(double)> Value through_double(Value* a, size_t) {
+  return Value(kFunction(a[0].to_double()));
+}
 template <double (*kFunction)(double, double)> Value through_doubles(Value* a, size_t) {
   return Value(kFunction(a[0].to_double(), a[1].to_double()));
 }
@@ -91,7 +94,9 @@ TypePtr to_int_rule(const Types& t) {
   return t.size() == 1 && (is_number(t[0]) || is_bool(t[0]) || is_string(t[0])) ? int_type() : nullptr;
 }
 TypePtr to_float_rule(const Types& t) { return to_int_rule(t) ? float_type() : nullptr; }
-TypePtr to_bool_rule(const Types& t) { return t.size() == 1 && (is_number(t[0]) || is_bool(t[0])) ? bool_type() : nullptr; }
+TypePtr to_bool_rule(const Types& t) {
+  return t.size() == 1 && (is_number(t[0]) || is_bool(t[0])) ? bool_type() : nullptr;
+}
 TypePtr range_length(const Types& t) { return t.size() == 3 ? int_type() : nullptr; }
 TypePtr extreme(const Types& t) {
   TypePtr type = t.size() == 2 ? promoted(t[0], t[1]) : nullptr;
@@ -238,7 +243,8 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::divmod", divmod_rule,
      [](Value* a, size_t) {
        if (both_ints(a))
-         return Value(std::vector<Value>{floor_divide(a[0].to_int(), a[1].to_int()), modulo(a[0].to_int(), a[1].to_int())});
+         return Value(
+             std::vector<Value>{floor_divide(a[0].to_int(), a[1].to_int()), modulo(a[0].to_int(), a[1].to_int())});
        double m = modulo(a[0].to_double(), a[1].to_double());
        return Value(std::vector<Value>{Value((a[0].to_double() - m) / a[1].to_double()), Value(m)});
      }},

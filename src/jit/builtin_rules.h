@@ -16,9 +16,7 @@ inline TypePtr none_type() { return simple_type(TypeKind::None); }
 inline bool is_int(const TypePtr& t) { return t->is(TypeKind::Int); }
 inline bool is_float(const TypePtr& t) { return t->is(TypeKind::Float); }
 inline bool is_real(const TypePtr& t) { return is_int(t) || is_float(t); }
-inline bool is_number(const TypePtr& t) {
-  return is_real(t) || t->is(TypeKind::Number) || t->is(TypeKind::Complex);
-}
+inline bool is_number(const TypePtr& t) { return is_real(t) || t->is(TypeKind::Number) || t->is(TypeKind::Complex); }
 inline bool is_string(const TypePtr& t) { return t->is(TypeKind::String); }
 inline bool is_list(const TypePtr& t) { return t->is(TypeKind::List); }
 inline bool is_dict(const TypePtr& t) { return t->is(TypeKind::Dict); }

@@ -29,7 +29,9 @@ TypePtr join_rule(const Types& t) {
 }
 TypePtr text_item(const Types& t) { return t.size() == 2 && is_string(t[0]) && is_int(t[1]) ? string_type() : nullptr; }
 TypePtr text_slice(const Types& t) { return t.size() == 4 && is_string(t[0]) ? string_type() : nullptr; }
-TypePtr repeat_rule(const Types& t) { return t.size() == 2 && is_string(t[0]) && is_int(t[1]) ? string_type() : nullptr; }
+TypePtr repeat_rule(const Types& t) {
+  return t.size() == 2 && is_string(t[0]) && is_int(t[1]) ? string_type() : nullptr;
+}
 TypePtr format_rule(const Types& t) { return !t.empty() && is_string(t[0]) ? string_type() : nullptr; }
 TypePtr str_rule(const Types& t) { return t.size() == 1 ? string_type() : nullptr; }
 TypePtr ord_rule(const Types& t) { return t.size() == 1 && is_string(t[0]) ? int_type() : nullptr; }
@@ -46,7 +48,8 @@ template <class F> Value mapped(const Value& v, F&& f) {
 }
 template <class F> Value all_characters(const Value& v, F&& f) {
   const std::string& s = text(v);
-  return Value(!s.empty() && std::all_of(s.begin(), s.end(), [&](char c) { return f(static_cast<unsigned char>(c)) != 0; }));
+  return Value(!s.empty() &&
+               std::all_of(s.begin(), s.end(), [&](char c) { return f(static_cast<unsigned char>(c)) != 0; }));
 }
 
 Value split(const Value& v, const Value& separator, int64_t most) {

@@ -28,12 +28,16 @@ bool holds_data(const TypePtr& t) {
   return is_number(t) || is_bool(t) || is_tensor(t);
 }
 TypePtr tensor_from_data(const Types& t) { return t.size() == 4 && holds_data(t[0]) ? tensor_type() : nullptr; }
-TypePtr device_rule(const Types& t) { return t.size() == 1 && is_string(t[0]) ? simple_type(TypeKind::Device) : nullptr; }
+TypePtr device_rule(const Types& t) {
+  return t.size() == 1 && is_string(t[0]) ? simple_type(TypeKind::Device) : nullptr;
+}
 TypePtr device_text(const Types& t) { return t.size() == 1 && t[0]->is(TypeKind::Device) ? string_type() : nullptr; }
 TypePtr device_index(const Types& t) {
   return t.size() == 1 && t[0]->is(TypeKind::Device) ? optional_type(int_type()) : nullptr;
 }
-TypePtr contains_rule(const Types& t) { return t.size() == 2 && is_tensor(t[0]) && is_number(t[1]) ? bool_type() : nullptr; }
+TypePtr contains_rule(const Types& t) {
+  return t.size() == 2 && is_tensor(t[0]) && is_number(t[1]) ? bool_type() : nullptr;
+}
 TypePtr dtype_to_bool(const Types& t) { return t.size() == 1 && is_int(t[0]) ? bool_type() : nullptr; }
 TypePtr no_arguments_bool(const Types& t) { return t.empty() ? bool_type() : nullptr; }
 
@@ -59,8 +63,7 @@ void gather(const Value& v, size_t depth, std::vector<int64_t>& shape, std::vect
   }
   auto n = static_cast<int64_t>(list->items.size());
   if (flat.empty() && depth == shape.size()) shape.push_back(n);
-  check<ValueError>(depth < shape.size() && shape[depth] == n,
-                    "Expected sequences of equal length in torch.tensor()");
+  check<ValueError>(depth < shape.size() && shape[depth] == n, "Expected sequences of equal length in torch.tensor()");
   for (const Value& item : list->items) gather(item, depth + 1, shape, flat);
 }
 
@@ -93,7 +96,10 @@ Tensor tensor_of_data(const Value& data, const Value& dtype, const Value& device
 }
 
 Tensor number_tensor(const Value& v) {
-  DType type = v.is_bool() ? DType::Bool : v.is_int() ? DType::Int64 : v.is_double() ? DType::Float64 : DType::Complex128;
+  DType type = v.is_bool()     ? DType::Bool
+               : v.is_int()    ? DType::Int64
+               : v.is_double() ? DType::Float64
+                               : DType::Complex128;
   return full({}, v.to_scalar(), {.dtype = type});
 }
 
@@ -121,7 +127,8 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"aten::stride", size_at, [](Value* a, size_t) { return Value(a[0].tensor_ref().sym_stride(a[1].to_int())); }},
     {"aten::numel", tensor_to_int, [](Value* a, size_t) { return Value(a[0].tensor_ref().sym_numel()); }},
     {"aten::dim", tensor_to_int, [](Value* a, size_t) { return Value(a[0].tensor_ref().dim()); }},
-    {"aten::storage_offset", tensor_to_int, [](Value* a, size_t) { return Value(a[0].tensor_ref().sym_storage_offset()); }},
+    {"aten::storage_offset", tensor_to_int,
+     [](Value* a, size_t) { return Value(a[0].tensor_ref().sym_storage_offset()); }},
     {"aten::element_size", tensor_to_int, [](Value* a, size_t) { return Value(a[0].tensor_ref().item_size()); }},
     {"aten::len", length,
      [](Value* a, size_t) {
@@ -143,7 +150,8 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"prim::requires_grad", tensor_to_bool, [](Value* a, size_t) { return Value(a[0].tensor_ref().requires_grad()); }},
     {"prim::grad", tensor_to_optional, [](Value* a, size_t) { return Value(a[0].tensor_ref().grad()); }},
     {"prim::data", tensor_to_tensor, [](Value* a, size_t) { return Value(a[0].tensor_ref().detach()); }},
-    {"aten::is_floating_point", tensor_to_bool, [](Value* a, size_t) { return Value(a[0].tensor_ref().is_floating_point()); }},
+    {"aten::is_floating_point", tensor_to_bool,
+     [](Value* a, size_t) { return Value(a[0].tensor_ref().is_floating_point()); }},
     {"aten::is_complex", tensor_to_bool, [](Value* a, size_t) { return Value(a[0].tensor_ref().is_complex()); }},
     {"aten::is_contiguous", contiguity,
      [](Value* a, size_t n) {

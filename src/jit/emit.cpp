@@ -107,22 +107,34 @@ TypePtr resolve_type(const Tree& tree, Resolver& resolver) {
     if (last == "Final" && parts.size() == 1) return parts[0];
     fail_at(tree, "Unknown type name '", path, "'");
   }
-  static const std::pair<const char*, TypeKind> simple[] = {
-      {"Tensor", TypeKind::Tensor}, {"int", TypeKind::Int},       {"float", TypeKind::Float},   {"bool", TypeKind::Bool},
-      {"str", TypeKind::String},    {"complex", TypeKind::Complex}, {"number", TypeKind::Number}, {"NoneType", TypeKind::None},
-      {"Any", TypeKind::Any},       {"Device", TypeKind::Device}, {"Generator", TypeKind::Generator}};
+  static const std::pair<const char*, TypeKind> simple[] = {{"Tensor", TypeKind::Tensor},
+                                                            {"int", TypeKind::Int},
+                                                            {"float", TypeKind::Float},
+                                                            {"bool", TypeKind::Bool},
+                                                            {"str", TypeKind::String},
+                                                            {"complex", TypeKind::Complex},
+                                                            {"number", TypeKind::Number},
+                                                            {"NoneType", TypeKind::None},
+                                                            {"Any", TypeKind::Any},
+                                                            {"Device", TypeKind::Device},
+                                                            {"Generator", TypeKind::Generator}};
   bool plain = path == last || path == "torch.Tensor" || path == "typing.Any" || path == "torch.Generator";
   if (plain)
     for (auto [name, kind] : simple)
       if (last == name) return simple_type(kind);
   if (path == "torch.device") return simple_type(TypeKind::Device);
-  if (path == "torch.dtype" || path == "torch.layout" || path == "torch.memory_format") return simple_type(TypeKind::Int);
+  if (path == "torch.dtype" || path == "torch.layout" || path == "torch.memory_format")
+    return simple_type(TypeKind::Int);
   if (path == "torch.Size") return list_type(simple_type(TypeKind::Int));
   if (TypePtr type = resolver.type(path)) return type;
   if (path == "Tuple" || path == "tuple") return tuple_type({});
-  if (path == "List" || path == "list") fail_at(tree, "Attempted to use List without a contained type. Please add a contained type, e.g. List[int]");
-  if (path == "Dict" || path == "dict") fail_at(tree, "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]");
-  if (path == "Optional") fail_at(tree, "Attempted to use Optional without a contained type. Please add a contained type, e.g. Optional[int]");
+  if (path == "List" || path == "list")
+    fail_at(tree, "Attempted to use List without a contained type. Please add a contained type, e.g. List[int]");
+  if (path == "Dict" || path == "dict")
+    fail_at(tree, "Attempted to use Dict without contained types. Please add contained type, e.g. Dict[int, int]");
+  if (path == "Optional")
+    fail_at(tree,
+            "Attempted to use Optional without a contained type. Please add a contained type, e.g. Optional[int]");
   fail_at(tree, "Unknown type name '", path.empty() ? "?" : path, "'");
 }
 
@@ -160,8 +172,10 @@ void Emitter::body(const Tree& def) {
       fail_at(def, "Function was not annotated as having type None, but does not return along all paths");
   }
   Variable* result = nullptr;
-  if (found != env_.end() && (rewritten.always_returns || rewritten.returns_value)) result = as_value(def, found->second);
-  else if (raises_ && function_.result && !function_.result->is(TypeKind::None)) result = one(def, "prim::Uninitialized", {}, function_.result);
+  if (found != env_.end() && (rewritten.always_returns || rewritten.returns_value))
+    result = as_value(def, found->second);
+  else if (raises_ && function_.result && !function_.result->is(TypeKind::None))
+    result = one(def, "prim::Uninitialized", {}, function_.result);
   else result = constant(Value());
   if (!function_.result) function_.result = result->type();
   graph_.add_output(result);
@@ -185,14 +199,18 @@ SugaredPtr Emitter::lookup(const Tree& at, const std::string& name) {
     fail_at(at, name, " is not defined in all branches that lead here");
   }
   if (SugaredPtr s = resolver_.name(name)) return s;
-  static const char* const known[] = {"len", "range", "enumerate", "zip", "print", "abs", "min", "max", "sum", "sorted", "any", "all", "round",
-                                      "isinstance", "getattr", "hasattr", "reversed", "ord", "chr", "annotate", "unchecked_cast", "uninitialized",
-                                      "divmod", "pow", "super", "hash", "hex", "bin", "oct", "id", "map", "filter", "fork", "wait", "tuple",
-                                      "iter", "next"};
+  static const char* const known[] = {
+      "len",           "range",   "enumerate", "zip",    "print", "abs",      "min",
+      "max",           "sum",     "sorted",    "any",    "all",   "round",    "isinstance",
+      "getattr",       "hasattr", "reversed",  "ord",    "chr",   "annotate", "unchecked_cast",
+      "uninitialized", "divmod",  "pow",       "super",  "hash",  "hex",      "bin",
+      "oct",           "id",      "map",       "filter", "fork",  "wait",     "tuple",
+      "iter",          "next"};
   for (const char* k : known)
     if (name == k) return sugar_builtin(name);
-  static const std::pair<const char*, TypeKind> types[] = {{"int", TypeKind::Int}, {"float", TypeKind::Float}, {"bool", TypeKind::Bool},
-                                                           {"str", TypeKind::String}, {"complex", TypeKind::Complex}, {"Tensor", TypeKind::Tensor}};
+  static const std::pair<const char*, TypeKind> types[] = {
+      {"int", TypeKind::Int},    {"float", TypeKind::Float},     {"bool", TypeKind::Bool},
+      {"str", TypeKind::String}, {"complex", TypeKind::Complex}, {"Tensor", TypeKind::Tensor}};
   for (auto [n, kind] : types)
     if (name == n) return sugar_type(simple_type(kind));
   if (name == "list" || name == "dict") return sugar_builtin(name);
@@ -245,7 +263,8 @@ void Emitter::statement(const Tree& s) {
     case Syntax::Delete: {
       const Tree& t = *s.children[0];
       if (t.kind == Syntax::Name) env_.erase(t.text);
-      else if (t.kind == Syntax::Subscript) builtin(s, "aten::Delete", {{"", value(*t.children[0])}, {"", value(*t.children[1])}});
+      else if (t.kind == Syntax::Subscript)
+        builtin(s, "aten::Delete", {{"", value(*t.children[0])}, {"", value(*t.children[1])}});
       else fail_at(s, "del of this kind is not supported");
       return;
     }
@@ -255,7 +274,9 @@ void Emitter::statement(const Tree& s) {
       return;
     }
     case Syntax::Def:
-    case Syntax::Class: throw UnsupportedSyntax(concat("function definitions inside functions aren't supported:\n", s.source->pointed(s.begin, 3)), true);
+    case Syntax::Class:
+      throw UnsupportedSyntax(
+          concat("function definitions inside functions aren't supported:\n", s.source->pointed(s.begin, 3)), true);
     default: fail_at(s, "this statement is not supported");
   }
 }
@@ -268,14 +289,18 @@ void Emitter::assign(const Tree& target, const SugaredPtr& v) {
     case Syntax::Subscript: return assign_subscript(target, as_value(target, v));
     case Syntax::Attribute: {
       Variable* object = value(*target.children[0]);
-      if (!object->type()->is(TypeKind::Class)) fail_at(target, "Tried to set an attribute of ", object->type()->annotation());
+      if (!object->type()->is(TypeKind::Class))
+        fail_at(target, "Tried to set an attribute of ", object->type()->annotation());
       const ClassPtr& cls = object->type()->cls;
       int i = cls->find(target.text);
       Variable* new_value = as_value(target, v);
       bool initialising = function_.name.ends_with(".__init__") && !cls->is_module;
       if (i < 0 && initialising) i = cls->add_attribute({target.text, without_details(new_value->type())});
-      if (i < 0) fail_at(target, "Tried to set nonexistent attribute: ", target.text, ". Did you forget to initialize it in __init__()?");
-      new_value = coerced(target, new_value, cls->attributes[static_cast<size_t>(i)].type, concat("the attribute '", target.text, "'"));
+      if (i < 0)
+        fail_at(target, "Tried to set nonexistent attribute: ", target.text,
+                ". Did you forget to initialize it in __init__()?");
+      new_value = coerced(target, new_value, cls->attributes[static_cast<size_t>(i)].type,
+                          concat("the attribute '", target.text, "'"));
       insert(target, "prim::SetAttr", {object, new_value}, {})->set_attribute("name", Value(target.text));
       return;
     }
@@ -290,30 +315,36 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
     env_[name] = sugar(result);
     return;
   }
-  if (v->kind == Sugared::Kind::Constant || v->kind == Sugared::Kind::Values || v->kind == Sugared::Kind::Range) v = sugar(as_value(at, v));
+  if (v->kind == Sugared::Kind::Constant || v->kind == Sugared::Kind::Values || v->kind == Sugared::Kind::Range)
+    v = sugar(as_value(at, v));
   if (v->kind == Sugared::Kind::Variable && !outer_.empty()) {
     auto before = env_.find(name);
     auto outside = outer_.back()->find(name);
-    if (outside != outer_.back()->end() && outside->second && outside->second->kind == Sugared::Kind::Variable && before != env_.end()) {
+    if (outside != outer_.back()->end() && outside->second && outside->second->kind == Sugared::Kind::Variable &&
+        before != env_.end()) {
       const TypePtr& old = outside->second->variable->type();
       if (!is_subtype(v->variable->type(), old) && !unify(v->variable->type(), old))
-        fail_at(at, "Variable '", name, "' previously had type ", old->annotation(), " but is now being assigned to a value of type ",
-                v->variable->type()->annotation());
+        fail_at(at, "Variable '", name, "' previously had type ", old->annotation(),
+                " but is now being assigned to a value of type ", v->variable->type()->annotation());
     }
   }
-  if (v->kind == Sugared::Kind::Variable && v->variable->name().empty() && !name.starts_with("$")) v->variable->set_name(name);
+  if (v->kind == Sugared::Kind::Variable && v->variable->name().empty() && !name.starts_with("$"))
+    v->variable->set_name(name);
   env_[name] = std::move(v);
 }
 
 void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
   size_t count = target.children.size();
   for (size_t i = 0; i < count; ++i)
-    if (target.children[i]->kind == Syntax::Starred && i + 1 != count) fail_at(target, "a starred target has to be the last");
+    if (target.children[i]->kind == Syntax::Starred && i + 1 != count)
+      fail_at(target, "a starred target has to be the last");
   bool starred = count > 0 && target.children.back()->kind == Syntax::Starred;
   std::vector<SugaredPtr> parts;
-  if (v->kind == Sugared::Kind::Variable && (v->variable->type()->is(TypeKind::List) || v->variable->type()->is(TypeKind::Tensor))) {
+  if (v->kind == Sugared::Kind::Variable &&
+      (v->variable->type()->is(TypeKind::List) || v->variable->type()->is(TypeKind::Tensor))) {
     Variable* list = v->variable;
-    if (list->type()->is(TypeKind::Tensor)) list = as_value(target, builtin(target, "aten::unbind", {{"", list}, {"", constant(Value(0))}}));
+    if (list->type()->is(TypeKind::Tensor))
+      list = as_value(target, builtin(target, "aten::unbind", {{"", list}, {"", constant(Value(0))}}));
     if (starred) fail_at(target, "a list cannot be unpacked into a starred target");
     Node* node = insert(target, "prim::ListUnpack", {list}, {});
     for (size_t i = 0; i < count; ++i) parts.push_back(sugar(node->add_output(list->type()->element())));
@@ -326,10 +357,10 @@ void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
     parts.resize(count - 1);
     parts.push_back(sugar(tuple(target, rest)));
   }
-  if (parts.size() != count)
-    fail_at(target, "Provided ", parts.size(), " values but need ", count, " to unpack");
+  if (parts.size() != count) fail_at(target, "Provided ", parts.size(), " values but need ", count, " to unpack");
   for (size_t i = 0; i < count; ++i)
-    assign(target.children[i]->kind == Syntax::Starred ? *target.children[i]->children[0] : *target.children[i], parts[i]);
+    assign(target.children[i]->kind == Syntax::Starred ? *target.children[i]->children[0] : *target.children[i],
+           parts[i]);
 }
 
 void Emitter::assign_subscript(const Tree& target, Variable* v) {
@@ -337,16 +368,20 @@ void Emitter::assign_subscript(const Tree& target, Variable* v) {
   const Tree& index = *target.children[1];
   if (object->type()->is(TypeKind::List) || object->type()->is(TypeKind::Dict)) {
     TypePtr element = object->type()->element(object->type()->is(TypeKind::Dict) ? 1 : 0);
-    builtin(target, "aten::_set_item", {{"", object}, {"", value(index)}, {"", coerced(target, v, element, "the element")}});
+    builtin(target, "aten::_set_item",
+            {{"", object}, {"", value(index)}, {"", coerced(target, v, element, "the element")}});
     return;
   }
-  if (!object->type()->is(TypeKind::Tensor)) fail_at(target, "'", object->type()->annotation(), "' object does not support item assignment");
+  if (!object->type()->is(TypeKind::Tensor))
+    fail_at(target, "'", object->type()->annotation(), "' object does not support item assignment");
   std::vector<Variable*> indices;
   Variable* part = index_tensor(target, object, index, indices);
   if (!v->type()->is(TypeKind::Tensor)) {
-    v = as_value(target, builtin(target, "aten::tensor", {{"", v}, {"", one(target, "prim::dtype", {object}, simple_type(TypeKind::Int))},
-                                                          {"", one(target, "prim::device", {object}, simple_type(TypeKind::Device))},
-                                                          {"", constant(Value(false))}}));
+    v = as_value(target, builtin(target, "aten::tensor",
+                                 {{"", v},
+                                  {"", one(target, "prim::dtype", {object}, simple_type(TypeKind::Int))},
+                                  {"", one(target, "prim::device", {object}, simple_type(TypeKind::Device))},
+                                  {"", constant(Value(false))}}));
   }
   if (indices.empty()) {
     builtin(target, "aten::copy_", {{"", part}, {"", v}, {"", constant(Value(false))}});
@@ -360,19 +395,22 @@ void Emitter::annotated(const Tree& s) {
   TypePtr type = resolve_type(*s.children[1], resolver_);
   if (s.children.size() < 3) return;
   const Tree& target = *s.children[0];
-  Variable* v = coerced(s, value(*s.children[2], type), type, target.kind == Syntax::Name ? "the variable '" + target.text + "'" : "the attribute");
+  Variable* v = coerced(s, value(*s.children[2], type), type,
+                        target.kind == Syntax::Name ? "the variable '" + target.text + "'" : "the attribute");
   if (target.kind == Syntax::Attribute && function_.name.ends_with(".__init__")) {
     Variable* object = value(*target.children[0]);
-    if (object->type()->is(TypeKind::Class) && object->type()->cls->find(target.text) < 0) object->type()->cls->add_attribute({target.text, type});
+    if (object->type()->is(TypeKind::Class) && object->type()->cls->find(target.text) < 0)
+      object->type()->cls->add_attribute({target.text, type});
   }
   assign(target, sugar(v));
 }
 
 void Emitter::augmented(const Tree& s) {
   const Tree& target = *s.children[0];
-  static const std::map<std::string, std::string> names = {{"+", "add"}, {"-", "sub"}, {"*", "mul"}, {"/", "div"}, {"%", "remainder"},
-                                                           {"//", "floordiv"}, {"**", "pow"}, {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"},
-                                                           {"<<", "__lshift__"}, {">>", "__rshift__"}, {"@", "matmul"}};
+  static const std::map<std::string, std::string> names = {
+      {"+", "add"},         {"-", "sub"},         {"*", "mul"},     {"/", "div"},    {"%", "remainder"},
+      {"//", "floordiv"},   {"**", "pow"},        {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"},
+      {"<<", "__lshift__"}, {">>", "__rshift__"}, {"@", "matmul"}};
   auto computed = [&](Variable* left) {
     Variable* right = value(*s.children[1]);
     const std::string& name = names.at(s.text);
@@ -398,10 +436,12 @@ void Emitter::augmented(const Tree& s) {
 
 void Emitter::if_statement(const Tree& s) {
   Condition c = condition(*s.children[0]);
-  branches(s, c, [&] { statements(s.body); }, [&] { statements(s.orelse); });
+  branches(
+      s, c, [&] { statements(s.body); }, [&] { statements(s.orelse); });
 }
 
-void Emitter::branches(const Tree& at, const Condition& c, const std::function<void()>& yes, const std::function<void()>& no) {
+void Emitter::branches(const Tree& at, const Condition& c, const std::function<void()>& yes,
+                       const std::function<void()>& no) {
   if (c.known) {  // only the branch that runs has to compile
     refine(*c.known ? c.if_true : c.if_false);
     return *c.known ? yes() : no();
@@ -428,7 +468,8 @@ void Emitter::branches(const Tree& at, const Condition& c, const std::function<v
   join(at, node, before, std::move(env_yes), std::move(env_no), raises_yes, raises_no);
 }
 
-void Emitter::join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no, bool yes_raises, bool no_raises) {
+void Emitter::join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no,
+                   bool yes_raises, bool no_raises) {
   env_ = before;
   std::vector<std::string> names;
   for (const auto& [name, v] : yes) names.push_back(name);
@@ -460,11 +501,12 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
       continue;
     }
     TypePtr type = unify(a->variable->type(), b->variable->type());
-    if (!type && name == "$ret") fail_at(at, "Previous return statement returned a value of type ", a->variable->type()->annotation(),
-                                         " but this return statement returns a value of type ", b->variable->type()->annotation());
+    if (!type && name == "$ret")
+      fail_at(at, "Previous return statement returned a value of type ", a->variable->type()->annotation(),
+              " but this return statement returns a value of type ", b->variable->type()->annotation());
     if (!type && old != before.end() && old->second)
-      fail_at(at, "Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(), " in the true branch and type ",
-              b->variable->type()->annotation(), " in the false branch");
+      fail_at(at, "Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
+              " in the true branch and type ", b->variable->type()->annotation(), " in the false branch");
     if (!type) {
       env_[name] = nullptr;
       continue;
@@ -487,14 +529,17 @@ Variable* Emitter::not_ended(const Tree& s, Variable* condition) {
   return condition;
 }
 
-void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition, const std::function<void(Variable*)>& head) {
+void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition,
+                   const std::function<void(Variable*)>& head) {
   std::vector<std::string> names, carried;
   assigned(s, names);
   std::unordered_set<std::string> seen;
   Environment before = env_;
   auto is_loop_flag = [](const std::string& n) { return n.starts_with("$cont"); };
   for (const std::string& n : names)
-    if (seen.insert(n).second && !is_loop_flag(n) && before.contains(n) && before[n] && before[n]->kind == Sugared::Kind::Variable) carried.push_back(n);
+    if (seen.insert(n).second && !is_loop_flag(n) && before.contains(n) && before[n] &&
+        before[n]->kind == Sugared::Kind::Variable)
+      carried.push_back(n);
   if (seen.contains("$ret") && !before.contains("$ret")) {
     TypePtr type = function_.result;
     if (!type) {  // found out by writing the body once
@@ -537,7 +582,8 @@ void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*
   head(index);
   statements(s.body);
   Variable* again = not_ended(s, constant(Value(true)));
-  if (condition && !raises_) again = s.orelse.empty() ? condition() : one(s, "aten::__and__", {again, condition()}, simple_type(TypeKind::Bool));
+  if (condition && !raises_)
+    again = s.orelse.empty() ? condition() : one(s, "aten::__and__", {again, condition()}, simple_type(TypeKind::Bool));
   outer_.pop_back();
   raises_ = raises;
   block->outputs.push_back(again);
@@ -546,7 +592,8 @@ void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*
     if (!v) fail_at(s, n, " is not defined along all paths of the loop's body");
     const TypePtr& type = before[n]->variable->type();
     if (!is_subtype(v->type(), type))
-      fail_at(s, "Variable '", n, "' previously had type ", type->annotation(), " but is now being assigned to a value of type ", v->type()->annotation());
+      fail_at(s, "Variable '", n, "' previously had type ", type->annotation(),
+              " but is now being assigned to a value of type ", v->type()->annotation());
     block->outputs.push_back(v);
   }
   graph_.set_current(current);
@@ -560,13 +607,15 @@ void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*
 
 void Emitter::while_statement(const Tree& s) {
   Variable* most = constant(Value(std::numeric_limits<int64_t>::max()));
-  loop(s, most, [&] { return condition(*s.children[0]).value; }, [](Variable*) {});
+  loop(
+      s, most, [&] { return condition(*s.children[0]).value; }, [](Variable*) {});
 }
 
 void Emitter::for_statement(const Tree& s) {
   Iterable it = iterable_of(*s.children[1]);
   if (it.is_fixed) {
-    if (!s.orelse.empty()) fail_at(s, "break, continue and return inside a loop over a tuple or modules are not supported");
+    if (!s.orelse.empty())
+      fail_at(s, "break, continue and return inside a loop over a tuple or modules are not supported");
     for (const SugaredPtr& item : it.fixed) {
       assign(*s.children[0], item);
       statements(s.body);
@@ -596,17 +645,19 @@ void Emitter::raise(const Tree& s) {
 
 void Emitter::assertion(const Tree& s) {
   Condition c = condition(*s.children[0]);
-  branches(s, c, [] {}, [&] {
-    Variable* message = nullptr;
-    if (s.children.size() > 1) {
-      Variable* v = value(*s.children[1]);
-      message = v->type()->is(TypeKind::String) ? v : as_value(s, builtin(s, "aten::str", {{"", v}}));
-    } else {
-      message = constant(Value("AssertionError: "));
-    }
-    insert(s, "prim::RaiseException", {message, constant(Value("builtins.AssertionError"))}, {});
-    raises_ = true;
-  });
+  branches(
+      s, c, [] {},
+      [&] {
+        Variable* message = nullptr;
+        if (s.children.size() > 1) {
+          Variable* v = value(*s.children[1]);
+          message = v->type()->is(TypeKind::String) ? v : as_value(s, builtin(s, "aten::str", {{"", v}}));
+        } else {
+          message = constant(Value("AssertionError: "));
+        }
+        insert(s, "prim::RaiseException", {message, constant(Value("builtins.AssertionError"))}, {});
+        raises_ = true;
+      });
   if (!c.known) refine(c.if_true);
 }
 

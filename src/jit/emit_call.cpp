@@ -8,14 +8,16 @@ namespace {
 
 std::string describe(const std::vector<Argument>& arguments) {
   std::string out;
-  for (const Argument& a : arguments) out += (out.empty() ? "" : ", ") + (a.name.empty() ? "" : a.name + "=") + a.value->type()->annotation();
+  for (const Argument& a : arguments)
+    out += (out.empty() ? "" : ", ") + (a.name.empty() ? "" : a.name + "=") + a.value->type()->annotation();
   return out;
 }
 
 bool is_cast_method(const std::string& name, DType& dtype) {
   static const std::pair<const char*, DType> casts[] = {
-      {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16}, {"bfloat16", DType::BFloat16}, {"int", DType::Int32},
-      {"long", DType::Int64},    {"short", DType::Int16},    {"char", DType::Int8},    {"byte", DType::UInt8},        {"bool", DType::Bool}};
+      {"float", DType::Float32}, {"double", DType::Float64}, {"half", DType::Float16}, {"bfloat16", DType::BFloat16},
+      {"int", DType::Int32},     {"long", DType::Int64},     {"short", DType::Int16},  {"char", DType::Int8},
+      {"byte", DType::UInt8},    {"bool", DType::Bool}};
   for (auto [n, d] : casts)
     if (name == n) {
       dtype = d;
@@ -47,7 +49,8 @@ Variable* Emitter::convert(const Tree& at, Variable* v, const TypePtr& type, boo
     if (is_float(inner)) return one(at, "aten::FloatImplicit", {v}, float_type());
     if (inner->is(TypeKind::Number)) return one(at, "aten::ScalarImplicit", {v}, inner);
   }
-  if (implicit && is_float(inner) && (is_int(v->type()) || v->type()->is(TypeKind::Number))) return one(at, "aten::Float", {v}, float_type());
+  if (implicit && is_float(inner) && (is_int(v->type()) || v->type()->is(TypeKind::Number)))
+    return one(at, "aten::Float", {v}, float_type());
   if (implicit && is_int(inner) && v->type()->is(TypeKind::Number)) return one(at, "aten::Int", {v}, int_type());
   if (implicit && inner->is(TypeKind::Device) && is_string(v->type())) return one(at, "aten::device", {v}, inner);
   return nullptr;
@@ -58,17 +61,23 @@ Variable* Emitter::coerced(const Tree& at, Variable* v, const TypePtr& type, con
     bool wider = out == v && !same_type(v->type(), type);
     return wider ? one(at, "prim::unchecked_cast", {v}, type) : out;
   }
-  if (v->type()->is(TypeKind::Tuple) && type->is(TypeKind::Tuple) && v->type()->elements.size() == type->elements.size()) {
+  if (v->type()->is(TypeKind::Tuple) && type->is(TypeKind::Tuple) &&
+      v->type()->elements.size() == type->elements.size()) {
     std::vector<Variable*> parts;
     auto given = parts_of(at, sugar(v));
-    for (size_t i = 0; i < given.size(); ++i) parts.push_back(coerced(at, as_value(at, given[i]), type->elements[i], what));
+    for (size_t i = 0; i < given.size(); ++i)
+      parts.push_back(coerced(at, as_value(at, given[i]), type->elements[i], what));
     return one(at, "prim::TupleConstruct", parts, type);
   }
-  if (v->node()->is("prim::ListConstruct") && v->node()->inputs.empty() && type->is(TypeKind::List)) return one(at, "prim::ListConstruct", {}, type);
-  if (v->node()->is("prim::DictConstruct") && v->node()->inputs.empty() && type->is(TypeKind::Dict)) return one(at, "prim::DictConstruct", {}, type);
+  if (v->node()->is("prim::ListConstruct") && v->node()->inputs.empty() && type->is(TypeKind::List))
+    return one(at, "prim::ListConstruct", {}, type);
+  if (v->node()->is("prim::DictConstruct") && v->node()->inputs.empty() && type->is(TypeKind::Dict))
+    return one(at, "prim::DictConstruct", {}, type);
   if (what == "the return")
-    fail_at(at, "Return value was annotated as having type ", type->annotation(), " but is actually of type ", v->type()->annotation());
-  fail_at(at, "Expected a value of type '", type->annotation(), "' for ", what, " but instead found type '", v->type()->annotation(), "'");
+    fail_at(at, "Return value was annotated as having type ", type->annotation(), " but is actually of type ",
+            v->type()->annotation());
+  fail_at(at, "Expected a value of type '", type->annotation(), "' for ", what, " but instead found type '",
+          v->type()->annotation(), "'");
 }
 
 TypePtr Emitter::type_argument(const Tree& e) { return resolve_type(e, resolver_); }
@@ -87,7 +96,8 @@ std::vector<Argument> Emitter::arguments_of(const Tree& call) {
 
 // ---- functions of the program ----
 
-std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, size_t skipped, const std::vector<Argument>& arguments) {
+std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, size_t skipped,
+                                      const std::vector<Argument>& arguments) {
   const auto& parameters = function.parameters;
   std::vector<Variable*> out(parameters.size() - skipped);
   std::string name = function.name.substr(function.name.rfind('.') + 1);
@@ -95,18 +105,21 @@ std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, 
   for (const Argument& a : arguments) {
     size_t place = next;
     if (a.name.empty()) {
-      if (next >= out.size()) fail_at(at, name, "(): expected at most ", out.size(), " arguments but found ", arguments.size(), " positional arguments");
+      if (next >= out.size())
+        fail_at(at, name, "(): expected at most ", out.size(), " arguments but found ", arguments.size(),
+                " positional arguments");
       ++next;
     } else {
-      for (place = 0; place < out.size() && parameters[place + skipped].name != a.name; ++place) {}
+      for (place = 0; place < out.size() && parameters[place + skipped].name != a.name; ++place) {
+      }
       if (place == out.size()) fail_at(at, name, "(): Unknown keyword argument '", a.name, "'");
       if (out[place]) fail_at(at, name, "(): Argument '", a.name, "' specified twice");
     }
     const Parameter& p = parameters[place + skipped];
     Variable* v = convert(at, a.value, p.type, true);
     if (!v)
-      fail_at(at, name, "(): Expected a value of type '", p.type->annotation(), "' for argument '", p.name, "' but instead found type '",
-              a.value->type()->annotation(), "'");
+      fail_at(at, name, "(): Expected a value of type '", p.type->annotation(), "' for argument '", p.name,
+              "' but instead found type '", a.value->type()->annotation(), "'");
     out[place] = v;
   }
   for (size_t i = 0; i < out.size(); ++i) {
@@ -121,16 +134,19 @@ std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, 
 SugaredPtr Emitter::call_function(const Tree& at, const FunctionPtr& function, std::vector<Argument> arguments) {
   std::vector<Variable*> inputs = match(at, *function, 0, arguments);
   if (!function->ignored && !function->result) {
-    if (function.get() == &function_) fail_at(at, "function '", function->name, "' is called recursively. Recursive calls need a return annotation");
+    if (function.get() == &function_)
+      fail_at(at, "function '", function->name, "' is called recursively. Recursive calls need a return annotation");
     function->ensure();
-    if (!function->result) fail_at(at, "function '", function->name, "' is called recursively. Recursive calls are not supported");
+    if (!function->result)
+      fail_at(at, "function '", function->name, "' is called recursively. Recursive calls are not supported");
   }
   Variable* callee = as_value(at, sugar_function(function));
   inputs.insert(inputs.begin(), callee);
   return sugar(one(at, "prim::CallFunction", inputs, function->result));
 }
 
-SugaredPtr Emitter::call_method(const Tree& at, Variable* self, const std::string& name, std::vector<Argument> arguments) {
+SugaredPtr Emitter::call_method(const Tree& at, Variable* self, const std::string& name,
+                                std::vector<Argument> arguments) {
   if (!self->type()->cls) fail_at(at, "'", self->type()->annotation(), "' has no method '", name, "'");
   FunctionPtr method = self->type()->cls->method(name);
   if (!method) fail_at(at, "'", self->type()->cls->name, "' has no method '", name, "'");
@@ -156,7 +172,8 @@ SugaredPtr Emitter::create(const Tree& at, const TypePtr& type, std::vector<Argu
   if (type->is(TypeKind::Tuple) && !type->fields.empty()) {
     Function shape;
     shape.name = type->name;
-    for (size_t i = 0; i < type->fields.size(); ++i) shape.parameters.push_back({type->fields[i], type->elements[i], {}, false});
+    for (size_t i = 0; i < type->fields.size(); ++i)
+      shape.parameters.push_back({type->fields[i], type->elements[i], {}, false});
     return sugar(one(at, "prim::TupleConstruct", match(at, shape, 0, arguments), type));
   }
   if (type->is(TypeKind::Enum)) fail_at(at, "an enum's member cannot be made from a value in TorchScript");
@@ -175,7 +192,8 @@ SugaredPtr Emitter::create(const Tree& at, const TypePtr& type, std::vector<Argu
 
 // ---- operators ----
 
-SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert_values) {
+SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
+                                 bool convert_values) {
   const auto& schema = op.schema().arguments;
   std::vector<Variable*> inputs(schema.size());
   size_t next = 0;
@@ -195,11 +213,12 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
     const SchemaType& type = schema[place].type;
     TypePtr wanted = type_of_schema(type);
     Variable* v = nullptr;
-    bool is_spelt_out = type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt) && a.name.empty() &&
-                        is_int(a.value->type()) && k + 1 < arguments.size() && place <= 1;
+    bool is_spelt_out = type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt) &&
+                        a.name.empty() && is_int(a.value->type()) && k + 1 < arguments.size() && place <= 1;
     if (is_spelt_out) {  // x.view(2, 3)
       bool all = true;
-      for (size_t j = k; j < arguments.size(); ++j) all &= arguments[j].name.empty() && is_int(arguments[j].value->type());
+      for (size_t j = k; j < arguments.size(); ++j)
+        all &= arguments[j].name.empty() && is_int(arguments[j].value->type());
       if (all) {
         std::vector<Variable*> parts;
         for (size_t j = k; j < arguments.size(); ++j) parts.push_back(arguments[j].value);
@@ -210,8 +229,10 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
     const TypePtr& given = a.value->type();
     TypePtr inner = wanted->is(TypeKind::Optional) ? wanted->element() : wanted;
     if (is_list(inner) && is_list(given) && is_subtype(given->element(), inner->element())) v = a.value;
-    else if (type.list && is_subtype(given, inner->element()) && (type.list_size > 0 || (place <= 1 && is_int(given) && convert_values)))
-      v = one(at, "prim::ListConstruct", std::vector<Variable*>(type.list_size > 0 ? static_cast<size_t>(type.list_size) : 1, a.value), inner);
+    else if (type.list && is_subtype(given, inner->element()) &&
+             (type.list_size > 0 || (place <= 1 && is_int(given) && convert_values)))
+      v = one(at, "prim::ListConstruct",
+              std::vector<Variable*>(type.list_size > 0 ? static_cast<size_t>(type.list_size) : 1, a.value), inner);
     else if (type.base == SchemaType::Base::Bool && !is_bool(given) && !given->is(TypeKind::None)) v = nullptr;
     else v = convert(at, a.value, wanted, convert_values);
     if (!v) return nullptr;
@@ -223,7 +244,8 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
     const Value& d = *schema[i].default_value;
     TypePtr type = type_of_schema(schema[i].type);
     TypePtr inner = type->is(TypeKind::Optional) ? type->element() : type;
-    if (d.is_int_list() || d.tag() == Value::Tag::DoubleList || d.tag() == Value::Tag::BoolList || d.is_list() || d.is_tensor_list()) {
+    if (d.is_int_list() || d.tag() == Value::Tag::DoubleList || d.tag() == Value::Tag::BoolList || d.is_list() ||
+        d.is_tensor_list()) {
       std::vector<Variable*> parts;
       if (d.is_int_list())
         for (SymInt s : d.int_list()) parts.push_back(constant(Value(s)));
@@ -265,16 +287,19 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
   }
   // Objects say themselves what operators do with them.
   static const std::map<std::string, std::string> magic = {
-      {"aten::add", "__add__"}, {"aten::sub", "__sub__"}, {"aten::mul", "__mul__"}, {"aten::div", "__truediv__"}, {"aten::eq", "__eq__"},
-      {"aten::ne", "__ne__"}, {"aten::lt", "__lt__"}, {"aten::gt", "__gt__"}, {"aten::le", "__le__"}, {"aten::ge", "__ge__"},
-      {"aten::len", "__len__"}, {"aten::__contains__", "__contains__"}, {"aten::str", "__str__"}, {"aten::neg", "__neg__"}};
+      {"aten::add", "__add__"},     {"aten::sub", "__sub__"}, {"aten::mul", "__mul__"},
+      {"aten::div", "__truediv__"}, {"aten::eq", "__eq__"},   {"aten::ne", "__ne__"},
+      {"aten::lt", "__lt__"},       {"aten::gt", "__gt__"},   {"aten::le", "__le__"},
+      {"aten::ge", "__ge__"},       {"aten::len", "__len__"}, {"aten::__contains__", "__contains__"},
+      {"aten::str", "__str__"},     {"aten::neg", "__neg__"}};
   if (!types.empty() && types[0]->is(TypeKind::Class))
     if (auto m = magic.find(name); m != magic.end() && types[0]->cls->method(m->second)) {
       Variable* self = arguments[0].value;
       arguments.erase(arguments.begin());
       return call_method(at, self, m->second, arguments);
     }
-  if ((name == "aten::floordiv") && !types.empty() && (is_tensor(types[0]) || (types.size() > 1 && is_tensor(types[1]))))
+  if ((name == "aten::floordiv") && !types.empty() &&
+      (is_tensor(types[0]) || (types.size() > 1 && is_tensor(types[1]))))
     return builtin(at, "aten::floor_divide", std::move(arguments));
   if (name == "aten::tensor" || name == "aten::as_tensor") {
     size_t count = name == "aten::tensor" ? 4 : 3;
@@ -284,7 +309,8 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
     for (const Argument& a : arguments) {
       size_t place = next++;
       if (!a.name.empty())
-        for (place = 0; place < count && a.name != names[place]; ++place) {}
+        for (place = 0; place < count && a.name != names[place]; ++place) {
+        }
       if (place >= count) fail_at(at, "torch.tensor: Unknown keyword argument '", a.name, "'");
       full[place] = {"", a.value};
     }
@@ -304,13 +330,17 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
     }
     // Number op tensor, as Python turns it around.
     if (arguments.size() == 2 && is_number(types[0]) && is_tensor(types[1])) {
-      if (name == "aten::add" || name == "aten::mul" || name == "aten::eq" || name == "aten::ne") std::swap(arguments[0], arguments[1]);
+      if (name == "aten::add" || name == "aten::mul" || name == "aten::eq" || name == "aten::ne")
+        std::swap(arguments[0], arguments[1]);
       else if (name == "aten::sub") return builtin(at, "aten::rsub", {arguments[1], arguments[0]});
       else if (name == "aten::div") {
         SugaredPtr inverse = builtin(at, "aten::reciprocal", {arguments[1]});
         return builtin(at, "aten::mul", {{"", as_value(at, inverse)}, arguments[0]});
       } else if (name == "aten::lt" || name == "aten::gt" || name == "aten::le" || name == "aten::ge") {
-        std::string turned = name == "aten::lt" ? "aten::gt" : name == "aten::gt" ? "aten::lt" : name == "aten::le" ? "aten::ge" : "aten::le";
+        std::string turned = name == "aten::lt"   ? "aten::gt"
+                             : name == "aten::gt" ? "aten::lt"
+                             : name == "aten::le" ? "aten::ge"
+                                                  : "aten::le";
         return builtin(at, turned, {arguments[1], arguments[0]});
       }
     }
@@ -321,13 +351,17 @@ SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector
     for (const Operator* op : overloads) {
       SugaredPtr result = try_operator(at, *op, arguments, convert_values);
       if (result) return result;
-      while (graph_.current()->nodes().size() > before) graph_.erase(graph_.current()->nodes().back().get());  // what a vain attempt left
+      while (graph_.current()->nodes().size() > before)
+        graph_.erase(graph_.current()->nodes().back().get());  // what a vain attempt left
     }
-  if (!overloads.empty() && arguments.size() == 1 && is_tensor(types[0]) && name == "aten::dim") return sugar(one(at, name, {arguments[0].value}, int_type()));
+  if (!overloads.empty() && arguments.size() == 1 && is_tensor(types[0]) && name == "aten::dim")
+    return sugar(one(at, name, {arguments[0].value}, int_type()));
   std::string known;
   for (const Operator* op : overloads) known += "\n  " + to_string(op->schema());
-  if (overloads.empty() && builtins(name).empty()) fail_at(at, "Unknown builtin op: ", name, ". Could not find any similar ops to ", name);
-  fail_at(at, "Arguments for call are not valid. The arguments are (", describe(arguments), ") for ", name, ". The following variants are available:", known);
+  if (overloads.empty() && builtins(name).empty())
+    fail_at(at, "Unknown builtin op: ", name, ". Could not find any similar ops to ", name);
+  fail_at(at, "Arguments for call are not valid. The arguments are (", describe(arguments), ") for ", name,
+          ". The following variants are available:", known);
 }
 
 // ---- calls ----
@@ -363,9 +397,11 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
           pair->kind = Sugared::Kind::Values;
           pair->parts = {sugar_constant(Value(self->keys[i])), self->parts[i]};
           if (callee->name == "keys") s->parts.push_back(sugar_constant(Value(self->keys[i])));
-          else if (callee->name == "values" || callee->name == "children" || callee->name == "modules") s->parts.push_back(self->parts[i]);
+          else if (callee->name == "values" || callee->name == "children" || callee->name == "modules")
+            s->parts.push_back(self->parts[i]);
           else if (callee->name == "items" || callee->name == "named_children") s->parts.push_back(pair);
-          else if (self->variable && self->variable->type()->cls->method(callee->name)) return call_method(e, self->variable, callee->name, arguments_of(e));
+          else if (self->variable && self->variable->type()->cls->method(callee->name))
+            return call_method(e, self->variable, callee->name, arguments_of(e));
           else fail_at(e, "modules have no method '", callee->name, "' that programs can use");
         }
         return s;
@@ -384,9 +420,11 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
         std::vector<Variable*> in{v};
         return sugar(one(e, "prim::tolist", in, hint));
       }
-      if (v->type()->is(TypeKind::Future) && callee->name == "wait") return sugar(one(e, "prim::unchecked_cast", {v}, v->type()->element()));
+      if (v->type()->is(TypeKind::Future) && callee->name == "wait")
+        return sugar(one(e, "prim::unchecked_cast", {v}, v->type()->element()));
       if (v->type()->is(TypeKind::Optional))
-        fail_at(e, "'", v->type()->annotation(), "' object has no attribute or method '", callee->name, "'. Did you forget to check that it is not None?");
+        fail_at(e, "'", v->type()->annotation(), "' object has no attribute or method '", callee->name,
+                "'. Did you forget to check that it is not None?");
       return builtin(e, "aten::" + callee->name, arguments);
     }
     case Sugared::Kind::Modules:
@@ -443,14 +481,16 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
   if (name == "hasattr") {
     if (argument(1).kind != Syntax::String) fail_at(e, "hasattr's second argument must be a string literal");
     Variable* v = value(argument(0));
-    bool has = v->type()->cls && (v->type()->cls->find(argument(1).text) >= 0 || v->type()->cls->method(argument(1).text));
+    bool has =
+        v->type()->cls && (v->type()->cls->find(argument(1).text) >= 0 || v->type()->cls->method(argument(1).text));
     if (v->type()->cls)
       for (const auto& [key, c] : v->type()->cls->constants) has |= key == argument(1).text;
     return sugar_constant(Value(has));
   }
   if (name == "len") {
     SugaredPtr s = modules_of(e, expression(argument(0)));
-    if (s->kind == Sugared::Kind::Values || s->kind == Sugared::Kind::Modules) return sugar(constant(Value(static_cast<int64_t>(s->parts.size()))));
+    if (s->kind == Sugared::Kind::Values || s->kind == Sugared::Kind::Modules)
+      return sugar(constant(Value(static_cast<int64_t>(s->parts.size()))));
     return builtin(e, "aten::len", {{"", as_value(e, s)}});
   }
   if (name == "print") {
@@ -471,7 +511,8 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
     return builtin(e, "prim::" + name, a);
   }
   if (name == "list") {
-    if (count == 0) return sugar(one(e, "prim::ListConstruct", {}, hint && is_list(hint) ? hint : list_type(tensor_type())));
+    if (count == 0)
+      return sugar(one(e, "prim::ListConstruct", {}, hint && is_list(hint) ? hint : list_type(tensor_type())));
     Iterable it = iterable_of(argument(0));
     if (it.is_fixed) {
       std::vector<Variable*> parts;
@@ -496,7 +537,9 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
     graph_.set_current(current);
     return sugar(out);
   }
-  if (name == "dict" && count == 0) return sugar(one(e, "prim::DictConstruct", {}, hint && is_dict(hint) ? hint : dict_type(string_type(), tensor_type())));
+  if (name == "dict" && count == 0)
+    return sugar(
+        one(e, "prim::DictConstruct", {}, hint && is_dict(hint) ? hint : dict_type(string_type(), tensor_type())));
   if (name == "tuple") {
     auto s = std::make_shared<Sugared>();
     s->kind = Sugared::Kind::Values;
@@ -517,7 +560,8 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
     return sugar(one(e, "prim::unchecked_cast", {v}, v->type()->element()));
   }
   if (name == "aten::device" || name == "device") return create(e, simple_type(TypeKind::Device), arguments_of(e));
-  if (name == "divmod" || name == "sum" || name == "any" || name == "all" || name == "round" || name == "sorted" || name == "pow") {
+  if (name == "divmod" || name == "sum" || name == "any" || name == "all" || name == "round" || name == "sorted" ||
+      name == "pow") {
     std::vector<Argument> a = arguments_of(e);
     return builtin(e, "aten::" + name, a);
   }

@@ -38,9 +38,12 @@ class Emitter {
   void annotated(const Tree& s);
   void augmented(const Tree& s);
   void if_statement(const Tree& s);
-  void branches(const Tree& at, const Condition& condition, const std::function<void()>& yes, const std::function<void()>& no);
-  void join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no, bool yes_raises, bool no_raises);
-  void loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition, const std::function<void(Variable*)>& head);
+  void branches(const Tree& at, const Condition& condition, const std::function<void()>& yes,
+                const std::function<void()>& no);
+  void join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no, bool yes_raises,
+            bool no_raises);
+  void loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition,
+            const std::function<void(Variable*)>& head);
   void while_statement(const Tree& s);
   void for_statement(const Tree& s);
   void raise(const Tree& s);
@@ -78,7 +81,8 @@ class Emitter {
   SugaredPtr create(const Tree& at, const TypePtr& type, std::vector<Argument> arguments);
   SugaredPtr builtin(const Tree& at, const std::string& name, std::vector<Argument> arguments);
   SugaredPtr try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert);
-  std::vector<Variable*> match(const Tree& at, const Function& function, size_t skipped, const std::vector<Argument>& arguments);
+  std::vector<Variable*> match(const Tree& at, const Function& function, size_t skipped,
+                               const std::vector<Argument>& arguments);
   std::vector<Argument> arguments_of(const Tree& call);
   Variable* convert(const Tree& at, Variable* v, const TypePtr& type, bool implicit);
   Variable* coerced(const Tree& at, Variable* v, const TypePtr& type, const std::string& what);

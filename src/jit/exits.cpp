@@ -32,10 +32,12 @@ class Exits {
         }
         case Syntax::Break:
         case Syntax::Continue: {
-          if (loops_.empty()) fail_at(*s, s->kind == Syntax::Break ? "'break' outside loop" : "'continue' not properly in loop");
+          if (loops_.empty())
+            fail_at(*s, s->kind == Syntax::Break ? "'break' outside loop" : "'continue' not properly in loop");
           bool is_break = s->kind == Syntax::Break;
           (is_break ? loops_.back().breaks : loops_.back().continues) = true;
-          out.push_back(assign((is_break ? "$brk" : "$cont") + std::to_string(loops_.back().number), constant(*s, "True"), *s));
+          out.push_back(
+              assign((is_break ? "$brk" : "$cont") + std::to_string(loops_.back().number), constant(*s, "True"), *s));
           return {true, true, false};
         }
         case Syntax::Raise: out.push_back(s); return {true, flow.maybe, true};

@@ -19,7 +19,8 @@ const Value* attribute_value(const Variable* v, const Variable* self, const Valu
 void fold(Graph& graph, const Value& module, const std::vector<std::string>& preserved) {
   Variable* self = graph.block().input(0);
   each_node(graph.block(), [](const Node& n) {
-    check<NotImplementedError>(!n.is("prim::SetAttr"), "torch.jit.freeze: a module whose methods set attributes cannot be frozen yet");
+    check<NotImplementedError>(!n.is("prim::SetAttr"),
+                               "torch.jit.freeze: a module whose methods set attributes cannot be frozen yet");
   });
   std::vector<Node*> reads;
   each_node(graph.block(), [&](Node& n) {

@@ -79,8 +79,24 @@ class Program {
   struct Code;
   struct Step {
     enum class Kind : uint8_t {
-      Operator, Builtin, If, Loop, Tuple, Unpack, List, Dict, GetAttr, SetAttr, CallMethod, CallFunction, Create,
-      Raise, Python, Pass, IsInstance, Cast,
+      Operator,
+      Builtin,
+      If,
+      Loop,
+      Tuple,
+      Unpack,
+      List,
+      Dict,
+      GetAttr,
+      SetAttr,
+      CallMethod,
+      CallFunction,
+      Create,
+      Raise,
+      Python,
+      Pass,
+      IsInstance,
+      Cast,
     } kind;
     const Node* node;
     const Builtin* builtin = nullptr;
@@ -216,7 +232,8 @@ namespace {
   static const char* const kHead = "The following operation failed in the TorchScript interpreter.";
   if (text.starts_with(kHead)) throw Error(text);
   std::string place = node.source.empty() ? node.kind() : node.source;
-  throw Error(concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text));
+  throw Error(
+      concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text));
 }
 }  // namespace
 
@@ -286,7 +303,8 @@ void Program::step(const Step& s, std::vector<Value>& r) const {
     case Kind::Loop: return loop(s, r);
     case Kind::Tuple: r[s.outputs[0]] = Value(inputs_from(0)); return;
     case Kind::Unpack: {
-      std::vector<Value> items = in(0).is_list() ? in(0).list().vec() : expect_object<ListObject>(in(0), "a list").items;
+      std::vector<Value> items =
+          in(0).is_list() ? in(0).list().vec() : expect_object<ListObject>(in(0), "a list").items;
       check(items.size() == s.outputs.size(), "Expected ", s.outputs.size(), " elements in a list but found ",
             items.size());
       for (size_t i = 0; i < items.size(); ++i) r[s.outputs[i]] = items[i];

@@ -85,13 +85,12 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 }
 
 bool Node::has_side_effects() const {
-  static const char* const kKinds[] = {"prim::RaiseException", "prim::Print",      "prim::SetAttr",   "prim::CallMethod",
-                                       "prim::CallFunction",   "prim::PythonOp",   "aten::append",    "aten::extend",
-                                       "aten::insert",         "aten::pop",        "aten::popitem",   "aten::reverse",
-                                       "aten::sort",           "aten::clear",      "aten::remove",    "aten::_set_item",
-                                       "aten::Delete",         "aten::setdefault", "aten::update",    "aten::add_",
-                                       "aten::warn",           "prim::fork",       "prim::CreateObject",
-                                       "aten::manual_seed"};
+  static const char* const kKinds[] = {
+      "prim::RaiseException", "prim::Print",   "prim::SetAttr",      "prim::CallMethod", "prim::CallFunction",
+      "prim::PythonOp",       "aten::append",  "aten::extend",       "aten::insert",     "aten::pop",
+      "aten::popitem",        "aten::reverse", "aten::sort",         "aten::clear",      "aten::remove",
+      "aten::_set_item",      "aten::Delete",  "aten::setdefault",   "aten::update",     "aten::add_",
+      "aten::warn",           "prim::fork",    "prim::CreateObject", "aten::manual_seed"};
   for (const char* kind : kKinds)
     if (kind_ == kind) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
@@ -149,6 +148,17 @@ void replace_in(Block& block, Variable* from, Variable* to) {
 void Graph::replace_uses(Variable* from, Variable* to) { replace_in(*block_, from, to); }
 
 void Graph::erase(Node* node) {
+  auto forget = [&](const Variable& v) {
+    if (!v.name_.empty()) names_.erase(v.name_);
+  };
+  for (const auto& inner : node->blocks_) {  // names inside are free again, too
+    for (const auto& v : inner->inputs()) forget(*v);
+    each_node(*inner, [&](const Node& n) {
+      for (const auto& v : n.outputs()) forget(*v);
+      for (const auto& b : n.blocks())
+        for (const auto& v : b->inputs()) forget(*v);
+    });
+  }
   while (!node->outputs_.empty()) node->erase_output(node->outputs_.size() - 1);
   auto& nodes = node->block_->nodes_;
   nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.get() == node; }));

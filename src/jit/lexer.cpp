@@ -17,7 +17,8 @@ std::string SourceText::pointed(size_t offset, size_t length) const {
   size_t start = offset == 0 ? std::string::npos : text.rfind('\n', offset - 1);
   start = start == std::string::npos ? 0 : start + 1;
   size_t stop = std::min(text.find('\n', offset), text.size());
-  std::string out = concat("  File \"", file, "\", line ", first_line + std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n'), "\n");
+  std::string out = concat("  File \"", file, "\", line ",
+                           first_line + std::count(text.begin(), text.begin() + static_cast<long>(offset), '\n'), "\n");
   out += text.substr(start, stop - start) + "\n";
   size_t marks = std::clamp<size_t>(length, 1, std::max<size_t>(stop - offset, 1));
   return out + std::string(offset - start, ' ') + std::string(marks, '~') + " <--- HERE\n";
@@ -40,11 +41,11 @@ class Lexer {
   }
 
  private:
-  [[noreturn]] void refuse(const char* why) {
-    throw CompileError(concat(why, ":\n", source_.pointed(at_, 1)));
-  }
+  [[noreturn]] void refuse(const char* why) { throw CompileError(concat(why, ":\n", source_.pointed(at_, 1))); }
   char peek(size_t ahead = 0) const { return at_ + ahead < text_.size() ? text_[at_ + ahead] : '\0'; }
-  void add(Token::Kind kind, size_t begin, size_t end) { tokens_.push_back({kind, text_.substr(begin, end - begin), "", begin, end}); }
+  void add(Token::Kind kind, size_t begin, size_t end) {
+    tokens_.push_back({kind, text_.substr(begin, end - begin), "", begin, end});
+  }
 
   void line() {
     size_t width = 0;
@@ -65,7 +66,8 @@ class Lexer {
     }
     if (width != indents_.back()) refuse("unindent does not match any outer indentation level");
     while (true) {
-      while (peek() == ' ' || peek() == '\t' || peek() == '\f' || (depth_ > 0 && (peek() == '\n' || peek() == '\r'))) ++at_;
+      while (peek() == ' ' || peek() == '\t' || peek() == '\f' || (depth_ > 0 && (peek() == '\n' || peek() == '\r')))
+        ++at_;
       if (peek() == '\\' && (peek(1) == '\n' || (peek(1) == '\r' && peek(2) == '\n'))) {
         at_ += peek(1) == '\r' ? 3 : 2;
         continue;
@@ -91,7 +93,9 @@ class Lexer {
     unsigned char c = static_cast<unsigned char>(peek());
     if (std::isdigit(c) || (c == '.' && std::isdigit(static_cast<unsigned char>(peek(1))))) return number(begin);
     if (std::isalpha(c) || c == '_' || c >= 128) {
-      while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' || static_cast<unsigned char>(peek()) >= 128) ++at_;
+      while (std::isalnum(static_cast<unsigned char>(peek())) || peek() == '_' ||
+             static_cast<unsigned char>(peek()) >= 128)
+        ++at_;
       if ((peek() == '"' || peek() == '\'') && at_ - begin <= 2) {
         std::string prefix = text_.substr(begin, at_ - begin);
         std::transform(prefix.begin(), prefix.end(), prefix.begin(), ::tolower);
@@ -100,14 +104,15 @@ class Lexer {
       return add(Token::Kind::Name, begin, at_);
     }
     if (c == '"' || c == '\'') return string(begin, "");
-    static const char* const symbols[] = {"**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "**", "//", ">>", "<<", "<=", ">=", "==", "+=",
-                                          "-=",  "*=",  "/=",  "%=",  "&=",  "|=", "^=", "@="};
+    static const char* const symbols[] = {"**=", "//=", ">>=", "<<=", "...", "!=", "->", ":=", "**", "//", ">>", "<<",
+                                          "<=",  ">=",  "==",  "+=",  "-=",  "*=", "/=", "%=", "&=", "|=", "^=", "@="};
     for (const char* s : symbols)
       if (text_.compare(at_, std::char_traits<char>::length(s), s) == 0) {
         at_ += std::char_traits<char>::length(s);
         return add(Token::Kind::Symbol, begin, at_);
       }
-    if (std::string_view("+-*/%@&|^~<>()[]{},:.;=").find(static_cast<char>(c)) == std::string_view::npos) refuse("unexpected character");
+    if (std::string_view("+-*/%@&|^~<>()[]{},:.;=").find(static_cast<char>(c)) == std::string_view::npos)
+      refuse("unexpected character");
     if (c == '(' || c == '[' || c == '{') check<CompileError>(++depth_ < 500, "the program is nested too deeply");
     if ((c == ')' || c == ']' || c == '}') && depth_ > 0) --depth_;
     ++at_;

@@ -95,7 +95,9 @@ class Parser {
       TreePtr condition = expression();
       TreePtr tree = make(Syntax::While, begin, {condition});
       tree->body = block();
-      if (is("else")) throw UnsupportedSyntax(concat("else branches of while loops aren't supported:\n", source_->pointed(begin, 5)), false);
+      if (is("else"))
+        throw UnsupportedSyntax(concat("else branches of while loops aren't supported:\n", source_->pointed(begin, 5)),
+                                false);
       return void(out.push_back(tree));
     }
     if (take("for")) {
@@ -104,7 +106,9 @@ class Parser {
       TreePtr iterable = expressions();
       TreePtr tree = make(Syntax::For, begin, {target, iterable});
       tree->body = block();
-      if (is("else")) throw UnsupportedSyntax(concat("else branches of for loops aren't supported:\n", source_->pointed(begin, 3)), false);
+      if (is("else"))
+        throw UnsupportedSyntax(concat("else branches of for loops aren't supported:\n", source_->pointed(begin, 3)),
+                                false);
       return void(out.push_back(tree));
     }
     if (take("with")) {
@@ -173,7 +177,8 @@ class Parser {
 
   TreePtr assignment(size_t begin) {
     TreePtr first = expressions();
-    static const char* const augmented[] = {"+=", "-=", "*=", "/=", "%=", "//=", "**=", "&=", "|=", "^=", "<<=", ">>=", "@="};
+    static const char* const augmented[] = {
+        "+=", "-=", "*=", "/=", "%=", "//=", "**=", "&=", "|=", "^=", "<<=", ">>=", "@="};
     for (const char* op : augmented)
       if (take(op)) {
         std::string text(op);
@@ -226,10 +231,17 @@ class Parser {
     while (!take(")")) {
       size_t begin = now().begin;
       if (take("*")) {
-        if (!is(",")) throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults:\n", source_->pointed(begin, 1)), false);
+        if (!is(","))
+          throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use "
+                                         "keyword-only arguments with defaults:\n",
+                                         source_->pointed(begin, 1)),
+                                  false);
         keyword_only = true;
       } else if (is("**")) {
-        throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only arguments with defaults:\n", source_->pointed(begin, 2)), false);
+        throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only "
+                                       "arguments with defaults:\n",
+                                       source_->pointed(begin, 2)),
+                                false);
       } else if (!take("/")) {
         ParameterTree p;
         p.name = name();
@@ -255,7 +267,8 @@ class Parser {
     return make(Syntax::Tuple, begin, items);
   }
   bool ends_tuple() const {
-    return is(Token::Kind::Newline) || is(Token::Kind::End) || is(")") || is("]") || is("}") || is("=") || is(":") || is(";") || is("in");
+    return is(Token::Kind::Newline) || is(Token::Kind::End) || is(")") || is("]") || is("}") || is("=") || is(":") ||
+           is(";") || is("in");
   }
   TreePtr starred() {
     size_t begin = now().begin;
@@ -338,7 +351,8 @@ class Parser {
   }
 
   TreePtr binary(size_t level) {
-    static const std::vector<std::vector<const char*>> levels = {{"|"}, {"^"}, {"&"}, {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%", "@"}};
+    static const std::vector<std::vector<const char*>> levels = {{"|"},        {"^"},      {"&"},
+                                                                 {"<<", ">>"}, {"+", "-"}, {"*", "/", "//", "%", "@"}};
     if (level == levels.size()) return unary();
     size_t begin = now().begin;
     TreePtr left = binary(level + 1);
@@ -396,7 +410,8 @@ class Parser {
   TreePtr argument() {
     size_t begin = now().begin;
     if (take("*")) return make(Syntax::Starred, begin, {expression()});
-    if (is("**")) throw UnsupportedSyntax(concat("keyword-arg expansion is not supported:\n", source_->pointed(begin, 2)), false);
+    if (is("**"))
+      throw UnsupportedSyntax(concat("keyword-arg expansion is not supported:\n", source_->pointed(begin, 2)), false);
     if (is(Token::Kind::Name) && next().kind == Token::Kind::Symbol && next().text == "=") {
       std::string keyword = name();
       expect("=");
@@ -436,7 +451,9 @@ class Parser {
     expect("in");
     parts.push_back(disjunction());
     if (take("if")) parts.push_back(disjunction());
-    if (is("for")) throw UnsupportedSyntax(concat("Only a single generator is currently supported:\n", source_->pointed(begin, 1)), false);
+    if (is("for"))
+      throw UnsupportedSyntax(concat("Only a single generator is currently supported:\n", source_->pointed(begin, 1)),
+                              false);
     return make(kind, begin, std::move(parts));
   }
 
@@ -471,7 +488,9 @@ class Parser {
     }
     if (take("{")) return braces(begin);
     if (is(Token::Kind::Name)) {
-      static const char* const keywords[] = {"lambda", "yield", "await", "in", "is", "and", "or", "not", "if", "else", "for", "while", "def", "class", "return", "import", "from", "with", "try", "except"};
+      static const char* const keywords[] = {"lambda", "yield",  "await", "in",   "is",    "and",   "or",
+                                             "not",    "if",     "else",  "for",  "while", "def",   "class",
+                                             "return", "import", "from",  "with", "try",   "except"};
       if (is("lambda")) unsupported("lambda expressions", begin);
       if (is("yield")) unsupported("yield expressions", begin);
       for (const char* k : keywords)
@@ -537,7 +556,9 @@ class Parser {
       if (close == std::string::npos) refuse("an f-string whose braces do not match");
       std::string inner = s.substr(i + 1, close - i - 1);
       if (inner.find(':') != std::string::npos || inner.find('!') != std::string::npos)
-        throw UnsupportedSyntax(concat("Don't support specifying formats or conversions in f-strings:\n", source_->pointed(token.begin, 1)), false);
+        throw UnsupportedSyntax(
+            concat("Don't support specifying formats or conversions in f-strings:\n", source_->pointed(token.begin, 1)),
+            false);
       parts.push_back(make(Syntax::String, token.begin, {}, plain));
       plain.clear();
       auto text = std::make_shared<SourceText>(SourceText{inner, source_->file, source_->first_line});

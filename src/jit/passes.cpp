@@ -47,10 +47,12 @@ void eliminate_dead_code(Graph& graph) {
 namespace {
 
 bool same_call(const Node& a, const Node& b) {
-  if (a.kind() != b.kind() || a.op != b.op || a.inputs != b.inputs || a.outputs().size() != b.outputs().size()) return false;
+  if (a.kind() != b.kind() || a.op != b.op || a.inputs != b.inputs || a.outputs().size() != b.outputs().size())
+    return false;
   if (!a.blocks().empty() || a.attributes.size() != b.attributes.size() || a.callee != b.callee) return false;
   for (size_t i = 0; i < a.attributes.size(); ++i)
-    if (a.attributes[i].first != b.attributes[i].first || !equal(a.attributes[i].second, b.attributes[i].second)) return false;
+    if (a.attributes[i].first != b.attributes[i].first || !equal(a.attributes[i].second, b.attributes[i].second))
+      return false;
   for (size_t i = 0; i < a.outputs().size(); ++i)
     if (!same_type(a.output(i)->type(), b.output(i)->type())) return false;
   return true;
@@ -69,7 +71,8 @@ void eliminate_common_subexpressions(Graph& graph) {
   std::vector<Node*> nodes;
   for (const auto& n : graph.block().nodes()) nodes.push_back(n.get());
   for (Node* n : nodes) {
-    bool pure = !n->has_side_effects() && n->blocks().empty() && (n->is("prim::Constant") || (!writes && !makes_new_container(*n)));
+    bool pure = !n->has_side_effects() && n->blocks().empty() &&
+                (n->is("prim::Constant") || (!writes && !makes_new_container(*n)));
     Node* same = nullptr;
     if (pure)
       for (Node* k : kept)
@@ -113,7 +116,8 @@ void propagate_constants(Graph& graph) {
   std::vector<Node*> nodes;
   each_node(graph.block(), [&](Node& n) { nodes.push_back(&n); });
   for (Node* n : nodes) {
-    if (n->op || n->outputs().size() != 1 || n->has_side_effects() || !n->blocks().empty() || n->inputs.empty()) continue;
+    if (n->op || n->outputs().size() != 1 || n->has_side_effects() || !n->blocks().empty() || n->inputs.empty())
+      continue;
     std::vector<Value> inputs;
     std::vector<TypePtr> types;
     for (Variable* v : n->inputs)
@@ -193,8 +197,8 @@ void lint_block(const Block& block, std::unordered_set<const Variable*> visible)
     for (const auto& inner : n->blocks()) lint_block(*inner, visible);
     if (n->is("prim::If"))
       for (const auto& inner : n->blocks())
-        check(inner->outputs.size() == n->outputs().size(), "the graph is broken: a branch gives ", inner->outputs.size(),
-              " values, expected ", n->outputs().size());
+        check(inner->outputs.size() == n->outputs().size(), "the graph is broken: a branch gives ",
+              inner->outputs.size(), " values, expected ", n->outputs().size());
     if (n->op)
       check(n->inputs.size() == n->op->argument_count(), "the graph is broken: ", n->op->name(), " has ",
             n->inputs.size(), " arguments, expected ", n->op->argument_count());

@@ -14,11 +14,63 @@ bool is_identifier(const std::string& s) {
 }
 
 const std::unordered_set<std::string>& reserved() {
-  static const std::unordered_set<std::string> words = {
-      "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif", "else", "except", "False", "finally",
-      "for", "from", "global", "if", "import", "in", "is", "lambda", "None", "nonlocal", "not", "or", "pass", "raise", "return", "True",
-      "try", "while", "with", "yield", "torch", "ops", "CONSTANTS", "int", "float", "bool", "str", "list", "dict", "range", "annotate",
-      "unchecked_cast", "uninitialized", "isinstance", "getattr", "math", "fork", "inf", "nan", "Tensor", "len", "print"};
+  static const std::unordered_set<std::string> words = {"and",
+                                                        "as",
+                                                        "assert",
+                                                        "async",
+                                                        "await",
+                                                        "break",
+                                                        "class",
+                                                        "continue",
+                                                        "def",
+                                                        "del",
+                                                        "elif",
+                                                        "else",
+                                                        "except",
+                                                        "False",
+                                                        "finally",
+                                                        "for",
+                                                        "from",
+                                                        "global",
+                                                        "if",
+                                                        "import",
+                                                        "in",
+                                                        "is",
+                                                        "lambda",
+                                                        "None",
+                                                        "nonlocal",
+                                                        "not",
+                                                        "or",
+                                                        "pass",
+                                                        "raise",
+                                                        "return",
+                                                        "True",
+                                                        "try",
+                                                        "while",
+                                                        "with",
+                                                        "yield",
+                                                        "torch",
+                                                        "ops",
+                                                        "CONSTANTS",
+                                                        "int",
+                                                        "float",
+                                                        "bool",
+                                                        "str",
+                                                        "list",
+                                                        "dict",
+                                                        "range",
+                                                        "annotate",
+                                                        "unchecked_cast",
+                                                        "uninitialized",
+                                                        "isinstance",
+                                                        "getattr",
+                                                        "math",
+                                                        "fork",
+                                                        "inf",
+                                                        "nan",
+                                                        "Tensor",
+                                                        "len",
+                                                        "print"};
   return words;
 }
 
@@ -26,12 +78,14 @@ const std::unordered_set<std::string>& reserved() {
 
 class FunctionPrinter {
  public:
-  FunctionPrinter(SourcePrinter& owner, Function& function, bool as_method) : owner_(owner), function_(function), as_method_(as_method) {}
+  FunctionPrinter(SourcePrinter& owner, Function& function, bool as_method)
+      : owner_(owner), function_(function), as_method_(as_method) {}
 
   std::string run(const std::string& name) {
     function_.ensure();
     check(!function_.ignored, "Could not export Python function call '", name,
-          "'. Remove calls to Python functions before export. Did you forget to add @script or @script_method annotation? If this is a "
+          "'. Remove calls to Python functions before export. Did you forget to add @script or @script_method "
+          "annotation? If this is a "
           "nn.ModuleList, add it to __constants__");
     const Graph& graph = *function_.graph;
     out_ = "def " + name + "(";
@@ -62,7 +116,8 @@ class FunctionPrinter {
       if (!std::isalnum(static_cast<unsigned char>(c)) && c != '_') c = '_';
     if (wanted.empty() || std::isdigit(static_cast<unsigned char>(wanted[0]))) wanted = "_" + wanted;
     std::string name = wanted;
-    for (int i = 0; reserved().contains(name) || !used_.insert(name).second; ++i) name = wanted + "_" + std::to_string(i);
+    for (int i = 0; reserved().contains(name) || !used_.insert(name).second; ++i)
+      name = wanted + "_" + std::to_string(i);
     return name;
   }
   std::string name_of(const Variable* v, const std::string& wanted = "") {
@@ -95,10 +150,11 @@ class FunctionPrinter {
   void assign(const Node& n, const std::string& value) {
     if (n.outputs().empty()) return line(value);
     std::string left;
-    if (n.outputs().size() == 1) left = name_of(n.output());
+    bool unpacks = n.is("prim::TupleUnpack") || n.is("prim::ListUnpack");
+    if (n.outputs().size() == 1 && !unpacks) left = name_of(n.output());
     else
       for (const auto& v : n.outputs()) left += name_of(v.get()) + ", ";
-    line(left + (n.outputs().size() == 1 ? " = " : "= ") + value);
+    line(left + (n.outputs().size() == 1 && !unpacks ? " = " : "= ") + value);
   }
 
   void node(const Node& n) {
@@ -114,15 +170,18 @@ class FunctionPrinter {
   }
 
   std::string expression(const Node& n) {
-    check(!n.is("prim::PythonOp"), "Could not export Python function call '", n.is("prim::PythonOp") ? n.attribute("name")->to_string() : "",
-          "'. Remove calls to Python functions before export. Did you forget to add @script or @script_method annotation? If this is a "
+    check(!n.is("prim::PythonOp"), "Could not export Python function call '",
+          n.is("prim::PythonOp") ? n.attribute("name")->to_string() : "",
+          "'. Remove calls to Python functions before export. Did you forget to add @script or @script_method "
+          "annotation? If this is a "
           "nn.ModuleList, add it to __constants__");
     const auto& in = n.inputs;
     TypePtr type = n.outputs().empty() ? nullptr : n.output()->type();
     if (n.is("prim::ListConstruct")) {
       std::string list = "[" + texts(in) + "]";
-      bool plain = !in.empty() && (type->element()->is(TypeKind::Tensor) || type->element()->is(TypeKind::Int) || type->element()->is(TypeKind::Float) ||
-                                   type->element()->is(TypeKind::Bool) || type->element()->is(TypeKind::String));
+      bool plain = !in.empty() && (type->element()->is(TypeKind::Tensor) || type->element()->is(TypeKind::Int) ||
+                                   type->element()->is(TypeKind::Float) || type->element()->is(TypeKind::Bool) ||
+                                   type->element()->is(TypeKind::String));
       return plain ? list : "annotate(" + without_details(type)->annotation() + ", " + list + ")";
     }
     if (n.is("prim::DictConstruct")) {
@@ -141,10 +200,13 @@ class FunctionPrinter {
       bool plain = is_identifier(attribute) && !reserved().contains(attribute);
       return plain ? "(" + text(in[0]) + ")." + attribute : "getattr(" + text(in[0]) + ", " + quoted(attribute) + ")";
     }
-    if (n.is("prim::CallMethod")) return "(" + text(in[0]) + ")." + n.attribute("name")->to_string() + "(" + texts(in, 1) + (in.size() > 1 ? ", )" : ")");
+    if (n.is("prim::CallMethod"))
+      return "(" + text(in[0]) + ")." + n.attribute("name")->to_string() + "(" + texts(in, 1) +
+             (in.size() > 1 ? ", )" : ")");
     if (n.is("prim::CallFunction")) return text(in[0]) + "(" + texts(in, 1) + (in.size() > 1 ? ", )" : ")");
     if (n.is("prim::CreateObject")) return type->annotation() + ".__new__(" + type->annotation() + ")";
-    if (n.is("prim::unchecked_cast")) return "unchecked_cast(" + without_details(type)->annotation() + ", " + text(in[0]) + ")";
+    if (n.is("prim::unchecked_cast"))
+      return "unchecked_cast(" + without_details(type)->annotation() + ", " + text(in[0]) + ")";
     if (n.is("prim::Uninitialized")) return "uninitialized(" + without_details(type)->annotation() + ")";
     if (n.is("prim::isinstance")) {
       std::string types;
@@ -249,7 +311,8 @@ class FunctionPrinter {
     if (!counted) {
       line(condition + " = " + next);
       line(index + " = torch.add(" + index + ", 1)");
-      if (!is_endless(n.inputs[0])) line(bound_ + " = torch.__and__(torch.lt(" + index + ", " + text(n.inputs[0]) + "), " + condition + ")");
+      if (!is_endless(n.inputs[0]))
+        line(bound_ + " = torch.__and__(torch.lt(" + index + ", " + text(n.inputs[0]) + "), " + condition + ")");
     } else if (n.outputs().empty() && b.nodes().empty()) {
       line("pass");
     }
@@ -279,7 +342,8 @@ void SourcePrinter::use(const TypePtr& type) {
   if (!type->name.empty() && !seen_[type->name]) {
     seen_[type->name] = true;
     std::string text = "class " + type->name.substr(type->name.rfind('.') + 1) + "(NamedTuple):\n";
-    for (size_t i = 0; i < type->fields.size(); ++i) text += "  " + type->fields[i] + " : " + type->elements[i]->annotation() + "\n";
+    for (size_t i = 0; i < type->fields.size(); ++i)
+      text += "  " + type->fields[i] + " : " + type->elements[i]->annotation() + "\n";
     texts_.emplace_back(type->name, text);
   }
   for (const TypePtr& t : type->elements) use(t);
@@ -318,7 +382,8 @@ std::string SourcePrinter::class_text(ClassType& cls) {
   }
   for (const Attribute& a : cls.attributes) {
     use(a.type);
-    if (is_identifier(a.name) && !reserved().contains(a.name)) out += "  " + a.name + " : " + a.type->annotation() + "\n";
+    if (is_identifier(a.name) && !reserved().contains(a.name))
+      out += "  " + a.name + " : " + a.type->annotation() + "\n";
     else out += "  __annotations__[" + quoted(a.name) + "] = " + a.type->annotation() + "\n";
   }
   for (const std::string& method : cls.method_order) {
@@ -346,7 +411,9 @@ void SourcePrinter::add_function(const FunctionPtr& function) {
   if (function_names_.contains(function.get())) return;
   std::string name = function->name.starts_with("__torch__.") ? function->name : "__torch__." + function->name;
   size_t last = name.rfind('.') + 1;
-  for (int i = 0; seen_.contains(name); ++i) name = name.substr(0, last) + "___torch_mangle_" + std::to_string(i) + "." + function->name.substr(function->name.rfind('.') + 1);
+  for (int i = 0; seen_.contains(name); ++i)
+    name = name.substr(0, last) + "___torch_mangle_" + std::to_string(i) + "." +
+           function->name.substr(function->name.rfind('.') + 1);
   seen_[name] = true;
   function_names_[function.get()] = name;
   texts_.emplace_back(name, this->function(*function, name.substr(name.rfind('.') + 1), false));

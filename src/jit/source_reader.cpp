@@ -28,8 +28,10 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     }
     if (of.kind != Sugared::Kind::Python) return nullptr;
     if (of.name == "CONSTANTS") {
-      size_t index = name.size() > 1 && name[0] == 'c' ? std::strtoull(name.c_str() + 1, nullptr, 10) : constants_.size();
-      check<ValueError>(index < constants_.size(), "the program reads the constant ", name, ", and the archive has ", constants_.size());
+      size_t index =
+          name.size() > 1 && name[0] == 'c' ? std::strtoull(name.c_str() + 1, nullptr, 10) : constants_.size();
+      check<ValueError>(index < constants_.size(), "the program reads the constant ", name, ", and the archive has ",
+                        constants_.size());
       return sugar_constant(constants_[index]);
     }
     std::string full = of.name + "." + name;
@@ -63,7 +65,8 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     f->name = name;
     declare(*f, *tree, *this, self);
     for (size_t i = 0; i < tree->parameters.size(); ++i)
-      if (const TreePtr& d = tree->parameters[i].default_value) f->parameters[i].default_value = literal(*d, f->parameters[i].type);
+      if (const TreePtr& d = tree->parameters[i].default_value)
+        f->parameters[i].default_value = literal(*d, f->parameters[i].type);
     auto keep = shared_from_this();
     f->define = [keep, tree](Function& function) { jit::define(function, tree, *keep); };
     return f;
@@ -74,7 +77,9 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     switch (t.kind) {
       case Syntax::Number: {
         bool floating = t.text.find_first_of(".eE") != std::string::npos;
-        return floating || (type && type->is(TypeKind::Float)) ? Value(std::strtod(t.text.c_str(), nullptr)) : Value(static_cast<int64_t>(std::strtoll(t.text.c_str(), nullptr, 10)));
+        return floating || (type && type->is(TypeKind::Float))
+                   ? Value(std::strtod(t.text.c_str(), nullptr))
+                   : Value(static_cast<int64_t>(std::strtoll(t.text.c_str(), nullptr, 10)));
       }
       case Syntax::String: return Value(t.text);
       case Syntax::Constant: return t.text == "None" ? Value() : Value(t.text == "True");
@@ -85,8 +90,12 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
       case Syntax::List: {
         TypePtr element = type && type->is(TypeKind::Optional) ? type->element() : type;
         std::vector<Value> items;
-        for (const TreePtr& c : t.children) items.push_back(literal(*c, element && element->is(TypeKind::List) ? element->element() : nullptr));
-        return make_list(element && element->is(TypeKind::List) ? element->element() : items.empty() ? tensor_type() : type_of(items[0]), std::move(items));
+        for (const TreePtr& c : t.children)
+          items.push_back(literal(*c, element && element->is(TypeKind::List) ? element->element() : nullptr));
+        return make_list(element && element->is(TypeKind::List) ? element->element()
+                         : items.empty()                        ? tensor_type()
+                                                                : type_of(items[0]),
+                         std::move(items));
       }
       case Syntax::Tuple: {
         std::vector<Value> items;
@@ -127,12 +136,14 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     if (base == "Enum") {
       cls->is_enum = true;
       for (const TreePtr& s : tree.body)
-        if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name) cls->constants.emplace_back(s->children[0]->text, literal(*s->children[1], nullptr));
+        if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name)
+          cls->constants.emplace_back(s->children[0]->text, literal(*s->children[1], nullptr));
       check<ValueError>(!cls->constants.empty(), "the enum ", name, " has no members");
       cls->enum_value = type_of(cls->constants[0].second);
       return types_[name] = class_type(cls);
     }
-    check<ValueError>(base.empty() || base == "Module" || base == "object", "class ", name, " has the base '", base, "', which is not supported");
+    check<ValueError>(base.empty() || base == "Module" || base == "object", "class ", name, " has the base '", base,
+                      "', which is not supported");
     cls->is_module = base == "Module";
     TypePtr self = types_[name] = class_type(cls);
     std::unordered_set<std::string> parameters, buffers;
@@ -144,13 +155,16 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
       }
     }
     auto add = [&](const std::string& attribute, const Tree& type) {
-      cls->add_attribute({attribute, resolve_type(type, *this), parameters.contains(attribute), buffers.contains(attribute)});
+      cls->add_attribute(
+          {attribute, resolve_type(type, *this), parameters.contains(attribute), buffers.contains(attribute)});
     };
     for (const TreePtr& s : tree.body) {
-      if (s->kind == Syntax::Annotated && s->children[0]->kind == Syntax::Name && s->children.size() == 2) add(s->children[0]->text, *s->children[1]);
+      if (s->kind == Syntax::Annotated && s->children[0]->kind == Syntax::Name && s->children.size() == 2)
+        add(s->children[0]->text, *s->children[1]);
       else if (s->kind == Syntax::Annotated && s->children.size() == 3 && s->children[0]->kind == Syntax::Name)
         cls->constants.emplace_back(s->children[0]->text, literal(*s->children[2], nullptr));
-      else if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Subscript) add(s->children[0]->children[1]->text, *s->children[1]);
+      else if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Subscript)
+        add(s->children[0]->children[1]->text, *s->children[1]);
     }
     for (const TreePtr& s : tree.body)
       if (s->kind == Syntax::Def) cls->add_method(s->text, make(name + "." + s->text, s, self));
@@ -164,7 +178,8 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     path += ".py";
     auto [found, fresh] = files_.try_emplace(path);
     if (fresh)
-      if (std::optional<std::string> text = load_(path)) found->second = parse(std::make_shared<SourceText>(SourceText{*text, path, 1}));
+      if (std::optional<std::string> text = load_(path))
+        found->second = parse(std::make_shared<SourceText>(SourceText{*text, path, 1}));
     std::string last = name.substr(name.rfind('.') + 1);
     for (const TreePtr& t : found->second)
       if (t->kind == kind && t->text == last) return t;

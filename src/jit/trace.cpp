@@ -1,8 +1,8 @@
 #include "umbra/jit/trace.h"
 
-#include "umbra/jit/objects.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
+#include "umbra/jit/objects.h"
 
 namespace umbra::jit {
 
@@ -175,10 +175,11 @@ Variable* Trace::tensor_variable(const Tensor& tensor) {
     return v;
   }
   if (auto found = paths_.find(tensor.impl()); found != paths_.end()) return attribute(found->second);
-  check(!tensor.requires_grad(),
-        "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching "
-        "the gradient\nTensor:\n",
-        to_string(Value(tensor)));
+  check(
+      !tensor.requires_grad(),
+      "Cannot insert a Tensor that requires grad as a constant. Consider making it a parameter or input, or detaching "
+      "the gradient\nTensor:\n",
+      to_string(Value(tensor)));
   return constant(Value(tensor), tensor_type_of(tensor));
 }
 
@@ -333,7 +334,9 @@ void Trace::call(const Operator& op, Value* frame) {
   std::erase_if(pending, [&](const auto& p) {
     size_t count = 0;
     for (const Value& v : arguments) count += v.is_double() && v.to_double() == p.first;
-    if (count > 1) trace_warning("a number that was read off a tensor cannot be told from another argument; it is a constant of the trace");
+    if (count > 1)
+      trace_warning(
+          "a number that was read off a tensor cannot be told from another argument; it is a constant of the trace");
     return count != 1;
   });
   auto pending_for = [&](const Value& v) -> Variable* {
@@ -348,7 +351,8 @@ void Trace::call(const Operator& op, Value* frame) {
   if (recorded || (on && writes)) {
     for (size_t i = 0; i < form.argument_count(); ++i) {
       int from = op.schema().find(form.schema().arguments[i].name);
-      const Value& v = from >= 0 ? arguments[static_cast<size_t>(from)] : form.schema().arguments[i].default_value.value();
+      const Value& v =
+          from >= 0 ? arguments[static_cast<size_t>(from)] : form.schema().arguments[i].default_value.value();
       if (Variable* known = pending_for(v)) {
         inputs.push_back(known);
         continue;
@@ -358,6 +362,14 @@ void Trace::call(const Operator& op, Value* frame) {
                            : variable(v, &form.schema().arguments[i].type));
     }
   }
+  if (recorded && force_outplace_ && op.is_inplace() && arguments[0].tensor_ref().is_view())
+    trace_warning(
+        concat("There are 2 live references to the data region being modified when tracing in-place operator ",
+               op.schema().name,
+               ". This might cause the trace to be incorrect, because all other views that also reference this "
+               "data will not reflect this change in the trace! On the other hand, if all other views use the "
+               "same memory chunk, but are disjoint (e.g. are outputs of torch.split), this might still be "
+               "safe."));
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i] = concrete(arguments[i]);
   {
     transform::WithoutLevel off;
@@ -365,7 +377,8 @@ void Trace::call(const Operator& op, Value* frame) {
     if (recorded && op.has_tag(Tag::LiftsData)) frame[0] = Value(frame[0].tensor_ref().clone());
   }
   if (recorded || (on && writes)) record(form, std::move(inputs), arguments, frame);
-  if (recorded && &form != &op && op.is_inplace()) know(arguments[0].tensor_ref(), tensors_[frame[0].tensor_impl()].variable);
+  if (recorded && &form != &op && op.is_inplace())
+    know(arguments[0].tensor_ref(), tensors_[frame[0].tensor_impl()].variable);
 }
 
 void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments,
@@ -511,21 +524,23 @@ Variable* Trace::output(const Value& value, bool strict, bool top) {
   }
   if (auto* list = object_as<ListObject>(value)) {
     for (const Value& v : list->items) check(v.is_tensor(), kNot);
-    check(!strict, "Encountering a list at the output of the tracer might cause the trace to be incorrect, this is only "
-                   "valid if the container structure does not change based on the module's inputs. Consider using a "
-                   "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
-                   "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
-                   "allow this behavior.");
+    check(!strict,
+          "Encountering a list at the output of the tracer might cause the trace to be incorrect, this is only "
+          "valid if the container structure does not change based on the module's inputs. Consider using a "
+          "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+          "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+          "allow this behavior.");
     std::vector<Variable*> parts;
     for (const Value& v : list->items) parts.push_back(output(v, strict, false));
     return insert("prim::ListConstruct", std::move(parts), {list_type(tensor_type())})->output();
   }
   if (auto* dict = object_as<DictObject>(value)) {
-    check(!strict, "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only "
-                   "valid if the container structure does not change based on the module's inputs. Consider using a "
-                   "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
-                   "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
-                   "allow this behavior.");
+    check(!strict,
+          "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only "
+          "valid if the container structure does not change based on the module's inputs. Consider using a "
+          "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
+          "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
+          "allow this behavior.");
     std::vector<Variable*> parts;
     TypePtr type;
     for (auto& [k, v] : dict->items) {

@@ -134,7 +134,8 @@ void Trace::make_methods(const std::string& method) {
   auto function = std::make_shared<Function>();
   function->name = scopes_[0].cls->name + "." + method;
   function->graph = graph_;
-  for (const auto& v : graph_->block().inputs()) function->parameters.push_back({v->debug_name(), without_details(v->type()), {}, false});
+  for (const auto& v : graph_->block().inputs())
+    function->parameters.push_back({v->debug_name(), without_details(v->type()), {}, false});
   function->result = without_details(graph_->block().outputs.at(0)->type());
   scopes_[0].cls->add_method(method, function);
 }

@@ -12,12 +12,18 @@ struct SimpleName {
   const char* annotation;  // in source
 };
 constexpr SimpleName kSimple[] = {
-    {TypeKind::Tensor, "Tensor", "Tensor"},         {TypeKind::Int, "int", "int"},
-    {TypeKind::Float, "float", "float"},            {TypeKind::Bool, "bool", "bool"},
-    {TypeKind::Complex, "complex", "complex"},      {TypeKind::Number, "Scalar", "number"},
-    {TypeKind::String, "str", "str"},               {TypeKind::None, "NoneType", "NoneType"},
-    {TypeKind::Any, "Any", "Any"},                  {TypeKind::Device, "Device", "Device"},
-    {TypeKind::Generator, "Generator", "Generator"}, {TypeKind::Function, "Function", "Function"},
+    {TypeKind::Tensor, "Tensor", "Tensor"},
+    {TypeKind::Int, "int", "int"},
+    {TypeKind::Float, "float", "float"},
+    {TypeKind::Bool, "bool", "bool"},
+    {TypeKind::Complex, "complex", "complex"},
+    {TypeKind::Number, "Scalar", "number"},
+    {TypeKind::String, "str", "str"},
+    {TypeKind::None, "NoneType", "NoneType"},
+    {TypeKind::Any, "Any", "Any"},
+    {TypeKind::Device, "Device", "Device"},
+    {TypeKind::Generator, "Generator", "Generator"},
+    {TypeKind::Function, "Function", "Function"},
 };
 
 const SimpleName* simple_name(TypeKind kind) {
@@ -205,8 +211,7 @@ bool is_subtype(const TypePtr& a, const TypePtr& b) {
   if (same_type(a, b) || b->is(TypeKind::Any)) return true;
   if (a->is(TypeKind::Union))
     return std::all_of(a->elements.begin(), a->elements.end(), [&](const TypePtr& e) { return is_subtype(e, b); });
-  if (a->is(TypeKind::Optional))
-    return is_subtype(a->element(), b) && is_subtype(simple_type(TypeKind::None), b);
+  if (a->is(TypeKind::Optional)) return is_subtype(a->element(), b) && is_subtype(simple_type(TypeKind::None), b);
   if (b->is(TypeKind::Optional)) return a->is(TypeKind::None) || is_subtype(a, b->element());
   if (b->is(TypeKind::Union))
     return std::any_of(b->elements.begin(), b->elements.end(), [&](const TypePtr& e) { return is_subtype(a, e); });
@@ -274,11 +279,11 @@ FunctionPtr ClassType::method(const std::string& method) const {
 
 namespace {
 constexpr std::pair<DType, int64_t> kNumbers[] = {
-    {DType::UInt8, 0},      {DType::Int8, 1},        {DType::Int16, 2},       {DType::Int32, 3},
-    {DType::Int64, 4},      {DType::Float16, 5},     {DType::Float32, 6},     {DType::Float64, 7},
-    {DType::Complex32, 8},  {DType::Complex64, 9},   {DType::Complex128, 10}, {DType::Bool, 11},
-    {DType::BFloat16, 15},  {DType::Float8E5M2, 23}, {DType::Float8E4M3, 24}, {DType::UInt16, 27},
-    {DType::UInt32, 28},    {DType::UInt64, 29},
+    {DType::UInt8, 0},     {DType::Int8, 1},        {DType::Int16, 2},       {DType::Int32, 3},
+    {DType::Int64, 4},     {DType::Float16, 5},     {DType::Float32, 6},     {DType::Float64, 7},
+    {DType::Complex32, 8}, {DType::Complex64, 9},   {DType::Complex128, 10}, {DType::Bool, 11},
+    {DType::BFloat16, 15}, {DType::Float8E5M2, 23}, {DType::Float8E4M3, 24}, {DType::UInt16, 27},
+    {DType::UInt32, 28},   {DType::UInt64, 29},
 };
 }  // namespace
 

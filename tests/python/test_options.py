@@ -28,9 +28,7 @@ NOTHING_TO_CHANGE = {
         "backends/cudnn.py is_acceptable", "backends/mps.py is_macos_or_newer", "backends/mps.py is_macos13_or_newer",
         "optim/optimizer.py _default_to_fused_or_foreach", "distributed/__init__.py ProcessGroup.__init__")},
     "cpu/__init__.py current_stream": "there is one",
-    **{f"{place}": "for the compiler of TorchScript" for place in (
-        "_jit_internal.py ignore", "jit/__init__.py script", "jit/__init__.py script_method", "jit/__init__.py annotate",
-        "jit/__init__.py optimized_execution", "jit/__init__.py set_fusion_strategy")},
+    "jit/_annotations.py annotate": "for the compiler of TorchScript",
     "nn/modules/lazy.py LazyModuleMixin._lazy_load_hook": "of hooks", "nn/utils/spectral_norm.py note": "of hooks",
     "_functorch/aot_autograd.py aot_function": "enable_log changes no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",

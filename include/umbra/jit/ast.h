@@ -35,7 +35,7 @@ enum class Syntax : uint8_t {
   Starred,    // *children[0]
   Binary,     // text is the operator
   Unary,
-  Compare,   // a chain: children[0] text children[1]
+  Compare,  // a chain: children[0] text children[1]
   And,
   Or,
   Not,

@@ -15,18 +15,18 @@ using SugaredPtr = std::shared_ptr<Sugared>;
 /// What a name stands for while a program is compiled.
 struct Sugared {
   enum class Kind : uint8_t {
-    Variable,    // a value of the graph
-    Function,    // a compiled function
-    Class,       // a class: calling it makes an object
-    Type,        // a type, where one may be written (isinstance, annotate)
-    Operators,   // a namespace: torch, torch.ops.aten, math; names inside are operators
-    Builtin,     // a function by name: len, aten::add
-    Method,      // of a value: `self` and its name
-    Modules,     // the modules of a container, by name
-    Values,      // a tuple that is known part by part
-    Python,      // an object of the front end, which resolves its attributes and calls
-    Range,       // range, enumerate, zip and the like, with their arguments
-    Constant,    // a value that becomes a constant where it is used
+    Variable,   // a value of the graph
+    Function,   // a compiled function
+    Class,      // a class: calling it makes an object
+    Type,       // a type, where one may be written (isinstance, annotate)
+    Operators,  // a namespace: torch, torch.ops.aten, math; names inside are operators
+    Builtin,    // a function by name: len, aten::add
+    Method,     // of a value: `self` and its name
+    Modules,    // the modules of a container, by name
+    Values,     // a tuple that is known part by part
+    Python,     // an object of the front end, which resolves its attributes and calls
+    Range,      // range, enumerate, zip and the like, with their arguments
+    Constant,   // a value that becomes a constant where it is used
   } kind = Kind::Variable;
   Variable* variable = nullptr;
   FunctionPtr function;

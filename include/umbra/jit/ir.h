@@ -176,10 +176,10 @@ struct Function {
   std::vector<Parameter> parameters;
   TypePtr result;
   std::shared_ptr<Graph> graph;
-  std::shared_ptr<Program> program;  // made on the first run
+  std::shared_ptr<Program> program;       // made on the first run
   std::function<void(Function&)> define;  // compiles it on first use
-  bool ignored = false;              // calls Python
-  umbra::Value python;               // what an ignored one calls
+  bool ignored = false;                   // calls Python
+  umbra::Value python;                    // what an ignored one calls
   std::string doc;
 
   /// The graph, compiled if it was not.

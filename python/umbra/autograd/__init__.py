@@ -11,7 +11,24 @@ from umbra.autograd.grad_mode import (  # noqa: F401
 __all__ = ["Function", "Variable", "backward", "detect_anomaly", "enable_grad", "grad", "inference_mode", "no_grad",
            "set_detect_anomaly", "set_grad_enabled"]
 
-Variable = Tensor
+
+
+class _VariableType(type):
+    def __instancecheck__(cls, value):
+        return isinstance(value, Tensor)
+
+    def __subclasscheck__(cls, other):
+        return issubclass(other, Tensor)
+
+
+class Variable(metaclass=_VariableType):
+    """The old name of Tensor; making one gives the tensor itself, or one that does or does not require a gradient."""
+
+    def __new__(cls, data=None, requires_grad=None):
+        value = Tensor() if data is None else data
+        return value if requires_grad is None else value.detach().requires_grad_(requires_grad)
+
+
 __getattr__ = lazy_submodules(__name__)
 
 

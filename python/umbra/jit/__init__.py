@@ -5,7 +5,6 @@
     umbra.jit.save(traced, "model.pt")
 """
 import contextlib
-import warnings
 
 from umbra import _C
 from umbra.jit._annotations import (  # noqa: F401
@@ -62,18 +61,3 @@ def enable_onednn_fusion(enabled):
 
 def onednn_fusion_enabled():
     return False
-
-
-def export_opnames(m):
-    """The operators that a program calls, by their full names."""
-    names = set()
-    for name in m._c._method_names():
-        for node in m._c._get_method(name).inlined_graph().findAllNodes("", True):
-            names.add(node.kind())
-    return sorted(names)
-
-
-def script_method_warning(text):
-    warnings.warn(text, stacklevel=3)
-
-

@@ -1,6 +1,5 @@
 """Marks for the compiler, which do nothing while Python runs."""
 import builtins
-import functools
 import typing
 import warnings
 
@@ -129,8 +128,3 @@ def fork(func, *args, **kwargs):
 def wait(future):
     """The result of a fork."""
     return future.wait()
-
-
-def no_op(fn):
-    """A decorator's stand-in that keeps the function's face."""
-    return functools.wraps(fn)(fn)

@@ -16,7 +16,7 @@ from umbra._options import not_built
 from umbra.jit import _annotations
 from umbra.jit._annotations import modifier_of
 from umbra.jit._script_module import ScriptModule, attach, wrap_object, wrapping
-from umbra.jit._trace import ScriptFunction, _deprecated, qualified_name
+from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize, qualified_name
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
 
@@ -107,7 +107,7 @@ def _compile_class(cls):
         order = (["__init__"] if has_init else []) + [n for n in methods if n != "__init__"]
         for method in order:
             is_static = isinstance(inspect.getattr_static(cls, method), staticmethod)
-            made.add_method(method, _declare(methods[method], f"{name}.{method}", None if is_static else made.type, made))
+            made.add_method(method, _declare(methods[method], f"{name}.{method}", None if is_static else made.type))
         for method in order:  # attributes come from __init__, so that it is the first
             _C._jit_define(made.method(method))
     except BaseException:
@@ -267,7 +267,7 @@ def _defaults(function):
     return {n: p.default for n, p in inspect.signature(function).parameters.items() if p.default is not inspect.Parameter.empty}
 
 
-def _declare(function, name, self_type, cls=None, extra=None):
+def _declare(function, name, self_type, extra=None):
     """A function with its signature; its body is compiled when it is first needed."""
     plain = inspect.unwrap(function)
     source, file, line = _source(plain)
@@ -428,7 +428,13 @@ def _declare_method(module, cls, name):
         cls.add_method(name, _python_function(function, declared, full, modifier_of(function), module))
         return True
     extra = {"__class__": type(module)}
-    cls.add_method(name, _declare(function, full, cls.type, cls, extra))
+    declared = _declare(function, full, cls.type, extra)
+    if name == "__setstate__" and len(declared.parameters()) == 2 and not function.__annotations__:
+        # What __getstate__ gives is what it takes.
+        if cls.method("__getstate__") is None:
+            _declare_method(module, cls, "__getstate__")
+        declared.set_parameter_type(1, cls.method("__getstate__").result())
+    cls.add_method(name, declared)
     return True
 
 
@@ -543,9 +549,8 @@ def compile_script_module(module):
 def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
     """Compiles a function, a module, or a class from its source."""
     _deprecated("script")
-    not_built("torch.jit.script", _rcb=(_rcb, None), example_inputs=(example_inputs, None))
-    if optimize is not None:
-        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=2)
+    not_built("torch.jit.script", _rcb=(_rcb, None), example_inputs=(example_inputs, None), _frames_up=(_frames_up, 0))
+    _warn_of_optimize(optimize)
     if isinstance(obj, (ScriptFunction, ScriptModule)):
         return obj
     if isinstance(obj, Module):
@@ -592,11 +597,12 @@ class CompilationUnit:
 
     def __init__(self, lang=None, _frames_up=0):
         self._found = {}
+        not_built("torch.jit.CompilationUnit", _frames_up=(_frames_up, 0))
         if lang is not None:
             self.define(lang)
 
     def define(self, lang, rcb=None, _frames_up=0):
-        not_built("torch.jit.CompilationUnit.define", rcb=(rcb, None))
+        not_built("torch.jit.CompilationUnit.define", rcb=(rcb, None), _frames_up=(_frames_up, 0))
         text = textwrap.dedent(lang)
         import ast
         for node in ast.parse(text).body:

@@ -1,6 +1,5 @@
 """Tracing: a function or module is run once on examples, and what it calls becomes a program."""
 import contextlib
-import copy
 import difflib
 import functools
 import inspect
@@ -187,7 +186,7 @@ def _as_tuple(inputs):
     return inputs if isinstance(inputs, tuple) else tuple(inputs)
 
 
-def _argument_names(function, count, keywords=()):
+def _argument_names(function, count):
     """The names of a function's first parameters, as far as it says them."""
     try:
         parameters = list(inspect.signature(function).parameters.values())
@@ -276,11 +275,17 @@ def _deprecated(name, advice="`torch.compile` or `torch.export`"):
     warnings.warn(f"`torch.jit.{name}` is deprecated. Please switch to {advice}.", FutureWarning, stacklevel=3)
 
 
+def _warn_of_optimize(optimize):
+    if optimize is not None:
+        warnings.warn("`optimize` is deprecated and has no effect. Use `with torch.jit.optimized_execution()` instead", FutureWarning, stacklevel=3)
+
+
 def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inputs=None, check_tolerance=1e-5, strict=True,
           _force_outplace=False, _module_class=None, _compilation_unit=None, example_kwarg_inputs=None, _store_inputs=True):
     """Runs `func` on the examples and gives the operators that it called as a compiled function or module."""
     _deprecated("trace")
-    not_built("torch.jit.trace", _compilation_unit=(_compilation_unit, None))
+    _warn_of_optimize(optimize)
+    not_built("torch.jit.trace", _compilation_unit=(_compilation_unit, None), _module_class=(_module_class, None), _store_inputs=(_store_inputs, True))
     if isinstance(func, (ScriptModule, ScriptFunction)) and not (isinstance(func, ScriptModule) and "_c" not in func.__dict__):
         warnings.warn("The input to trace is already a ScriptModule, tracing it is a no-op. Returning the object as is.", stacklevel=2)
         return func
@@ -436,7 +441,9 @@ def trace_module(mod, inputs, optimize=None, check_trace=True, check_inputs=None
                  _module_class=None, _compilation_unit=None, example_inputs_is_kwarg=False, _store_inputs=True):
     """Traces several methods of a module; `inputs` has examples by their names."""
     _deprecated("trace_method")
-    not_built("torch.jit.trace_module", _compilation_unit=(_compilation_unit, None))
+    _warn_of_optimize(optimize)
+    not_built("torch.jit.trace_module", _compilation_unit=(_compilation_unit, None), _module_class=(_module_class, None),
+              _store_inputs=(_store_inputs, True))
     return _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, strict, _force_outplace, example_inputs_is_kwarg)
 
 

@@ -1,11 +1,12 @@
 // Tracing, graphs and the interpreter, without Python.
+#include "umbra/jit/trace.h"
+
 #include <gtest/gtest.h>
 
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
 #include "umbra/jit/passes.h"
-#include "umbra/jit/trace.h"
 
 namespace umbra::jit {
 namespace {
@@ -28,7 +29,8 @@ TEST(JitTrace, WritesDownTheOperatorsThatWereCalled) {
   std::vector<std::string> kinds;
   for (const auto& n : graph->block().nodes()) kinds.push_back(n->kind());
   EXPECT_NE(std::find(kinds.begin(), kinds.end(), "aten::relu"), kinds.end());
-  EXPECT_NE(graph->text().find("graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):"), std::string::npos);
+  EXPECT_NE(graph->text().find("graph(%x : Float(2, 3, strides=[3, 1], requires_grad=0, device=cpu)):"),
+            std::string::npos);
 }
 
 TEST(JitTrace, RunsOnOtherInputsAndThroughAutograd) {
