@@ -372,10 +372,9 @@ struct SavedInsertionPoint {
 
 void bind_graph(nb::module_& m) {
   fx::set_object_printer(object_repr);
-  nb::module_ fx = m.def_submodule("_fx", "Graphs and nodes; TorchScript's have the plain names, as in torch._C.");
-  bind_node(fx);
+  bind_node(m);
   nb::class_<SavedInsertionPoint>(m, "_SavedInsertionPoint").def("restore", &SavedInsertionPoint::restore);
-  nb::class_<GraphHandle>(fx, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
+  nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
       .def("__init__",
            [](GraphHandle* self) {
              auto graph = make_counted<fx::Graph>();

@@ -2,7 +2,7 @@
 import math
 import sys
 
-from umbra._C._fx import Graph
+from umbra._C import Graph
 from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
 from umbra.fx._targets import name_of

@@ -1,8 +1,7 @@
 """Node: one input, attribute, call or output of a graph."""
 import collections.abc
 
-from umbra._C import Tensor
-from umbra._C._fx import Node
+from umbra._C import Node, Tensor
 
 
 class _Meta(collections.abc.MutableMapping):

@@ -3,7 +3,7 @@ import collections
 import copy
 import dataclasses
 
-from umbra._C._fx import Graph, Node
+from umbra._C import Graph, Node
 from umbra.fx._symbolic_trace import symbolic_trace
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher

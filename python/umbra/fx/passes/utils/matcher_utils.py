@@ -2,8 +2,7 @@
 import copy
 import dataclasses
 
-from umbra._C import Tensor
-from umbra._C._fx import Node
+from umbra._C import Node, Tensor
 
 
 @dataclasses.dataclass
