@@ -156,6 +156,17 @@ bool ExpressionTable::may_be_zero(const Expression* divisor) {
   });
 }
 
+namespace {
+/// A value follows from ranges: where those are what the example's sizes are taken for, inputs have to keep them.
+void rely_on_least(ShapeEnv& env, const Expression* a) {
+  for (const Expression* symbol : free_symbols(a)) {
+    const Symbol& known = env.symbols()[symbol->symbol_index()];
+    if (known.backed && known.type == Type::Int && known.range.lower == 2)
+      env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol), 2);
+  }
+}
+}  // namespace
+
 const Expression* ExpressionTable::floor_divide(const Expression* a, const Expression* b) {
   if (b->is_integer(0)) fail_zero();
   if (b->is_integer(1)) return a;
@@ -181,7 +192,10 @@ const Expression* ExpressionTable::floor_divide(const Expression* a, const Expre
     return floor_divide(a->is(Kind::Add) ? expand(x) : x, b->is(Kind::Add) ? expand(y) : y);
   }
   Range quotient = sym::floor_divide(env_.range(a), env_.range(b));
-  if (quotient.is_point() && !kept) return integer(quotient.lower);
+  if (quotient.is_point() && !kept) {
+    rely_on_least(env_, a);
+    return integer(quotient.lower);
+  }
   const Expression* args[] = {a, b};
   return intern(Kind::FloorDiv, Type::Int, Terms(args, 2));
 }
@@ -210,7 +224,10 @@ const Expression* ExpressionTable::modulo(const Expression* a, const Expression*
   Range dividend = env_.range(a), modulus = env_.range(b);
   if (dividend.lower >= 0 && modulus.lower > 0 && dividend.upper < modulus.lower) return a;
   Range remainder = sym::modulo(dividend, modulus);
-  if (remainder.is_point() && !kept) return integer(remainder.lower);
+  if (remainder.is_point() && !kept) {
+    rely_on_least(env_, a);
+    return integer(remainder.lower);
+  }
   const Expression* args[] = {a, b};
   return intern(Kind::Mod, Type::Int, Terms(args, 2));
 }

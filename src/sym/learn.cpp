@@ -38,6 +38,13 @@ std::unordered_map<const Expression*, int> count_occurrences(const Expression* s
        " and would have to lie in ", told);
 }
 
+/// Something follows from the least value that a size can have. Where that is what the example's sizes are taken for,
+/// inputs have to keep it: a size of 0 or 1 would pass what the program asked, and not be what it goes by.
+void rely_on_least(ShapeEnv& env, const Symbol& symbol) {
+  if (symbol.backed && symbol.type == Type::Int && !symbol.replacement && symbol.range.lower == 2)
+    env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol.expression), 2);
+}
+
 }  // namespace
 
 void ShapeEnv::assume(const Expression* condition) { learn(simplify(condition)); }
@@ -135,7 +142,10 @@ void ShapeEnv::learn_unequal(const Linear& linear) {
     Range known = range(linear.form);
     for (Integer one : values) {
       if (known.is_point()) break;
-      if (one == known.lower && one != kMinusInfinity) moved |= narrow(linear.form, {one + 1, kInfinity});
+      if (one == known.lower && one != kMinusInfinity) {
+        if (linear.form->is(Kind::Symbol)) rely_on_least(*this, symbols_[linear.form->symbol_index()]);
+        moved |= narrow(linear.form, {one + 1, kInfinity});
+      }
       if (one == known.upper && one != kInfinity) moved |= narrow(linear.form, {kMinusInfinity, one - 1});
       if (moved) break;
     }
@@ -182,6 +192,7 @@ bool ShapeEnv::narrow(const Expression* form, Range to) {
 
 bool ShapeEnv::narrow_symbol(const Expression* expression, Range narrowed) {
   Symbol& symbol = symbols_[expression->symbol_index()];
+  if (narrowed.is_point() && narrowed.lower == symbol.range.lower) rely_on_least(*this, symbol);
   symbol.range = narrowed;
   ++version_;
   if (!symbol.replacement) {

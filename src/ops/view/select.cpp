@@ -7,6 +7,7 @@
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::ops {
 
@@ -67,6 +68,16 @@ struct Range {
   SymInt start, length;
 };
 
+// The length of a slice, which the program may compute with, goes by the answer: an input of size 0 or 1 for which it
+// is another one has to be refused.
+bool is_less(SymInt a, SymInt b) {
+  if ((a.is_symbolic() || b.is_symbolic()) && a.has_hint() && b.has_hint()) {
+    const SymNode* node = a.is_symbolic() ? a.node() : b.node();
+    static_cast<const sym::Expression*>(node)->env().rely_on(SymOp::Lt, a, b);
+  }
+  return a < b;
+}
+
 // Bounds as Python's slices have them: negative ones count from the end, all are clamped.
 Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
   check(step > 0, "slice step must be positive");
@@ -75,11 +86,11 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
     if (v.same(size)) return size;
     if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
     if (v < 0) v = v + size;
-    if (v < 0) return SymInt(0);
-    return v > size ? size : v;
+    if (is_less(v, 0)) return SymInt(0);
+    return is_less(size, v) ? size : v;
   };
   SymInt from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
-  if (!from.same(0) && to < from) to = from;
+  if (!from.same(0) && is_less(to, from)) to = from;
   SymInt span = to - from;
   return {from, step.same(1) || span.same(0) ? span : (span - 1) / step + 1};
 }

@@ -1,0 +1,89 @@
+"""Random programs of shape arithmetic, exported with dynamic sizes and run over a grid of them: each equals the eager run or refuses.
+
+`UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more of them.
+"""
+import os
+import random
+
+import pytest
+
+import umbra
+from umbra import nn
+from umbra.export import Dim, export
+
+PROGRAMS = int(os.environ.get("UMBRA_SHAPE_PROGRAMS", "150"))
+GRID = [0, 1, 2, 3, 4, 5, 7, 8, 12]
+
+
+def number(draw, sizes):
+    """An expression over sizes, as a function of the shape."""
+    kind = draw.randrange(9)
+    a, b, k = draw.choice(sizes), draw.choice(sizes), draw.randint(1, 4)
+    return [lambda s: s[a], lambda s: s[a] + s[b], lambda s: s[a] * k, lambda s: s[a] // k, lambda s: s[a] % k + 1, lambda s: max(s[a], s[b]),
+            lambda s: min(s[a], k), lambda s: abs(s[a] - s[b]), lambda s: (s[a] + k) // k][kind]
+
+
+def step(draw):
+    """One step from a tensor of two dimensions to another of two dimensions."""
+    n, m, k = number(draw, [0, 1]), number(draw, [0, 1]), draw.randint(1, 3)
+
+    def branch(x):
+        return x + 1 if n(x.shape) > m(x.shape) else x * 2
+
+    def equal(x):
+        return x.t() if n(x.shape) == m(x.shape) else x
+    return draw.choice([
+        lambda x: x[:n(x.shape)], lambda x: x[:, :k], lambda x: x[k:], lambda x: x.t(), lambda x: x.reshape(-1, x.shape[0]) if x.shape[0] else x,
+        lambda x: x.reshape(x.shape[1], x.shape[0]), lambda x: umbra.cat([x, x], 0), lambda x: umbra.cat([x, x[:1]], 0),
+        lambda x: x.reshape(-1).unsqueeze(0), lambda x: x.flatten().view(-1, 1), lambda x: x + umbra.arange(x.shape[1]),
+        lambda x: x.sum(0, keepdim=True), lambda x: x.squeeze().reshape(1, -1), lambda x: x.expand(x.shape[0], x.shape[1]).contiguous(),
+        lambda x: x * n(x.shape), lambda x: umbra.nn.functional.pad(x, (0, n(x.shape) % 4)), lambda x: x.repeat(1, k),
+        lambda x: x @ x.t(), branch, equal, lambda x: x.unfold(0, k, 1).sum(-1) if x.shape[0] >= k else x,
+        lambda x: x.narrow(1, 0, min(x.shape[1], k)), lambda x: x[::k], lambda x: x.roll(m(x.shape) % 5, 0), lambda x: x.chunk(k, 0)[0],
+        lambda x: umbra.full((n(x.shape) % 6, 2), 1.0), lambda x: x.mean(1, keepdim=True), lambda x: x.unflatten(0, (-1, k)).flatten(1),
+    ])
+
+
+class Program(nn.Module):
+    def __init__(self, seed):
+        super().__init__()
+        draw = random.Random(seed)
+        self.steps = [step(draw) for _ in range(draw.randint(1, 4))]
+
+    def forward(self, x):
+        for one in self.steps:
+            x = one(x)
+        return x, x.shape[0] + 2 * x.shape[1]
+
+
+def run(function, *args):
+    """("ok", the result) or ("raises",)."""
+    try:
+        result, total = function(*args)
+        return "ok", tuple(result.shape), result.nan_to_num(nan=-7.).tolist(), int(total)
+    except (RuntimeError, ValueError, IndexError, AssertionError, ZeroDivisionError):
+        return ("raises",)
+
+
+@pytest.mark.parametrize("block", range(10))
+def test_exported_programs_equal_the_eager_run_or_refuse(block):
+    wrong, exported, equal = [], 0, 0
+    for seed in range(block * PROGRAMS // 10, (block + 1) * PROGRAMS // 10):
+        model, draw = Program(seed), random.Random(-seed - 1)
+        example = umbra.arange(float((a := draw.choice([2, 3, 5, 6])) * (b := draw.choice([2, 4, 5])))).view(a, b)
+        try:
+            module = export(model, (example,), dynamic_shapes=({0: draw.choice([Dim.AUTO, Dim("a", min=0, max=64)]), 1: Dim.AUTO},)).module()
+        except Exception:  # noqa: BLE001  (what cannot be captured so is refused: fine)
+            continue
+        exported += 1
+        for rows in GRID:
+            for columns in GRID:
+                x = umbra.arange(float(rows * columns)).view(rows, columns)
+                got = run(module, x)
+                if got == ("raises",):
+                    continue
+                equal += 1
+                if got != run(model, x):
+                    wrong.append((seed, (a, b), (rows, columns), got, run(model, x)))
+    assert not wrong, wrong[:3]
+    assert exported > 0 and equal > 0
