@@ -213,6 +213,7 @@ class FunctionPrinter {
       for (const TypePtr& t : n.op_types) types += (types.empty() ? "" : ", ") + t->annotation();
       return "isinstance(" + text(in[0]) + ", " + (n.op_types.size() == 1 ? types : "[" + types + "]") + ")";
     }
+    if (n.is("prim::tolist")) return "annotate(" + type->annotation() + ", (" + text(in[0]) + ").tolist())";
     if (n.is("aten::Int")) return "int(" + text(in[0]) + ")";
     if (n.is("aten::Float")) return "float(" + text(in[0]) + ")";
     if (n.is("aten::Bool")) return "bool(" + text(in[0]) + ")";
