@@ -224,3 +224,24 @@ def test_two_variables_of_one_name_in_comprehensions():
         return a, b, x
 
     assert torch.jit.script(f)([1, 2]) == ([2, 4], [3, 5], 2)
+
+
+def test_nested_loops_with_breaks_survive_a_file():
+    class Nested(nn.Module):
+        def forward(self, n: int):
+            total = 0
+            for i in range(n):
+                if i == 4:
+                    break
+                for j in range(n):
+                    if j > i:
+                        break
+                    total += 10 * i + j
+            return total
+
+    scripted = torch.jit.script(Nested())
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    buffer.seek(0)
+    loaded = torch.jit.load(buffer)
+    assert [loaded(n) for n in range(7)] == [Nested()(n) for n in range(7)]
