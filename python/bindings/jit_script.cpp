@@ -45,7 +45,7 @@ class PythonResolver final : public jit::Resolver {
       auto s = std::make_shared<Sugared>();
       s->kind = Sugared::Kind::Method;
       s->self = std::make_shared<Sugared>(of);
-      s->name = name;
+      s->name = nb::cast<std::string>(nb::object(found[1]));  // of a property: its getter
       return s;
     }
     return read(found);

@@ -185,6 +185,8 @@ const std::vector<Builtin> kTensorBuiltins = {
      [](Value* a, size_t) { return Value(a[0].tensor_ref().eq(a[1].to_scalar()).any().item().to_bool()); }},
     {"prim::is_floating_point_dtype", dtype_to_bool,
      [](Value* a, size_t) { return Value(is_floating(dtype_of_number(a[0].to_int()))); }},
+    {"aten::set_grad_enabled", [](const Types& t) { return t.size() == 1 && is_bool(t[0]) ? none_type() : nullptr; },
+     [](Value* a, size_t) { return set_grad_enabled(a[0].to_bool()), Value(); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
 };
 

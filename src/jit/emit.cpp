@@ -268,11 +268,7 @@ void Emitter::statement(const Tree& s) {
       else fail_at(s, "del of this kind is not supported");
       return;
     }
-    case Syntax::With: {
-      for (const TreePtr& item : s.children)
-        fail_at(*item, "with statements (", "torch.no_grad and others) are not in Umbra's TorchScript yet");
-      return;
-    }
+    case Syntax::With: return with_statement(s);
     case Syntax::Def:
     case Syntax::Class:
       throw UnsupportedSyntax(
@@ -623,6 +619,27 @@ void Emitter::for_statement(const Tree& s) {
     return;
   }
   loop(s, it.length, nullptr, [&](Variable* i) { assign(*s.children[0], it.item(i)); });
+}
+
+// ---- with ----
+
+/// torch.no_grad() and torch.enable_grad(): the mode is set, and set back. A program that raises inside leaves its own
+/// mode behind, which the interpreter takes back.
+void Emitter::with_statement(const Tree& s) {
+  std::vector<Variable*> before;
+  for (const TreePtr& item : s.children) {
+    const Tree& e = item->kind == Syntax::Keyword ? *item->children[0] : *item;
+    std::string path = e.kind == Syntax::Call && e.children.size() == 1 ? path_of(*e.children[0]) : "";
+    std::string last = path.substr(path.rfind('.') + 1);
+    if (item->kind == Syntax::Keyword || (last != "no_grad" && last != "enable_grad"))
+      fail_at(e,
+              "with statements other than `with torch.no_grad()` and `with torch.enable_grad()` are not in Umbra's "
+              "TorchScript yet");
+    before.push_back(one(s, "aten::is_grad_enabled", {}, simple_type(TypeKind::Bool)));
+    insert(s, "aten::set_grad_enabled", {constant(Value(last == "enable_grad"))}, {});
+  }
+  statements(s.body);
+  for (size_t i = before.size(); i-- > 0 && !raises_;) insert(s, "aten::set_grad_enabled", {before[i]}, {});
 }
 
 // ---- errors ----

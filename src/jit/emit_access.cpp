@@ -233,7 +233,10 @@ SugaredPtr Emitter::attribute_of(const Tree& at, const SugaredPtr& of, const std
       return s;
     }
     if (cls->method(name)) return method();
-    if (SugaredPtr s = resolver_.attribute(*of, name)) return s;
+    if (SugaredPtr s = resolver_.attribute(*of, name)) {
+      bool is_property = s->kind == Sugared::Kind::Method && s->name != name;
+      return is_property ? call_method(at, v, s->name, {}) : s;
+    }
     fail_at(at, "Module '", cls->name.substr(cls->name.rfind('.') + 1), "' has no attribute '", name, "'");
   }
   if (t->is(TypeKind::Tuple) && !t->fields.empty()) {

@@ -216,14 +216,14 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
     bool is_spelt_out = type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt) &&
                         a.name.empty() && is_int(a.value->type()) && k + 1 < arguments.size() && place <= 1;
     if (is_spelt_out) {  // x.view(2, 3)
-      bool all = true;
-      for (size_t j = k; j < arguments.size(); ++j)
-        all &= arguments[j].name.empty() && is_int(arguments[j].value->type());
-      if (all) {
+      size_t last = k;
+      while (last < arguments.size() && arguments[last].name.empty() && is_int(arguments[last].value->type())) ++last;
+      if (last == arguments.size() || !arguments[last].name.empty()) {
         std::vector<Variable*> parts;
-        for (size_t j = k; j < arguments.size(); ++j) parts.push_back(arguments[j].value);
+        for (size_t j = k; j < last; ++j) parts.push_back(arguments[j].value);
         inputs[place] = one(at, "prim::ListConstruct", parts, list_type(int_type()));
-        break;
+        k = last - 1;
+        continue;
       }
     }
     const TypePtr& given = a.value->type();
@@ -279,6 +279,12 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
 }
 
 SugaredPtr Emitter::builtin(const Tree& at, const std::string& name, std::vector<Argument> arguments) {
+  if (name == "aten::einsum" && arguments.size() > 1 && is_tensor(arguments[1].value->type())) {
+    std::vector<Variable*> operands;
+    for (size_t i = 1; i < arguments.size(); ++i) operands.push_back(arguments[i].value);
+    arguments.resize(1);
+    arguments.push_back({"", one(at, "prim::ListConstruct", operands, list_type(tensor_type()))});
+  }
   std::vector<TypePtr> types;
   bool keywords = false;
   for (const Argument& a : arguments) {

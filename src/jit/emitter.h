@@ -46,6 +46,7 @@ class Emitter {
             const std::function<void(Variable*)>& head);
   void while_statement(const Tree& s);
   void for_statement(const Tree& s);
+  void with_statement(const Tree& s);
   void raise(const Tree& s);
   void assertion(const Tree& s);
   Variable* not_ended(const Tree& s, Variable* condition);

@@ -3,6 +3,8 @@
 #include <unordered_set>
 
 #include "jit/builtins.h"
+#include "umbra/autograd/grad_mode.h"
+#include "umbra/generated/functions.h"
 
 namespace umbra::jit {
 
@@ -67,6 +69,22 @@ Value from_result(Value value, const SchemaType& type) {
   }
 }
 
+/// The elements of a tensor in nested lists, as deep as the type says.
+Value to_list(const Tensor& tensor, const TypePtr& type) {
+  if (!type->is(TypeKind::List)) {
+    check(tensor.dim() == 0, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
+    Scalar item = tensor.item();
+    bool floating = item.is_floating(), truth = tensor.dtype() == DType::Bool;
+    bool fits = type->is(TypeKind::Float) ? floating : type->is(TypeKind::Int) ? !floating && !truth : truth;
+    check(fits, "Output annotation element type and runtime tensor element type must match for tolist()");
+    return Value(item);
+  }
+  check(tensor.dim() > 0, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
+  std::vector<Value> items;
+  for (int64_t i = 0; i < tensor.size(0); ++i) items.push_back(to_list(tensor.select(0, i), type->element()));
+  return make_list(type->element(), std::move(items));
+}
+
 }  // namespace
 
 /// A graph as steps over registers. A register is let go when nothing later reads it.
@@ -96,6 +114,7 @@ class Program {
       Python,
       Pass,
       IsInstance,
+      ToList,
       Cast,
     } kind;
     const Node* node;
@@ -148,6 +167,7 @@ void Program::classify(Step& s, const Node& node) {
       {"prim::PythonOp", Kind::Python},
       {"prim::Uninitialized", Kind::Pass},
       {"prim::isinstance", Kind::IsInstance},
+      {"prim::tolist", Kind::ToList},
       {"prim::unchecked_cast", Kind::Cast},
       {"prim::unchecked_unwrap_optional", Kind::Cast},
   };
@@ -351,6 +371,7 @@ void Program::step(const Step& s, std::vector<Value>& r) const {
     }
     case Kind::Pass: r[s.outputs[0]] = Value(); return;
     case Kind::Cast: r[s.outputs[0]] = in(0); return;
+    case Kind::ToList: r[s.outputs[0]] = to_list(in(0).tensor_ref(), node.output()->type()); return;
     case Kind::IsInstance: {
       bool any = false;
       for (size_t i = 0; i < node.op_types.size(); ++i) any |= has_type(in(0), *node.op_types[i]);
@@ -382,6 +403,10 @@ Value run(Function& function, std::vector<Value> arguments) {
   function.ensure();
   if (!function.program) function.program = std::make_shared<Program>(function.graph);
   std::shared_ptr<Program> program = function.program;
+  struct KeepGradMode {  // whatever the program sets, and however it ends
+    bool before = is_grad_enabled();
+    ~KeepGradMode() { set_grad_enabled(before); }
+  } keep;
   std::vector<Value> out = program->run(std::move(arguments));
   if (out.size() == 1) return std::move(out[0]);
   return out.empty() ? Value() : Value(std::move(out));

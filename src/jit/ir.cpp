@@ -86,11 +86,12 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 
 bool Node::has_side_effects() const {
   static const char* const kKinds[] = {
-      "prim::RaiseException", "prim::Print",   "prim::SetAttr",      "prim::CallMethod", "prim::CallFunction",
-      "prim::PythonOp",       "aten::append",  "aten::extend",       "aten::insert",     "aten::pop",
-      "aten::popitem",        "aten::reverse", "aten::sort",         "aten::clear",      "aten::remove",
-      "aten::_set_item",      "aten::Delete",  "aten::setdefault",   "aten::update",     "aten::add_",
-      "aten::warn",           "prim::fork",    "prim::CreateObject", "aten::manual_seed"};
+      "prim::RaiseException", "prim::Print",   "prim::SetAttr",      "prim::CallMethod",  "prim::CallFunction",
+      "prim::PythonOp",       "aten::append",  "aten::extend",       "aten::insert",      "aten::pop",
+      "aten::popitem",        "aten::reverse", "aten::sort",         "aten::clear",       "aten::remove",
+      "aten::_set_item",      "aten::Delete",  "aten::setdefault",   "aten::update",      "aten::add_",
+      "aten::warn",           "prim::fork",    "prim::CreateObject", "aten::manual_seed", "aten::set_grad_enabled",
+      "aten::is_grad_enabled"};
   for (const char* kind : kKinds)
     if (kind_ == kind) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;

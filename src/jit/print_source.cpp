@@ -213,6 +213,7 @@ class FunctionPrinter {
       for (const TypePtr& t : n.op_types) types += (types.empty() ? "" : ", ") + t->annotation();
       return "isinstance(" + text(in[0]) + ", " + (n.op_types.size() == 1 ? types : "[" + types + "]") + ")";
     }
+    if (n.is("prim::tolist")) return "annotate(" + type->annotation() + ", (" + text(in[0]) + ").tolist())";
     if (n.is("aten::Int")) return "int(" + text(in[0]) + ")";
     if (n.is("aten::Float")) return "float(" + text(in[0]) + ")";
     if (n.is("aten::Bool")) return "bool(" + text(in[0]) + ")";
@@ -274,7 +275,7 @@ class FunctionPrinter {
       names_[b.input(k + 1)] = name;
       line(name + " = " + text(n.inputs[k + 2]));
     }
-    std::string index = name_of(b.input(0)), condition;
+    std::string index = name_of(b.input(0)), condition, bound;
     if (counted) {
       line("for " + index + " in range(" + text(n.inputs[0]) + "):");
     } else {
@@ -282,11 +283,10 @@ class FunctionPrinter {
       line(condition + " = " + text(n.inputs[1]));
       line(index + " = 0");
       bool endless = is_endless(n.inputs[0]);
-      std::string bound = fresh("_w");
+      bound = fresh("_w");
       if (!endless) {
         line(bound + " = torch.__and__(torch.lt(" + index + ", " + text(n.inputs[0]) + "), " + condition + ")");
         line("while " + bound + ":");
-        bound_ = bound;
       } else {
         line("while " + condition + ":");
       }
@@ -312,7 +312,7 @@ class FunctionPrinter {
       line(condition + " = " + next);
       line(index + " = torch.add(" + index + ", 1)");
       if (!is_endless(n.inputs[0]))
-        line(bound_ + " = torch.__and__(torch.lt(" + index + ", " + text(n.inputs[0]) + "), " + condition + ")");
+        line(bound + " = torch.__and__(torch.lt(" + index + ", " + text(n.inputs[0]) + "), " + condition + ")");
     } else if (n.outputs().empty() && b.nodes().empty()) {
       line("pass");
     }
@@ -322,7 +322,7 @@ class FunctionPrinter {
   SourcePrinter& owner_;
   Function& function_;
   bool as_method_;
-  std::string out_, bound_;
+  std::string out_;
   size_t depth_ = 0;
   std::unordered_map<const Variable*, std::string> names_;
   std::unordered_set<std::string> used_;

@@ -160,3 +160,88 @@ def test_traced_and_scripted_call_each_other():
     inner = torch.jit.script(clamp)
     traced = torch.jit.trace(lambda x: inner(x * 2, 3), torch.ones(2))
     assert traced(torch.full((2,), 100.0)).tolist() == [25.0, 25.0] and traced(torch.zeros(2)).tolist() == [0.0, 0.0]
+
+
+def test_sizes_spelt_out_with_options():
+    def f(n: int):
+        return torch.zeros(n, 3, dtype=torch.float64), torch.einsum("i,j->ij", torch.ones(n), torch.ones(2))
+
+    made, product = torch.jit.script(f)(2)
+    assert made.shape == (2, 3) and made.dtype == torch.float64 and product.shape == (2, 2)
+
+
+def test_no_grad_is_taken_back_however_the_program_ends():
+    def f(x, fails: bool):
+        with torch.no_grad():
+            y = x * 2
+            if fails:
+                raise ValueError("no")
+        return y, x * 3
+
+    scripted = torch.jit.script(f)
+    x = torch.ones(1, requires_grad=True)
+    inside, outside = scripted(x, False)
+    assert not inside.requires_grad and outside.requires_grad
+    with pytest.raises(torch.jit.Error):
+        scripted(x, True)
+    assert torch.is_grad_enabled()
+
+
+def test_tolist_needs_the_type_that_the_tensor_has():
+    def f(x) -> List[List[float]]:
+        out: List[List[float]] = x.tolist()
+        return out
+
+    scripted = torch.jit.script(f)
+    assert scripted(torch.ones(1, 2)) == [[1.0, 1.0]]
+    with pytest.raises(RuntimeError, match="dimension"):
+        scripted(torch.ones(2))
+    with pytest.raises(RuntimeError, match="element type"):
+        scripted(torch.ones(1, 1, dtype=torch.int64))
+
+
+def test_properties_of_modules():
+    class Doubled(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.weight = nn.Parameter(torch.ones(2))
+
+        @property
+        def double(self):
+            return self.weight * 2
+
+        def forward(self, x):
+            return x + self.double
+
+    assert torch.jit.script(Doubled())(torch.zeros(2)).tolist() == [2.0, 2.0]
+
+
+def test_two_variables_of_one_name_in_comprehensions():
+    def f(xs: List[int]):
+        a = [x * 2 for x in xs]
+        b = [x + 1 for x in a]
+        x = len(b)
+        return a, b, x
+
+    assert torch.jit.script(f)([1, 2]) == ([2, 4], [3, 5], 2)
+
+
+def test_nested_loops_with_breaks_survive_a_file():
+    class Nested(nn.Module):
+        def forward(self, n: int):
+            total = 0
+            for i in range(n):
+                if i == 4:
+                    break
+                for j in range(n):
+                    if j > i:
+                        break
+                    total += 10 * i + j
+            return total
+
+    scripted = torch.jit.script(Nested())
+    buffer = io.BytesIO()
+    torch.jit.save(scripted, buffer)
+    buffer.seek(0)
+    loaded = torch.jit.load(buffer)
+    assert [loaded(n) for n in range(7)] == [Nested()(n) for n in range(7)]

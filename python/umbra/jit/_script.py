@@ -440,7 +440,13 @@ def _declare_method(module, cls, name):
 
 def _member_of_module(module, cls, name):
     if isinstance(getattr(type(module), name, None), property):
-        return "error", f"the property '{name}' of {type(module).__name__} cannot be compiled yet"
+        getter = f"__{name}_getter"
+        function = getattr(type(module), name).fget
+        if modifier_of(function) in ("ignore", "unused"):
+            return "error", f"the property '{name}' of {type(module).__name__} is marked as unused"
+        if cls.method(getter) is None:
+            cls.add_method(getter, _declare(function, f"{cls.name}.{getter}", cls.type))
+        return "method", getter
     if name in module.__dict__ and not isinstance(module.__dict__[name], types.MethodType):
         value = module.__dict__[name]
         if isinstance(value, ScriptFunction) or isinstance(value, types.FunctionType):
