@@ -205,7 +205,8 @@ TEST(Pointwise, GeluFollowsTheNormalDistributionIntoItsTails) {
     double wanted = 0.5 * x[i] * std::erfc(-x[i] * M_SQRT1_2);
     EXPECT_NEAR(y[i], wanted, 2e-7 * std::max(1.0, std::abs(wanted))) << x[i];
   }
-  std::vector<float> ends = unary(functors::Gelu{}, {kInfinity, -kInfinity, kNan, -1e30f, 1e30f, -0.0f});
+  std::vector<float> ends =
+      unary(functors::Gelu{}, std::vector<float>{kInfinity, -kInfinity, kNan, -1e30f, 1e30f, -0.0f});
   for (int i = 0; i < 3; ++i) EXPECT_TRUE(std::isnan(ends[i]));
   EXPECT_EQ(ends[3], 0.0f);
   EXPECT_EQ(ends[4], 1e30f);
@@ -216,7 +217,7 @@ TEST(Pointwise, ANumberForEachRowOnEitherSide) {
   constexpr int64_t rows = 3, columns = 21;
   Tensor whole = counting({rows, columns}), column = counting({rows, 1}, 100), out = empty_tensor({rows, columns});
   auto difference = [&](const Tensor& a, const Tensor& b) {
-    pointwise(functors::Subtract{1}, out, {&a, &b});
+    pointwise(functors::Subtract{}, out, {&a, &b});
     return values(out);
   };
   std::vector<float> after = difference(whole, column), before = difference(column, whole);
