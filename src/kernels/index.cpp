@@ -128,7 +128,7 @@ struct IndexedPair {
     after.simplify();
     plain.simplify();
     int64_t after_numel = after.numel(), outer = before.numel();
-    if (after_numel == 0 || count == 0) return;
+    if (after_numel == 0 || count == 0 || outer == 0) return;
     IndexedRuns runs{
         nullptr, nullptr, 0, 1, 0, 0, plain.sizes.empty() || (plain.sizes.size() == 1 && plain.strides[0][0] == 1), 0};
     if (!after.sizes.empty()) {

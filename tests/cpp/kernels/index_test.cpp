@@ -190,6 +190,14 @@ TEST(Index, NothingIsWrittenWhereAPositionDoesNotFit) {
     EXPECT_THROW(gather(empty_tensor({1}), self, 0, longs({1}, {position})), Error);
 }
 
+TEST(Index, TensorsWithoutElementsAreLeftAlone) {
+  Tensor none = empty_tensor({0, 3, 2}), out = empty_tensor({0, 2, 2});
+  index_select(out, none, 1, longs({2}, {0, 2}));
+  index_fill(none, 1, longs({2}, {0, 2}), 1);
+  index_add(none, 1, longs({2}, {0, 2}), out, 1);
+  EXPECT_EQ(none.numel(), 0);
+}
+
 TEST(Index, LongIndicesOfEveryLayoutAgree) {
   constexpr int64_t n = 3000;
   Tensor self = counting({n}), twice = empty_tensor({n, 2}, DType::Int64), out = empty_tensor({n});
