@@ -1,7 +1,6 @@
 // How to walk several strided tensors of one shape together: the fewest loops, in the order memory likes best.
 #pragma once
 
-#include <array>
 #include <cstdint>
 
 #include "kernels/parallel.h"
@@ -52,13 +51,16 @@ class LoopGeometry {
   /// The runs that make up elements [from, to).
   template <class Fn> void walk(int64_t from, int64_t to, const Fn& fn) const {
     int64_t index[kMaxDims];
-    std::array<char*, kMaxOperands> rows{}, data;  // copied whole, which takes no call
-    char** row = rows.data();
+    char *row[kMaxOperands], *data[kMaxOperands];
     seek(from, index, row);
     while (true) {
       int64_t n = std::min(sizes_[0] - index[0], to - from);
-      data = rows;
-      fn(data.data(), strides_[0], n);
+      for (int k = 0; k < operands_; ++k) {
+        char* pointer = row[k];
+        asm("" : "+r"(pointer));  // else the compiler calls memcpy for these few
+        data[k] = pointer;
+      }
+      fn(data, strides_[0], n);
       from += n;
       if (from >= to) return;
       if (dims_ == 2) {
