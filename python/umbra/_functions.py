@@ -35,6 +35,8 @@ def as_tensor(data, dtype=None, device=None):
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     if isinstance(obj, Tensor):
         result = obj if copy is not True else obj.clone()
+    elif isinstance(obj, _C.UntypedStorage):
+        result = umbra.storage._flat(obj, umbra.uint8)
     elif hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
         result = umbra.from_dlpack(obj)
     elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":

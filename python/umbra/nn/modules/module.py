@@ -476,6 +476,9 @@ class Module:
     def share_memory(self):
         return self
 
+    def compile(self, *args, **kwargs):
+        raise NotImplementedError("torch.nn.Module.compile is not in Umbra yet; torch.compile(module) gives a compiled module")
+
     # ---- state ----
 
     def get_extra_state(self):

@@ -3,12 +3,15 @@ import collections.abc
 import itertools
 import multiprocessing
 import warnings
+from typing import Generic, TypeVar
 
 import umbra
 from umbra._C import Tensor
 from umbra.utils.data._workers import Job, WorkerIterator, _Fetcher, get_worker_info  # noqa: F401
 from umbra.utils.data.dataset import IterableDataset
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 def default_collate(batch):
@@ -61,7 +64,7 @@ class _InfiniteConstantSampler:
         return itertools.repeat(None)
 
 
-class DataLoader:
+class DataLoader(Generic[_T_co]):
     """Iterates over the batches of a dataset.
 
         for x, y in DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2): ...
