@@ -284,6 +284,9 @@ def _node_type(obj):
     return None
 
 
+_get_node_type = _node_type
+
+
 def _register_return_type(cls):
     register_pytree_node(cls, _flatten_list, lambda values, _: cls(values),
                          serialized_type_name=f"torch.return_types.{cls.__name__}", flatten_with_keys_fn=_INDEXED)
