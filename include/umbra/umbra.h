@@ -31,5 +31,6 @@
 #include "umbra/nn/nn.h"
 #include "umbra/ops/operators.h"
 #include "umbra/ops/tensor_of.h"
+#include "umbra/optim/lr_scheduler.h"
 #include "umbra/optim/optim.h"
 #include "umbra/transform/transform.h"

@@ -54,14 +54,25 @@ from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
 globals().update(storage._CLASSES)
 from umbra.serialization import load, save  # noqa: E402, F401
 
+from umbra._checkpoint import ArchiveReader as PyTorchFileReader  # noqa: E402, F401
+from umbra._settings import (  # noqa: E402, F401
+    cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
+    is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,
+    solve, symeig)
+from umbra import _c_names  # noqa: E402, F401  (completes _C)
+
 torch = _sys.modules[__name__]  # torch.torch is torch
 
 del _value, _name
 
 
 # Names that live in submodules.
-_LAZY = {"compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "vmap": "umbra.func", **dict.fromkeys(
-    ("autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",
+_LAZY = {
+    "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "vmap": "umbra.func", "Future": "umbra.futures",
+    "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit",
+    **dict.fromkeys(("Stream", "Event", "get_device_module"), "umbra._accelerator"),
+    **dict.fromkeys((
+     "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",
      "set_autocast_cache_enabled", "get_autocast_cpu_dtype", "get_autocast_dtype", "get_autocast_gpu_dtype", "get_autocast_ipu_dtype",
      "get_autocast_xla_dtype", "is_autocast_cpu_enabled", "is_autocast_enabled", "is_autocast_ipu_enabled", "is_autocast_xla_enabled",
      "set_autocast_cpu_dtype", "set_autocast_cpu_enabled", "set_autocast_dtype", "set_autocast_enabled", "set_autocast_gpu_dtype",
@@ -80,9 +91,9 @@ def __getattr__(name):
                 raise
         if _C._overload_names("aten::" + name):
             function = _C._find_function("aten::" + name, 1)
-            setattr(_sys.modules[__name__], name, function)
+            setattr(_sys.modules["umbra"], name, function)
             return function
         # Functions of the package call operators that torch has under other names (torch.nn.functional.l1_loss).
         if name not in _modules.torch_names()["torch"] and name in _modules.torch_names()["torch.ops.aten"]:
             raise _modules.NotInUmbraYet(f"torch.ops.aten.{name} is not in Umbra yet", name=name)
-    _modules.raise_missing(__name__, name)
+    _modules.raise_missing("umbra", name)

@@ -1,6 +1,25 @@
 """What modules of accelerators (torch.cuda, torch.xpu, ...) say where there is no such device: none is there, nothing is allocated, and what
 needs one is refused as a CPU build of PyTorch refuses it."""
 import contextlib
+import importlib
+
+
+class Stream:
+    """Work of an accelerator, of which there is none."""
+
+    def __init__(self, *args, **kwargs):
+        raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+class Event(Stream):
+    """A point in the work of an accelerator, of which there is none."""
+
+
+def get_device_module(device=None):
+    """The module of a type of device: torch.cpu for "cpu" and for None."""
+    import umbra
+    kind = "cpu" if device is None else umbra.device(device).type
+    return importlib.import_module(f"umbra.{kind}")
 
 
 def absent(module, name, prefix=""):

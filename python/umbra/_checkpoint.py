@@ -164,7 +164,7 @@ def write_archive(target, root, data, storages, *, byte_order, alignment, skip_d
 
 
 class ArchiveReader:
-    """The records of an archive, without the name of the folder that they are in."""
+    """torch.PyTorchFileReader: the records of an archive, without the name of the folder that they are in."""
 
     def __init__(self, file):
         try:
@@ -205,6 +205,12 @@ class ArchiveReader:
             at += len(chunk)
         if at != len(buffer):
             raise RuntimeError(f"PytorchStreamReader failed reading file {name}: it has {at} of {len(buffer)} bytes")
+
+    # PyTorch's names.
+    has_record, get_record = has, read
+
+    def get_all_records(self):
+        return [name.partition("/")[2] for name in self._zip.namelist()]
 
     def offset(self, name):
         """Where the bytes of a record stand in the file."""

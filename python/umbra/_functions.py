@@ -13,7 +13,7 @@ __all__ = [
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
     "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
-    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_warn_always_enabled",
+    "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
 ]
 
 
@@ -35,6 +35,8 @@ def as_tensor(data, dtype=None, device=None):
 def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     if isinstance(obj, Tensor):
         result = obj if copy is not True else obj.clone()
+    elif isinstance(obj, _C.UntypedStorage):
+        result = umbra.storage._flat(obj, umbra.uint8)
     elif hasattr(obj, "__dlpack__") and type(obj).__module__ != "numpy":
         result = umbra.from_dlpack(obj)
     elif type(obj).__module__ == "numpy" and type(obj).__name__ == "ndarray":
@@ -217,10 +219,6 @@ def are_deterministic_algorithms_enabled():
 
 def is_deterministic_algorithms_warn_only_enabled():
     return _deterministic[1]
-
-
-def is_warn_always_enabled():
-    return False
 
 
 # ---- random numbers ----

@@ -87,11 +87,13 @@ def install():
     sys.modules["torch"] = umbra
     for name, target in _INSIDE_THE_EXTENSION.items():
         sys.modules[name] = importlib.import_module(target)
+    umbra.__name__ = "torch"  # some packages compare it
 
 
 def uninstall():
     """Takes the names back; modules that were imported under them stay as they are for those who hold them."""
     if _finder in sys.meta_path:
         sys.meta_path.remove(_finder)
+    sys.modules["umbra"].__name__ = "umbra"
     for name in [n for n in sys.modules if n.partition(".")[0] in _ROOTS]:
         del sys.modules[name]

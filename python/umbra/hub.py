@@ -1,6 +1,9 @@
 """torch.hub: where files would be kept. Nothing is downloaded."""
 import os
+import re
+from urllib.parse import urlparse  # noqa: F401  (other packages take it from here)
 
+HASH_REGEX = re.compile(r"-([a-f0-9]*)\.")  # the beginning of a checksum, in the name of a file
 _hub_dir = None
 
 

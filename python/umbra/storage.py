@@ -76,6 +76,25 @@ def _load_from_bytes(data):
     return TypedStorage(wrap_storage=empty, dtype=storage.dtype) if isinstance(storage, TypedStorage) else empty
 
 
+_byte_at = UntypedStorage.__getitem__
+
+
+def _part_of(self, index):
+    """A byte, or a slice: a storage that shares its memory."""
+    if not isinstance(index, slice):
+        return _byte_at(self, index)
+    start, stop, step = index.indices(self.nbytes())
+    if step != 1:
+        raise RuntimeError(f"Trying to slice with a step of {step}, but only a step of 1 is supported")
+    if stop <= start:
+        return UntypedStorage(0)
+    return umbra.frombuffer(self._buffer(), dtype=umbra.uint8, offset=start, count=stop - start).untyped_storage()
+
+
+def _set_part(self, index, value):
+    _flat(self, umbra.uint8)[index] = value
+
+
 def _from_file(filename, shared=False, nbytes=0):
     """The memory of a file: written through to it where `shared`, else a private copy of what is written."""
     import mmap
@@ -93,7 +112,7 @@ def _from_file(filename, shared=False, nbytes=0):
 
 
 for _name, _method in (("untyped", _untyped), ("tolist", _tolist), ("clone", _clone), ("copy_", _copy), ("fill_", _fill), ("cpu", _cpu),
-                       ("__reduce__", _reduce_untyped)):
+                       ("__reduce__", _reduce_untyped), ("__getitem__", _part_of), ("__setitem__", _set_part)):
     setattr(UntypedStorage, _name, _method)
 UntypedStorage.__module__ = "umbra.storage"
 UntypedStorage.from_file = staticmethod(_from_file)

@@ -10,15 +10,35 @@ namespace umbra::optim {
 
 // ---- what all share ----
 
-Optimizer::Optimizer(std::vector<Tensor> parameters) : parameters_(std::move(parameters)) {
-  check<ValueError>(!parameters_.empty(), "optimizer got an empty parameter list");
-  for (const Tensor& p : parameters_) check<ValueError>(p.is_leaf(), "can't optimize a non-leaf Tensor");
+void Optimizer::take(const std::vector<Tensor>& parameters) {
+  check<ValueError>(!parameters.empty(), "optimizer got an empty parameter list");
+  for (const Tensor& p : parameters) {
+    check<ValueError>(p.is_leaf(), "can't optimize a non-leaf Tensor");
+    check<ValueError>(states_.try_emplace(p.impl()).second, "some parameters appear in more than one parameter group");
+    parameters_.push_back(p);
+  }
+  group_sizes_.push_back(parameters.size());
 }
 
 void Optimizer::step() {
   NoGrad no_grad;
-  for (const Tensor& p : parameters_)
-    if (Tensor gradient = p.grad(); gradient.defined()) update(p, gradient, states_[p.impl()]);
+  size_t number = 0;
+  for (size_t group = 0; group < group_sizes_.size(); ++group) {
+    for (size_t i = 0; i < group_sizes_[group]; ++i, ++number) {
+      const Tensor& p = parameters_[number];
+      if (Tensor gradient = p.grad(); gradient.defined()) update(group, p, gradient, states_[p.impl()]);
+    }
+  }
+}
+
+Tensor Optimizer::step(const std::function<Tensor()>& closure) {
+  Tensor loss;
+  {
+    SetGradEnabled recording(true);
+    loss = closure();
+  }
+  step();
+  return loss;
 }
 
 void Optimizer::zero_grad(bool set_to_none) {
@@ -32,16 +52,111 @@ void Optimizer::zero_grad(bool set_to_none) {
 
 ParameterState& Optimizer::state(const Tensor& parameter) { return states_[parameter.impl()]; }
 
+// ---- state in and out ----
+
+OptimizerState Optimizer::state_dict() const {
+  OptimizerState out;
+  int64_t number = 0;
+  for (size_t group = 0; group < group_sizes_.size(); ++group) {
+    OptimizerState::Group& into = out.param_groups.emplace_back();
+    // Reading visits as writing does; nothing is written here.
+    const_cast<Optimizer*>(this)->visit_options(
+        group, [&](const std::string& name, double& value) { into.options[name] = value; });
+    for (size_t i = 0; i < group_sizes_[group]; ++i, ++number) {
+      into.parameters.push_back(number);
+      const ParameterState& kept = states_.at(parameters_[static_cast<size_t>(number)].impl());
+      if (!kept.empty()) out.state[number] = kept;
+    }
+  }
+  return out;
+}
+
+void Optimizer::load_state_dict(const OptimizerState& state) {
+  check<ValueError>(state.param_groups.size() == group_sizes_.size(),
+                    "loaded state dict has a different number of parameter groups");
+  std::map<int64_t, Tensor> owners;
+  size_t number = 0;
+  for (size_t group = 0; group < group_sizes_.size(); ++group) {
+    const OptimizerState::Group& from = state.param_groups[group];
+    check<ValueError>(from.parameters.size() == group_sizes_[group],
+                      "loaded state dict contains a parameter group that doesn't match the size of optimizer's group");
+    for (int64_t known_as : from.parameters) owners[known_as] = parameters_[number++];
+  }
+  for (const auto& [known_as, kept] : state.state)
+    check<ValueError>(owners.contains(known_as), "loaded state dict has state of a parameter ", known_as,
+                      " that no group has");
+  for (size_t group = 0; group < group_sizes_.size(); ++group)
+    visit_options(group, [&](const std::string& name, double& value) {
+      auto found = state.param_groups[group].options.find(name);
+      check<ValueError>(found != state.param_groups[group].options.end(), "loaded state dict has no option '", name,
+                        "'");
+      value = found->second;
+    });
+  for (auto& [known_as, parameter] : owners) {
+    ParameterState& into = states_[parameter.impl()];
+    into.clear();
+    auto found = state.state.find(known_as);
+    if (found == state.state.end()) continue;
+    for (const auto& [name, tensor] : found->second)
+      into[name] = name == "step" ? tensor : tensor.to(parameter.dtype());  // a count stays one
+  }
+}
+
 namespace {
+
 void check_not_negative(const char* what, double value) {
   check<ValueError>(value >= 0, "Invalid ", what, ": ", value);
 }
+
+/// Shows a visitor options of any type as numbers.
+class Visit {
+ public:
+  using Visitor = std::function<void(const std::string&, double&)>;
+  explicit Visit(const Visitor& visitor) : visitor_(visitor) {}
+  Visit& operator()(const char* name, double& value) {
+    visitor_(name, value);
+    return *this;
+  }
+  Visit& operator()(const char* name, bool& value) {
+    double number = value;
+    visitor_(name, number);
+    value = number != 0;
+    return *this;
+  }
+  Visit& operator()(const char* name, std::pair<double, double>& value) {
+    visitor_(std::string(name) + ".0", value.first);
+    visitor_(std::string(name) + ".1", value.second);
+    return *this;
+  }
+
+ private:
+  const Visitor& visitor_;
+};
+
+/// The gradient to descend along: turned round to maximize, with that of the weight decay.
+template <class Options> Tensor decayed(const Options& options, const Tensor& parameter, Tensor gradient) {
+  if (options.maximize) gradient = -gradient;
+  return options.weight_decay != 0 ? add(gradient, parameter, options.weight_decay) : gradient;
+}
+
 }  // namespace
+
+template <class Options> void GroupedOptimizer<Options>::add_all(std::vector<Group> groups) {
+  check<ValueError>(!groups.empty(), "optimizer got an empty parameter list");
+  for (Group& group : groups) add_param_group(std::move(group));
+}
+
+#define UMBRA_CONSTRUCTORS(Name)                                             \
+  Name::Name(std::vector<Tensor> parameters, const Name##Options& options) { \
+    add_param_group({std::move(parameters), options});                       \
+  }                                                                          \
+  Name::Name(std::vector<Group> groups) { add_all(std::move(groups)); }
 
 // ---- SGD ----
 
-SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
-    : Optimizer(std::move(parameters)), options_(options) {
+UMBRA_CONSTRUCTORS(SGD)
+
+void SGD::check_options(const SGDOptions& options) const {
   check_not_negative("learning rate", options.lr);
   check_not_negative("momentum value", options.momentum);
   check_not_negative("weight_decay value", options.weight_decay);
@@ -49,16 +164,22 @@ SGD::SGD(std::vector<Tensor> parameters, const SGDOptions& options)
                     "Nesterov momentum requires a momentum and zero dampening");
 }
 
-void SGD::update(const Tensor& parameter, Tensor gradient, ParameterState& state) {
-  if (options_.maximize) gradient = -gradient;
-  if (options_.weight_decay != 0) gradient = add(gradient, parameter, options_.weight_decay);
-  if (options_.momentum != 0) {
+void SGD::visit_options(size_t group, const OptionVisitor& visit) {
+  SGDOptions& o = param_groups()[group].options;
+  Visit{visit}("lr", o.lr)("momentum", o.momentum)("dampening", o.dampening)("weight_decay", o.weight_decay)(
+      "nesterov", o.nesterov)("maximize", o.maximize);
+}
+
+void SGD::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const SGDOptions& options = options_of(group);
+  gradient = decayed(options, parameter, gradient);
+  if (options.momentum != 0) {
     Tensor& momentum = state["momentum_buffer"];
-    if (momentum.defined()) momentum.mul_(options_.momentum).add_(gradient, 1 - options_.dampening);
+    if (momentum.defined()) momentum.mul_(options.momentum).add_(gradient, 1 - options.dampening);
     else momentum = gradient.detach().clone();
-    gradient = options_.nesterov ? add(gradient, momentum, options_.momentum) : momentum;
+    gradient = options.nesterov ? add(gradient, momentum, options.momentum) : momentum;
   }
-  parameter.add_(gradient, -options_.lr);
+  parameter.add_(gradient, -options.lr);
 }
 
 // ---- Adam and AdamW ----
@@ -74,6 +195,11 @@ template <class Options> void check_adam(const Options& options) {
   check_beta(0, options.betas.first);
   check_beta(1, options.betas.second);
   check_not_negative("weight_decay value", options.weight_decay);
+}
+
+template <class Options> void visit_adam(Options& o, const std::function<void(const std::string&, double&)>& visit) {
+  Visit{visit}("lr", o.lr)("betas", o.betas)("eps", o.eps)("weight_decay", o.weight_decay)("amsgrad", o.amsgrad)(
+      "maximize", o.maximize);
 }
 
 template <class Options>
@@ -101,26 +227,100 @@ void adaptive_step(const Options& options, const Tensor& parameter, const Tensor
 
 }  // namespace
 
-Adam::Adam(std::vector<Tensor> parameters, const AdamOptions& options)
-    : Optimizer(std::move(parameters)), options_(options) {
-  check_adam(options);
+UMBRA_CONSTRUCTORS(Adam)
+UMBRA_CONSTRUCTORS(AdamW)
+
+void Adam::check_options(const AdamOptions& options) const { check_adam(options); }
+void AdamW::check_options(const AdamWOptions& options) const { check_adam(options); }
+
+void Adam::visit_options(size_t group, const OptionVisitor& visit) { visit_adam(param_groups()[group].options, visit); }
+void AdamW::visit_options(size_t group, const OptionVisitor& visit) {
+  visit_adam(param_groups()[group].options, visit);
 }
 
-void Adam::update(const Tensor& parameter, Tensor gradient, ParameterState& state) {
-  if (options_.maximize) gradient = -gradient;
-  if (options_.weight_decay != 0) gradient = add(gradient, parameter, options_.weight_decay);
-  adaptive_step(options_, parameter, gradient, state);
+void Adam::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const AdamOptions& options = options_of(group);
+  adaptive_step(options, parameter, decayed(options, parameter, gradient), state);
 }
 
-AdamW::AdamW(std::vector<Tensor> parameters, const AdamWOptions& options)
-    : Optimizer(std::move(parameters)), options_(options) {
-  check_adam(options);
+void AdamW::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const AdamWOptions& options = options_of(group);
+  if (options.maximize) gradient = -gradient;
+  if (options.weight_decay != 0) parameter.mul_(1 - options.lr * options.weight_decay);
+  adaptive_step(options, parameter, gradient, state);
 }
 
-void AdamW::update(const Tensor& parameter, Tensor gradient, ParameterState& state) {
-  if (options_.maximize) gradient = -gradient;
-  if (options_.weight_decay != 0) parameter.mul_(1 - options_.lr * options_.weight_decay);
-  adaptive_step(options_, parameter, gradient, state);
+// ---- RMSprop ----
+
+UMBRA_CONSTRUCTORS(RMSprop)
+
+void RMSprop::check_options(const RMSpropOptions& options) const {
+  check_not_negative("learning rate", options.lr);
+  check_not_negative("epsilon value", options.eps);
+  check_not_negative("momentum value", options.momentum);
+  check_not_negative("weight_decay value", options.weight_decay);
+  check_not_negative("alpha value", options.alpha);
+}
+
+void RMSprop::visit_options(size_t group, const OptionVisitor& visit) {
+  RMSpropOptions& o = param_groups()[group].options;
+  Visit{visit}("lr", o.lr)("alpha", o.alpha)("eps", o.eps)("weight_decay", o.weight_decay)("momentum", o.momentum)(
+      "centered", o.centered)("maximize", o.maximize);
+}
+
+void RMSprop::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const RMSpropOptions& options = options_of(group);
+  if (state.empty()) {
+    state["step"] = zeros({}, {.dtype = DType::Float32});
+    state["square_avg"] = zeros_like(parameter);
+    if (options.momentum > 0) state["momentum_buffer"] = zeros_like(parameter);
+    if (options.centered) state["grad_avg"] = zeros_like(parameter);
+  }
+  gradient = decayed(options, parameter, gradient);
+  state["step"] += 1;
+  Tensor square = state["square_avg"].mul_(options.alpha).addcmul_(gradient, gradient, 1 - options.alpha);
+  if (options.centered) {
+    Tensor mean = state["grad_avg"].lerp_(gradient, 1 - options.alpha);
+    square = addcmul(square, mean, mean, -1);
+  }
+  Tensor size = square.sqrt().add_(options.eps);
+  if (options.momentum > 0) {
+    Tensor buffer = state["momentum_buffer"].mul_(options.momentum).addcdiv_(gradient, size);
+    parameter.add_(buffer, -options.lr);
+  } else {
+    parameter.addcdiv_(gradient, size, -options.lr);
+  }
+}
+
+// ---- Adagrad ----
+
+UMBRA_CONSTRUCTORS(Adagrad)
+
+void Adagrad::check_options(const AdagradOptions& options) const {
+  check_not_negative("learning rate", options.lr);
+  check_not_negative("lr_decay value", options.lr_decay);
+  check_not_negative("weight_decay value", options.weight_decay);
+  check_not_negative("initial_accumulator_value value", options.initial_accumulator_value);
+  check_not_negative("epsilon value", options.eps);
+}
+
+void Adagrad::visit_options(size_t group, const OptionVisitor& visit) {
+  AdagradOptions& o = param_groups()[group].options;
+  Visit{visit}("lr", o.lr)("lr_decay", o.lr_decay)("weight_decay", o.weight_decay)(
+      "initial_accumulator_value", o.initial_accumulator_value)("eps", o.eps)("maximize", o.maximize);
+}
+
+void Adagrad::update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) {
+  const AdagradOptions& options = options_of(group);
+  if (state.empty()) {
+    state["step"] = zeros({}, {.dtype = DType::Float32});
+    state["sum"] = full_like(parameter, options.initial_accumulator_value);
+  }
+  gradient = decayed(options, parameter, gradient);
+  state["step"] += 1;
+  double rate = options.lr / (1 + (state["step"].item().to_double() - 1) * options.lr_decay);
+  Tensor sum = state["sum"].addcmul_(gradient, gradient, 1);
+  parameter.addcdiv_(gradient, sum.sqrt().add_(options.eps), -rate);
 }
 
 }  // namespace umbra::optim

@@ -54,7 +54,7 @@ NOTHING_TO_CHANGE = {
     "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",
     "fx/interpreter.py Interpreter.output": "for subclasses", "fx/interpreter.py Interpreter.map_nodes_to_values": "for subclasses",
     "fx/interpreter.py Transformer.placeholder": "for subclasses", "fx/interpreter.py _TransformerTracer.is_leaf_module": "for subclasses",
-    "nn/attention.py sdpa_kernel": "one kernel a device", "nn/modules/linear.py Identity.__init__": "as torch's",
+    "nn/attention/__init__.py sdpa_kernel": "one kernel a device", "nn/attention/flex_attention.py noop_mask": "everything passes", "nn/modules/linear.py Identity.__init__": "as torch's",
     "nn/modules/transformer.py TransformerEncoder.__init__": "there is no fast path that they are about",
     "storage.py TypedStorage.__init__": "_internal: there is no warning to leave out", "random.py fork_rng": "how errors are worded", "utils/_pytree.py LeafSpec.__repr__": "a leaf is one line",
     "_subclasses/fake_tensor.py FakeTensorConverter.from_real_tensor": "trace: there is no log of it",

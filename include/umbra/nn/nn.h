@@ -6,6 +6,7 @@
 #include "umbra/nn/compile.h"
 #include "umbra/nn/container.h"
 #include "umbra/nn/convolution.h"
+#include "umbra/nn/data.h"
 #include "umbra/nn/embedding.h"
 #include "umbra/nn/export.h"
 #include "umbra/nn/functional.h"
@@ -13,3 +14,4 @@
 #include "umbra/nn/linear.h"
 #include "umbra/nn/module.h"
 #include "umbra/nn/normalization.h"
+#include "umbra/nn/recurrent.h"

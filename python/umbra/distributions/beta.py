@@ -9,6 +9,8 @@ __all__ = ["Beta"]
 
 
 class Beta(ExponentialFamily):
+    """Numbers between 0 and 1, by the strengths `concentration1` and `concentration0` of both ends."""
+
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True

@@ -13,6 +13,8 @@ def _clamp_by_zero(x):
 
 
 class Binomial(Distribution):
+    """How many of `total_count` trials succeed."""
+
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
     has_enumerate_support = True
 

@@ -10,6 +10,8 @@ __all__ = ["Cauchy"]
 
 
 class Cauchy(Distribution):
+    """The ratio of two normal numbers: tails so heavy that there is no mean."""
+
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

@@ -6,6 +6,8 @@ __all__ = ["Chi2"]
 
 
 class Chi2(Gamma):
+    """The sum of `df` squares of standard normal numbers."""
+
     arg_constraints = {"df": constraints.positive}
 
     def __init__(self, df, validate_args=None):

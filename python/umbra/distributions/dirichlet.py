@@ -25,6 +25,8 @@ class _Dirichlet(Function):
 
 
 class Dirichlet(ExponentialFamily):
+    """Numbers that add up to 1, by the strengths `concentration`."""
+
     arg_constraints = {"concentration": constraints.independent(constraints.positive, 1)}
     support = constraints.simplex
     has_rsample = True

@@ -8,6 +8,8 @@ __all__ = ["Exponential"]
 
 
 class Exponential(ExponentialFamily):
+    """Times between events that come at a `rate`."""
+
     arg_constraints = {"rate": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True

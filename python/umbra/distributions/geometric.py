@@ -9,6 +9,8 @@ __all__ = ["Geometric"]
 
 
 class Geometric(Distribution):
+    """How many trials fail before one succeeds."""
+
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 

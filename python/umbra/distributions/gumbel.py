@@ -13,6 +13,8 @@ __all__ = ["Gumbel"]
 
 
 class Gumbel(TransformedDistribution):
+    """The largest of many numbers."""
+
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
 

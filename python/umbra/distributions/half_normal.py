@@ -12,6 +12,8 @@ __all__ = ["HalfNormal"]
 
 
 class HalfNormal(TransformedDistribution):
+    """The size of a normal number."""
+
     arg_constraints = {"scale": constraints.positive}
     support = constraints.nonnegative
     has_rsample = True

@@ -8,6 +8,8 @@ __all__ = ["Independent"]
 
 
 class Independent(Distribution):
+    """Another distribution with its last batch dimensions as dimensions of the event."""
+
     arg_constraints = {}
 
     def __init__(self, base_distribution, reinterpreted_batch_ndims, validate_args=None):

@@ -17,6 +17,8 @@ def _moments(a, b, n):
 
 
 class Kumaraswamy(TransformedDistribution):
+    """Numbers between 0 and 1, like those of Beta, with a closed form."""
+
     arg_constraints = {"concentration1": constraints.positive, "concentration0": constraints.positive}
     support = constraints.unit_interval
     has_rsample = True

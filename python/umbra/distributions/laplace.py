@@ -8,6 +8,8 @@ __all__ = ["Laplace"]
 
 
 class Laplace(Distribution):
+    """Two exponential distributions back to back."""
+
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

@@ -10,6 +10,8 @@ __all__ = ["LKJCholesky"]
 
 
 class LKJCholesky(Distribution):
+    """Cholesky factors of correlation matrices of the size `dim`."""
+
     arg_constraints = {"concentration": constraints.positive}
     support = constraints.corr_cholesky
 

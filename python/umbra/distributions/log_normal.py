@@ -8,6 +8,8 @@ __all__ = ["LogNormal"]
 
 
 class LogNormal(TransformedDistribution):
+    """Numbers whose logarithms are normal."""
+
     arg_constraints = {"loc": constraints.real, "scale": constraints.positive}
     support = constraints.positive
     has_rsample = True

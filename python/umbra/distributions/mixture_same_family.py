@@ -8,6 +8,8 @@ __all__ = ["MixtureSameFamily"]
 
 
 class MixtureSameFamily(Distribution):
+    """One of several distributions of a kind, chosen by another."""
+
     arg_constraints = {}
     has_rsample = False
 

@@ -9,6 +9,8 @@ __all__ = ["Multinomial"]
 
 
 class Multinomial(Distribution):
+    """How often each of several outcomes comes in `total_count` trials."""
+
     arg_constraints = {"probs": constraints.simplex, "logits": constraints.real_vector}
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):

@@ -9,6 +9,8 @@ __all__ = ["Pareto"]
 
 
 class Pareto(TransformedDistribution):
+    """Numbers above a scale, whose tail is a power."""
+
     arg_constraints = {"alpha": constraints.positive, "scale": constraints.positive}
 
     def __init__(self, scale, alpha, validate_args=None):

@@ -8,6 +8,8 @@ __all__ = ["Poisson"]
 
 
 class Poisson(ExponentialFamily):
+    """How many events there are when `rate` are expected."""
+
     arg_constraints = {"rate": constraints.nonnegative}
     support = constraints.nonnegative_integer
 

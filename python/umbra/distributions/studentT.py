@@ -11,6 +11,8 @@ __all__ = ["StudentT"]
 
 
 class StudentT(Distribution):
+    """A normal number over the root of a chi-squared one, divided by its degrees of freedom."""
+
     arg_constraints = {"df": constraints.positive, "loc": constraints.real, "scale": constraints.positive}
     support = constraints.real
     has_rsample = True

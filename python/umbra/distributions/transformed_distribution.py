@@ -10,6 +10,8 @@ __all__ = ["TransformedDistribution"]
 
 
 class TransformedDistribution(Distribution):
+    """What transforms make of the samples of another distribution."""
+
     arg_constraints = {}
 
     def __init__(self, base_distribution, transforms, validate_args=None):

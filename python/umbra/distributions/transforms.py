@@ -20,6 +20,8 @@ __all__ = [
 
 
 class ExpTransform(_Plain):
+    """y = exp(x)."""
+
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, +1
 
@@ -71,6 +73,8 @@ class PowerTransform(Transform):
 
 
 class SigmoidTransform(_Plain):
+    """y = 1 / (1 + exp(-x))."""
+
     domain, codomain = constraints.real, constraints.unit_interval
     bijective, sign = True, +1
 
@@ -87,6 +91,8 @@ class SigmoidTransform(_Plain):
 
 
 class SoftplusTransform(_Plain):
+    """y = log(1 + exp(x))."""
+
     domain, codomain = constraints.real, constraints.positive
     bijective, sign = True, +1
 
@@ -101,6 +107,8 @@ class SoftplusTransform(_Plain):
 
 
 class TanhTransform(_Plain):
+    """y = tanh(x)."""
+
     domain, codomain = constraints.real, constraints.interval(-1.0, 1.0)
     bijective, sign = True, +1
 
@@ -115,6 +123,8 @@ class TanhTransform(_Plain):
 
 
 class AbsTransform(_Plain):
+    """y = |x|."""
+
     domain, codomain = constraints.real, constraints.positive
 
     def _call(self, x):

@@ -16,6 +16,8 @@ def _log_bessel(x, order):
 
 
 class VonMises(Distribution):
+    """Angles around a mean."""
+
     arg_constraints = {"loc": constraints.real, "concentration": constraints.positive}
     support = constraints.real
     has_rsample = False

@@ -11,6 +11,8 @@ __all__ = ["Weibull"]
 
 
 class Weibull(TransformedDistribution):
+    """Times until something fails, at a rate that changes as a power of time."""
+
     arg_constraints = {"scale": constraints.positive, "concentration": constraints.positive}
     support = constraints.positive
 

@@ -264,6 +264,12 @@ register_pytree_node(_C.Size, _flatten_list, lambda values, _: tuple(values), se
                      flatten_with_keys_fn=_INDEXED)
 BUILTIN_TYPES = frozenset(SUPPORTED_NODES)
 
+# PyTorch's names for how plain containers come apart, which other packages use for their own.
+_list_flatten = _tuple_flatten = _flatten_list
+_list_flatten_with_keys = _tuple_flatten_with_keys = _INDEXED
+_dict_flatten, _dict_flatten_with_keys = _flatten_dict, _NAMED
+_list_unflatten, _tuple_unflatten, _dict_unflatten = (SUPPORTED_NODES[cls].unflatten_fn for cls in (list, tuple, dict))
+
 
 def _node_type(obj):
     cls = type(obj)
@@ -276,6 +282,9 @@ def _node_type(obj):
             _register_return_type(cls)
             return cls
     return None
+
+
+_get_node_type = _node_type
 
 
 def _register_return_type(cls):

@@ -43,6 +43,70 @@ TEST(Optim, AdamW) {
               {0.799966, -2.19627, 3.19416});
 }
 
+TEST(Optim, RMSprop) {
+  expect_near(after_four_steps<optim::RMSprop>(optim::RMSpropOptions{.lr = .05, .weight_decay = .01}),
+              {0.26175, -3.64866, 4.58294});
+  expect_near(after_four_steps<optim::RMSprop>(optim::RMSpropOptions{.lr = .05, .momentum = .9, .centered = true}),
+              {-1.22991, -6.11813, 6.98659});
+}
+
+TEST(Optim, Adagrad) {
+  expect_near(after_four_steps<optim::Adagrad>(
+                  optim::AdagradOptions{.lr = .1, .lr_decay = .1, .initial_accumulator_value = .5}),
+              {0.775552, -2.25974, 3.25675});
+}
+
+TEST(Optim, GroupsHaveOptionsOfTheirOwn) {
+  Tensor slow = parameter({1}), fast = parameter({1}), late = parameter({1});
+  optim::SGD optimizer({{{slow}, {.lr = .1}}, {{fast}, {.lr = .5}}});
+  optimizer.add_param_group({{late}, {.lr = 1}});
+  (slow + fast + late).sum().backward();
+  optimizer.step();
+  EXPECT_THAT(values(slow), ElementsAre(.9));
+  EXPECT_THAT(values(fast), ElementsAre(.5));
+  EXPECT_THAT(values(late), ElementsAre(0));
+  EXPECT_EQ(error_of<ValueError>([&] {
+              optimizer.add_param_group({{fast}, {}});
+            }),
+            "some parameters appear in more than one parameter group");
+}
+
+TEST(Optim, AnotherOptimiserGoesOnFromTheState) {
+  auto step = [](optim::Optimizer& optimizer, const Tensor& p) {
+    optimizer.zero_grad();
+    (p * p).sum().backward();
+    optimizer.step();
+  };
+  Tensor p = parameter({1, -2}), q = parameter({1, -2});
+  optim::Adam first({p}, {.lr = .1, .amsgrad = true}), whole({q}, {.lr = .1, .amsgrad = true});
+  for (int i = 0; i < 3; ++i) step(whole, q);
+  step(first, p);
+  Tensor r = p.detach().clone().requires_grad_();
+  optim::Adam second({r}, {.lr = .7});
+  second.load_state_dict(first.state_dict());
+  EXPECT_EQ(second.options().lr, .1);
+  EXPECT_TRUE(second.options().amsgrad);
+  step(second, r);
+  step(second, r);
+  EXPECT_EQ(values(r), values(q));
+  optim::Adam other({{{parameter({1})}, {}}, {{parameter({1})}, {}}});
+  EXPECT_EQ(error_of<ValueError>([&] { other.load_state_dict(first.state_dict()); }),
+            "loaded state dict has a different number of parameter groups");
+}
+
+TEST(Optim, AStepMayComputeItsGradients) {
+  Tensor p = parameter({2});
+  optim::SGD optimizer({p}, {.lr = .25});
+  Tensor loss = optimizer.step([&] {
+    optimizer.zero_grad();
+    Tensor loss = (p * p).sum();
+    loss.backward();
+    return loss;
+  });
+  EXPECT_EQ(loss.item().to_double(), 4);
+  EXPECT_THAT(values(p), ElementsAre(1));
+}
+
 TEST(Optim, StateHasTheNamesOfPyTorch) {
   Tensor p = parameter({1, 2});
   optim::AdamW optimizer({p});

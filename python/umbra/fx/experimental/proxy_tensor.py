@@ -114,3 +114,18 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
                    "locations": record_stack_traces}
         return _capture(f, args, options)
     return wrapped
+
+
+class ProxyTorchDispatchMode:
+    """A capture that is under way."""
+
+
+_under_way = ProxyTorchDispatchMode()
+
+
+def get_proxy_mode():
+    """What stands for the capture that is under way, or None."""
+    return _under_way if _C._is_tracing() else None
+
+
+get_innermost_proxy_mode = get_proxy_mode

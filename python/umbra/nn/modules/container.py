@@ -186,7 +186,8 @@ class ModuleDict(Module):
         return self._modules.values()
 
     def update(self, modules):
-        for key, module in modules.items() if isinstance(modules, collections.abc.Mapping) else modules:
+        is_mapping = isinstance(modules, (collections.abc.Mapping, ModuleDict))
+        for key, module in modules.items() if is_mapping else modules:
             self[key] = module
 
 

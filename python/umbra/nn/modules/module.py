@@ -43,6 +43,7 @@ def set_paths(paths):
     return before
 
 
+_EXTRA_STATE_KEY_SUFFIX = "_extra_state"
 _HOOKS = ("_forward_hooks", "_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks", "_forward_pre_hooks_with_kwargs",
           "_backward_hooks", "_backward_pre_hooks", "_state_dict_hooks", "_state_dict_pre_hooks", "_load_state_dict_pre_hooks",
           "_load_state_dict_post_hooks")
@@ -476,6 +477,9 @@ class Module:
     def share_memory(self):
         return self
 
+    def compile(self, *args, **kwargs):
+        raise NotImplementedError("torch.nn.Module.compile is not in Umbra yet; torch.compile(module) gives a compiled module")
+
     # ---- state ----
 
     def get_extra_state(self):
@@ -495,7 +499,7 @@ class Module:
             if buffer is not None and name not in self._non_persistent_buffers_set:
                 destination[prefix + name] = buffer if keep_vars else buffer.detach()
         if self._has_extra_state():
-            destination[prefix + "_extra_state"] = self.get_extra_state()
+            destination[prefix + _EXTRA_STATE_KEY_SUFFIX] = self.get_extra_state()
 
     def state_dict(self, *args, destination=None, prefix="", keep_vars=False):
         if args:
@@ -565,13 +569,13 @@ class Module:
             with umbra.no_grad():
                 value.copy_(given)
         if self._has_extra_state():
-            if prefix + "_extra_state" in state_dict:
-                self.set_extra_state(state_dict[prefix + "_extra_state"])
+            if prefix + _EXTRA_STATE_KEY_SUFFIX in state_dict:
+                self.set_extra_state(state_dict[prefix + _EXTRA_STATE_KEY_SUFFIX])
             elif strict:
-                missing_keys.append(prefix + "_extra_state")
+                missing_keys.append(prefix + _EXTRA_STATE_KEY_SUFFIX)
         if strict:
             for key in state_dict:
-                if not key.startswith(prefix) or key == prefix + "_extra_state":
+                if not key.startswith(prefix) or key == prefix + _EXTRA_STATE_KEY_SUFFIX:
                     continue
                 first, *rest = key[len(prefix):].split(".", 1)
                 if (rest and first not in self._modules) or (not rest and first not in own):

@@ -168,12 +168,26 @@ def _work(job, worker_id, base_seed, requests, answers, parent):
         answers.put((number, answer))
 
 
-class WorkerIterator:
+class _BaseDataLoaderIter:
+    """One pass over a loader's batches."""
+
+    def __init__(self, loader):
+        self._loader = loader
+
+    def __iter__(self):
+        return self
+
+    def __len__(self):
+        return len(self._loader)
+
+
+class _MultiProcessingDataLoaderIter(_BaseDataLoaderIter):
     """Batches from worker processes, in the order of the sampler (or of the workers, for streams)."""
 
     def __init__(self, loader):
+        super().__init__(loader)
         context = loader.multiprocessing_context or multiprocessing
-        self._loader, self._timeout, self._in_order = loader, loader.timeout, loader.in_order
+        self._timeout, self._in_order = loader.timeout, loader.in_order
         seed = int(umbra.empty((), dtype=umbra.int64).random_(generator=loader.generator).item())
         job = Job(loader)
         self._answers = context.Queue()
@@ -247,12 +261,6 @@ class WorkerIterator:
             worker = self._owner[number]
             self._alive[worker] = False
         self._ready[number] = answer
-
-    def __iter__(self):
-        return self
-
-    def __len__(self):
-        return len(self._loader)
 
     def __next__(self):
         while self._next < self._sent:

@@ -3,12 +3,15 @@ import collections.abc
 import itertools
 import multiprocessing
 import warnings
+from typing import Generic, TypeVar
 
 import umbra
 from umbra._C import Tensor
-from umbra.utils.data._workers import Job, WorkerIterator, _Fetcher, get_worker_info  # noqa: F401
+from umbra.utils.data._workers import Job, _BaseDataLoaderIter, _Fetcher, _MultiProcessingDataLoaderIter, get_worker_info  # noqa: F401
 from umbra.utils.data.dataset import IterableDataset
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
+
+_T_co = TypeVar("_T_co", covariant=True)
 
 
 def default_collate(batch):
@@ -61,7 +64,18 @@ class _InfiniteConstantSampler:
         return itertools.repeat(None)
 
 
-class DataLoader:
+class _SingleProcessDataLoaderIter(_BaseDataLoaderIter):
+    """Batches that are made in this process."""
+
+    def __init__(self, loader):
+        super().__init__(loader)
+        self._indices, self._fetcher = iter(loader._index_sampler), _Fetcher(Job(loader))
+
+    def __next__(self):
+        return self._fetcher.fetch(next(self._indices))
+
+
+class DataLoader(Generic[_T_co]):
     """Iterates over the batches of a dataset.
 
         for x, y in DataLoader(dataset, batch_size=32, shuffle=True, num_workers=2): ...
@@ -162,23 +176,14 @@ class DataLoader:
         if self.num_workers == 0:
             # The seed that workers would get; drawn without workers too, as in torch, so that what is drawn afterwards is the same.
             umbra.empty((), dtype=umbra.int64).random_(generator=self.generator)
-            return self._iterate()
+            return _SingleProcessDataLoaderIter(self)
         if not self.persistent_workers:
-            return WorkerIterator(self)
+            return _MultiProcessingDataLoaderIter(self)
         if self._iterator is None:
-            self._iterator = WorkerIterator(self)
+            self._iterator = _MultiProcessingDataLoaderIter(self)
         else:
             self._iterator._reset()
         return self._iterator
-
-    def _iterate(self):
-        fetcher = _Fetcher(Job(self))
-        for indices in self._index_sampler:
-            try:
-                batch = fetcher.fetch(indices)
-            except StopIteration:
-                return
-            yield batch
 
     def __len__(self):
         if self._iterable:

@@ -2,11 +2,14 @@
 import bisect
 import itertools
 import math
+from typing import Generic, TypeVar
 
 import umbra
 
+_T_co = TypeVar("_T_co", covariant=True)
 
-class Dataset:
+
+class Dataset(Generic[_T_co]):
     """Samples by index: subclasses have __getitem__, and __len__ as a rule."""
 
     def __getitem__(self, index):
@@ -16,7 +19,7 @@ class Dataset:
         return ConcatDataset([self, other])
 
 
-class IterableDataset(Dataset):
+class IterableDataset(Dataset[_T_co]):
     """Samples one after the other: subclasses have __iter__."""
 
     def __iter__(self):

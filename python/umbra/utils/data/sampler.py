@@ -1,8 +1,12 @@
 """The order in which a loader takes samples."""
+from typing import Generic, TypeVar
+
 import umbra
 
+_T_co = TypeVar("_T_co", covariant=True)
 
-class Sampler:
+
+class Sampler(Generic[_T_co]):
     """Yields indices."""
 
     def __iter__(self):

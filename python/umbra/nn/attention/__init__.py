@@ -17,3 +17,8 @@ def sdpa_kernel(backends, set_priority=False):
     if not isinstance(backends, (list, SDPBackend)):
         raise TypeError("Backend must be an instance of SDPBackend or a list of SDPBackend instances")
     yield {}
+
+
+def __getattr__(name):
+    from umbra._modules import lazy_submodules
+    return lazy_submodules(__name__)(name)

@@ -1,0 +1,72 @@
+// Recurrent networks: RNN, LSTM and GRU over sequences [length, batch, features].
+#pragma once
+
+#include "umbra/nn/module.h"
+
+namespace UMBRA_API umbra {
+namespace nn {
+
+struct RecurrentOptions {
+  int64_t num_layers = 1;
+  bool bias = true, batch_first = false;
+  double dropout = 0;
+  bool bidirectional = false;
+  TensorOptions tensor = {};
+};
+
+/// What the three share: weights of each layer and direction, with PyTorch's names and order.
+class RecurrentLayer : public Layer {
+ public:
+  std::string extra_repr() const override;
+  /// The outputs of the last layer.
+  Tensor forward(Tensor input) override;
+
+ protected:
+  RecurrentLayer(const char* type, int64_t gates, int64_t input_size, int64_t hidden_size,
+                 const RecurrentOptions& options);
+  Tensor zeros_for(const Tensor& input) const;
+  virtual Tensor outputs(const Tensor& input) = 0;
+
+  int64_t input_size_, hidden_size_;
+  RecurrentOptions options_;
+  std::vector<Tensor> weights_;
+};
+
+/// What a network gives: the outputs of the last layer, and the state after the last step.
+struct RecurrentResult {
+  Tensor output, hidden;
+};
+
+class RNN : public RecurrentLayer {
+ public:
+  RNN(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  RecurrentResult run_sequence(const Tensor& input, Tensor hidden = {});
+
+ private:
+  Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
+};
+
+class GRU : public RecurrentLayer {
+ public:
+  GRU(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  RecurrentResult run_sequence(const Tensor& input, Tensor hidden = {});
+
+ private:
+  Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
+};
+
+struct LSTMResult {
+  Tensor output, hidden, cell;
+};
+
+class LSTM : public RecurrentLayer {
+ public:
+  LSTM(int64_t input_size, int64_t hidden_size, const RecurrentOptions& options = {});
+  LSTMResult run_sequence(const Tensor& input, Tensor hidden = {}, Tensor cell = {});
+
+ private:
+  Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
+};
+
+}  // namespace nn
+}  // namespace umbra

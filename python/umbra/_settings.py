@@ -1,0 +1,127 @@
+"""Switches of PyTorch that choose among kernels, and functions that it has removed."""
+import umbra
+from umbra._C import Tensor
+
+_state = {"float32_matmul_precision": "highest", "warn_always": False}
+
+
+def get_float32_matmul_precision():
+    return _state["float32_matmul_precision"]
+
+
+def set_float32_matmul_precision(precision):
+    """Products of floats are always in full precision; faster ones with fewer digits are allowed by this and not there."""
+    import warnings
+    if precision not in ("highest", "high", "medium"):
+        warnings.warn(f"{precision} is not one of 'highest', 'high', or 'medium'; the current setFloat32MatmulPrecision call has no effect.", stacklevel=2)
+        return
+    _state["float32_matmul_precision"] = precision
+
+
+def is_warn_always_enabled():
+    return _state["warn_always"]
+
+
+def set_warn_always(b):
+    """Warnings are Python's, which says how often each is shown."""
+    _state["warn_always"] = bool(b)
+
+
+def get_deterministic_debug_mode():
+    """0, 1 or 2: whether operators that are not deterministic pass, warn or are refused."""
+    if not umbra.are_deterministic_algorithms_enabled():
+        return 0
+    return 1 if umbra.is_deterministic_algorithms_warn_only_enabled() else 2
+
+
+def set_deterministic_debug_mode(debug_mode):
+    modes = {"default": 0, "warn": 1, "error": 2}
+    if isinstance(debug_mode, str):
+        if debug_mode not in modes:
+            raise RuntimeError(f"invalid value of debug_mode, expected one of `default`, `warn`, `error`, but got {debug_mode}")
+        debug_mode = modes[debug_mode]
+    if debug_mode not in (0, 1, 2):
+        raise RuntimeError(f"invalid value of debug_mode, expected 0, 1, or 2, but got {debug_mode}")
+    umbra.use_deterministic_algorithms(debug_mode > 0, warn_only=debug_mode == 1)
+
+
+def is_vulkan_available():
+    return False
+
+
+def compiled_with_cxx11_abi():
+    return True
+
+
+has_lapack, has_mkl, has_openmp, has_spectral = True, False, False, True
+
+
+# ---- functions that PyTorch has removed; calling one says what there is instead ----
+
+def _removed(name, instead):
+    def function(*args, **kwargs):
+        raise RuntimeError(f"This function was deprecated since version 1.9 and is now removed. `torch.{name}` is deprecated in favor of "
+                           f"`torch.linalg.{instead}`.")
+    function.__name__ = function.__qualname__ = name
+    return function
+
+
+qr, cholesky, eig, symeig, lstsq, solve, matrix_rank = (_removed(name, instead) for name, instead in (
+    ("qr", "qr"), ("cholesky", "cholesky"), ("eig", "eig"), ("symeig", "eigh"), ("lstsq", "lstsq"), ("solve", "solve"),
+    ("matrix_rank", "matrix_rank")))
+
+
+# ---- methods of Tensor ----
+
+def _where(self, condition, other):
+    """The tensor's elements where `condition` is True, those of `other` elsewhere."""
+    return umbra.where(condition, self, other)
+
+
+def _polygamma(self, n):
+    return umbra.polygamma(n, self)
+
+
+def _pin_memory(self, device=None):
+    raise RuntimeError("Cannot access accelerator device when none is available.")
+
+
+def _share_memory(self):
+    """Processes have memory of their own: tensors are copied when they are sent."""
+    return self
+
+
+def _storage_type(self):
+    return type(self.storage()) if self.dtype not in umbra.storage._STORAGE_NAMES else umbra.storage._CLASSES[umbra.storage._STORAGE_NAMES[self.dtype]]
+
+
+def _reinforce(self, reward):
+    raise RuntimeError("reinforce() was removed.\nUse torch.distributions instead.")
+
+
+def _module_load(self, other, assign=False):
+    """What load_state_dict puts in the place of this parameter: `other`, or this tensor's memory with the values of it."""
+    if assign:
+        return other.detach()
+    with umbra.no_grad():
+        return self.copy_(other).detach()
+
+
+def _to_sparse_coo(self):
+    return self.to_sparse()
+
+
+def _on_accelerator(kind):
+    def to_device(self, device=None, non_blocking=False):
+        raise AssertionError(f"Torch not compiled with {kind.upper()} enabled")
+    to_device.__name__ = kind
+    return to_device
+
+
+for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_memory", _pin_memory), ("share_memory_", _share_memory),
+                         ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load),
+                         ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
+                         ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):
+    setattr(Tensor, _name, _function)
+for _name in ("is_ipu", "is_maia", "is_mtia", "is_vulkan", "is_xla", "volatile"):
+    setattr(Tensor, _name, property(lambda self: False))
