@@ -20,7 +20,8 @@ if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
   target_compile_options(umbra_warnings INTERFACE
     -Wno-bitwise-instead-of-logical  # cheaper where both sides are at hand
     -Wno-braced-scalar-init          # mean({{1}}): a list, not a number
-    -Wno-c++2b-extensions)           # lambdas without a list of parameters
+    -Wno-c++2b-extensions            # lambdas without a list of parameters
+    -Wno-pass-failed)                # not every functor's loop has a vector form
 endif()
 
 if(UMBRA_SANITIZE)
