@@ -1,6 +1,5 @@
 # The libraries Umbra stands on. All come from Debian's packages (tools/setup).
 find_package(Threads REQUIRED)
-find_package(OpenMP REQUIRED COMPONENTS CXX)
 find_package(ZLIB REQUIRED)
 find_package(fmt REQUIRED)
 find_package(nlohmann_json REQUIRED)
@@ -30,13 +29,17 @@ find_path(umbra_pocketfft_header pocketfft_hdronly.h PATH_SUFFIXES gemmi/third_p
 if(NOT umbra_pocketfft_header)
   message(FATAL_ERROR "pocketfft_hdronly.h is missing (Debian: gemmi-dev); run tools/setup")
 endif()
-# Reads debug information; it comes with GCC, in the compiler's own folders.
-find_path(umbra_backtrace_header backtrace.h HINTS ${CMAKE_CXX_IMPLICIT_INCLUDE_DIRECTORIES} REQUIRED)
+# What comes with GCC, in the compiler's own folders: the OpenMP runtime of oneDNN and OpenBLAS (kernels/openmp.h), and
+# libbacktrace, which reads debug information. Other compilers look for its header in GCC's folder last, since that has
+# GCC's intrinsics too.
+find_library(umbra_gomp_library gomp HINTS ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES} REQUIRED)
 find_library(umbra_backtrace_library backtrace HINTS ${CMAKE_CXX_IMPLICIT_LINK_DIRECTORIES} REQUIRED)
-add_library(umbra_backtrace INTERFACE)
-target_link_libraries(umbra_backtrace INTERFACE ${umbra_backtrace_library})
+add_library(umbra_of_gcc INTERFACE)
+target_link_libraries(umbra_of_gcc INTERFACE ${umbra_gomp_library} ${umbra_backtrace_library})
 if(NOT CMAKE_CXX_COMPILER_ID STREQUAL "GNU")
-  target_include_directories(umbra_backtrace SYSTEM INTERFACE ${umbra_backtrace_header})
+  execute_process(COMMAND gcc -print-file-name=include OUTPUT_VARIABLE gcc_folder OUTPUT_STRIP_TRAILING_WHITESPACE)
+  find_path(umbra_backtrace_header backtrace.h HINTS ${gcc_folder} REQUIRED)
+  target_compile_options(umbra_of_gcc INTERFACE "SHELL:-idirafter ${umbra_backtrace_header}")
 endif()
 
 # For programs and tests only.

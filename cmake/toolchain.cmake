@@ -16,6 +16,14 @@ target_compile_options(umbra_warnings INTERFACE
   -Wno-missing-field-initializers  # options are structs, given by designated initialisers
   -Wno-psabi)                      # vector types are passed between functions of one object file only
 
+if(CMAKE_CXX_COMPILER_ID STREQUAL "Clang")
+  target_compile_options(umbra_warnings INTERFACE
+    -Wno-bitwise-instead-of-logical  # cheaper where both sides are at hand
+    -Wno-braced-scalar-init          # mean({{1}}): a list, not a number
+    -Wno-c++2b-extensions            # lambdas without a list of parameters
+    -Wno-pass-failed)                # not every functor's loop has a vector form
+endif()
+
 if(UMBRA_SANITIZE)
   add_compile_options(-fsanitize=address,undefined -fno-sanitize-recover=undefined -fno-omit-frame-pointer -g1)
   add_link_options(-fsanitize=address,undefined)

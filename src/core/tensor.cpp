@@ -175,6 +175,9 @@ void* Tensor::raw_data() const {
 void Tensor::fail_dtype(DType wanted) const {
   fail("expected scalar type ", kernel_name(wanted), " but found ", kernel_name(dtype()));
 }
+void Tensor::fail_accessor(int64_t dims) const {
+  fail("TensorAccessor expected ", dims, " dims but tensor has ", dim());
+}
 
 namespace {
 

@@ -24,6 +24,7 @@ bool same_base(CppType::Base cpp, Base schema) {
     case Base::Generator: return cpp == CppType::Base::Generator;
     case Base::Complex:
     case Base::Storage:
+    case Base::Callable:
     case Base::Any: return false;
   }
   return false;

@@ -1,12 +1,12 @@
 #include "kernels/onednn.h"
 
 #include <cpuid.h>
-#include <omp.h>
 #include <sys/syscall.h>
 #include <unistd.h>
 
 #include <cstdlib>
 
+#include "kernels/openmp.h"
 #include "kernels/parallel.h"
 #include "umbra/core/storage.h"
 

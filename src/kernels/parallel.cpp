@@ -1,10 +1,9 @@
 #include "kernels/parallel.h"
 
-#include <omp.h>
-
 #include <algorithm>
 #include <atomic>
 
+#include "kernels/openmp.h"
 #include "kernels/thread_pool.h"
 #include "umbra/core/error.h"
 #include "umbra/core/threads.h"

@@ -1,12 +1,13 @@
 #include "kernels/thread_pool.h"
 
 #include <immintrin.h>
-#include <omp.h>
 #include <pthread.h>
 
 #include <new>
 #include <system_error>
 #include <utility>
+
+#include "kernels/openmp.h"
 
 namespace umbra::kernels {
 

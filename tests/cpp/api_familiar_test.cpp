@@ -60,6 +60,15 @@ TEST(Grids, OfRanges) {
   EXPECT_EQ(list(grid[0]), List({0, 0, 0, 1, 1, 1}));
   EXPECT_EQ(list(linspace(0, 1, 3)), List({0, 0.5, 1}));
 }
+TEST(Elements, ByAnAccessor) {
+  Tensor a = arange(6, kFloat).view({2, 3}).t();
+  auto elements = a.accessor<float, 2>();
+  EXPECT_EQ(elements.size(0), 3);
+  elements[2][1] += 10;
+  EXPECT_EQ(list(a[2]), List({2, 15}));
+  EXPECT_THROW((a.accessor<float, 3>()), Error);
+  EXPECT_THROW((a.accessor<double, 2>()), Error);
+}
 TEST(Gradients, AreAskedForByName) {
   Tensor x = tensor({1.0, 2.0}, {.requires_grad = true}), y = (x * x * x).sum();
   Tensor first = autograd::grad({y}, {x}, {}, {.create_graph = true})[0];

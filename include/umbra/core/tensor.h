@@ -16,6 +16,7 @@
 #include <tuple>
 #include <vector>
 
+#include "umbra/core/accessor.h"
 #include "umbra/core/arguments.h"
 #include "umbra/core/device.h"
 #include "umbra/core/dispatch_key.h"
@@ -249,6 +250,12 @@ class Tensor {
       fail_dtype(wanted);
     return static_cast<T*>(raw_data());
   }
+  /// The elements by their indices: `x.accessor<float, 2>()[1][2]`.
+  template <class T, size_t N> TensorAccessor<T, N> accessor() const {
+    if (dim() != static_cast<int64_t>(N)) [[unlikely]]
+      fail_accessor(static_cast<int64_t>(N));
+    return {data<T>(), sizes().data(), strides().data()};
+  }
 
   // ---- autograd (defined in autograd/) ----
   bool requires_grad() const;
@@ -297,6 +304,7 @@ class Tensor {
   }
   bool follows_format(MemoryFormat format) const;
   [[noreturn]] void fail_dtype(DType wanted) const;
+  [[noreturn]] void fail_accessor(int64_t dims) const;
   static void refuse_symbolic(SymIntArrayRef values);
   IntrusivePtr<TensorImpl> impl_;
 };

@@ -78,7 +78,11 @@ void scalar_loop(const F& functor, char* const* data, int64_t n, std::index_sequ
   auto* out = reinterpret_cast<Result<F, T>*>(data[0]);
   auto in = std::make_tuple(reinterpret_cast<const Input<F, T, I>*>(data[I + 1])...);
   // In place, an element is read before it is written and never again: iterations do not depend on each other.
+#ifdef __clang__
+#pragma clang loop vectorize(assume_safety)
+#else
 #pragma GCC ivdep
+#endif
   for (int64_t i = 0; i < n; ++i) out[i] = f(std::get<I>(in)[i]...);
 }
 

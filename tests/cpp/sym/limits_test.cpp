@@ -48,7 +48,7 @@ TEST_F(Symbols, NumbersThatASymIntCannotHoldAreExpressionsOrRefused) {
   SymInt lower = (s0 - (int64_t{1} << 62) - 5) - s0;
   EXPECT_EQ(to_string(lower), "-4611686018427387909");
   EXPECT_EQ(lower.guard_int(), -4611686018427387909);
-  EXPECT_THROW(SymInt(std::numeric_limits<int64_t>::min()), ValueError);
+  EXPECT_THROW(SymInt{std::numeric_limits<int64_t>::min()}, ValueError);
 }
 
 TEST_F(Symbols, ContradictoryFactsAreReported) {
