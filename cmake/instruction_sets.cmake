@@ -1,10 +1,12 @@
 # The instruction sets of the kernels, the least first: a name, and what a processor must have (as both the compiler and
 # __builtin_cpu_supports call it). The compiler's flags, the declarations and the choice at run time (kernels/isa.h) follow
-# from this list. The least one is what all kernels are compiled for and what the library needs: x86-64-v3.
+# from this list. The least one is what all kernels are compiled for and what the library needs: x86-64-v3. (Every processor
+# with AVX2, FMA and BMI2 has F16C and LZCNT, which not every compiler can ask for.)
 set(UMBRA_INSTRUCTION_SETS avx2 avx512)
-set(UMBRA_FEATURES_avx2 avx2 fma f16c bmi bmi2 lzcnt)
+set(UMBRA_FEATURES_avx2 avx2 fma bmi bmi2)
+set(UMBRA_OPTIONS_avx2 -mf16c -mlzcnt)
 set(UMBRA_FEATURES_avx512 ${UMBRA_FEATURES_avx2} avx512f avx512bw avx512dq avx512vl)
-set(UMBRA_OPTIONS_avx512 -mprefer-vector-width=512)
+set(UMBRA_OPTIONS_avx512 ${UMBRA_OPTIONS_avx2} -mprefer-vector-width=512)
 
 # UMBRA_EACH_INSTRUCTION_SET(X, ...) is X(set, condition, ...) for each, the best first.
 set(sets)
