@@ -309,7 +309,7 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
       check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
       check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(),
             "min_val cannot be greater than max_val");
-      return pointwise_spec({&self}, Promotion::Default);
+      return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},
               [](const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high) {
