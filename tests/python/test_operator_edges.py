@@ -148,7 +148,6 @@ EMPTY, ROW, TURNED = torch.zeros(4, 0, 1, 3, 2), torch.zeros(3, 1).t(), torch.ze
     (lambda x: torch.isfinite(x.long()), [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
     (lambda x: torch.nn.functional.hardtanh(x), [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
     (lambda x: torch.frexp(x)[0], [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
-    (lambda x: torch._foreach_maximum([x], 2)[0], [(6, 6, 6, 2, 1), (3, 1), (1, 4)]),
     (aten.lift_fresh_copy, [(6, 6, 6, 2, 1), (3, 1), (5, 1)]),
 ])
 def test_layouts_of_results_without_elements_of_rows_and_of_transposes(call, expected):
