@@ -262,7 +262,9 @@ UMBRA_OPERATOR(
                  const Scalar& input_scale, bool is_result, const Tensor& input) {
                 Tensor slope = grad.mul(grad_output).mul(input_scale).mul(input.lt(0));
                 if (is_result) return slope;
-                return slope.mul(input_scale).mul(alpha).mul(scale).mul(input.mul(input_scale).exp());
+                // Above 0 the exponential counts for nothing, but it could overflow.
+                Tensor below = input.clamp_max(0);
+                return slope.mul(input_scale).mul(alpha).mul(scale).mul(below.mul(input_scale).exp());
               })
     .tangent(TangentRule::Pointwise);
 
