@@ -171,3 +171,7 @@ def test_strided_tensors_have_no_sparse_parts():
     for op in (aten._nnz, aten._indices, aten._values):
         with pytest.raises(NotImplementedError):
             op(torch.ones(2))
+
+
+def test_filling_where_there_are_no_rows():
+    assert torch.zeros(3, 0).t().index_fill(1, torch.tensor([0]), 1.0).shape == (0, 3)
