@@ -80,6 +80,7 @@ if(golden_sources)
   add_test(NAME robust COMMAND golden_report --level robust --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME symbolic COMMAND golden_report --level symbolic --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
   add_test(NAME vmap COMMAND golden_report --level vmap --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
+  add_test(NAME second COMMAND golden_report --level second --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
 endif()
 
 # ---- interop: build/interop_models, used by tools/interop

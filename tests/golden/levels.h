@@ -25,6 +25,9 @@ bool check_functional(const Operator& op, const Group& group, const Json& record
 /// Makes one thing wrong in a call's arguments; the same thing for the same seed.
 void make_wrong(const std::string& seed, Json& record, std::vector<Tensor>& tensors);
 
+/// Going back twice gives what differences of the gradient give; see second.cpp.
+bool check_second(const Operator& op, const Group& group, const Json& record);
+
 /// vmap over stacked inputs gives what a loop gives; see vmap.cpp.
 bool check_vmap(const Operator& op, const Group& group, const Json& record);
 

@@ -3,6 +3,7 @@
 //     build/golden_report [--op SUBSTRING] [--level forward,grad,jvp,fake,errors,functional] [--group NAME] [--verbose]
 //     [--floor FILE] build/golden_report --level robust       # the records' calls with something made wrong
 //     build/golden_report --level vmap               # the records' inputs stacked, against a loop
+//     build/golden_report --level second             # gradients of gradients, against differences
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
 // the exit status is 1 where a level falls below the share that the file demands ("forward 98.0"). With --scores, the
@@ -27,7 +28,8 @@ using Check = bool (*)(const Operator&, const Group&, const Json&);
 const std::vector<std::pair<std::string, Check>> kLevels = {
     {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent},
     {"fake", check_fake},       {"errors", check_error},  {"functional", check_functional},
-    {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic}};
+    {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic},
+    {"second", check_second}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;

@@ -414,3 +414,36 @@ def test_jacobians_and_hessians():
                               (lambda: functional.jvp(lambda a: a, x, umbra.ones(3)), RuntimeError, "v has invalid size")]:
         with pytest.raises(error, match=text):
             call()
+
+
+def second_derivatives(function, x):
+    x = x.clone().requires_grad_()
+    weights = umbra.arange(1.0, x.numel() + 1, dtype=x.dtype).reshape(x.shape)
+    slope, = umbra.autograd.grad(function(x).sum(), x, create_graph=True)
+    return umbra.autograd.grad((slope * weights).sum(), x)[0]
+
+
+def test_second_derivatives_of_products_with_zeros():
+    x = umbra.tensor([0.0, 2.0, 0.0, 3.0], dtype=umbra.double)
+    assert second_derivatives(lambda t: t.prod(), x).tolist() == [18, 0, 6, 0]
+    assert second_derivatives(lambda t: t.prod(0), x).tolist() == [18, 0, 6, 0]
+
+
+def test_second_derivatives_of_running_sums_of_exponentials():
+    # The slopes of each running sum add up to one, so that equal weights leave nothing to change.
+    x = umbra.tensor([0.3, -0.4, 1.0], dtype=umbra.double, requires_grad=True)
+    slope, = umbra.autograd.grad(x.logcumsumexp(0).sum(), x, create_graph=True)
+    assert umbra.autograd.grad(slope.sum(), x)[0].abs().max() < 1e-12
+
+
+def test_no_second_derivative_of_scattered_products_where_zeros_meet():
+    source = umbra.tensor([0.0, 0.0, 2.0], dtype=umbra.double, requires_grad=True)
+    out = umbra.ones(2, dtype=umbra.double).scatter_reduce(0, umbra.tensor([0, 0, 1]), source, "prod")
+    assert umbra.autograd.grad(out.sum(), source, retain_graph=True)[0].tolist() == [0, 0, 1]
+    with pytest.raises(RuntimeError, match="Double backward is unsupported"):
+        umbra.autograd.grad(out.sum(), source, create_graph=True)
+
+
+def test_second_derivatives_of_activations_far_out():
+    x = umbra.tensor([-1000.0, 1000.0], dtype=umbra.double)
+    assert second_derivatives(lambda t: umbra.celu(t, 0.5), x).tolist() == [0, 0]

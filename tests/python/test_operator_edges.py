@@ -136,3 +136,42 @@ def test_the_page_of_operators_is_up_to_date():
         pytest.skip("the command-line program is not built")
     done = subprocess.run([sys.executable, ROOT / "tools/operator_table.py", "--check"], capture_output=True, text=True)
     assert done.returncode == 0, done.stdout
+
+
+EMPTY, ROW, TURNED = torch.zeros(4, 0, 1, 3, 2), torch.zeros(3, 1).t(), torch.zeros(5, 4).t()
+
+
+@pytest.mark.parametrize("call, expected", [
+    (lambda x: torch.pow(x, 2.0), [(6, 6, 6, 2, 1), (3, 1), (1, 4)]),
+    (lambda x: torch.pow(2.0, x), [(6, 6, 6, 2, 1), (3, 1), (5, 1)]),
+    (lambda x: torch.nan_to_num(x), [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
+    (lambda x: torch.isfinite(x.long()), [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
+    (lambda x: torch.nn.functional.hardtanh(x), [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
+    (lambda x: torch.frexp(x)[0], [(6, 6, 6, 2, 1), (1, 1), (1, 4)]),
+    (aten.lift_fresh_copy, [(6, 6, 6, 2, 1), (3, 1), (5, 1)]),
+])
+def test_layouts_of_results_without_elements_of_rows_and_of_transposes(call, expected):
+    assert [call(x).stride() for x in (EMPTY, ROW, TURNED)] == expected
+
+
+@pytest.mark.parametrize("call", [
+    lambda: aten.scatter.reduce(torch.ones(2), 5, torch.zeros(2), torch.ones(2), reduce="none"),
+    lambda: torch.baddbmm(torch.ones(1), torch.ones(2), torch.ones(2)),
+    lambda: torch.addbmm(torch.ones(1), torch.ones(()), torch.ones(2)),
+    lambda: aten._softmax(torch.ones(2), 7, True),
+    lambda: torch.ones(2).index_put_([torch.zeros(1, dtype=torch.long)] * 2, torch.ones((), dtype=torch.long)),
+    lambda: aten._pdist_forward(torch.ones(())),
+])
+def test_dimensions_that_are_not_there_are_told_first(call):
+    with pytest.raises(IndexError):
+        call()
+
+
+def test_strided_tensors_have_no_sparse_parts():
+    for op in (aten._nnz, aten._indices, aten._values):
+        with pytest.raises(NotImplementedError):
+            op(torch.ones(2))
+
+
+def test_filling_where_there_are_no_rows():
+    assert torch.zeros(3, 0).t().index_fill(1, torch.tensor([0]), 1.0).shape == (0, 3)

@@ -21,6 +21,7 @@ using Pair = std::tuple<TensorSpec, TensorSpec>;
 // Heads of one batch side by side, queries against keys; a mask that broadcasts to their scores.
 void check_attention(const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& mask) {
   const char* name = "scaled_dot_product_attention_flash_attention: ";
+  query.sym_size(3);  // too few dimensions are an IndexError
   check(query.dim() == 4 && key.dim() == 4 && value.dim() == 4, name,
         "Accept only 4 dims inputs shape of {B, H, T, K}");
   check(query.dtype() == key.dtype() && query.dtype() == value.dtype(), "expected scalar type ",
@@ -297,6 +298,8 @@ UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tens
 UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
     .generated_out("_transform_bias_rescale_qkv.out", {"out0", "out1", "out2"})
     .all_backends([](const Tensor& qkv, const Tensor& bias, int64_t heads) {
+      for (int64_t d : {0, 1, 2}) qkv.sym_size(d);  // too few dimensions are an IndexError
+      bias.sym_size(0);
       check(qkv.dim() == 3 && bias.dim() == 1 && heads > 0 && qkv.sym_size(2) == bias.sym_size(0) &&
                 bias.sym_size(0) % (3 * heads) == 0,
             "expected qkv of [batch, length, 3 * width] and as many biases, but got ", to_string(qkv.sym_sizes()),

@@ -223,18 +223,24 @@ UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
       return batch_index(self, indices, [](const Tensor& t, TensorList at) { return _unsafe_index(t, at); });
     });
 
-TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
+void check_same_type(const Tensor& self, const Tensor& values) {
   check(self.dtype() == values.dtype(), "Index put requires the source and destination dtypes match, got ",
         kernel_name(self.dtype()), " for the destination and ", kernel_name(values.dtype()), " for the source.");
+}
+
+TensorSpec index_put_spec(const Tensor& self, TensorList indices, const Tensor& values, bool) {
   // Indices may be on another device, values may not.
   check(values.dim() == 0 || values.device() == self.device(), "Mismatching index_put device between self (",
         self.device(), ") and values (", values.device(), ")");
   // How many elements a mask picks is not known without its data, and the result does not depend on it.
   for (const Tensor& index : indices)
     if (index.defined() && (index.dtype() == DType::Bool || index.dtype() == DType::UInt8) &&
-        !index.storage()->has_data())
+        !index.storage()->has_data()) {
+      check_same_type(self, values);
       return spec_like(self);
+    }
   SymShape shape = indexed_shape(self, positions(self, indices));
+  check_same_type(self, values);
   SymIntArrayRef have = values.sym_sizes();
   bool fits = have.size() <= shape.size();
   for (size_t i = 0; fits && i < have.size(); ++i) {

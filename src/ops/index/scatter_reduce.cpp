@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/gather.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/shape.h"
 #include "ops/index/scatter_spec.h"
 #include "umbra/dispatch/define.h"
@@ -63,6 +64,11 @@ Pair product_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const
   Tensor zero = src.eq(0);
   Tensor zeros_there = zeros_like(self).scatter_add(dim, index, zero.to(self.dtype())).gather(dim, index);
   Tensor only_zero = zero.logical_and(zeros_there.eq(1));
+  // What several zeros owe one another is lost here: no second derivative is better than a wrong one.
+  if (is_grad_enabled() && may_read(src) && may_read(self))
+    check(!zero.logical_and(zeros_there.gt(1)).any().item().to_bool(),
+          "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same "
+          "position in self");
   Tensor without = scatter_reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self);
   Tensor plain = grad.mul(result).gather(dim, index).div(src.masked_fill(zero, 1));
   return {grad_self, where(only_zero, grad.mul(without).gather(dim, index), plain)};

@@ -108,7 +108,7 @@ UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float 
     .generated_out("_cdist_backward.out")
     .meta([](const Tensor& grad, const Tensor& x1, const Tensor& x2, double, const Tensor& distances) {
       for (const Tensor* t : {&grad, &x1, &x2, &distances}) {
-        check_matrix(*t, "_cdist_backward");
+        t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
         check(t->dtype() == x1.dtype(), "_cdist_backward: expected all tensors to have the same dtype, but got ",
               kernel_name(t->dtype()), " and ", kernel_name(x1.dtype()));
       }
@@ -153,6 +153,7 @@ UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
+      self.sym_size(0);  // a number has no rows: an IndexError
       check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
       check(self.is_floating_point(), "pdist only supports floating-point dtypes");
       check_norm_order("pdist", p);

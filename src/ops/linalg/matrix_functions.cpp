@@ -86,6 +86,7 @@ UMBRA_OPERATOR("matrix_exp(Tensor self) -> Tensor").composite([](const Tensor& s
 // The derivative at A^H along G is the upper right block of exp([[A^H, G], [0, A^H]]).
 UMBRA_OPERATOR("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor")
     .composite([](const Tensor& self, const Tensor& grad) {
+      check_matrix(self, "matrix_exp_backward");
       Tensor a = adjoint_of(self);
       SymInt n = a.sym_size(-1);
       Tensor above = cat({a, grad}, -1), below = cat({zeros_like(a), a}, -1);
@@ -124,7 +125,7 @@ UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor")
 UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
     .out("_compute_linear_combination.out")
     .meta([](const Tensor& input, const Tensor& coefficients) {
-      check(input.dim() > 0, "_compute_linear_combination: input must have at least one dimension");
+      input.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError
       check(coefficients.dim() == 2 && coefficients.sym_size(1) == input.sym_size(0),
             "_compute_linear_combination: coefficients must have a column for each tensor of the input");
       SymShape sizes(input.sym_sizes());

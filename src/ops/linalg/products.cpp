@@ -176,6 +176,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("_int_mm(Tensor self, Tensor mat2) -> Tensor")
     .out("_int_mm.out")
     .meta([](const Tensor& self, const Tensor& mat2) {
+      self.sym_size(0), mat2.sym_size(1);  // too few dimensions are an IndexError
       check(self.dim() == 2, "Expected self to be of dimension 2 but got ", self.dim());
       check(mat2.dim() == 2, "Expected mat2 to be of dimension 2 but got ", mat2.dim());
       check(self.sym_size(1) == mat2.sym_size(0), "self.size(1) needs to match mat2.size(0) but got ", self.sym_size(1),

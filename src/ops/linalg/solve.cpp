@@ -328,8 +328,7 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
     .out("_cholesky_solve_helper.out")
     .meta([](const Tensor& self, const Tensor& a, bool) {
-      check_matrix(self, "_cholesky_solve_helper", "self");
-      check_matrix(a, "_cholesky_solve_helper");
+      for (const Tensor* t : {&self, &a}) t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
       check(self.dtype() == a.dtype() && self.device() == a.device() && a.sym_size(-2) == self.sym_size(-2) &&
                 a.sym_size(-1) >= a.sym_size(-2),
             "_cholesky_solve_helper: factors of sizes ", a.sym_sizes(), " and type ", kernel_name(a.dtype()),

@@ -262,7 +262,9 @@ UMBRA_OPERATOR(
                  const Scalar& input_scale, bool is_result, const Tensor& input) {
                 Tensor slope = grad.mul(grad_output).mul(input_scale).mul(input.lt(0));
                 if (is_result) return slope;
-                return slope.mul(input_scale).mul(alpha).mul(scale).mul(input.mul(input_scale).exp());
+                // Above 0 the exponential counts for nothing, but it could overflow.
+                Tensor below = input.clamp_max(0);
+                return slope.mul(input_scale).mul(alpha).mul(scale).mul(below.mul(input_scale).exp());
               })
     .tangent(TangentRule::Pointwise);
 
@@ -309,7 +311,7 @@ UMBRA_OPERATOR("hardtanh(Tensor self, Scalar min_val=-1, Scalar max_val=1) -> Te
       check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
       check(low.is_symbolic() || high.is_symbolic() || low.to_double() <= high.to_double(),
             "min_val cannot be greater than max_val");
-      return pointwise_spec({&self}, Promotion::Default);
+      return spec_like(self);
     })
     .gradient("self", {"grad", "self", "min_val", "max_val"},
               [](const Tensor& grad, const Tensor& self, const Scalar& low, const Scalar& high) {

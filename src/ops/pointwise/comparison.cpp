@@ -102,9 +102,15 @@ UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")
     .use(logic<LogicalNot, 1>);
 
 UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>);
-UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>);
+/// Of integers the answer is known before they are looked at: it lies as they do.
+TensorSpec question_spec(const Tensor& self) {
+  return is_integral(self.dtype(), true) ? spec_like(self, DType::Bool) : pointwise_spec({&self}, DType::Bool);
+}
+
+UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>).meta(question_spec);
 UMBRA_OPERATOR("isfinite(Tensor self) -> Tensor")
     .use(pointwise<IsFinite, 1>(Promotion::ToBool))
+    .meta(question_spec)
     .not_differentiable()
     .tags({Tag::Pointwise});
 

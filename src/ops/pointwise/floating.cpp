@@ -10,7 +10,7 @@ UMBRA_OPERATOR("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)"
     .out("frexp.Tensor_out", {"mantissa", "exponent"})
     .meta([](const Tensor& self) {
       check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
-      return std::tuple(pointwise_spec({&self}, self.dtype()), pointwise_spec({&self}, DType::Int32));
+      return std::tuple(spec_like(self), spec_like(self, DType::Int32));
     })
     .cpu<2>(kernels::frexp)
     .elementwise()

@@ -10,7 +10,9 @@ namespace {
 using functors::Power;
 
 TensorSpec power_spec(const Tensor& base, const Scalar& exponent) {
-  TensorSpec spec = pointwise_spec({&base, &number_of_type(exponent.dtype())}, Promotion::Default);
+  // The number has a say in the type, none in the layout.
+  DType type = pointwise_types({&base, &number_of_type(exponent.dtype())}, Promotion::Default).result;
+  TensorSpec spec = pointwise_spec({&base}, type);
   bool integers = is_integral(base.dtype(), true) && exponent.is_integral(true) && !exponent.is_symbolic();
   check(!integers || exponent.to_int() >= 0, "Integers to negative integer powers are not allowed.");
   return spec;
@@ -82,6 +84,10 @@ UMBRA_OPERATOR("pow.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
 UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .out("pow.Scalar_out")
     .use(pointwise<Power, 2>(Promotion::Default))
+    .meta([](const Scalar& self, const Tensor& exponent) {
+      DType type = pointwise_types({&number_of_type(self.dtype()), &exponent}, Promotion::Default).result;
+      return TensorSpec(exponent.sym_sizes(), type, exponent.device());
+    })
     .gradient("exponent", {"grad", "self", "exponent", "result"},
               [](const Tensor& grad, const Scalar& self, const Tensor& exponent, const Tensor& result) {
                 Tensor slope = result.mul(logarithm(self)).conj();

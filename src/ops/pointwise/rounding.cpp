@@ -63,9 +63,7 @@ using OptionalNumber = std::optional<double>;
 UMBRA_OPERATOR("nan_to_num(Tensor self, float? nan=None, float? posinf=None, float? neginf=None) -> Tensor")
     .inplace("nan_to_num_")
     .out("nan_to_num.out")
-    .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) {
-      return pointwise_spec({&self}, Promotion::Default);
-    })
+    .meta([](const Tensor& self, OptionalNumber, OptionalNumber, OptionalNumber) { return spec_like(self); })
     .cpu([](const Tensor& out, const Tensor& self, OptionalNumber nan, OptionalNumber positive,
             OptionalNumber negative) {
       if (is_integral(self.dtype(), true)) return kernels::copy(out, self);

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/reduce/reduced_shape.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -48,13 +49,6 @@ Tensor cumprod_gradient_by_masks(const Tensor& grad, const Tensor& input, int64_
   Tensor filled = input.masked_fill(first, 1).cumprod(dim);
   Tensor from_first = grad.mul(filled.conj()).masked_fill(none_yet, 0).sum(IntArrayRef{dim}, true);
   return where(first, from_first, before);
-}
-
-/// Whether a formula may go by what a tensor holds: it is not captured, batched or without data.
-bool may_read(const Tensor& t) {
-  DispatchKeySet watched = dispatch_state().include - DispatchKeySet(DispatchKey::Autograd);
-  DispatchKeySet plain = DispatchKeySet(DispatchKey::Autograd) | DispatchKey::CPU;
-  return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
 }
 
 UMBRA_OPERATOR("cumprod_backward(Tensor grad, Tensor input, int dim, Tensor output) -> Tensor")
@@ -179,7 +173,10 @@ Tensor log_gradient(const Tensor& grad, const Tensor& self, const Tensor& result
     return from_behind(logs).add(self).exp().conj();
   }
   Tensor logs = grad.abs().log();
-  Scalar none(-std::numeric_limits<double>::infinity());
+  // The logarithm of nothing is finite here: differences of infinities would have no slope.
+  Scalar none(self.dtype() == DType::Float64   ? std::numeric_limits<double>::lowest()
+              : self.dtype() == DType::Float16 ? -65504.0
+                                               : static_cast<double>(std::numeric_limits<float>::lowest()));
   Tensor positive = where(grad.gt(0), logs, none), negative = where(grad.lt(0), logs, none);
   Tensor up = from_behind(positive.sub(result)).add(self).exp(),
          down = from_behind(negative.sub(result)).add(self).exp();

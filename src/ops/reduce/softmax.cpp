@@ -11,20 +11,20 @@ namespace umbra::ops {
 namespace {
 
 TensorSpec softmax_spec(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
-  check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
   bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
+  check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
   check<NotImplementedError>(is_floating(self.dtype()), "\"", name, last ? "_lastdim" : "",
                              "_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+  wrap_dim(dim, grad.dim());
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()),
         " (while checking arguments for softmax_backward)");
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
-  wrap_dim(dim, grad.dim());
   return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
 }
 

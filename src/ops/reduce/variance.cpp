@@ -167,10 +167,24 @@ DType accumulated_dtype(const Tensor& self, std::optional<DType> dtype) {
   return is_integral(self.dtype(), true) ? DType::Int64 : self.dtype();
 }
 
+/// The product of all others along a dimension, from both ends: nothing is divided, so that it can be differentiated
+/// again whatever is zero.
+Tensor others_product(const Tensor& self, int64_t dim) {
+  SymInt last = self.sym_size(dim) - 1;
+  Tensor one = ones_like(self.slice(dim, SymInt(0), SymInt(1)));
+  auto before = [&](const Tensor& t) { return cat({one, t.slice(dim, SymInt(0), last)}, dim).cumprod(dim); };
+  return before(self).mul(before(self.flip(IntArrayRef{dim})).flip(IntArrayRef{dim}));
+}
+
 // Without zeros the product over each element; with one zero, only that one has a slope; with more, none has. No look
 // at the data is needed.
 Tensor product_gradient(const Tensor& grad, const Tensor& self, const OptionalDims& dims, bool keepdim) {
   if (self.dim() == 0) return grad;
+  if (is_grad_enabled() && self.sym_numel() != 0) {
+    Tensor others =
+        dims ? others_product(self, (*dims)[0]) : others_product(self.reshape({-1}), 0).reshape(self.sym_sizes());
+    return restore_dims(grad, self.sym_sizes(), dims, keepdim).mul(others.conj());
+  }
   auto over = [&](const Tensor& t) { return dims ? t.sum(IntArrayRef(*dims), true) : t.sum(); };
   Tensor zero = self.eq(0), rest = self.masked_fill(zero, 1);
   Tensor whole = dims ? rest.prod((*dims)[0], true) : rest.prod(), zeros = over(zero);

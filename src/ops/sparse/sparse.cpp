@@ -172,6 +172,11 @@ UMBRA_OPERATOR(
 void expect_layout(const Tensor& self, const char* what, bool holds, const char* kind) {
   check(holds, what, " expected ", kind, " but got ", short_name(self.layout()));
 }
+/// An operator that strided tensors have no kernel of.
+void expect_no_strided(const Tensor& self, const char* op) {
+  check<NotImplementedError>(self.layout() != Layout::Strided, "Could not run 'aten::", op,
+                             "' with arguments from the 'CPU' backend: it is defined for sparse tensors only");
+}
 void expect_coo(const Tensor& self, const char* what) {
   expect_layout(self, what, self.layout() == Layout::SparseCoo, "sparse coordinate tensor layout");
 }
@@ -202,14 +207,17 @@ template <class F> struct AnyLayout {
 template <class F> AnyLayout(F) -> AnyLayout<F>;
 
 UMBRA_OPERATOR("_nnz(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) {
+  expect_no_strided(self, "_nnz");
   expect_layout(self, "_nnz", is_sparse(self.layout()), "sparse tensor layout");
   return sparse_parts(self).values.size(0);
 }});
 UMBRA_OPERATOR("_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
+  expect_no_strided(self, "_indices");
   expect_coo(self, "_indices");
   return part_of(sparse_parts(self).indices);
 }});
 UMBRA_OPERATOR("_values(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
+  expect_no_strided(self, "_values");
   expect_coo(self, "_values");
   return part_of(sparse_parts(self).values);
 }});

@@ -20,7 +20,7 @@ UMBRA_OPERATOR("detach_copy(Tensor self) -> Tensor")
 // Begins a program's use of a literal, and so stays whole in graphs.
 UMBRA_OPERATOR("lift_fresh_copy(Tensor self) -> Tensor")
     .generated_out("lift_fresh_copy.out")
-    .all_backends([](const Tensor& self) { return self.clone(); })
+    .all_backends([](const Tensor& self) { return self.clone(MemoryFormat::Contiguous); })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .linear()
     .tags({Tag::ViewCopy})

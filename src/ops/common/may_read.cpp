@@ -1,0 +1,13 @@
+#include "ops/common/may_read.h"
+
+#include "umbra/dispatch/dispatcher.h"
+
+namespace umbra::ops {
+
+bool may_read(const Tensor& t) {
+  DispatchKeySet watched = dispatch_state().include - DispatchKeySet(DispatchKey::Autograd);
+  DispatchKeySet plain = DispatchKeySet(DispatchKey::Autograd) | DispatchKey::CPU;
+  return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
+}
+
+}  // namespace umbra::ops

@@ -1,0 +1,11 @@
+// Whether a formula may look at what a tensor holds.
+#pragma once
+
+#include "umbra/core/tensor.h"
+
+namespace umbra::ops {
+
+/// Whether a formula may go by what a tensor holds: it is not captured, batched or without data.
+bool may_read(const Tensor& t);
+
+}  // namespace umbra::ops
