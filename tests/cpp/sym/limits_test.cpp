@@ -44,11 +44,11 @@ TEST_F(Symbols, AnExampleThatDoesNotFit128BitsIsRefused) {
 TEST_F(Symbols, NumbersThatASymIntCannotHoldAreExpressionsOrRefused) {
   SymInt low = s0 * 0 - (int64_t{1} << 62);
   EXPECT_EQ(low.value(), -(int64_t{1} << 62));
-  EXPECT_THROW(low - 5, ValueError);
+  EXPECT_THROW(low - 5, Error);
   SymInt lower = (s0 - (int64_t{1} << 62) - 5) - s0;
   EXPECT_EQ(to_string(lower), "-4611686018427387909");
   EXPECT_EQ(lower.guard_int(), -4611686018427387909);
-  EXPECT_THROW(SymInt{std::numeric_limits<int64_t>::min()}, ValueError);
+  EXPECT_THROW(SymInt{std::numeric_limits<int64_t>::min()}, Error);
 }
 
 TEST_F(Symbols, ContradictoryFactsAreReported) {
