@@ -103,9 +103,6 @@ TypePtr extreme(const Types& t) {
   if (t.size() == 2 && is_bool(t[0]) && is_bool(t[1])) return bool_type();
   return type;
 }
-TypePtr round_rule(const Types& t) {
-  return (t.size() == 1 || (t.size() == 2 && is_int(t[1]))) && is_number(t[0]) ? float_type() : nullptr;
-}
 TypePtr divmod_rule(const Types& t) {
   TypePtr type = arithmetic(t);
   return type ? tuple_type({type, type}) : nullptr;
@@ -235,11 +232,7 @@ const std::vector<Builtin> kNumberBuiltins = {
        if (a[0].tag() == a[1].tag()) return a[a[1].to_double() < a[0].to_double()];
        return Value(std::min(a[0].to_double(), a[1].to_double()));
      }},
-    {"aten::round", round_rule,
-     [](Value* a, size_t n) {
-       double scale = n == 2 ? std::pow(10.0, static_cast<double>(a[1].to_int())) : 1;
-       return Value(std::nearbyint(a[0].to_double() * scale) / scale);
-     }},
+    {"aten::round", unary_to_float, through_double<std::nearbyint>},
     {"aten::divmod", divmod_rule,
      [](Value* a, size_t) {
        if (both_ints(a))

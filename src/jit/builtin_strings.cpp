@@ -29,9 +29,6 @@ TypePtr join_rule(const Types& t) {
 }
 TypePtr text_item(const Types& t) { return t.size() == 2 && is_string(t[0]) && is_int(t[1]) ? string_type() : nullptr; }
 TypePtr text_slice(const Types& t) { return t.size() == 4 && is_string(t[0]) ? string_type() : nullptr; }
-TypePtr repeat_rule(const Types& t) {
-  return t.size() == 2 && is_string(t[0]) && is_int(t[1]) ? string_type() : nullptr;
-}
 TypePtr format_rule(const Types& t) { return !t.empty() && is_string(t[0]) ? string_type() : nullptr; }
 TypePtr str_rule(const Types& t) { return t.size() == 1 ? string_type() : nullptr; }
 TypePtr ord_rule(const Types& t) { return t.size() == 1 && is_string(t[0]) ? int_type() : nullptr; }
@@ -148,12 +145,6 @@ std::string percent_formatted(Value* a, size_t n) {
 
 const std::vector<Builtin> kStringBuiltins = {
     {"aten::add", join_texts, [](Value* a, size_t) { return Value(text(a[0]) + text(a[1])); }},
-    {"aten::mul", repeat_rule,
-     [](Value* a, size_t) {
-       std::string out;
-       for (int64_t i = 0; i < a[1].to_int(); ++i) out += text(a[0]);
-       return Value(out);
-     }},
     {"aten::eq", texts_to_bool, [](Value* a, size_t) { return Value(text(a[0]) == text(a[1])); }},
     {"aten::ne", texts_to_bool, [](Value* a, size_t) { return Value(text(a[0]) != text(a[1])); }},
     {"aten::lt", texts_to_bool, [](Value* a, size_t) { return Value(text(a[0]) < text(a[1])); }},

@@ -16,6 +16,15 @@ std::shared_ptr<Sugared> make(Sugared::Kind kind) {
   return s;
 }
 
+/// Whether a value is the variable itself, or the variable as a condition told it to be.
+bool is_refinement(const SugaredPtr& s, const SugaredPtr& of) {
+  if (s == of) return true;
+  if (!s || !of || s->kind != Sugared::Kind::Variable || of->kind != Sugared::Kind::Variable) return false;
+  const Variable* v = s->variable;
+  while (v != of->variable && v->node()->is("prim::unchecked_cast")) v = v->node()->inputs[0];
+  return v == of->variable;
+}
+
 /// The names that statements assign, in order.
 void assigned(const Tree& tree, std::vector<std::string>& names) {
   auto target = [&](auto&& self, const Tree& t) -> void {
@@ -319,7 +328,7 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
     if (outside != outer_.back()->end() && outside->second && outside->second->kind == Sugared::Kind::Variable &&
         before != env_.end()) {
       const TypePtr& old = outside->second->variable->type();
-      if (!is_subtype(v->variable->type(), old) && !unify(v->variable->type(), old))
+      if (!is_subtype(v->variable->type(), old))
         fail_at(at, "Variable '", name, "' previously had type ", old->annotation(),
                 " but is now being assigned to a value of type ", v->variable->type()->annotation());
     }
@@ -483,6 +492,9 @@ void Emitter::join(const Tree& at, Node* node, const Environment& before, Enviro
     SugaredPtr a = yes.contains(name) ? yes[name] : nullptr, b = no.contains(name) ? no[name] : nullptr;
     auto old = before.find(name);
     if (old != before.end() && a == old->second && b == old->second) continue;
+    // What a condition told about a variable holds inside its branches; behind them it is the variable again.
+    bool only_told = old != before.end() && is_refinement(a, old->second) && is_refinement(b, old->second);
+    if (only_told && !yes_raises && !no_raises) continue;
     bool internal = name.starts_with("$");
     if ((!a || yes_raises) && b && b->kind == Sugared::Kind::Variable && (internal || yes_raises))
       a = sugar(in_block(0, [&] { return one(at, "prim::Uninitialized", {}, b->variable->type()); }));

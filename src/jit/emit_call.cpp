@@ -57,7 +57,8 @@ Variable* Emitter::convert(const Tree& at, Variable* v, const TypePtr& type, boo
 }
 
 Variable* Emitter::coerced(const Tree& at, Variable* v, const TypePtr& type, const std::string& what) {
-  if (Variable* out = convert(at, v, type, true)) {
+  Variable* converted = is_int(v->type()) && is_float(type) ? nullptr : convert(at, v, type, true);
+  if (Variable* out = converted) {
     bool wider = out == v && !same_type(v->type(), type);
     return wider ? one(at, "prim::unchecked_cast", {v}, type) : out;
   }
@@ -116,7 +117,7 @@ std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, 
       if (out[place]) fail_at(at, name, "(): Argument '", a.name, "' specified twice");
     }
     const Parameter& p = parameters[place + skipped];
-    Variable* v = convert(at, a.value, p.type, true);
+    Variable* v = is_int(a.value->type()) && is_float(p.type) ? nullptr : convert(at, a.value, p.type, true);
     if (!v)
       fail_at(at, name, "(): Expected a value of type '", p.type->annotation(), "' for argument '", p.name,
               "' but instead found type '", a.value->type()->annotation(), "'");

@@ -257,6 +257,7 @@ Condition Emitter::condition(const Tree& e) {
     return out;
   }
   Condition c;
+  if (e.kind == Syntax::Constant && e.text != "None") c.known = e.text == "True";
   SugaredPtr s = expression(e);
   if (s->kind == Sugared::Kind::Constant && s->value.is_bool()) c.known = s->value.to_bool();
   c.value = truth(e, as_value(e, s));

@@ -1,7 +1,7 @@
 """torch.jit.script: functions and modules compiled from their source."""
 import enum
 import io
-from typing import Dict, List, NamedTuple, Optional
+from typing import Dict, List, NamedTuple, Optional, Union
 
 import pytest
 
@@ -245,3 +245,33 @@ def test_nested_loops_with_breaks_survive_a_file():
     buffer.seek(0)
     loaded = torch.jit.load(buffer)
     assert [loaded(n) for n in range(7)] == [Nested()(n) for n in range(7)]
+
+
+def test_what_isinstance_told_is_forgotten_behind_the_branches():
+    def f(x: Union[int, str, None]):
+        size = 0
+        if isinstance(x, int):
+            size = x
+        elif isinstance(x, str):
+            size = len(x)
+        if x is None:
+            size = -1
+        return size
+
+    scripted = torch.jit.script(f)
+    assert [scripted(3), scripted("ab"), scripted(None)] == [3, 2, -1]
+
+
+def test_types_are_not_widened_in_silence():
+    def none_then_tensor(x):
+        y = None
+        if bool(x.sum() > 0):
+            y = x
+        return y
+
+    def int_as_float(x: int) -> float:
+        return x
+
+    for bad in (none_then_tensor, int_as_float):
+        with pytest.raises(RuntimeError):
+            torch.jit.script(bad)
