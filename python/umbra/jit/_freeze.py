@@ -1,8 +1,9 @@
 """Freezing: parameters and attributes become constants of a module's methods."""
+import warnings
+
 from umbra import _C
 from umbra._options import not_built
 from umbra.jit._script_module import ScriptModule, wrap_object
-
 
 
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
@@ -18,7 +19,6 @@ def freeze(mod, preserved_attrs=None, optimize_numerics=True):
 
 
 def _deprecated_freeze():
-    import warnings
     warnings.warn("`torch.jit.freeze` is deprecated. Please use `torch.compile` instead.", FutureWarning, stacklevel=3)
 
 
