@@ -2,6 +2,7 @@
 #include <cmath>
 
 #include "sym/checked.h"
+#include "sym/rely.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/expression.h"
 #include "umbra/sym/shape_env.h"
@@ -157,13 +158,9 @@ bool ExpressionTable::may_be_zero(const Expression* divisor) {
 }
 
 namespace {
-/// A value follows from ranges: where those are what the example's sizes are taken for, inputs have to keep them.
-void rely_on_least(ShapeEnv& env, const Expression* a) {
-  for (const Expression* symbol : free_symbols(a)) {
-    const Symbol& known = env.symbols()[symbol->symbol_index()];
-    if (known.backed && known.type == Type::Int && known.range.lower == 2)
-      env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol), 2);
-  }
+/// A value follows from the ranges of all symbols in an expression.
+void rely_on_ranges(ShapeEnv& env, const Expression* a) {
+  for (const Expression* symbol : free_symbols(a)) rely_on_least(env, env.symbols()[symbol->symbol_index()]);
 }
 }  // namespace
 
@@ -193,7 +190,7 @@ const Expression* ExpressionTable::floor_divide(const Expression* a, const Expre
   }
   Range quotient = sym::floor_divide(env_.range(a), env_.range(b));
   if (quotient.is_point() && !kept) {
-    rely_on_least(env_, a);
+    rely_on_ranges(env_, a);
     return integer(quotient.lower);
   }
   const Expression* args[] = {a, b};
@@ -225,7 +222,7 @@ const Expression* ExpressionTable::modulo(const Expression* a, const Expression*
   if (dividend.lower >= 0 && modulus.lower > 0 && dividend.upper < modulus.lower) return a;
   Range remainder = sym::modulo(dividend, modulus);
   if (remainder.is_point() && !kept) {
-    rely_on_least(env_, a);
+    rely_on_ranges(env_, a);
     return integer(remainder.lower);
   }
   const Expression* args[] = {a, b};

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_map>
 
+#include "sym/rely.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
@@ -36,13 +37,6 @@ std::unordered_map<const Expression*, int> count_occurrences(const Expression* s
 [[noreturn]] void fail_contradiction(const Expression* form, Range known, Range told) {
   fail("contradictory facts about symbolic sizes: ", form->to_string(), " is known to lie in ", known,
        " and would have to lie in ", told);
-}
-
-/// Something follows from the least value that a size can have. Where that is what the example's sizes are taken for,
-/// inputs have to keep it: a size of 0 or 1 would pass what the program asked, and not be what it goes by.
-void rely_on_least(ShapeEnv& env, const Symbol& symbol) {
-  if (symbol.backed && symbol.type == Type::Int && !symbol.replacement && symbol.range.lower == 2)
-    env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol.expression), 2);
 }
 
 }  // namespace

@@ -1,0 +1,15 @@
+// What follows only from the sizes that inputs are taken to have.
+#pragma once
+
+#include "umbra/sym/shape_env.h"
+
+namespace umbra::sym {
+
+/// Something follows from the least value that a size can have. Where that is what the example's sizes are taken for,
+/// inputs have to keep it: a size of 0 or 1 would pass what the program asked, and not be what it goes by.
+inline void rely_on_least(ShapeEnv& env, const Symbol& symbol) {
+  if (symbol.backed && symbol.type == Type::Int && !symbol.replacement && symbol.range.lower == 2)
+    env.rely_on(SymOp::Lt, ShapeEnv::sym_int(symbol.expression), 2);
+}
+
+}  // namespace umbra::sym
