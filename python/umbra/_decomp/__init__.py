@@ -1,11 +1,14 @@
 """Tables of what operators are made of."""
 import collections.abc
 
+from umbra._decomp.decompositions import FUNCTIONS
 from umbra._options import not_built
 from umbra.export.decomp_utils import CustomDecompTable
 
 #: What the library makes of operators, and what `register_decomposition` has added.
 decomposition_table = CustomDecompTable()
+for _op, _function in FUNCTIONS.items():
+    decomposition_table.setdefault(_op, _function)
 
 
 def core_aten_decompositions():
