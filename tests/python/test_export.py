@@ -1,4 +1,5 @@
 """Export from Python: programs, signatures, dynamic sizes, files."""
+import copy
 import io
 
 import pytest
@@ -389,3 +390,35 @@ class TestFilesKeep:
         _, exported = program
         args, kwargs = self.again(self.again(exported)).example_inputs
         assert args[0].shape == (3, 4) and kwargs == {}
+
+
+class TestPrograms:
+    def test_a_copy_shares_nothing(self, program):
+        _, exported = program
+        other = copy.deepcopy(exported)
+        other.module()(umbra.ones(3, 4))
+        with umbra.no_grad():
+            other.state_dict["scale"].fill_(7)
+        assert not umbra.equal(other.state_dict["scale"], exported.state_dict["scale"])
+        assert str(other) == str(exported) and other.graph is not exported.graph
+
+    def test_validate(self, program):
+        _, exported = program
+        exported.validate()
+        exported.run_decompositions().validate()
+
+    def test_writes_are_no_part_of_the_functional_dialect(self):
+        from umbra._export.verifier import SpecViolationError, Verifier
+
+        class Writing(nn.Module):
+            def forward(self, x):
+                return x.add_(1)
+        with pytest.raises(SpecViolationError, match="is not functional"):
+            Verifier().check(export(Writing(), (umbra.ones(2),)))
+
+    def test_signatures_follow_renamed_values(self, program):
+        _, exported = program
+        signature = exported.graph_signature
+        old = signature.user_outputs[0]
+        signature.replace_all_uses(old, "result")
+        assert signature.user_outputs == ("result",)
