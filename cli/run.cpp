@@ -3,6 +3,7 @@
 #include <chrono>
 #include <cmath>
 #include <cstdio>
+#include <cstring>
 #include <map>
 
 #include "commands.h"
@@ -26,14 +27,21 @@ struct Watched {
   Tensor before;  // a copy; of parameters none: only a counted write changes them
   uint32_t version;
 
-  bool written() const { return tensor.version() != version || (before.defined() && !before.equal(tensor)); }
+  // By bytes: not every type can be compared.
+  bool written() const {
+    if (tensor.version() != version) return true;
+    if (!before.defined()) return false;
+    Tensor now = tensor.detach().contiguous();
+    return std::memcmp(before.data(), now.data(), static_cast<size_t>(now.numel() * now.item_size())) != 0;
+  }
 };
 
 std::vector<Watched> watch(const ExportedProgram& program, const std::vector<Value>& inputs) {
   std::vector<Watched> watched;
   size_t position = 0;
   auto add = [&](std::string name, const Tensor& tensor, bool copied) {
-    watched.push_back({std::move(name), tensor, copied ? tensor.detach().clone() : Tensor(), tensor.version()});
+    watched.push_back({std::move(name), tensor, copied ? tensor.detach().clone(MemoryFormat::Contiguous) : Tensor(),
+                       tensor.version()});
   };
   for (const InputSpec& spec : program.signature.inputs) {
     if (spec.kind == InputKind::UserInput || spec.kind == InputKind::ConstantInput) {

@@ -167,6 +167,20 @@ ProgramObject decompose_program(const ProgramObject& p, nb::handle table, const 
   return {std::make_shared<ExportedProgram>(decompose(*p.program, options))};
 }
 
+/// A program that shares neither graph nor weights with another. Weights that are one tensor stay one.
+ProgramObject copy_program(const ProgramObject& p) {
+  ExportedProgram copy = *p.program;
+  copy.graph_module = copy.graph_module->copy();
+  std::unordered_map<const TensorImpl*, Tensor> copies;
+  for (NamedTensors* list : {&copy.state, &copy.constants})
+    for (auto& [name, tensor] : *list) {
+      auto [at, added] = copies.try_emplace(tensor.impl());
+      if (added) at->second = tensor.detach().clone().requires_grad_(tensor.requires_grad());
+      tensor = at->second;
+    }
+  return {std::make_shared<ExportedProgram>(std::move(copy))};
+}
+
 void bind_program(nb::module_& m) {
   nb::class_<ProgramObject>(m, "_ExportedProgram")
       .def_prop_ro("graph_module", [](const ProgramObject& p) { return GraphModuleObject{p.program->graph_module}; })
@@ -190,6 +204,7 @@ void bind_program(nb::module_& m) {
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })
+      .def("copy", &copy_program)
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
       .def("save",
            [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {

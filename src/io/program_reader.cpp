@@ -353,23 +353,32 @@ std::string bare_symbol(const std::string& expression) {
   return single ? expression.substr(kStart.size(), expression.find('\'', kStart.size()) - kStart.size()) : "";
 }
 
-/// What symbols were in the example that the program was captured with: branches that ask are answered by it.
-std::unordered_map<std::string, int64_t> examples_of_symbols(const pt2::Graph& graph) {
-  std::unordered_map<std::string, int64_t> examples;
+/// What a file says of a symbol besides its range.
+struct StoredSymbol {
+  std::optional<int64_t> example;  // its value when the program was captured: branches that ask are answered by it
+  bool positive = true;            // a size; an integer that the program takes may be any
+};
+
+std::unordered_map<std::string, StoredSymbol> stored_symbols(const pt2::Graph& graph) {
+  std::unordered_map<std::string, StoredSymbol> symbols;
   auto add = [&](const pt2::SymIntValue& value) {
     const auto* expression = std::get_if<pt2::SymExpr>(&value);
-    if (!expression || !expression->hint) return;
-    if (const auto* number = std::get_if<int64_t>(&*expression->hint))
-      if (std::string name = bare_symbol(expression->expr_str); !name.empty()) examples.try_emplace(name, *number);
+    std::string name = expression ? bare_symbol(expression->expr_str) : "";
+    if (name.empty()) return;
+    StoredSymbol& symbol = symbols[name];
+    if (const auto* number = expression->hint ? std::get_if<int64_t>(&*expression->hint) : nullptr)
+      symbol.example = *number;
+    bool spelled_out = expression->expr_str != name;
+    if (spelled_out) symbol.positive = expression->expr_str.find("positive=True") != std::string::npos;
   };
   for (const auto& [name, meta] : graph.tensor_values)
     for (const pt2::SymIntValue& size : meta.sizes) add(size);
   for (const auto& [name, value] : graph.sym_int_values) add(value);
-  return examples;
+  return symbols;
 }
 
 void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, ExportedProgram& out) {
-  std::unordered_map<std::string, int64_t> examples = examples_of_symbols(program.graph_module.graph);
+  std::unordered_map<std::string, StoredSymbol> symbols = stored_symbols(program.graph_module.graph);
   for (const auto& [text, range] : program.range_constraints) {
     sym::Range r;
     if (range.min_val) r.lower = *range.min_val;
@@ -378,9 +387,9 @@ void declare_symbols(sym::ShapeEnv& env, const pt2::ExportedProgram& program, Ex
     bool name = !text.empty() && (text[0] == 's' || text[0] == 'u');
     for (size_t i = 1; i < text.size(); ++i) name &= std::isdigit(static_cast<unsigned char>(text[i])) != 0;
     if (!name || text.size() < 2) continue;
-    auto example = text[0] == 's' ? examples.find(text) : examples.end();
-    env.declare_symbol(text, text[0] == 's', example != examples.end() ? std::optional(example->second) : std::nullopt,
-                       r);
+    bool backed = text[0] == 's';
+    const StoredSymbol& symbol = symbols[text];
+    env.declare_symbol(text, backed && symbol.positive, backed ? symbol.example : std::nullopt, r);
   }
 }
 

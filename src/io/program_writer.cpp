@@ -18,6 +18,18 @@ pt2::SymIntValue sym_int_value(SymInt value) {
   return out;
 }
 
+/// A symbolic float or bool, with its value in the example.
+pt2::SymExpr symbolic_value(const SymNode* node) {
+  const auto* expression = static_cast<const sym::Expression*>(node);
+  pt2::SymExpr out{sym::to_srepr(expression), {}};
+  if (!expression->has_hint()) return out;
+  sym::Number hint = expression->hint();
+  if (hint.type == sym::Type::Float) out.hint = hint.real;
+  else if (hint.type == sym::Type::Bool) out.hint = hint.integer != 0;
+  else out.hint = to_int64(hint.integer);
+  return out;
+}
+
 pt2::TensorMeta tensor_meta(const Tensor& t, bool requires_grad) {
   pt2::TensorMeta meta;
   meta.dtype = t.dtype();
@@ -112,7 +124,7 @@ class Writer {
       case Value::Tag::Double: {
         SymFloat f = value.to_sym_float();
         pt2::SymFloatValue stored = f.value();
-        if (f.is_symbolic()) stored = pt2::SymExpr{sym::to_srepr(static_cast<const sym::Expression*>(f.node())), {}};
+        if (f.is_symbolic()) stored = symbolic_value(f.node());
         g.sym_float_values.emplace_back(name, stored);
         return {pt2::SymFloatArgument{name}};
       }
@@ -120,7 +132,7 @@ class Writer {
       case Value::Tag::Bool: {
         SymBool b = value.to_sym_bool();
         pt2::SymBoolValue stored = b.value();
-        if (b.is_symbolic()) stored = pt2::SymExpr{sym::to_srepr(static_cast<const sym::Expression*>(b.node())), {}};
+        if (b.is_symbolic()) stored = symbolic_value(b.node());
         g.sym_bool_values.emplace_back(name, stored);
         return {pt2::SymBoolArgument{name}};
       }
@@ -147,7 +159,8 @@ class Writer {
     for (size_t i = 0; i < schema.arguments.size(); ++i) {
       const fx::Argument* a = node.argument(i);
       if (!a) continue;
-      bool keyword = schema.arguments[i].keyword_only;
+      // One that follows others which are left out has to be named, whatever the schema allows.
+      bool keyword = schema.arguments[i].keyword_only || i >= node.args().size();
       out.inputs.push_back({schema.arguments[i].name, argument(*a, &schema.arguments[i].type),
                             keyword ? pt2::ArgumentKind::Keyword : pt2::ArgumentKind::Positional});
     }

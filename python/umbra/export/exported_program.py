@@ -1,5 +1,6 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
+import copy
 import inspect
 import io
 import warnings
@@ -171,7 +172,12 @@ class ExportedProgram:
 
     @property
     def verifiers(self):
-        return []
+        from umbra._export.verifier import TrainingIRVerifier, Verifier
+        return [TrainingIRVerifier if self.dialect == "TRAINING" else Verifier]
+
+    @property
+    def verifier(self):
+        return self.verifiers[0]
 
     def parameters(self):
         for _, parameter in self.named_parameters():
@@ -247,7 +253,11 @@ class ExportedProgram:
         return str(self)
 
     def __deepcopy__(self, memo):
-        return self
+        result = ExportedProgram(self._program.copy(), copy.deepcopy(self._example_inputs, memo), *self.call_spec, call_specs=self._call_specs)
+        memo[id(self)] = result
+        return result
 
     def validate(self):
-        self.graph.lint()
+        """Raises a SpecViolationError where graph, signature and state do not fit together."""
+        for verifier in self.verifiers:
+            verifier().check(self)

@@ -122,6 +122,52 @@ class ExportGraphSignature:
         return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.USER_INPUT_MUTATION)}
 
     @property
+    def parameters_to_mutate(self):
+        return {spec.arg.name: spec.target for spec in self._outputs(OutputKind.PARAMETER_MUTATION)}
+
+    @property
+    def lifted_custom_objs(self):
+        return tuple(spec.target for spec in self._inputs(InputKind.CUSTOM_OBJ))
+
+    @property
+    def inputs_to_lifted_custom_objs(self):
+        return {spec.arg.name: spec.target for spec in self._inputs(InputKind.CUSTOM_OBJ)}
+
+    @property
+    def input_tokens(self):
+        return tuple(spec.arg.name for spec in self._inputs(InputKind.TOKEN))
+
+    @property
+    def output_tokens(self):
+        return tuple(spec.arg.name for spec in self._outputs(OutputKind.TOKEN))
+
+    @property
+    def assertion_dep_token(self):
+        return None
+
+    def replace_all_uses(self, old, new):
+        """Gives the value that was called `old` another name, wherever the signature has it."""
+        for name in (old, new):
+            if not isinstance(name, str):
+                raise AssertionError(f"expected names of values, got {type(name)}")
+        self._rename((*self.input_specs, *self.output_specs), old, new)
+
+    def get_replace_hook(self, replace_inputs=False):
+        """A hook for a graph's node replacements that keeps the signature's names of outputs, and of inputs, in step."""
+        def replace(old, new, user):
+            if user.op == "output":
+                self._rename(self.output_specs, old.name, new)
+            if replace_inputs and old.op == "placeholder":
+                self._rename(self.input_specs, old.name, new)
+        return replace
+
+    @staticmethod
+    def _rename(specs, old, new):
+        for spec in specs:
+            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name == old:
+                spec.arg.name = new
+
+    @property
     def backward_signature(self):
         losses = self._outputs(OutputKind.LOSS_OUTPUT)
         if not losses:

@@ -1,0 +1,70 @@
+"""Whether a program holds together: its graph, its signature and its state."""
+from umbra._C import OpOverload
+from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
+
+
+class SpecViolationError(Exception):
+    """A program that is none: what is wrong with it."""
+
+
+class Verifier:
+    """Checks programs of the dialect ATEN: graphs without writes."""
+
+    dialect = "ATEN"
+
+    def check(self, ep):
+        """Raises a SpecViolationError where the program does not hold together."""
+        self.check_graph_module(ep.graph_module)
+        self._check_inputs(ep)
+        self._check_outputs(ep)
+
+    def check_graph_module(self, gm):
+        gm.graph.lint()
+        for node in gm.graph.nodes:
+            if node.op in ("call_module", "call_method"):
+                raise SpecViolationError(f"call_{node.op.removeprefix('call_')} is not valid: got a {'class' if node.op == 'call_module' else 'method'} "
+                                         f"'{node.target}'")
+            if node.op == "call_function":
+                self.check_valid_op(node.target)
+
+    def check_valid_op(self, op):
+        """Raises where an operator may not be in a program of this dialect."""
+        if isinstance(op, OpOverload) and op._schema.is_mutable and not op.name().startswith(("aten::sym_", "prims::")):
+            raise SpecViolationError(f"operator '{op}' is not functional")
+
+    @staticmethod
+    def _check_inputs(ep):
+        specs = ep.graph_signature.input_specs
+        inputs = [node.name for node in ep.graph.nodes if node.op == "placeholder"]
+        if len(specs) != len(inputs):
+            raise SpecViolationError(f"Number of inputs in the graph ({len(inputs)}) and in the signature ({len(specs)}) differ")
+        for spec in specs:
+            if spec.kind is InputKind.PARAMETER and spec.target not in ep.state_dict:
+                raise SpecViolationError(f"Parameter {spec.target} is not in the state dict.")
+            if spec.kind is InputKind.BUFFER and spec.target not in (ep.state_dict if spec.persistent else ep.constants):
+                raise SpecViolationError(f"Buffer {spec.target} is not in the {'state dict' if spec.persistent else 'constants dictionary'}.")
+            if spec.kind is InputKind.CONSTANT_TENSOR and spec.target not in ep.constants:
+                raise SpecViolationError(f"Constant tensor {spec.target} is not in the constants dictionary.")
+
+    @staticmethod
+    def _check_outputs(ep):
+        output = next(node for node in reversed(ep.graph.nodes) if node.op == "output")
+        specs, results = ep.graph_signature.output_specs, output.args[0]
+        if len(specs) != len(results):
+            raise SpecViolationError(f"Number of output nodes {len(results)} is different from the number of outputs in the signature {len(specs)}")
+        buffers = ep.graph_signature.buffers
+        for spec, result in zip(specs, results):
+            if not isinstance(spec.arg, ConstantArgument) and spec.arg.name != getattr(result, "name", None):
+                raise SpecViolationError(f"User output {spec.arg.name} is not in the correct order or is not found in the exported program's user_output list")
+            if spec.kind is OutputKind.BUFFER_MUTATION and spec.target not in buffers:
+                raise SpecViolationError(f"Buffer output {spec.target} does not point to a buffer that exists.")
+
+
+class TrainingIRVerifier(Verifier):
+    """Checks programs of the dialect TRAINING: they may write."""
+
+    dialect = "TRAINING"
+
+    def check_valid_op(self, op):
+        if not callable(op):
+            raise SpecViolationError(f"Operator '{op}' is not an allowed operator type")
