@@ -32,7 +32,7 @@ struct Watched {
     if (tensor.version() != version) return true;
     if (!before.defined()) return false;
     Tensor now = tensor.detach().contiguous();
-    return std::memcmp(before.data(), now.data(), static_cast<size_t>(now.numel() * now.item_size())) != 0;
+    return std::memcmp(before.raw_data(), now.raw_data(), static_cast<size_t>(now.numel() * now.item_size())) != 0;
   }
 };
 
