@@ -52,9 +52,6 @@ from umbra import storage  # noqa: E402, F401
 from umbra.storage import TypedStorage, is_storage  # noqa: E402, F401
 
 globals().update(storage._CLASSES)
-from umbra.serialization import load, save  # noqa: E402, F401
-
-from umbra._checkpoint import ArchiveReader as PyTorchFileReader  # noqa: E402, F401
 from umbra._settings import (  # noqa: E402, F401
     cholesky, compiled_with_cxx11_abi, eig, get_deterministic_debug_mode, get_float32_matmul_precision, has_lapack, has_mkl, has_openmp, has_spectral,
     is_vulkan_available, is_warn_always_enabled, lstsq, matrix_rank, qr, set_deterministic_debug_mode, set_float32_matmul_precision, set_warn_always,
@@ -69,7 +66,7 @@ del _value, _name
 # Names that live in submodules.
 _LAZY = {
     "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "vmap": "umbra.func", "Future": "umbra.futures",
-    "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit",
+    "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit",
     **dict.fromkeys(("Stream", "Event", "get_device_module"), "umbra._accelerator"),
     **dict.fromkeys((
      "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",

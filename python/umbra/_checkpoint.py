@@ -225,6 +225,9 @@ class ArchiveReader:
         return record.header_offset + 30 + name_length + extra_length
 
 
+PyTorchFileReader = ArchiveReader
+
+
 # ---- streams, the old format ----
 
 def write_stream(file, obj, pickle_module, protocol):

@@ -5,7 +5,6 @@ Every module here that torch has too says of torch's other names that they are n
 import dis
 import functools
 import importlib
-import importlib.abc
 import importlib.machinery
 import os
 import sys
@@ -135,7 +134,7 @@ def _is_probe():
     return frame.f_code.co_filename.endswith(("importlib.util>", "importlib/util.py"))
 
 
-class _Finder(importlib.abc.MetaPathFinder):
+class _Finder:
     def find_spec(self, name, path=None, target=None):
         root, _, rest = name.partition(".")
         if not rest or not (root == "umbra" or root == "torch" and sys.modules.get("torch") is sys.modules["umbra"]):

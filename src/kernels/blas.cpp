@@ -37,6 +37,13 @@ void choose_kernels() {
   unsetenv("OPENBLAS_CORETYPE");
 }
 
+// When it is loaded, OpenBLAS starts a thread for each core, and they spin for a while. It is the kernels that share work
+// out (kernels/parallel.h): those threads end before anything runs.
+[[gnu::constructor]] void end_threads() {
+  openblas_set_num_threads(1);
+  if (auto shutdown = reinterpret_cast<int (*)()>(dlsym(RTLD_DEFAULT, "blas_thread_shutdown_"))) shutdown();
+}
+
 /// A size as BLAS takes it.
 int blas_int(int64_t size) {
   check(size >= std::numeric_limits<int>::min() && size <= std::numeric_limits<int>::max(),
@@ -51,10 +58,7 @@ CBLAS_TRANSPOSE order(bool transposed) { return transposed ? CblasTrans : CblasN
 
 void prepare() {
   static std::once_flag once;
-  std::call_once(once, [] {
-    choose_kernels();
-    openblas_set_num_threads(1);
-  });
+  std::call_once(once, choose_kernels);
 }
 
 template <class T>
