@@ -292,19 +292,17 @@ class Exporter {
   }
 
   // Nodes say what values look like; their histories are those of a run that is over.
-  void forget_histories(fx::Graph& graph) const {
-    EnterMode scope(mode_);  // another mode may be the caller's
-    ExcludeKeys plain(DispatchKey::Autograd);
-    auto forget = [](const Tensor& t) { return t.defined() && autograd::grad_fn(t) ? t.detach() : t; };
+  static void forget_histories(fx::Graph& graph) {
+    auto forget = [](const Tensor& t) {
+      if (!t.defined() || t.is_leaf()) return;
+      t.impl()->set_autograd_meta(nullptr);
+      t.impl()->remove_key(DispatchKey::Autograd);
+    };
     for (fx::Node* node : graph.nodes()) {
-      Value& value = node->meta.val;
-      if (value.is_tensor()) {
-        value = Value(forget(value.tensor()));
-      } else if (value.tag() == Value::Tag::TensorList) {
-        std::vector<Tensor> tensors;
-        for (const Tensor& t : value.tensor_list()) tensors.push_back(forget(t));
-        value = Value(std::move(tensors));
-      }
+      const Value& value = node->meta.val;
+      if (value.is_tensor()) forget(value.tensor_ref());
+      else if (value.tag() == Value::Tag::TensorList)
+        for (const Tensor& t : value.tensor_list()) forget(t);
     }
   }
 

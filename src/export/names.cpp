@@ -1,5 +1,6 @@
 #include "export/names.h"
 
+#include <optional>
 #include <unordered_set>
 
 namespace umbra {
@@ -31,26 +32,60 @@ class Names {
   std::unordered_map<std::string, int64_t> counts_;
 };
 
-/// Makes a module's graph anew with other names: those of `inputs` for its placeholders, and what does not collide with
-/// them for the rest.
-std::unordered_map<std::string, std::string> rebuild(fx::GraphModule& module, const std::vector<std::string>& inputs,
-                                                     Names& names) {
+/// What a module's nodes are to be called: inputs as given, others by what does not collide with them.
+std::vector<std::string> new_names(const fx::Graph& graph, const std::vector<std::string>& inputs, Names& names) {
+  std::vector<std::string> out;
+  size_t next_input = 0;
+  for (fx::Node* node : graph.nodes()) {
+    if (node->op() == fx::Op::Placeholder) out.push_back(inputs.at(next_input++));
+    else out.push_back(node->op() == fx::Op::Output ? node->name() : names.node(node->name()));
+  }
+  return out;
+}
+
+/// Renames nodes where no new name is another's old one. What was renamed, by the old names; nothing where one is.
+std::optional<std::unordered_map<std::string, std::string>> rename_in_place(fx::Graph& graph,
+                                                                            const std::vector<std::string>& names) {
+  std::unordered_map<std::string, std::string> renamed;
+  std::unordered_set<std::string> taken;
+  for (fx::Node* node : graph.nodes()) taken.insert(node->name());
+  std::vector<std::pair<fx::Node*, const std::string*>> changes;
+  size_t next = 0;
+  for (fx::Node* node : graph.nodes()) {
+    const std::string& name = names[next++];
+    if (node->name() == name) continue;
+    if (taken.count(name)) return std::nullopt;
+    changes.emplace_back(node, &name);
+  }
+  for (auto [node, name] : changes) {
+    std::string before = node->name();
+    node->set_name(*name);  // with a number behind it where code keeps the name for itself
+    renamed.emplace(std::move(before), node->name());
+    if (node->op() == fx::Op::Placeholder) node->set_target(fx::Target(*name));
+  }
+  return renamed;
+}
+
+/// Gives a module's nodes other names, in a graph made anew where names change hands. What was renamed, by the old
+/// names.
+std::unordered_map<std::string, std::string> rename(fx::GraphModule& module, const std::vector<std::string>& inputs,
+                                                    Names& names) {
   const fx::Graph& old = module.graph();
+  std::vector<std::string> wanted = new_names(old, inputs, names);
+  if (auto renamed = rename_in_place(module.graph(), wanted)) return *renamed;
   auto graph = make_counted<fx::Graph>();
   for (const auto& object : old.kept_alive()) graph->keep_alive(object);
   fx::NodeMap map;
   auto mapped = [&](fx::Node* node) -> fx::Argument { return map.at(node); };
   std::unordered_map<std::string, std::string> renamed;
-  size_t next_input = 0;
+  size_t next = 0;
   for (fx::Node* node : old.nodes()) {
     fx::Arguments arguments;
     for (const fx::Argument& a : node->args()) arguments.push_back(a.map_nodes(mapped));
     fx::KeywordArguments keywords;
     for (const auto& [key, a] : node->kwargs()) keywords.emplace_back(key, a.map_nodes(mapped));
+    const std::string& name = wanted[next++];
     bool input = node->op() == fx::Op::Placeholder;
-    std::string name = input                          ? inputs.at(next_input++)
-                       : node->op() == fx::Op::Output ? node->name()
-                                                      : names.node(node->name());
     fx::Node* made = graph->create_node(node->op(), input ? fx::Target(name) : node->target(), std::move(arguments),
                                         std::move(keywords), name);
     made->meta = node->meta;
@@ -100,7 +135,7 @@ void name_subgraphs(fx::GraphModule& module) {
       Names names;
       std::vector<std::string> inputs;
       for (const std::string& name : use.inputs) inputs.push_back(names.input(name));
-      rebuild(part, inputs, names);
+      rename(part, inputs, names);
       name_subgraphs(part);
     }
 }
@@ -116,7 +151,7 @@ void name_nodes(ExportedProgram& program) {
         spec.name = names.input(spec.name);
   std::vector<std::string> inputs;
   for (const InputSpec& spec : specs) inputs.push_back(spec.name);
-  auto renamed = rebuild(*program.graph_module, inputs, names);
+  auto renamed = rename(*program.graph_module, inputs, names);
   for (ModuleCall& call : program.module_calls) {
     if (!call.signature) continue;
     for (std::vector<CallArgument>* list : {&call.signature->inputs, &call.signature->outputs})
