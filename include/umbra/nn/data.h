@@ -3,6 +3,7 @@
 //     utils::data::TensorDataset dataset(images, labels);
 //     utils::data::DataLoader loader(dataset, {.batch_size = 32, .shuffle = true, .num_workers = 2});
 //     for (auto& [x, y] : loader) train(x, y);
+// It brings the headers of threads, so <umbra/umbra.h> leaves it out.
 #pragma once
 
 #include <condition_variable>

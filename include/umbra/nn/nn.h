@@ -6,7 +6,6 @@
 #include "umbra/nn/compile.h"
 #include "umbra/nn/container.h"
 #include "umbra/nn/convolution.h"
-#include "umbra/nn/data.h"
 #include "umbra/nn/embedding.h"
 #include "umbra/nn/export.h"
 #include "umbra/nn/functional.h"

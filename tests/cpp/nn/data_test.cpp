@@ -3,6 +3,7 @@
 #include <set>
 
 #include "autograd/testing.h"
+#include "umbra/nn/data.h"
 
 namespace umbra {
 namespace {
