@@ -10,25 +10,6 @@
 namespace umbra::io {
 namespace {
 
-/// The class of typed storages of a dtype, or null: newer dtypes have none, and their tensors say the dtype themselves.
-const char* storage_class(DType dtype) {
-  switch (dtype) {
-    case DType::Float64: return "DoubleStorage";
-    case DType::Float32: return "FloatStorage";
-    case DType::Float16: return "HalfStorage";
-    case DType::BFloat16: return "BFloat16Storage";
-    case DType::Int64: return "LongStorage";
-    case DType::Int32: return "IntStorage";
-    case DType::Int16: return "ShortStorage";
-    case DType::Int8: return "CharStorage";
-    case DType::UInt8: return "ByteStorage";
-    case DType::Bool: return "BoolStorage";
-    case DType::Complex64: return "ComplexFloatStorage";
-    case DType::Complex128: return "ComplexDoubleStorage";
-    default: return nullptr;
-  }
-}
-
 /// Writes a value as a pickle of protocol 2, and notes the storages its tensors need.
 class Pickler {
  public:

@@ -36,4 +36,7 @@ std::string_view storage_bytes_of(const Tensor& tensor);
 /// The tensor's elements in row-major order: its own memory where it is contiguous, else packed into `buffer`.
 std::string_view packed_bytes(const Tensor& tensor, std::string& buffer);
 
+/// The class of typed storages of a dtype, or null: newer dtypes have none, and their tensors say the dtype themselves.
+const char* storage_class(DType dtype);
+
 }  // namespace umbra::io

@@ -14,22 +14,10 @@ namespace {
 using jit::TypeKind;
 using jit::TypePtr;
 
-const char* storage_class(DType dtype) {
-  switch (dtype) {
-    case DType::Float64: return "DoubleStorage";
-    case DType::Float32: return "FloatStorage";
-    case DType::Float16: return "HalfStorage";
-    case DType::BFloat16: return "BFloat16Storage";
-    case DType::Int64: return "LongStorage";
-    case DType::Int32: return "IntStorage";
-    case DType::Int16: return "ShortStorage";
-    case DType::Int8: return "CharStorage";
-    case DType::UInt8: return "ByteStorage";
-    case DType::Bool: return "BoolStorage";
-    case DType::Complex64: return "ComplexFloatStorage";
-    case DType::Complex128: return "ComplexDoubleStorage";
-    default: fail<NotImplementedError>("TorchScript archives: tensors of ", dtype, " cannot be saved yet");
-  }
+const char* known_storage_class(DType dtype) {
+  const char* name = storage_class(dtype);
+  check<NotImplementedError>(name, "TorchScript archives: tensors of ", dtype, " cannot be saved yet");
+  return name;
 }
 
 /// Writes values of a program as PyTorch's reader of archives takes them.
@@ -187,7 +175,7 @@ class ScriptPickler {
           "Cannot save multiple tensors or storages that view the same data as different types");
     opcode(op::kMark);
     text("storage");
-    global("torch", storage_class(t.dtype()));
+    global("torch", known_storage_class(t.dtype()));
     text(std::to_string(found->second));
     text("cpu");
     integer(t.storage()->bytes().value() / t.item_size());

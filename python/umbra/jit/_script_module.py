@@ -47,15 +47,8 @@ class _Slots(collections.abc.MutableMapping):
         return dict(self)
 
 
-class ScriptMethod:
-    """A method of a compiled module, bound to it."""
-
-    def __init__(self, owner, name):
-        self.owner, self.name = owner, name
-        self._function = owner._get_method(name)
-
-    def __call__(self, *args, **kwargs):
-        return self.owner.call(self.name, *args, **kwargs)
+class Compiled:
+    """What compiled functions and methods show of their program, which is in `_function`."""
 
     @property
     def graph(self):
@@ -76,6 +69,17 @@ class ScriptMethod:
     def graph_for(self, *args, **kwargs):
         self(*args, **kwargs)
         return self.inlined_graph
+
+
+class ScriptMethod(Compiled):
+    """A method of a compiled module, bound to it."""
+
+    def __init__(self, owner, name):
+        self.owner, self.name = owner, name
+        self._function = owner._get_method(name)
+
+    def __call__(self, *args, **kwargs):
+        return self.owner.call(self.name, *args, **kwargs)
 
 
 class ScriptModule(Module):

@@ -9,7 +9,7 @@ import warnings
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach
+from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, attach
 from umbra.nn.modules import module as _module
 from umbra.nn.modules.module import Module
 
@@ -221,7 +221,7 @@ def _record(trace, function, inputs, keywords, strict, names, paths=None, force_
 
 # ---- functions ----
 
-class ScriptFunction:
+class ScriptFunction(Compiled):
     """A compiled function."""
 
     def __init__(self, function, original=None):
@@ -242,26 +242,6 @@ class ScriptFunction:
     @property
     def qualified_name(self):
         return self._function.qualified_name
-
-    @property
-    def graph(self):
-        return self._function.graph
-
-    @property
-    def inlined_graph(self):
-        return self._function.inlined_graph()
-
-    @property
-    def schema(self):
-        return self._function.schema
-
-    @property
-    def code(self):
-        return self._function.code
-
-    def graph_for(self, *args, **kwargs):
-        self(*args, **kwargs)
-        return self.inlined_graph
 
     def save(self, f, **kwargs):
         from umbra.jit._serialization import save
