@@ -14,6 +14,7 @@
 #include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/trace.h"
+#include "umbra/sym/shape_env.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -172,6 +173,14 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
     return PyLong_FromVoidPtr(t.numel() ? t.raw_data() : nullptr);
   });
 }
+/// The program goes by an answer that is another one for sizes of 0 and 1.
+void rely_on_sizes_above_one(const Tensor& t) {
+  for (SymIntArrayRef numbers : {t.sym_sizes(), t.sym_strides()})  // strides are products of other tensors' sizes
+    for (SymInt number : numbers)
+      if (number.is_symbolic() && number.has_hint())
+        for (int64_t small : {0, 1})
+          static_cast<const sym::Expression*>(number.node())->env().rely_on(SymOp::Eq, number, small);
+}
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {
     check(!is_compressed(t.layout()), "Sparse CSR tensors do not have is_contiguous");
@@ -184,7 +193,10 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        short_type_name(Py_TYPE(args[0])));
       format = static_cast<MemoryFormat>(constant_of(args[0]));
     }
-    return PyBool_FromLong(t.is_contiguous(format));
+    bool answer = t.is_contiguous(format);
+    // Sizes of 0 and 1 make more tensors contiguous than larger ones do.
+    if (!answer) rely_on_sizes_above_one(t);
+    return PyBool_FromLong(answer);
   });
 }
 template <class F> PyObject* flag(PyObject* self, F&& body) {

@@ -188,18 +188,6 @@ PyObject* negative(PyObject* self) {
   });
 }
 PyObject* positive(PyObject* self) { return Py_NewRef(self); }
-/// The greater or the lesser of two. Where it is one of them because of the sizes that inputs are taken to have, the
-/// program goes by that, as it does when it compares them.
-SymInt extreme(SymOp op, SymInt a, SymInt b) {
-  SymInt chosen = op == SymOp::Max ? sym_max(a, b) : sym_min(a, b);
-  bool decided = (chosen.same(a) || chosen.same(b)) && (a.is_symbolic() || b.is_symbolic());
-  if (decided && a.has_hint() && b.has_hint()) {
-    const SymNode* node = a.is_symbolic() ? a.node() : b.node();
-    static_cast<const sym::Expression*>(node)->env().rely_on(SymOp::Lt, a, b);
-  }
-  return chosen;
-}
-
 PyObject* absolute(PyObject* self) {
   return guarded([&] {
     if (is_sym_float(self)) {
@@ -208,7 +196,7 @@ PyObject* absolute(PyObject* self) {
       return below ? wrap(sym_float_binary(SymOp::Sub, SymFloat(0.0), value)) : Py_NewRef(self);
     }
     SymInt value = sym_int_of(self);
-    return wrap(extreme(SymOp::Max, value, -value));
+    return wrap(sym_max(value, -value));
   });
 }
 
@@ -440,7 +428,7 @@ void bind_sym(nb::module_& m) {
     if (!read_operand(a.ptr(), x) || !read_operand(b.ptr(), y)) fail<TypeError>("expected numbers");
     settle(x, y);
     if (x.is_float || y.is_float) return nb::steal(wrap(sym_float_binary(op, x.as_float(), y.as_float())));
-    return nb::steal(wrap(extreme(op, x.integer, y.integer)));
+    return nb::steal(wrap(op == SymOp::Max ? sym_max(x.integer, y.integer) : sym_min(x.integer, y.integer)));
   };
   m.def("sym_max", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Max); });
   m.def("sym_min", [both](nb::handle a, nb::handle b) { return both(a, b, SymOp::Min); });

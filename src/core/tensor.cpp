@@ -98,9 +98,18 @@ int64_t wrap_dim(int64_t dim, int64_t rank, bool wrap_scalar) {
   return dim < 0 ? dim + rank : dim;
 }
 
+namespace {
+/// The room that a dimension takes. What is known of its size is not relied on: strides of nothing do not matter.
+SymInt at_least_one(SymInt size) {
+  if (!size.is_symbolic()) return std::max<int64_t>(size.value(), 1);
+  SymBool positive = sym_compare(SymOp::Ge, size, 1);
+  return !positive.is_symbolic() && positive.value() ? size : sym_max(size, 1);
+}
+}  // namespace
+
 SymShape contiguous_strides(SymIntArrayRef sizes) {
   SymShape strides(sizes.size(), 1);
-  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * sym_max(sizes[i], 1);
+  for (size_t i = sizes.size(); i-- > 1;) strides[i - 1] = strides[i] * at_least_one(sizes[i]);
   return strides;
 }
 

@@ -158,9 +158,10 @@ bool ExpressionTable::may_be_zero(const Expression* divisor) {
 }
 
 namespace {
-/// A value follows from the ranges of all symbols in an expression.
-void rely_on_ranges(ShapeEnv& env, const Expression* a) {
-  for (const Expression* symbol : free_symbols(a)) rely_on_least(env, env.symbols()[symbol->symbol_index()]);
+/// A value follows from the ranges of all symbols in two expressions.
+void rely_on_ranges(ShapeEnv& env, const Expression* a, const Expression* b) {
+  for (const Expression* one : {a, b})
+    for (const Expression* symbol : free_symbols(one)) rely_on_least(env, env.symbols()[symbol->symbol_index()]);
 }
 }  // namespace
 
@@ -190,7 +191,7 @@ const Expression* ExpressionTable::floor_divide(const Expression* a, const Expre
   }
   Range quotient = sym::floor_divide(env_.range(a), env_.range(b));
   if (quotient.is_point() && !kept) {
-    rely_on_ranges(env_, a);
+    if (!divisors_are_nonzero_) rely_on_ranges(env_, a, b);
     return integer(quotient.lower);
   }
   const Expression* args[] = {a, b};
@@ -219,10 +220,13 @@ const Expression* ExpressionTable::modulo(const Expression* a, const Expression*
   }
   if (dropped) return modulo(add(rest), b);
   Range dividend = env_.range(a), modulus = env_.range(b);
-  if (dividend.lower >= 0 && modulus.lower > 0 && dividend.upper < modulus.lower) return a;
+  if (dividend.lower >= 0 && modulus.lower > 0 && dividend.upper < modulus.lower) {
+    if (!divisors_are_nonzero_) rely_on_ranges(env_, a, b);
+    return a;
+  }
   Range remainder = sym::modulo(dividend, modulus);
   if (remainder.is_point() && !kept) {
-    rely_on_ranges(env_, a);
+    if (!divisors_are_nonzero_) rely_on_ranges(env_, a, b);
     return integer(remainder.lower);
   }
   const Expression* args[] = {a, b};

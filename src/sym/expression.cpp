@@ -78,7 +78,10 @@ SymBool Expression::bool_not() const { return ShapeEnv::sym_bool(env_->table().l
 
 int64_t Expression::guard_int() const { return env_->guard_int(this); }
 double Expression::guard_float() const { return env_->guard_float(this); }
-bool Expression::guard_bool() const { return answer_ >= 0 ? answer_ == 1 : env_->guard_bool(this); }
+bool Expression::guard_bool() const {
+  bool answered = answer_ >= 0 && is_relation() && arg(0)->type() == Type::Int;
+  return answered ? answer_ == 1 : env_->guard_bool(this);
+}
 bool Expression::guard_or(bool fallback) const { return env_->guard_or(this, fallback); }
 int Expression::statically_known() const {
   if (int answer = env_->known(this); answer >= 0) return answer;

@@ -37,13 +37,18 @@ int known_by_range(Kind kind, Range apart) {
 
 }  // namespace
 
+namespace {
+/// The example's size was two or more, which says nothing of other inputs: a Dim may promise to take less.
+bool is_assumed(const Symbol& symbol) {
+  return symbol.backed && symbol.positive && symbol.range.lower == 2 && symbol.initial.lower == 2;
+}
+}  // namespace
+
 // ---- ranges
 Range ShapeEnv::range_of_symbol(const Symbol& symbol, Sizes sizes) const {
   Range range = symbol.range;
   if (sizes == Sizes::AboveOne && symbol.size_like && range.upper >= 2) return range.intersect({2});
-  // The example's size was two or more, which says nothing of other inputs: a Dim may promise to take less.
-  bool assumed = symbol.backed && symbol.positive && range.lower == 2 && symbol.initial.lower == 2;
-  if (sizes == Sizes::NotAssumed && assumed)
+  if (sizes == Sizes::NotAssumed && is_assumed(symbol))
     range.lower = symbol.promised ? std::max<Integer>(symbol.promised->lower, 0) : 0;
   return range;
 }
@@ -110,7 +115,9 @@ Range ShapeEnv::range(const Expression* a, Sizes sizes) {
   bottom_up(
       a, [&](const Expression* part) { return part->type() == Type::Int && part->depth() > 0 && !ranges.count(part); },
       [&](const Expression* part) {
-        Range result = range_of_node(part, of);
+        bool rounded = part->args().size() == 1 && part->arg(0)->type() == Type::Float;
+        // Ranges of floats are only known as they are.
+        Range result = rounded && sizes == Sizes::NotAssumed ? Range{} : range_of_node(part, of);
         if (sizes == Sizes::AboveOne)
           if (Range both = result.intersect(range(part)); !both.empty()) result = both;
         ranges.emplace(part, result);
@@ -341,10 +348,13 @@ int ShapeEnv::known_relation(const Expression* condition, Sizes sizes) {
   return unequal ? kind == Kind::Ne : -1;
 }
 
-/// Whether a relation is known without taking the sizes of inputs to be two or more.
+/// Whether a condition is known without taking the sizes of inputs to be two or more.
 bool ShapeEnv::follows_without_assumptions(const Expression* condition) {
-  if (!condition->is_relation() || condition->arg(0)->type() != Type::Int) return true;
-  return known_relation(condition, Sizes::NotAssumed) >= 0;
+  if (condition->is_relation() && condition->arg(0)->type() == Type::Int)
+    return known_relation(condition, Sizes::NotAssumed) >= 0;
+  std::vector<const Expression*> symbols = free_symbols(condition);
+  return std::none_of(symbols.begin(), symbols.end(),
+                      [this](const Expression* one) { return is_assumed(symbol(one)); });
 }
 
 int ShapeEnv::known_float_relation(const Expression* condition) {

@@ -1,10 +1,12 @@
 // Questions: memoised operations, guards, run-time assertions, and the check of inputs against guards.
 #include <algorithm>
+#include <unordered_set>
 
 #include "umbra/core/call_site.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
+#include "umbra/sym/walk.h"
 
 namespace umbra::sym {
 namespace {
@@ -114,13 +116,17 @@ void ShapeEnv::rely_on(SymOp op, SymInt a, SymInt b) {
   if (entry.unexamined) examine(entry);
 }
 
-/// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption.
 void ShapeEnv::examine(MemoEntry& entry) {
   if (quiet()) return;
   entry.unexamined = false;
   const Expression* condition = relation(entry.op, SymInt::from_raw(entry.a), SymInt::from_raw(entry.b));
-  if (follows_without_assumptions(condition)) return;
-  if (entry.result == 0) condition = table_.logical_not(condition);
+  rely_on(entry.result == 0 ? table_.logical_not(condition) : condition);
+}
+
+/// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption.
+void ShapeEnv::rely_on(const Expression* condition) {
+  if (quiet() || condition->is(Kind::Boolean) || condition->unbacked() || follows_without_assumptions(condition))
+    return;
   for (const std::vector<Guard>* conditions : {&guards_, &assumptions_})
     for (const Guard& guard : *conditions)
       if (guard.condition == condition) return;
@@ -133,10 +139,33 @@ void ShapeEnv::record(const Expression* condition) {
   learn(condition);
 }
 
+namespace {
+bool rests_on_floats(const Expression* condition) {
+  if (condition->is_relation()) return condition->arg(0)->type() == Type::Float;
+  bool found = false;
+  std::unordered_set<const Expression*> seen;
+  bottom_up(
+      condition, [&](const Expression* part) { return !found && part->type() == Type::Bool && !seen.count(part); },
+      [&](const Expression* part) {
+        seen.insert(part);
+        found |= part->is_relation() && part->arg(0)->type() == Type::Float;
+      });
+  return found;
+}
+}  // namespace
+
+/// What is known of a condition that the program goes by. Comparisons of integers are relied on where they are made;
+/// those of floats are answered here.
+int ShapeEnv::known_and_relied_on(const Expression* condition) {
+  int answer = known(condition);
+  if (answer >= 0 && rests_on_floats(condition)) rely_on(answer ? condition : table_.logical_not(condition));
+  return answer;
+}
+
 bool ShapeEnv::guard_bool(const Expression* condition) {
-  if (int answer = known(condition); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
-  if (int answer = known(simpler); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
   if (!simpler->has_hint()) fail_unknown(simpler);
   bool holds = simpler->hint_integer_ != 0;
   if (quiet()) return holds;
@@ -146,9 +175,9 @@ bool ShapeEnv::guard_bool(const Expression* condition) {
 }
 
 bool ShapeEnv::guard_or(const Expression* condition, bool fallback) {
-  if (int answer = known(condition); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
-  if (int answer = known(simpler); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
   return simpler->has_hint() ? guard_bool(simpler) : fallback;
 }
 
@@ -168,7 +197,10 @@ int64_t ShapeEnv::guard_int(const Expression* a) {
 Integer ShapeEnv::guard_integer(const Expression* a) {
   const Expression* simpler = simplify(a);
   if (simpler->is(Kind::Integer)) return simpler->integer();
-  if (Range known = range(simpler); known.is_point()) return known.lower;
+  if (Range known = range(simpler); known.is_point()) {
+    rely_on(table_.relation(Kind::Eq, simpler, table_.integer(known.lower)));
+    return known.lower;
+  }
   if (!simpler->has_hint()) fail_unknown(simpler);
   Integer value = simpler->hint_integer_;
   if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));
@@ -185,9 +217,9 @@ double ShapeEnv::guard_float(const Expression* a) {
 }
 
 bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
-  if (int answer = known(condition); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
-  if (int answer = known(simpler); answer >= 0) return answer == 1;
+  if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
   if (simpler->has_hint()) return guard_bool(simpler);
   if (quiet()) return true;
   runtime_asserts_.push_back({simpler, message ? message : "", current_location()});

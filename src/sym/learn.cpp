@@ -178,6 +178,8 @@ bool ShapeEnv::narrow(const Expression* form, Range to) {
   if (narrowed.empty()) fail_contradiction(form, known, to);
   if (narrowed == known || narrowing_ > kFurthest) return false;
   if (form->is(Kind::Symbol)) return narrow_symbol(form, narrowed);
+  // From here on the number stands for the expression, also where one end came from sizes being two or more.
+  if (narrowed.is_point()) rely_on(table_.relation(Kind::Eq, form, table_.integer(narrowed.lower)));
   bounds_[form] = narrowed;
   ++version_;
   narrow_parts(form, narrowed);

@@ -42,6 +42,7 @@ const Expression* ExpressionTable::extremum(Kind kind, Terms values) {
         const Expression* covered =
             kind == Kind::Max ? relation(Kind::Le, all[i], all[j]) : relation(Kind::Le, all[j], all[i]);
         needless = env_.known(covered) == 1;
+        if (needless && !divisors_are_nonzero_) env_.rely_on(covered);
       }
       if (needless) all.erase(i);
     }

@@ -2,6 +2,7 @@
 
 `UMBRA_SHAPE_PROGRAMS=5000 pytest tests/python/test_shape_programs.py` draws more of them.
 """
+import math
 import os
 import random
 
@@ -17,10 +18,11 @@ GRID = [0, 1, 2, 3, 4, 5, 7, 8, 12]
 
 def number(draw, sizes):
     """An expression over sizes, as a function of the shape."""
-    kind = draw.randrange(9)
+    kind = draw.randrange(13)
     a, b, k = draw.choice(sizes), draw.choice(sizes), draw.randint(1, 4)
     return [lambda s: s[a], lambda s: s[a] + s[b], lambda s: s[a] * k, lambda s: s[a] // k, lambda s: s[a] % k + 1, lambda s: max(s[a], s[b]),
-            lambda s: min(s[a], k), lambda s: abs(s[a] - s[b]), lambda s: (s[a] + k) // k][kind]
+            lambda s: min(s[a], k), lambda s: abs(s[a] - s[b]), lambda s: (s[a] + k) // k, lambda s: int(s[a] / k), lambda s: math.floor(s[a] * 0.5 + k),
+            lambda s: k % (s[a] + 1), lambda s: umbra.sym_int(umbra.sym_sqrt(s[a] * s[b] + k))][kind]
 
 
 def step(draw):
@@ -40,7 +42,12 @@ def step(draw):
         lambda x: x * n(x.shape), lambda x: umbra.nn.functional.pad(x, (0, n(x.shape) % 4)), lambda x: x.repeat(1, k),
         lambda x: x @ x.t(), branch, equal, lambda x: x.unfold(0, k, 1).sum(-1) if x.shape[0] >= k else x,
         lambda x: x.narrow(1, 0, min(x.shape[1], k)), lambda x: x[::k], lambda x: x.roll(m(x.shape) % 5, 0), lambda x: x.chunk(k, 0)[0],
-        lambda x: umbra.full((n(x.shape) % 6, 2), 1.0), lambda x: x.mean(1, keepdim=True), lambda x: x.unflatten(0, (-1, k)).flatten(1),
+        lambda x: umbra.full((n(x.shape) % 6, 2), 1.0) + 0 * x.sum(), lambda x: x.mean(1, keepdim=True), lambda x: x.unflatten(0, (-1, k)).flatten(1),
+        lambda x: x.diagonal().unsqueeze(0), lambda x: x + 1 if x.is_contiguous() else x * 2, lambda x: x.tril(n(x.shape) % 3 - 1),
+        lambda x: umbra.stack([x, x], 1).flatten(1), lambda x: x[n(x.shape) % 3], lambda x: x * (n(x.shape) / 2 > m(x.shape) * 0.75),
+        lambda x: x.view(-1, k) if x.numel() % k == 0 else x, lambda x: umbra.where(x > k, x, x.sum(0)), lambda x: x[-2:], lambda x: x[:, -k:],
+        lambda x: x.split(k, 0)[-1], lambda x: umbra.cat([umbra.linspace(0, 1, n(x.shape)), x.flatten()]).unsqueeze(1), lambda x: x.movedim(0, -1).flip(0),
+        lambda x: x.softmax(0), lambda x: x.cumsum(1), lambda x: x.index_select(0, umbra.arange(n(x.shape) % 3)), lambda x: x.sort(1)[0],
     ])
 
 

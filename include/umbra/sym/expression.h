@@ -224,7 +224,7 @@ class ExpressionTable {
 
   ShapeEnv& env_;
   uint16_t generation_;
-  bool divisors_are_nonzero_ = false;  // where a question is about values, which a division by zero has not
+  bool divisors_are_nonzero_ = false;  // in a question, which is about values: a division by zero has none
   std::vector<Expression*> nodes_;     // blocks of the process's store of expressions
   size_t used_ = 0;                    // of the last block
   std::vector<std::unique_ptr<std::byte[]>> lists_;  // blocks of argument lists

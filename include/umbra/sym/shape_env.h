@@ -174,6 +174,8 @@ class ShapeEnv final : public RefCounted {
   /// The program goes by the answer to a comparison. Where that follows only because sizes are taken to be two or more,
   /// it becomes an assumption, which inputs have to keep.
   void rely_on(SymOp op, SymInt a, SymInt b);
+  /// The same of a condition that is known to hold.
+  void rely_on(const Expression* condition);
 
   const std::vector<Guard>& guards() const { return guards_; }
   /// What the program takes for granted although a Dim allows sizes for which it does not hold: `Ne(s0, 1)`.
@@ -242,6 +244,7 @@ class ShapeEnv final : public RefCounted {
   const Expression* simplified(const Expression* a) const;
   const Expression* simplify_node(const Expression* a);
   int known_float_relation(const Expression* condition);
+  int known_and_relied_on(const Expression* condition);
   void check_same_env(SymInt a, SymInt b) const;
 
   void learn(const Expression* condition);
