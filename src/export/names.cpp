@@ -117,6 +117,7 @@ std::vector<Use> subgraphs_of(const fx::Node& node) {
   if (name == "cond" && node.args().size() == 4) first = 1, last = 3, operands = 3;
   else if (name == "map_impl" && node.args().size() == 3) first = 0, last = 1, operands = 1;
   else if (name == "wrap_with_set_grad_enabled") first = 1, last = 2, operands = 2;
+  else if (name == "wrap_with_autocast") first = 4, last = 5, operands = 5;
   else return {};
   std::vector<std::string> inputs;
   for (size_t i = operands; i < node.args().size(); ++i) add_names(node.arg(i), inputs);

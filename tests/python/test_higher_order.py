@@ -1,4 +1,6 @@
 """Operators that take functions: cond, while_loop, map; eager, captured, exported, under modes."""
+import operator
+
 import pytest
 
 import umbra
@@ -274,3 +276,16 @@ def test_a_body_that_gives_one_value_by_itself():
         result = while_loop(lambda i: i < 3, body, (tensor(0),))
         assert (result if isinstance(result, umbra.Tensor) else result[0]).item() == 3
         assert isinstance(result, tuple) == isinstance(body(tensor(0)), tuple)
+
+
+def test_a_part_of_a_graph_runs_under_autocast():
+    part = make_fx(lambda x, w: (x @ w,))(umbra.ones(2, 2), umbra.ones(2, 2))
+    wrap = umbra.ops.higher_order.wrap_with_autocast
+    assert wrap("cpu", umbra.bfloat16, True, False, part, umbra.ones(2, 2), umbra.ones(2, 2))[0].dtype is umbra.bfloat16
+    graph = umbra.fx.Graph()
+    x, w = graph.placeholder("x"), graph.placeholder("w")
+    wrapped = graph.call_function(wrap, ("cpu", umbra.bfloat16, True, None, graph.get_attr("part"), x, w))
+    graph.output(graph.call_function(operator.getitem, (wrapped, 0)))
+    module = umbra.fx.GraphModule({"part": part}, graph)
+    assert "torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, None, part, x, w)" in module.code
+    assert module(umbra.ones(2, 2), umbra.ones(2, 2)).dtype is umbra.bfloat16 and (umbra.ones(2, 2) @ umbra.ones(2, 2)).dtype is umbra.float32

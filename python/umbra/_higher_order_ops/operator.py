@@ -4,28 +4,12 @@ from umbra._C import Tensor
 from umbra.utils import _pytree as pytree
 
 
-class HigherOrderOperator:
-    """An operator that takes functions, as graphs call it: operands stand in flat lists, functions get them one by one.
+class NamedOperator:
+    """An operator that takes functions, as graphs call it: one object of one name, `ops.higher_order.NAME`."""
 
-    `result` is the position of the function whose results have the shape of the operator's.
-    """
-
-    def __init__(self, name, result=0):
-        self._name, self._result = name, result
-        self.__name__ = self.__qualname__ = name
+    def __init__(self, name):
+        self._name = self.__name__ = self.__qualname__ = name
         self.__module__ = "torch.ops.higher_order"
-
-    def __call__(self, *args):
-        functions = []
-
-        def flat(argument):
-            if not callable(argument) or isinstance(argument, Tensor):
-                return list(argument) if isinstance(argument, (tuple, list)) else argument
-            functions.append(FlatFunction(argument))
-            return functions[-1]
-        results = call(self._name, *[flat(a) for a in args])
-        spec = functions[self._result].spec or next((f.spec for f in functions if f.spec is not None), None)
-        return tuple(results) if spec is None or spec.num_leaves != len(results) else pytree.tree_unflatten(results, spec)
 
     def name(self):
         return self._name
@@ -38,6 +22,29 @@ class HigherOrderOperator:
 
     def __deepcopy__(self, memo):
         return self
+
+
+class HigherOrderOperator(NamedOperator):
+    """One that dispatches: operands stand in flat lists, functions get them one by one.
+
+    `result` is the position of the function whose results have the shape of the operator's.
+    """
+
+    def __init__(self, name, result=0):
+        super().__init__(name)
+        self._result = result
+
+    def __call__(self, *args):
+        functions = []
+
+        def flat(argument):
+            if not callable(argument) or isinstance(argument, Tensor):
+                return list(argument) if isinstance(argument, (tuple, list)) else argument
+            functions.append(FlatFunction(argument))
+            return functions[-1]
+        results = call(self._name, *[flat(a) for a in args])
+        spec = functions[self._result].spec or next((f.spec for f in functions if f.spec is not None), None)
+        return tuple(results) if spec is None or spec.num_leaves != len(results) else pytree.tree_unflatten(results, spec)
 
 
 class FlatFunction:

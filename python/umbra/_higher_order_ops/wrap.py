@@ -1,28 +1,23 @@
 """Parts of programs that run in another mode than what surrounds them, as graphs call them."""
 import umbra
+from umbra._higher_order_ops.operator import NamedOperator
 
 
-class WrapWithSetGradEnabled:
+class WrapWithSetGradEnabled(NamedOperator):
     """`wrap_with_set_grad_enabled(enabled, part, *operands)`: the part with gradients switched on or off."""
-
-    __name__ = __qualname__ = _name = "wrap_with_set_grad_enabled"
-    __module__ = "torch.ops.higher_order"
 
     def __call__(self, enable_grad, wrapped_func, *args, **kwargs):
         with umbra.set_grad_enabled(enable_grad):
             return wrapped_func(*args, **kwargs)
 
-    def name(self):
-        return self._name
 
-    def __repr__(self):
-        return f"torch.ops.higher_order.{self._name}"
+class WrapWithAutocast(NamedOperator):
+    """`wrap_with_autocast(device_type, dtype, enabled, cache_enabled, part, *operands)`: the part under autocast, or without it."""
 
-    def __str__(self):
-        return self._name
-
-    def __deepcopy__(self, memo):
-        return self
+    def __call__(self, device_type, dtype, enabled, cache_enabled, wrapped_func, *args, **kwargs):
+        with umbra.autocast(device_type, dtype, enabled, cache_enabled):
+            return wrapped_func(*args, **kwargs)
 
 
-wrap_with_set_grad_enabled = WrapWithSetGradEnabled()
+wrap_with_set_grad_enabled = WrapWithSetGradEnabled("wrap_with_set_grad_enabled")
+wrap_with_autocast = WrapWithAutocast("wrap_with_autocast")

@@ -1,4 +1,7 @@
-// Switches of the grad mode, as graphs call them.
+// Parts of programs that run with another grad mode or under autocast, as graphs call them.
+#include <optional>
+
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/graph/graph_module.h"
 
@@ -6,16 +9,37 @@ namespace umbra {
 
 namespace {
 
+Value call_part(ArrayRef<Value> arguments, size_t part) {
+  return to_callable(arguments[part]).call(std::vector<Value>(arguments.begin() + part + 1, arguments.end()));
+}
+
 /// A part of a program that ran with gradients switched on or off: (enabled, part, operands...).
 Value evaluate_with_grad_mode(ArrayRef<Value> arguments) {
   check<TypeError>(arguments.size() >= 2, "wrap_with_set_grad_enabled takes a bool, a graph and its operands");
   SetGradEnabled mode(arguments[0].to_bool());
-  return to_callable(arguments[1]).call(std::vector<Value>(arguments.begin() + 2, arguments.end()));
+  return call_part(arguments, 1);
 }
 [[maybe_unused]] const fx::Function& kWithGradMode =
     fx::define_function({.name = "torch.ops.higher_order.wrap_with_set_grad_enabled",
                          .format = {},
                          .evaluate = evaluate_with_grad_mode,
+                         .has_side_effects = true});
+
+/// A part that ran under autocast, or without it: (device_type, dtype, enabled, cache_enabled, part, operands...).
+/// Nothing casts on devices other than the CPU.
+Value evaluate_with_autocast(ArrayRef<Value> arguments) {
+  check<TypeError>(arguments.size() >= 5,
+                   "wrap_with_autocast takes a type of device, a dtype, two bools, a graph and its operands");
+  std::optional<AutocastScope> scope;
+  if (Device(arguments[0].to_string()).type == DeviceType::CPU)
+    scope.emplace(arguments[1].is_none() ? autocast_state().dtype : arguments[1].to_dtype(), arguments[2].to_bool(),
+                  arguments[3].is_none() ? is_autocast_cache_enabled() : arguments[3].to_bool());
+  return call_part(arguments, 4);
+}
+[[maybe_unused]] const fx::Function& kWithAutocast =
+    fx::define_function({.name = "torch.ops.higher_order.wrap_with_autocast",
+                         .format = {},
+                         .evaluate = evaluate_with_autocast,
                          .has_side_effects = true});
 
 /// A switch of the grad mode between the calls of a graph.
