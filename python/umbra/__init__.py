@@ -24,6 +24,7 @@ int, long, short = int32, int64, int16  # noqa: F821, A001
 cfloat, cdouble, chalf = complex64, complex128, complex32  # noqa: F821
 inf, nan, pi, e = _C._inf, _C._nan, _C._pi, _C._e
 newaxis = None
+legacy_contiguous_format = contiguous_format  # noqa: F821
 
 from umbra import _modules  # noqa: E402
 

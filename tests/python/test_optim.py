@@ -225,3 +225,53 @@ def test_a_fused_step_takes_scaled_gradients_and_skips_infinite_ones():
     umbra._fused_sgd_([p], [g], [], weight_decay=0, momentum=0, lr=0.5, dampening=0, nesterov=False, maximize=False, is_first_step=True,
                       found_inf=umbra.tensor(1.0))
     assert p.tolist() == [0.0, 0.0, 0.0]
+
+
+def test_states_of_schedulers_have_pytorchs_entries():
+    """So that files of the one load in the other."""
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], lr=0.1, momentum=0.9)
+    always = {"base_lrs", "last_epoch", "_step_count", "_is_initial", "_get_lr_called_within_step", "_last_lr"}
+    assert set(schedules.StepLR(optimizer, 2).state_dict()) == always | {"step_size", "gamma"}
+    assert schedules.LambdaLR(optimizer, lambda epoch: 1.0).state_dict()["lr_lambdas"] == [None]
+    phases = schedules.OneCycleLR(optimizer, 1.0, total_steps=5).state_dict()["_schedule_phases"]
+    assert [phase["end_step"] for phase in phases] == [0.5, 4] and phases[1]["end_lr"] == "min_lr"
+    plateau = schedules.ReduceLROnPlateau(optimizer)
+    assert isinstance(plateau, schedules.LRScheduler) and plateau.state_dict()["mode_worse"] == float("inf")
+    one = schedules.StepLR(optimizer, 2)
+    assert "_milestones" in schedules.SequentialLR(optimizer, [one, schedules.StepLR(optimizer, 3)], [2]).state_dict()
+
+
+def test_functions_with_attributes_are_saved_with_a_scheduler():
+    class Constant:
+        def __init__(self, factor):
+            self.factor = factor
+
+        def __call__(self, epoch):
+            return self.factor
+
+    def scheduler(factor):
+        return schedules.LambdaLR(optim.SGD([nn.Parameter(umbra.ones(1))], lr=1.0), Constant(factor))
+    other = scheduler(3.0)
+    other.load_state_dict(scheduler(2.0).state_dict())
+    other.optimizer.step()
+    other.step()
+    assert other.get_last_lr() == [2.0]
+
+
+def test_a_scheduler_that_steps_before_its_optimizer_warns():
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], lr=0.1)
+    with pytest.warns(UserWarning, match="before `optimizer.step"):
+        schedules.StepLR(optimizer, 2).step()
+    with pytest.warns(UserWarning, match="epoch parameter"):
+        schedules.StepLR(optimizer, 2).step(3)
+
+
+def test_warm_restarts_begin_anew_after_a_milestone():
+    optimizer = optim.SGD([nn.Parameter(umbra.ones(1))], lr=1.0)
+    parts = [schedules.ConstantLR(optimizer, 0.1, 2), schedules.CosineAnnealingWarmRestarts(optimizer, 3)]
+    both, rates = schedules.SequentialLR(optimizer, parts, [2]), []
+    for _ in range(6):
+        rates.append(optimizer.param_groups[0]["lr"])
+        optimizer.step()
+        both.step()
+    assert rates == pytest.approx([0.1, 0.1, 1.0, 0.75, 0.25, 1.0])

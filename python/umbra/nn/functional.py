@@ -662,12 +662,12 @@ def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
     """A sample of the Gumbel-softmax distribution; with `hard` it is one-hot, and its gradient that of the soft one."""
     if eps != 1e-10:
         warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
-    gumbels = -umbra.empty_like(logits, memory_format=umbra.legacy_contiguous_format).exponential_().log()
+    gumbels = -umbra.empty_like(logits, memory_format=umbra.contiguous_format).exponential_().log()
     soft = ((logits + gumbels) / tau).softmax(dim)
     if not hard:
         return soft
     index = soft.max(dim, keepdim=True)[1]
-    picked = umbra.zeros_like(logits, memory_format=umbra.legacy_contiguous_format).scatter_(dim, index, 1.0)
+    picked = umbra.zeros_like(logits, memory_format=umbra.contiguous_format).scatter_(dim, index, 1.0)
     return picked - soft.detach() + soft
 
 

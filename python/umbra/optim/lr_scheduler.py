@@ -8,8 +8,16 @@
 import bisect
 import math
 import types
+import warnings
 
 from umbra.optim.optimizer import Optimizer
+
+
+_STEPS_FIRST = ("Detected call of `lr_scheduler.step()` before `optimizer.step()`. In PyTorch 1.1.0 and later, you should call them in the "
+                "opposite order: `optimizer.step()` before `lr_scheduler.step()`.  Failure to do this will result in PyTorch skipping the first "
+                "value of the learning rate schedule.")
+_EPOCH_GIVEN = ("The epoch parameter in `scheduler.step()` was not necessary and is being deprecated where possible. Please use "
+                "`scheduler.step()` to step the scheduler.")
 
 
 class LRScheduler:
@@ -26,6 +34,7 @@ class LRScheduler:
                 raise KeyError(f"param 'initial_lr' is not specified in param_groups[{i}] when resuming an optimizer")
         self.base_lrs = [group["initial_lr"] for group in optimizer.param_groups]
         self.last_epoch = last_epoch
+        self._step_count, self._is_initial, self._get_lr_called_within_step = 0, False, False  # as files have them
         self.step()
 
     def get_lr(self):
@@ -40,6 +49,15 @@ class LRScheduler:
         return self._last_lr
 
     def step(self, epoch=None):
+        if self._step_count == 1 and not getattr(self.optimizer, "_opt_called", False):
+            warnings.warn(_STEPS_FIRST, UserWarning, stacklevel=2)
+        self._step_count += 1
+        if epoch is not None:
+            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
+        self._move(epoch)
+
+    def _move(self, epoch=None):
+        """To the next epoch, or to the one given."""
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         self._set(self.get_lr() if epoch is None else self._get_closed_form_lr())
 
@@ -70,18 +88,37 @@ def _for_each_group(optimizer, value, name):
     return list(value)
 
 
-class LambdaLR(LRScheduler):
-    """The initial rate times `lr_lambda(epoch)`; one function, or one for each group."""
+def _saved_function(function):
+    """What is saved of a function that a scheduler calls: of an object its attributes, of a plain function nothing."""
+    return None if function is None or isinstance(function, types.FunctionType) else dict(function.__dict__)
+
+
+class _FunctionLR(LRScheduler):
+    """What goes by a function of the user's; one, or one for each group."""
 
     def __init__(self, optimizer, lr_lambda, last_epoch=-1):
         self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
         super().__init__(optimizer, last_epoch)
 
+    def state_dict(self):
+        state = super().state_dict()
+        functions = state.pop("lr_lambdas")
+        return {**state, "lr_lambdas": [_saved_function(function) for function in functions]}
+
+    def load_state_dict(self, state_dict):
+        state = dict(state_dict)
+        saved = state.pop("lr_lambdas")
+        super().load_state_dict(state)
+        for function, attributes in zip(self.lr_lambdas, saved):
+            if attributes is not None:
+                function.__dict__.update(attributes)
+
+
+class LambdaLR(_FunctionLR):
+    """The initial rate times `lr_lambda(epoch)`; one function, or one for each group."""
+
     def get_lr(self):
         return [base * factor(self.last_epoch) for base, factor in zip(self.base_lrs, self.lr_lambdas)]
-
-    def state_dict(self):
-        return {name: value for name, value in super().state_dict().items() if name != "lr_lambdas"}
 
 
 class _FactorLR(LRScheduler):
@@ -182,20 +219,13 @@ class CosineAnnealingLR(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * self._height(self.last_epoch) / 2 for base in self.base_lrs]
 
 
-class MultiplicativeLR(LRScheduler):
+class MultiplicativeLR(_FunctionLR):
     """The rate of the epoch before times `lr_lambda(epoch)`; one function, or one for each group."""
-
-    def __init__(self, optimizer, lr_lambda, last_epoch=-1):
-        self.lr_lambdas = _for_each_group(optimizer, lr_lambda, "lr_lambdas")
-        super().__init__(optimizer, last_epoch)
 
     def get_lr(self):
         if self.last_epoch == 0:
             return self._rates()
         return [rate * factor(self.last_epoch) for rate, factor in zip(self._rates(), self.lr_lambdas)]
-
-    def state_dict(self):
-        return {name: value for name, value in super().state_dict().items() if name != "lr_lambdas"}
 
 
 class PolynomialLR(_FactorLR):
@@ -225,6 +255,9 @@ class CosineAnnealingWarmRestarts(LRScheduler):
         return [self.eta_min + (base - self.eta_min) * height for base in self.base_lrs]
 
     def step(self, epoch=None):
+        self._move(epoch)
+
+    def _move(self, epoch=None):
         if epoch is None and self.last_epoch < 0:
             epoch = 0
         if epoch is None:
@@ -305,11 +338,9 @@ class CyclicLR(_MomentumLR):
         return [base + (most - base) * height for base, most in zip(self.base_lrs, self.max_lrs)]
 
     def state_dict(self):
-        # A plain function cannot be saved; an object that can be called is, by its attributes.
         state = super().state_dict()
         custom = state.pop("_scale_fn_custom")
-        state["_scale_fn_custom"] = dict(custom.__dict__) if custom is not None and not isinstance(custom, types.FunctionType) else None
-        return state
+        return {**state, "_scale_fn_custom": _saved_function(custom)}
 
     def load_state_dict(self, state_dict):
         state = dict(state_dict)
@@ -320,6 +351,10 @@ class CyclicLR(_MomentumLR):
 
 
 _CYCLE_SCALES = {"triangular": lambda gamma, x: 1.0, "triangular2": lambda gamma, x: 1 / 2.0 ** (x - 1), "exp_range": lambda gamma, x: gamma ** x}
+
+
+def _phase(end_step, start_lr, end_lr, start_momentum, end_momentum):
+    return {"end_step": end_step, "start_lr": start_lr, "end_lr": end_lr, "start_momentum": start_momentum, "end_momentum": end_momentum}
 
 
 class OneCycleLR(_MomentumLR):
@@ -336,12 +371,12 @@ class OneCycleLR(_MomentumLR):
         self._anneal_func_type = anneal_strategy
         # Where each phase ends, and between which of a group's rates and momenta it leads.
         top, end = pct_start * self.total_steps - 1, self.total_steps - 1
-        rise = (float(top), "initial_lr", "max_lr", "max_momentum", "base_momentum")
+        rise = _phase(float(top), "initial_lr", "max_lr", "max_momentum", "base_momentum")
         if three_phase:
-            self._schedule_phases = [rise, (float(2 * pct_start * self.total_steps - 2), "max_lr", "initial_lr", "base_momentum", "max_momentum"),
-                                     (end, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
+            fall = _phase(float(2 * pct_start * self.total_steps - 2), "max_lr", "initial_lr", "base_momentum", "max_momentum")
+            self._schedule_phases = [rise, fall, _phase(end, "initial_lr", "min_lr", "max_momentum", "max_momentum")]
         else:
-            self._schedule_phases = [rise, (end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
+            self._schedule_phases = [rise, _phase(end, "max_lr", "min_lr", "base_momentum", "max_momentum")]
         self._choose_momentum(optimizer, cycle_momentum)
         if last_epoch == -1:
             self._prepare(optimizer, max_lr, div_factor, final_div_factor, base_momentum, max_momentum)
@@ -378,15 +413,16 @@ class OneCycleLR(_MomentumLR):
         if step > self.total_steps:
             raise ValueError(f"Tried to step {step} times. The specified number of total steps is {self.total_steps}")
         begin = 0.0
-        for i, (end, *names) in enumerate(self._schedule_phases):
+        for i, phase in enumerate(self._schedule_phases):
+            end = phase["end_step"]
             if step <= end or i == len(self._schedule_phases) - 1:
                 break
             begin = end
         part = (step - begin) / (end - begin)
         if self.cycle_momentum:
             for group in self.optimizer.param_groups:
-                self._set_momentum(group, self._between(group[names[2]], group[names[3]], part))
-        return [self._between(group[names[0]], group[names[1]], part) for group in self.optimizer.param_groups]
+                self._set_momentum(group, self._between(group[phase["start_momentum"]], group[phase["end_momentum"]], part))
+        return [self._between(group[phase["start_lr"]], group[phase["end_lr"]], part) for group in self.optimizer.param_groups]
 
 
 class ChainedScheduler(LRScheduler):
@@ -428,22 +464,22 @@ class SequentialLR(LRScheduler):
         if len(milestones) != len(schedulers) - 1:
             raise ValueError("SequentialLR expects number of schedulers provided to be one more than the number of milestone points, but got "
                              f"number of schedulers {len(schedulers)} and the number of milestones to be equal to {len(milestones)}")
-        self.optimizer, self.milestones, self.last_epoch = optimizer, list(milestones), last_epoch + 1
+        self.optimizer, self._milestones, self.last_epoch = optimizer, list(milestones), last_epoch + 1
         self._schedulers = list(schedulers)
         # Each scheduler took its first step when it was made: the rates go back, and the first one starts alone.
         for group in optimizer.param_groups:
             group["lr"] = group["initial_lr"]
         for scheduler in schedulers:
             scheduler.last_epoch -= 1
-        schedulers[0].step()
+        schedulers[0]._move()
         self._last_lr = schedulers[0].get_last_lr()
 
     def step(self):
         self.last_epoch += 1
-        i = bisect.bisect_right(self.milestones, self.last_epoch)
+        i = bisect.bisect_right(self._milestones, self.last_epoch)
         scheduler = self._schedulers[i]
-        starts = i > 0 and self.milestones[i - 1] == self.last_epoch
-        scheduler.step(0) if starts else scheduler.step()
+        starts = i > 0 and self._milestones[i - 1] == self.last_epoch
+        scheduler._move(0) if starts else scheduler.step()
         self._last_lr = scheduler.get_last_lr()
 
     def state_dict(self):
@@ -458,7 +494,7 @@ class SequentialLR(LRScheduler):
         self.__dict__.update(state)
 
 
-class ReduceLROnPlateau:
+class ReduceLROnPlateau(LRScheduler):
     """Times `factor` when a metric has not improved for `patience` epochs: `scheduler.step(validation_loss)`."""
 
     def __init__(self, optimizer, mode="min", factor=0.1, patience=10, threshold=1e-4, threshold_mode="rel", cooldown=0, min_lr=0, eps=1e-8):
@@ -468,15 +504,13 @@ class ReduceLROnPlateau:
             raise ValueError(f"mode {mode} is unknown!")
         if threshold_mode not in ("rel", "abs"):
             raise ValueError(f"threshold mode {threshold_mode} is unknown!")
-        self.optimizer, self.mode, self.factor, self.patience = optimizer, mode, factor, patience
-        self.threshold, self.threshold_mode, self.cooldown, self.eps = threshold, threshold_mode, cooldown, eps
+        self.optimizer, self.factor, self.default_min_lr = optimizer, factor, None if isinstance(min_lr, (list, tuple)) else min_lr
         self.min_lrs = list(min_lr) if isinstance(min_lr, (list, tuple)) else [min_lr] * len(optimizer.param_groups)
-        self.best = math.inf if mode == "min" else -math.inf
-        self.num_bad_epochs = self.cooldown_counter = self.last_epoch = 0
+        self.patience, self.cooldown, self.eps, self.last_epoch = patience, cooldown, eps, 0
+        self.mode_worse = math.inf if mode == "min" else -math.inf
+        self.mode, self.threshold, self.threshold_mode, self.best = mode, threshold, threshold_mode, self.mode_worse
+        self.cooldown_counter = self.num_bad_epochs = 0
         self._last_lr = [group["lr"] for group in optimizer.param_groups]
-
-    def get_last_lr(self):
-        return self._last_lr
 
     def _improves(self, value):
         sign = 1 if self.mode == "max" else -1
@@ -488,6 +522,8 @@ class ReduceLROnPlateau:
 
     def step(self, metrics, epoch=None):
         value = float(metrics)
+        if epoch is not None:
+            warnings.warn(_EPOCH_GIVEN, UserWarning, stacklevel=2)
         self.last_epoch = self.last_epoch + 1 if epoch is None else epoch
         if self._improves(value):
             self.best, self.num_bad_epochs = value, 0
@@ -503,6 +539,3 @@ class ReduceLROnPlateau:
                     group["lr"] = reduced
             self.cooldown_counter, self.num_bad_epochs = self.cooldown, 0
         self._last_lr = [group["lr"] for group in self.optimizer.param_groups]
-
-    state_dict = LRScheduler.state_dict
-    load_state_dict = LRScheduler.load_state_dict

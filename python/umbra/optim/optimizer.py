@@ -95,6 +95,7 @@ def _with_step_hooks(step):
                 if not (isinstance(changed, tuple) and len(changed) == 2):
                     raise RuntimeError(f"{step} must return None or a tuple of (new_args, new_kwargs), but got {changed}.")
                 args, kwargs = changed
+        self._opt_called = True  # schedulers warn when they step first
         result = step(*args, **kwargs)
         for hook in (*self._step_post_hooks.values(), *_global_step_post_hooks.values()):
             hook(self, args, kwargs)

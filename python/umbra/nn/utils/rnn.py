@@ -106,10 +106,11 @@ def pad_sequence(sequences, batch_first=False, padding_value=0.0, padding_side="
 
 
 def unpad_sequence(padded_sequences, lengths, batch_first=False):
-    """The sequences one by one, without their padding."""
+    """Copies of the sequences one by one, without their padding."""
     if not batch_first:
         padded_sequences = padded_sequences.transpose(0, 1)
-    return [sequence[:int(length)] for sequence, length in zip(padded_sequences, lengths, strict=True)]
+    return [sequence[:int(length)].clone(memory_format=umbra.contiguous_format)
+            for sequence, length in zip(padded_sequences, lengths, strict=True)]
 
 
 def pack_sequence(sequences, enforce_sorted=True):
