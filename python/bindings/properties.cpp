@@ -4,6 +4,7 @@
 #include <unordered_set>
 
 #include "autograd.h"
+#include "autograd/wrapper_views.h"
 #include "call.h"
 #include "construct.h"
 #include "conversions.h"
@@ -220,6 +221,15 @@ PyObject* is_inference(PyObject* self, PyObject*) {
 PyObject* is_view(PyObject* self, PyObject*) {
   return flag(self, [](const Tensor& t) { return t.is_view(); });
 }
+/// The same view of another base.
+PyObject* view_func(PyObject* self, PyObject* base) {
+  return guarded([&] {
+    const Tensor& view = tensor_of(self);
+    Tensor on = tensor_of(base);
+    if (const autograd::ViewReplay& replay = autograd::replay_of(view)) return wrap(replay(on));
+    return wrap(as_strided(on, view.sym_sizes(), view.sym_strides(), view.sym_storage_offset()));
+  });
+}
 PyObject* is_dense(PyObject* self, PyObject*) {
   return flag(self, [](const Tensor& t) { return t.is_non_overlapping_and_dense(); });
 }
@@ -274,6 +284,7 @@ std::vector<PyMethodDef> own_methods() {
       method<"is_neg", is_neg>(),
       method<"is_inference", is_inference>(),
       method<"_is_view", is_view>(),
+      {"_view_func", view_func, METH_O, nullptr},
       method<"is_non_overlapping_and_dense", is_dense>(),
       method<"get_device", get_device_index>(),
       method<"is_pinned", no>(),

@@ -64,6 +64,7 @@ void WrapperEffects::note(const Value* frame) const {
   frame[0].each_tensor([&](TensorImpl* t) { made_by_class &= t != self_.get() && has_handler(t) && !t->view_base(); });
   if (!made_by_class) return;
   frame[0].each_tensor([&](TensorImpl* t) { t->set_version_counter(shared_counter(self_.get())); });
+  if (op_.definition().not_differentiable) return;  // detach: the memory is shared, and nothing of the history
   note_view(Tensor(self_), frame[0]);
   int output = 0;
   frame[0].each_tensor([&](TensorImpl* t) {

@@ -9,7 +9,7 @@
 namespace umbra::autograd {
 
 /// How the view was made of its base; empty where strides say it all.
-const ViewReplay& replay_of(const Tensor& view);
+UMBRA_API const ViewReplay& replay_of(const Tensor& view);
 
 /// What a call does to tensors of such classes: looked at before the call, noted after it.
 class WrapperEffects {

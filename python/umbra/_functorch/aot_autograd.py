@@ -4,7 +4,7 @@ import itertools
 
 from umbra import _C
 from umbra._C import Tensor
-from umbra._functorch import config
+from umbra._functorch import config, subclasses
 from umbra._functorch.aot_export import BackwardSignature, GraphSignature, aot_export_joint_simple, aot_export_module  # noqa: F401
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition, partitioner  # noqa: F401
 from umbra._options import not_built
@@ -107,7 +107,7 @@ class _Compiled:
     """One function, compiled for each structure of arguments it is called with."""
 
     def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes):
-        self.function = function
+        self.function, self.partition = function, partition
         self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
                         fixed_inputs, keep_writes)
         self.entries = {}
@@ -131,14 +131,47 @@ class _Compiled:
         return self.entries[key], [leaf for i, leaf in enumerate(leaves) if i not in kept]
 
     def _compile(self, spec, kept):
-        def run(inputs):
-            args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
-            leaves, form = pytree.tree_flatten(self.function(*args, **kwargs))
-            _check_results(leaves)
-            kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-            # The last result is no part of the graphs: it says how the others belong together.
-            return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _Form(form, kept_results)]
-        return _C._aot_compile(run, *self.options)
+        return _ForKind(functools.partial(self._run, spec, kept), self.options, self.partition)
+
+    def _run(self, spec, kept, inputs):
+        args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
+        leaves, form = pytree.tree_flatten(self.function(*args, **kwargs))
+        _check_results(leaves)
+        kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+        # The last result is no part of the graphs: it says how the others belong together.
+        return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _Form(form, kept_results)]
+
+
+class _ForKind:
+    """The graphs for one structure of arguments: by C++ where all tensors are plain, else by way of the plain tensors inside of others."""
+
+    def __init__(self, run, options, partition):
+        def run_plain(inputs):
+            results = run(inputs)
+            if subclasses.has_subclasses(results):
+                raise subclasses.HasSubclasses
+            return results
+        self.plain = _C._aot_compile(run_plain, *options)
+        _, forward, backward, inference, decompositions, _, _, keep_writes = options
+        # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
+        static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)
+        self.wrapped = subclasses.Compiled(run, static, partition, forward, backward)
+        self.gives_subclasses = False
+
+    def __call__(self, inputs):
+        return self._call(inputs, self.plain, self.wrapped)
+
+    def graphs(self, inputs):
+        return self._call(inputs, self.plain.graphs, self.wrapped.graphs)
+
+    def _call(self, inputs, plain, wrapped):
+        if self.gives_subclasses or subclasses.has_subclasses(inputs):
+            return wrapped(inputs)
+        try:
+            return plain(inputs)
+        except subclasses.HasSubclasses:
+            self.gives_subclasses = True
+        return wrapped(inputs)
 
 
 def _with_kept(values, kept):
@@ -243,10 +276,11 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
     found = compiled._prepare(*args)
     if any(primal["is_fake"] for primal in found["primals"][len(set(found["arguments"])):]):
         raise AssertionError("Unexpected fake buffer _tensor_constant0 Enable TORCH_FAKE_TENSOR_DEBUG=1 to get creation stack traces on fake tensors.")
-    assumptions = _Assumptions(compiled._number, [*compiled._state().values(), *args], found)
+    inputs = [*compiled._state().values(), *args]
+    assumptions = _Assumptions(compiled._number, inputs, found)
 
     def forward(*runtime_args):
-        if config.debug_assert:
+        if config.debug_assert and not subclasses.has_subclasses(inputs):
             assumptions.check([*compiled._state().values(), *runtime_args])
         return compiled(*runtime_args)
     forward.zero_grad = mod.zero_grad

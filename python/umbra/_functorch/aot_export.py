@@ -3,6 +3,7 @@ import dataclasses
 
 from umbra import _C
 from umbra._C import Tensor
+from umbra._functorch.subclasses import has_subclasses
 from umbra._options import not_built
 from umbra.func.functionalization import _run as _functional
 from umbra.fx.experimental.proxy_tensor import make_fx
@@ -52,6 +53,8 @@ def _told_apart(inputs):
 def _graphs(function, inputs, decompositions, with_gradients):
     """The graph of a function from a list of tensors to one, and what is known of its inputs and outputs."""
     import umbra
+    if has_subclasses(inputs):
+        raise RuntimeError("aot_export is not currently supported with traceable tensor subclass.")
     inputs, twice = _told_apart(inputs)
     with umbra.set_grad_enabled(with_gradients):
         found = _C._aot_compile(function, "default", None, None, None, decompositions, False, 0, False).graphs(inputs)

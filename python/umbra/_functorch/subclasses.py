@@ -1,0 +1,361 @@
+"""Compiled functions of tensor classes. Graphs know plain tensors alone: a wrapper is taken apart before the graphs run, and put together after.
+
+Gradients flow between wrappers, not between the tensors inside, so what is traced is the function and its gradient on wrappers that are made of the
+graph's inputs; the backward graph gets the parts of the results' gradients and gives the parts of the arguments'.
+"""
+import dataclasses
+
+import umbra
+from umbra import _C
+from umbra._C import Tensor
+from umbra.autograd.function import Function, once_differentiable
+from umbra.fx.graph_module import GraphModule
+from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
+
+
+class HasSubclasses(Exception):
+    """A function of plain tensors gave a wrapper."""
+
+
+@dataclasses.dataclass
+class Layout:
+    """How a wrapper is made of plain tensors. Parts that are wrappers themselves have a layout, others None."""
+    type: type
+    parts: dict
+    context: object
+    size: tuple
+    stride: tuple
+
+    @classmethod
+    def of(cls, wrapper):
+        names, context = wrapper.__tensor_flatten__()
+        inner = {name: getattr(wrapper, name) for name in names}
+        return cls(type(wrapper), {name: layout_of(value) for name, value in inner.items()}, context, tuple(wrapper.size()), tuple(wrapper.stride()))
+
+    def make(self, tensors):
+        inner = {name: make(part, tensors) for name, part in self.parts.items()}
+        return self.type.__tensor_unflatten__(inner, self.context, umbra.Size(self.size), self.stride)
+
+
+def layout_of(value):
+    return Layout.of(value) if is_traceable_wrapper_subclass(value) else None
+
+
+def make(layout, tensors):
+    """A value of its parts, which are next in the iterator."""
+    return next(tensors) if layout is None else layout.make(tensors)
+
+
+def parts_of(value):
+    """The plain tensors inside a wrapper; a list of the value itself where it is none."""
+    if not is_traceable_wrapper_subclass(value):
+        return [value]
+    return [part for name in value.__tensor_flatten__()[0] for part in parts_of(getattr(value, name))]
+
+
+def all_parts(values):
+    return [part for value in values for part in parts_of(value)]
+
+
+def has_subclasses(leaves):
+    return any(is_traceable_wrapper_subclass(leaf) for leaf in leaves)
+
+
+def _wants_gradient(value):
+    return isinstance(value, Tensor) and value.requires_grad
+
+
+@dataclasses.dataclass
+class _Kind:
+    """What has to be the same for graphs to be used again, as far as C++ does not look after it."""
+    layouts: list
+    first_places: list   # of arguments that are one tensor
+    plain: list          # what is known of the plain tensors and other values, where gradients are traced here
+    gradients: list      # which arguments need one; empty without gradients
+    leaves: list
+
+    @classmethod
+    def of(cls, leaves):
+        first = [next(j for j, other in enumerate(leaves) if other is leaf) if isinstance(leaf, Tensor) else i for i, leaf in enumerate(leaves)]
+        with_gradients = umbra.is_grad_enabled() and any(_wants_gradient(leaf) for leaf in leaves)
+        plain = [_look(part) for part in all_parts(leaves)] if with_gradients else []
+        return cls([layout_of(leaf) for leaf in leaves], first, plain, [_wants_gradient(leaf) for leaf in leaves] if with_gradients else [],
+                   [isinstance(leaf, Tensor) and leaf.is_leaf for leaf in leaves] if with_gradients else [])
+
+
+def _look(value):
+    if not isinstance(value, Tensor):
+        return type(value), value
+    return value.dtype, value.device, tuple(value.shape), tuple(value.stride()), value.storage_offset()
+
+
+class Compiled:
+    """One function of one structure of arguments, some of which (or of whose results) are wrappers."""
+
+    def __init__(self, run, options, partition, forward, backward):
+        """`run(leaves)` gives the leaves of the results and, last, their form. `forward` and `backward` compile graphs."""
+        self.run, self.options, self.partition, self.forward, self.backward = run, options, partition, forward, backward
+        self.entries = []
+
+    def __call__(self, leaves):
+        return self._find(leaves)(leaves)
+
+    def graphs(self, leaves):
+        return self._find(leaves).graphs(leaves)
+
+    def _find(self, leaves):
+        kind = _Kind.of(leaves)
+        for known, entry in self.entries:
+            if known == kind:
+                return entry
+        entry = _Differentiable(self, kind, leaves) if kind.gradients else _Plain(self, kind, leaves)
+        self.entries.append((kind, entry))
+        return entry
+
+
+@dataclasses.dataclass
+class _Results:
+    """What the function's results are: each a layout, or the place of the argument that it is."""
+    layouts: list
+    same_as: list
+    form: object
+
+    def fill(self, leaves, tensors):
+        return [*(make(layout, tensors) if same is None else leaves[same] for layout, same in zip(self.layouts, self.same_as)), self.form]
+
+    def own(self, values):
+        return [value for value, same in zip(values, self.same_as) if same is None]
+
+
+def _results_of(leaves, results):
+    *values, form = results
+    same = [next((i for i, leaf in enumerate(leaves) if leaf is value and isinstance(leaf, Tensor)), None) for value in values]
+    return values, _Results([layout_of(value) for value in values], same, form)
+
+
+def _storages(value):
+    return {part.untyped_storage()._cdata for part in parts_of(value) if isinstance(part, Tensor)}
+
+
+def _check_writes(leaves, found, copied=()):
+    """What PyTorch refuses to write: a wrapper that is not contiguous, and memory that two arguments share where wrappers are among them."""
+    places = [i for i, leaf in enumerate(leaves) for _ in parts_of(leaf)]
+    written = {i for i, primal in zip(places, found["arguments"]) if found["primals"][primal]["written"]} | set(copied)
+    for i in written:
+        if is_traceable_wrapper_subclass(leaves[i]) and not leaves[i].is_contiguous():
+            raise RuntimeError("Mutations on non-contiguous inputs are currently not allowed on tensor subclasses")
+        for other in leaves:
+            one_plain = not is_traceable_wrapper_subclass(leaves[i]) or not is_traceable_wrapper_subclass(other)
+            if other is leaves[i] or one_plain and i not in copied or not _storages(leaves[i]) & _storages(other):
+                continue
+            raise RuntimeError("Encountered aliased inputs that are mutated in the graph, but at least one input/output to the graph is a tensor "
+                               "subclass. This is not supported today. You can try to remove the aliasing yourself as a workaround.")
+
+
+class _Plain:
+    """Calls without gradients: a compiled function of the plain tensors, which looks after writes and views."""
+
+    def __init__(self, owner, kind, leaves):
+        def run(tensors):
+            tensors = iter(tensors)
+            leaves = []
+            for layout, first in zip(kind.layouts, kind.first_places):
+                value = make(layout, tensors)
+                leaves.append(leaves[first] if first < len(leaves) else value)
+            values, results = _results_of(leaves, owner.run(leaves))
+            return [*all_parts(results.own(values)), results]
+        self.compiled = _C._aot_compile(run, *owner.options)
+        _check_writes(leaves, self.graphs(leaves))
+
+    def __call__(self, leaves):
+        with umbra.no_grad():
+            *tensors, results = self.compiled(all_parts(leaves))
+        return results.fill(leaves, iter(tensors))
+
+    def graphs(self, leaves):
+        with umbra.no_grad():
+            return self.compiled.graphs(all_parts(leaves))
+
+
+class _Differentiable:
+    """Calls with gradients: forward and backward graphs of plain tensors behind a function of wrappers."""
+
+    def __init__(self, owner, kind, leaves):
+        self.owner, self.kind = owner, kind
+        inputs = [part.detach() if isinstance(part, Tensor) else part for part in all_parts(leaves)]
+        with umbra.no_grad():  # what is differentiated are the wrappers, which are made inside
+            _C._aot_compile(self._look, "default", None, None, None, *owner.options[4:-1], False).graphs(inputs)
+            tangents = [umbra.empty_strided(size, stride, dtype=dtype, device=device) for dtype, device, size, stride in self.tangent_parts]
+            found = _C._aot_compile(self._joint, "default", None, None, None, *owner.options[4:-1], False).graphs([*inputs, *tangents])
+        _check_writes(leaves, found, self.copied)
+        self._check(found, len(inputs) + len(tangents))
+        self._cut(found, len(inputs))
+
+    def _arguments(self, tensors):
+        """The leaves of gradients, and what the function is given for them: a tensor that was computed may be written, so it is a copy."""
+        tensors, tops, given = iter(tensors), [], []
+        for i, (layout, first, wants, is_leaf) in enumerate(zip(self.kind.layouts, self.kind.first_places, self.kind.gradients, self.kind.leaves)):
+            top = make(layout, tensors)
+            if first < i:
+                top, value = tops[first], given[first]
+            elif wants:
+                top.requires_grad_()
+                value = top if is_leaf else top.clone()
+            else:
+                value = top
+            tops.append(top)
+            given.append(value)
+        return tops, given
+
+    def _look(self, tensors):
+        """What the results are like and which arguments are written."""
+        with umbra.enable_grad():
+            tops, given = self._arguments(tensors)
+            versions, histories = [_version(value) for value in given], [getattr(value, "grad_fn", None) for value in given]
+            values, self.results = _results_of(given, self.owner.run(given))
+        # A write to a copy is carried out on the argument when the call ends, where autograd sees it if it saw it here.
+        self.copied = [i for i, value in enumerate(given) if value is not tops[i] and self.kind.first_places[i] == i and _version(value) != versions[i]]
+        self.tracked = [given[i].grad_fn is not histories[i] for i in self.copied]
+        self.views = [_view_source(value, given) for value in self.results.own(values)]
+        outputs = [*(given[i] for i in self.copied), *self.results.own(values)]
+        self.copied_layouts = [layout_of(given[i]) for i in self.copied]
+        self.requires = [*self.tracked, *(_wants_gradient(value) for value in self.results.own(values))]
+        self.tangent_layouts = [layout_of(value) for value, requires in zip(outputs, self.requires) if requires]
+        self.tangent_parts = [(part.dtype, part.device, tuple(part.shape), tuple(part.stride()))
+                              for value, requires in zip(outputs, self.requires) if requires for part in parts_of(value)]
+        return []
+
+    def _joint(self, tensors):
+        """Parts of arguments, then of gradients of results, to parts of results, then of gradients of arguments."""
+        count = len(tensors) - len(self.tangent_parts)
+        with umbra.enable_grad():
+            tops, given = self._arguments(tensors[:count])
+            values, results = _results_of(given, self.owner.run(given))
+            outputs = [*(given[i] for i in self.copied), *results.own(values)]
+            incoming = iter(tensors[count:])
+            tangents = [make(layout, incoming) for layout in self.tangent_layouts]
+            wanted = [i for i, wants in enumerate(self.kind.gradients) if wants and self.kind.first_places[i] == i]
+            differentiable = [value for value, requires in zip(outputs, self.requires) if requires]
+            gradients = umbra.autograd.grad(differentiable, [tops[i] for i in wanted], tangents, allow_unused=True) if differentiable else ()
+        found = dict(zip(wanted, gradients))
+        self.gradients = {i: layout_of(value) for i, value in found.items() if value is not None}
+        self.forward_results = len(all_parts(outputs))
+        return [*all_parts(outputs), *(part for i in self.gradients for part in parts_of(found[i]))]
+
+    @staticmethod
+    def _check(found, inputs):
+        if len(found["primals"]) != inputs or len(set(found["arguments"])) != inputs:
+            raise NotImplementedError("ahead-of-time autograd of tensor classes: the function closes over tensors, or writes arguments that share memory; "
+                                      "make each an argument of its own")
+        if any(primal["changes_metadata"] for primal in found["primals"]):
+            raise NotImplementedError("ahead-of-time autograd of tensor classes: the function changes the sizes or strides of an argument in place")
+
+    def _cut(self, found, primals):
+        self.found, joint = found, GraphModule._wrap(found["joint"])
+        self.written = [i for i, primal in enumerate(found["primals"]) if primal["written"]]
+        inputs = [node for node in joint.graph.nodes if node.op == "placeholder"]
+        for i, node in enumerate(inputs):
+            node.name = node.target = f"primals_{i + 1}" if i < primals else f"tangents_{i - primals + 1}"
+        joint.recompile()
+        self.outputs = len(self.written) + self.forward_results
+        self.parts = self.owner.partition(joint, None, num_fwd_outputs=self.outputs)
+        for part in self.parts:
+            part._update_handle()
+        self.forward, self.backward = self.owner.forward(self.parts[0]._handle), None
+
+    def graphs(self, _):
+        return {**self.found, "forward": self.parts[0]._handle, "backward": self.parts[1]._handle}
+
+    def __call__(self, leaves):
+        outputs = list(_Run.apply(self, *leaves))
+        for i, tracked in zip(self.copied, self.tracked):
+            with umbra.set_grad_enabled(tracked):
+                leaves[i].copy_(outputs.pop(0))
+        own = [value if source is None else source[1]._view_func(leaves[source[0]]) for value, source in zip(outputs, self.views)]
+        own = iter(own)
+        return [*(next(own) if same is None else leaves[same] for same in self.results.same_as), self.results.form]
+
+    def run_forward(self, parts):
+        """The results, copied arguments first, and what is saved."""
+        values = self.forward([part.detach() if isinstance(part, Tensor) else part for part in parts])
+        saved = [value.clone() if any(value is parts[i] or value._is_view() and _shares(value, parts[i]) for i in self.written) else value
+                 for value in values[self.outputs:]]
+        for i, value in zip(self.written, values):
+            parts[i].copy_(value)
+        tensors = iter(values[len(self.written):self.outputs])
+        layouts = [*self.copied_layouts, *(layout for layout, same in zip(self.results.layouts, self.results.same_as) if same is None)]
+        return [make(layout, tensors) for layout in layouts], saved
+
+    def run_backward(self, saved, incoming):
+        if self.backward is None:
+            self.backward = self.owner.backward(self.parts[1]._handle)
+        given, index = [], 0
+        for layout, gradient in zip(self.tangent_layouts, incoming):
+            count = len(_places(layout))
+            expected = self.tangent_parts[index:index + count]
+            given += _tangent(index, layout, gradient, expected)
+            index += count
+        values = iter(self.backward([*saved, *given]))
+        gradients = {i: make(layout, values) for i, layout in self.gradients.items()}
+        return [gradients.get(i) for i in range(len(self.kind.layouts))]
+
+
+def _version(value):
+    return value._version if isinstance(value, Tensor) else None
+
+
+def _shares(a, b):
+    return a.untyped_storage().data_ptr() == b.untyped_storage().data_ptr()
+
+
+def _places(layout):
+    return [None] if layout is None else [place for part in layout.parts.values() for place in _places(part)]
+
+
+def _view_source(value, given):
+    """The argument that a result is a view of, and the view."""
+    if not isinstance(value, Tensor) or not value._is_view() or not value.requires_grad:
+        return None
+    return next(((i, value) for i, base in enumerate(given) if value._base is base), None)
+
+
+def _tangent(index, layout, gradient, expected):
+    """The parts of a gradient as the backward graph takes them; zeros where there is none."""
+    if gradient is None:
+        return [umbra.empty_strided(size, stride, dtype=dtype, device=device).zero_() for dtype, device, size, stride in expected]
+    given = layout_of(gradient)
+    if not _alike(layout, given):
+        what = "a plain Tensor" if given is None else f"a {given.type.__name__}"
+        raise AssertionError("We incorrectly attempted to compile the backward with incorrect subclass metadata.\n"
+                             f"Expected a {'plain Tensor' if layout is None else layout.type.__name__} tangent but got {what} (tangent index: {index}).")
+    return [part if tuple(part.stride()) == stride else umbra.empty_strided(size, stride, dtype=dtype, device=device).copy_(part)
+            for part, (dtype, device, size, stride) in zip(parts_of(gradient), expected)]
+
+
+def _alike(expected, given):
+    if expected is None or given is None:
+        return expected is given
+    return (expected.type is given.type and expected.context == given.context and expected.parts.keys() == given.parts.keys()
+            and all(_alike(part, given.parts[name]) for name, part in expected.parts.items()))
+
+
+class _Run(Function):
+    """One call of the graphs, on the tape of the wrappers."""
+
+    @staticmethod
+    def forward(ctx, entry, *leaves):
+        ctx.entry = entry
+        outputs, saved = entry.run_forward(all_parts(leaves))
+        ctx.numbers = [None if isinstance(value, Tensor) else value for value in saved]
+        ctx.save_for_backward(*(value for value in saved if isinstance(value, Tensor)))
+        ctx.set_materialize_grads(False)
+        ctx.mark_non_differentiable(*(value for value, requires in zip(outputs, entry.requires) if isinstance(value, Tensor) and not requires))
+        return tuple(outputs)
+
+    @staticmethod
+    @once_differentiable
+    def backward(ctx, *gradients):
+        tensors = iter(ctx.saved_tensors)
+        saved = [next(tensors) if number is None else number for number in ctx.numbers]
+        incoming = [gradient for gradient, requires in zip(gradients, ctx.entry.requires) if requires]
+        return (None, *ctx.entry.run_backward(saved, incoming))

@@ -1,0 +1,191 @@
+"""Compiled functions of tensor classes: graphs of the plain tensors inside, gradients between the wrappers."""
+import pytest
+
+import umbra
+from umbra import nn, tensor
+from umbra.functorch.compile import aot_function, aot_module, aot_module_simplified, min_cut_rematerialization_partition, nop
+from umbra.utils import _pytree as pytree
+from umbra.utils._python_dispatch import return_and_correct_aliasing
+
+
+class Scaled(umbra.Tensor):
+    """Values times a number, which is no tensor: what is computed has the number 1."""
+
+    @staticmethod
+    def __new__(cls, values, scale):
+        return umbra.Tensor._make_wrapper_subclass(cls, values.shape, dtype=values.dtype, strides=values.stride(), requires_grad=values.requires_grad)
+
+    def __init__(self, values, scale):
+        self.values_, self.scale = values, scale
+
+    def __tensor_flatten__(self):
+        return ["values_"], {"scale": self.scale}
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Scaled(inner["values_"], context["scale"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        def plain(t):
+            return t.values_ * t.scale
+        args, kwargs = pytree.tree_map_only(Scaled, plain, args), pytree.tree_map_only(Scaled, plain, kwargs or {})
+        return pytree.tree_map_only(umbra.Tensor, lambda t: Scaled(t, 1.), func(*args, **kwargs))
+
+
+class Pair(umbra.Tensor):
+    """Two tensors of one shape."""
+
+    @staticmethod
+    def __new__(cls, a, b):
+        return umbra.Tensor._make_wrapper_subclass(cls, a.shape, dtype=a.dtype, strides=a.stride(), storage_offset=a.storage_offset(),
+                                                   requires_grad=a.requires_grad)
+
+    def __init__(self, a, b):
+        self.a, self.b = a, b
+
+    def __tensor_flatten__(self):
+        return ["a", "b"], None
+
+    @staticmethod
+    def __tensor_unflatten__(inner, context, size, stride):
+        return Pair(inner["a"], inner["b"])
+
+    @classmethod
+    def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+        kwargs = kwargs or {}
+        a, b = (func(*pytree.tree_map_only(Pair, lambda t: getattr(t, name), args), **pytree.tree_map_only(Pair, lambda t: getattr(t, name), kwargs))
+                for name in ("a", "b"))
+        out = pytree.tree_map(lambda x, y: Pair(x, y) if isinstance(x, umbra.Tensor) else x, a, b)
+        return return_and_correct_aliasing(func, args, kwargs, out)
+
+
+def pair(requires_grad=False):
+    return Pair(tensor([1., 2.]), tensor([3., 4.])).requires_grad_(requires_grad)
+
+
+def lists(p):
+    return p.a.tolist(), p.b.tolist()
+
+
+def recorded(f, **options):
+    graphs = []
+
+    def compiler(graph, _):
+        graphs.append(graph)
+        return graph
+    return aot_function(f, compiler, **options), graphs
+
+
+def test_graphs_are_of_the_tensors_inside():
+    f, graphs = recorded(lambda x, y: x.sin() * y)
+    x, y = pair(True), umbra.ones(2, requires_grad=True)
+    f(x, y).sum().backward()
+    assert [sum(n.op == "placeholder" for n in g.graph.nodes) for g in graphs] == [3, 7]
+    assert umbra.allclose(x.grad.a, tensor([1., 2.]).cos()) and umbra.allclose(x.grad.b, tensor([3., 4.]).cos())
+    assert umbra.allclose(y.grad.a, tensor([1., 2.]).sin())
+
+
+def test_what_a_class_keeps_beside_its_tensors_is_guarded():
+    f, graphs = recorded(lambda x: x * x)
+    for scale in (2., 3.):
+        x = Scaled(umbra.ones(2), scale).requires_grad_()
+        result = f(x)
+        result.sum().backward()
+        assert result.values_.tolist() == [scale ** 2] * 2 and x.grad.values_.tolist() == [2 * scale] * 2
+    assert len(graphs) == 4
+
+
+def test_wrappers_of_wrappers():
+    f, graphs = recorded(lambda x: (x * x).sum())
+    x = Pair(pair(), pair()).requires_grad_()
+    f(x).backward()
+    assert lists(x.grad.a) == ([2., 4.], [6., 8.]) and [sum(n.op == "placeholder" for n in g.graph.nodes) for g in graphs] == [4, 8]
+
+
+def test_a_function_of_plain_tensors_gives_a_wrapper():
+    f, _ = recorded(lambda a, b: (Pair(a * 2, b * 3), a + b))
+    for _ in range(2):
+        wrapper, plain = f(umbra.ones(2), umbra.ones(2))
+        assert lists(wrapper) == ([2., 2.], [3., 3.]) and plain.tolist() == [2., 2.]
+
+
+def test_writes_to_wrappers_are_seen_by_autograd():
+    def f(x):
+        x.mul_(2)
+        return x.sin()
+    compiled, _ = recorded(f)
+    leaf, other = pair(True), pair(True)
+    x, y = leaf * 1, other * 1
+    (compiled(x).sum() + x.sum()).backward()
+    (f(y).sum() + y.sum()).backward()
+    assert lists(x) == lists(y) == ([2., 4.], [6., 8.]) and umbra.allclose(leaf.grad.a, other.grad.a)
+    plain = pair()
+    compiled(plain)
+    assert lists(plain) == ([2., 4.], [6., 8.])
+
+
+def test_views_of_arguments_are_views():
+    f, _ = recorded(lambda x: (x.view(1, 2), x))
+    leaf = pair(True)
+    x = leaf * 1
+    view, same = f(x)
+    assert same is x and view._base is x
+    view.mul_(3)
+    x.sum().backward()
+    assert lists(leaf.grad) == ([3., 3.], [3., 3.]) and lists(x) == ([3., 6.], [9., 12.])
+
+
+def test_results_without_a_gradient_count_as_zeros():
+    f = aot_function(lambda x: (x * 2, x * x), nop, partition_fn=min_cut_rematerialization_partition)
+    x = pair(True)
+    _, squares = f(x)
+    squares.sum().backward()
+    assert lists(x.grad) == ([2., 4.], [6., 8.])
+
+
+def test_a_module_with_wrappers_as_parameters():
+    class Model(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.w = nn.Parameter(pair())
+
+        def forward(self, x):
+            return x * self.w
+    model = Model()
+    aot_module(model, nop)(umbra.ones(2) * 3).sum().backward()
+    assert lists(model.w.grad) == ([3., 3.], [3., 3.])
+
+
+def test_one_wrapper_given_twice():
+    f, _ = recorded(lambda x, y: x * y)
+    x = pair(True)
+    f(x, x).sum().backward()
+    assert lists(x.grad) == ([2., 4.], [6., 8.])
+
+
+def test_what_is_refused():
+    f, _ = recorded(lambda x, y: (x.mul_(2), x + y)[1])
+    x = pair(True) * 1
+    with pytest.raises(RuntimeError, match="Encountered aliased inputs"):
+        f(x, x.view(2))
+    g, _ = recorded(lambda x: x * 2)
+    with pytest.raises(AssertionError, match="incorrect subclass metadata"):
+        g(pair(True)).backward(umbra.ones(2))
+
+
+def test_a_detached_wrapper_needs_no_gradient():
+    x = pair(True)
+    assert not x.detach().requires_grad and x.clone().requires_grad
+    x.detach().mul_(2)
+    assert x._version == 1
+
+
+def test_a_module_compiled_for_wrappers():
+    class Model(nn.Module):
+        def forward(self, x):
+            return (x * x,)
+    f = aot_module_simplified(Model(), (pair(True),), nop)
+    x = pair(True)
+    f(x)[0].sum().backward()
+    assert lists(x.grad) == ([2., 4.], [6., 8.])
