@@ -52,3 +52,9 @@ def allow_in_graph(fn):
 
 def reset():
     """Nothing is kept between captures."""
+
+
+def nested_compile_region(fn=None):
+    """A function whose calls a compiler may compile once and use again."""
+    from umbra._higher_order_ops.invoke_subgraph import mark_compile_region
+    return mark_compile_region(fn)

@@ -289,3 +289,61 @@ def test_a_part_of_a_graph_runs_under_autocast():
     module = umbra.fx.GraphModule({"part": part}, graph)
     assert "torch.ops.higher_order.wrap_with_autocast('cpu', torch.bfloat16, True, None, part, x, w)" in module.code
     assert module(umbra.ones(2, 2), umbra.ones(2, 2)).dtype is umbra.bfloat16 and (umbra.ones(2, 2) @ umbra.ones(2, 2)).dtype is umbra.float32
+
+
+def test_a_subgraph_is_called_and_differentiated():
+    invoke = umbra.ops.higher_order.invoke_subgraph
+    part = make_fx(lambda x, y: (x.sin() * y,))(umbra.ones(2), umbra.ones(2))
+    graph = make_fx(lambda x, y: invoke(part, "id", x, y)[0] + invoke(part, "id", y, x)[0])(umbra.ones(2), umbra.ones(2))
+    assert "torch.ops.higher_order.invoke_subgraph(repeated_subgraph0, 'id', x_1, y_1)" in graph.code
+    a, b = tensor([1., 2.]), tensor([3., 4.])
+    assert umbra.allclose(graph(a, b), a.sin() * b + b.sin() * a)
+    graphs = []
+
+    def compiler(g, _):
+        graphs.append(g)
+        return g
+    from umbra.functorch.compile import aot_function
+    compiled = aot_function(lambda x, y: invoke(part, "id", x, y)[0], compiler)
+    a.requires_grad_(), b.requires_grad_()
+    compiled(a, b).sum().backward()
+    assert umbra.allclose(a.grad, (a.cos() * b).detach()) and umbra.allclose(b.grad, a.sin().detach())
+    assert all(any("invoke_subgraph" in str(n.target) for n in g.graph.nodes) for g in graphs)
+
+
+def test_parts_that_are_called_once():
+    strict = umbra.ops.higher_order.strict_mode
+    graph = make_fx(lambda x, y: strict(lambda x, y: (x.sin(), y.cos()), (x, y)))(umbra.ones(2), umbra.ones(2))
+    assert "torch.ops.higher_order.strict_mode(strict_graph_0, (x_1, y_1))" in graph.code
+    assert umbra.equal(graph(umbra.ones(2), umbra.zeros(2))[1], umbra.ones(2))
+    part = make_fx(lambda x: (x + 1,))(umbra.ones(2))
+    assert umbra.ops.higher_order.run_const_graph(part, (umbra.ones(2),))[0].tolist() == [2, 2]
+
+
+def test_associative_scan_is_an_operator_of_graphs():
+    scan = umbra.ops.higher_order.associative_scan
+    graph = make_fx(lambda x: scan(lambda a, b: [a * b], [x], ()))(umbra.ones(3))
+    assert "torch.ops.higher_order.associative_scan(associative_scan_combine_graph_0, [x_1], ())" in graph.code
+    assert graph(tensor([2., 3., 4.]))[0].tolist() == [2, 6, 24]
+
+
+def test_out_dtype_computes_in_the_wider_type():
+    out_dtype, x = umbra.ops.higher_order.out_dtype, umbra.full((2, 2), 100, dtype=umbra.int8)
+    assert out_dtype(umbra.ops.aten.mm.default, umbra.int32, x, x).tolist() == [[20000, 20000]] * 2
+    for operator in (umbra.ops.aten.mm, umbra.ops.aten.add_.Tensor, umbra.ops.aten.split.Tensor):
+        with pytest.raises(ValueError):
+            out_dtype(operator, umbra.int32, x, x)
+
+
+def test_auto_functionalized_writes_views_of_copies():
+    with umbra.library._scoped_library("parts", "DEF") as library:
+        library.define("inc(Tensor(a!) x, Tensor y) -> ()")
+        library.impl("inc", lambda x, y: [x.add_(y)] and None, "CompositeExplicitAutograd")
+        operator, x = umbra.ops.parts.inc.default, umbra.ones(4)
+        functional = umbra.ops.higher_order.auto_functionalized_v2
+
+        def new_base(**view):
+            return functional(operator, y=umbra.ones(()), _x_base_index=0, _all_bases=[x], **view)[1].tolist()
+        assert new_base(_x_size=(2,), _x_stride=(2,), _x_storage_offset=1) == [1, 2, 1, 2]
+        assert new_base(_x_slice_dim=0, _x_slice_start=1, _x_slice_end=3) == [1, 2, 2, 1]
+        assert new_base(_x_alias=True) == new_base() == [2] * 4 and x.tolist() == [1] * 4

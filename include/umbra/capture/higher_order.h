@@ -81,7 +81,7 @@ using FunctionBackward =
 /// All that is to be said about an operator that takes functions.
 struct HigherOrder {
   const char* schema;               // "cond(Any pred, Callable true_fn, Callable false_fn, Any[] operands) -> Any[]"
-  std::vector<const char*> graphs;  // what the functions' graphs are called: "true_graph"
+  std::vector<const char*> graphs;  // what the functions' graphs are called, before a number: "true_graph_"
   size_t operands;  // the list that each function is given last; what functions close over is added to it
   /// What a function is called with, for example. A loop gives tensors of its own, not the operands themselves.
   std::vector<Value> (*inputs)(const FunctionCall& call, size_t which);
@@ -94,6 +94,7 @@ struct HigherOrder {
   /// What it does inside vmap where its first argument, which decides, is a batch: nobody decides for all of it.
   std::vector<Value> (*run_undecided)(const FunctionCall& call) = nullptr;
   bool prints_lists = false;          // operands stand in lists, not tuples
+  bool spreads_operands = false;      // the last arguments, which graphs give one by one
   size_t single_result = SIZE_MAX;    // the function whose graph gives one value, not a tuple
   const char* public_name = nullptr;  // in errors: "cond" for "torch.cond"
 };

@@ -1,5 +1,6 @@
 """Scans by an associative function, in a number of steps that grows with the logarithm of the length."""
 import umbra
+from umbra._higher_order_ops.operator import HigherOrderOperator
 from umbra.utils import _pytree as pytree
 
 
@@ -51,3 +52,6 @@ def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise
     results = _scan(combine, moved)
     results = [x.flip(0) for x in results] if reverse else results
     return pytree.tree_unflatten([x.movedim(0, dim) for x in results], spec)
+
+
+associative_scan_op = HigherOrderOperator("associative_scan")

@@ -1,4 +1,5 @@
 """auto_functionalized: what a user's operator writes, as values. The operator is called on copies, which are given back."""
+import umbra
 from umbra._C import Tensor
 from umbra._higher_order_ops.operator import HigherOrderOperator
 
@@ -36,22 +37,38 @@ class AutoFunctionalized(HigherOrderOperator):
 
 
 class AutoFunctionalizedV2(HigherOrderOperator):
-    """The same where tensors that are written are given as bases, `_all_bases[_x_base_index]` for `x`; the bases' new values are given back."""
+    """The same where what is written is given as views of bases; the bases' new values are given back. For an argument `x` the keywords are
+    `_x_base_index` (None: there is no tensor), and how the view is made: `_x_size`, `_x_stride`, `_x_storage_offset`, or `_x_slice_dim`,
+    `_x_slice_start`, `_x_slice_end`, or `_x_alias`, or none of them: the base itself. A list has `_x_length`, and `_x_0_base_index` and so on."""
 
     def __init__(self):
         super().__init__("auto_functionalized_v2")
 
     def __call__(self, operator, /, *, _all_bases=(), **kwargs):
-        names = _written(operator)
         bases = _copy(_all_bases)
-        given = {}
-        for name in names:
-            index = kwargs.pop(f"_{name}_base_index", None)
-            given[name] = None if index is None else bases[index]
-        others = [name for name in kwargs if name.startswith("_") and name.rsplit("_", 1)[0][1:].startswith(tuple(names))]
-        if others:
-            raise NotImplementedError(f"auto_functionalized_v2: views of bases ({', '.join(others)}) and lists that are written are not in Umbra yet")
+        given = {name: _take(kwargs, name, bases) for name in _written(operator)}
         return (*_results(operator(**kwargs, **given)), *bases)
+
+
+def _take(kwargs, name, bases):
+    """The argument `name`, made of the keywords that tell of it, which are taken out."""
+    length = kwargs.pop(f"_{name}_length", None)
+    if length is not None:
+        return [_view(kwargs, f"_{name}_{i}", bases) for i in range(length)]
+    return _view(kwargs, f"_{name}", bases)
+
+
+def _view(kwargs, prefix, bases):
+    index = kwargs.pop(f"{prefix}_base_index")
+    if index is None:
+        return None
+    size, stride, offset = (kwargs.pop(f"{prefix}_{what}", None) for what in ("size", "stride", "storage_offset"))
+    dim, start, end = (kwargs.pop(f"{prefix}_slice_{what}", None) for what in ("dim", "start", "end"))
+    if kwargs.pop(f"{prefix}_alias", False):
+        return bases[index].view_as(bases[index])
+    if size is not None:
+        return bases[index].as_strided(size, stride, offset)
+    return bases[index] if dim is None else umbra.ops.aten.slice.Tensor(bases[index], dim, start, end)
 
 
 auto_functionalized, auto_functionalized_v2 = AutoFunctionalized(), AutoFunctionalizedV2()

@@ -1,7 +1,21 @@
-"""out_dtype: an operator with its result in another type."""
+"""out_dtype: an operator with its result in another type, computed without overflow on the way."""
+import umbra
+from umbra._higher_order_ops.operator import NamedOperator
 
 
-def out_dtype(op, output_dtype, *args):
-    import umbra
-    promoted = [a.to(output_dtype) if isinstance(a, umbra.Tensor) else a for a in args]
-    return op(*promoted)
+class OutDtype(NamedOperator):
+    """`out_dtype(operator, dtype, *args)`: the operator on its tensors as `dtype`."""
+
+    def __call__(self, op, output_dtype, *args):
+        if not isinstance(op, umbra._ops.OpOverload):
+            raise ValueError("out_dtype's first argument must be an OpOverload")
+        if op._schema.is_mutable:
+            raise ValueError("out_dtype's first argument needs to be a functional operator")
+        if len(op._schema.returns) != 1 or str(op._schema.returns[0].type) != "Tensor":
+            raise ValueError(f"out_dtype's can only apply to ops that return a single tensor, instead got {[r.type for r in op._schema.returns]}")
+        if op is umbra.ops.aten.mul.Tensor and isinstance(args[1], (int, float)) and not isinstance(args[1], bool):
+            return umbra.mul(args[0].to(output_dtype), args[1]).to(output_dtype)
+        return op(*[a.to(output_dtype) if isinstance(a, umbra.Tensor) else a for a in args]).to(output_dtype)
+
+
+out_dtype = OutDtype("out_dtype")

@@ -64,27 +64,3 @@ def _of_nothing(run, start, rows, start_spec, collected_spec, dim):
 
 
 scan_op = HigherOrderOperator("scan")
-
-
-def associative_scan(combine_fn, xs, dim, reverse=False, combine_mode="pointwise"):
-    """All prefixes of `xs` along `dim`, combined by an associative function.
-
-        sums = associative_scan(umbra.add, x, 0, combine_mode="generic")
-    """
-    if not callable(combine_fn):
-        raise ValueError(f"Combine_fn must be a callable, but got {combine_fn}")
-    if combine_mode not in ("pointwise", "generic"):
-        raise ValueError(f"Combine_mode must either 'pointwise' or 'generic', but got {combine_mode}")
-    rows, spec = _rows("associative_scan", xs, dim, reverse)
-    if rows[0].shape[0] == 0:
-        raise RuntimeError("Expected scan dimension size to be non-zero")
-    running = [row.select(0, 0) for row in rows]
-    collected = [[r] for r in running]
-    for i in range(1, int(rows[0].shape[0])):
-        result = combine_fn(pytree.tree_unflatten(running, spec), pytree.tree_unflatten([row.select(0, i) for row in rows], spec))
-        running, result_spec = pytree.tree_flatten(result)
-        if result_spec != spec or any(a.shape != b.shape or a.dtype != b.dtype for a, (b, *_) in zip(running, collected)):
-            raise RuntimeError("The pytree and the metadata of the combine_fn's output must be those of xs")
-        for rows_of, value in zip(collected, running):
-            rows_of.append(value)
-    return pytree.tree_unflatten([_put_back(umbra.stack(c), dim, reverse) for c in collected], spec)

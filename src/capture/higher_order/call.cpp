@@ -75,10 +75,17 @@ RegisterHigherOrder::RegisterHigherOrder(HigherOrder rule) {
   op = &builder.op();
   fx::define_function({.name = "torch.ops.higher_order." + op->schema().name,
                        .format = {},
-                       .evaluate = [op = op](ArrayRef<Value> arguments) {
+                       .evaluate = [op = op, kept](ArrayRef<Value> given) {
+                         std::vector<Value> arguments = given.vec();
+                         if (kept->spreads_operands && arguments.size() >= kept->operands) {
+                           auto first = arguments.begin() + static_cast<ptrdiff_t>(kept->operands);
+                           std::vector<Value> operands(first, arguments.end());
+                           arguments.erase(first, arguments.end());
+                           arguments.push_back(Value(std::move(operands)));
+                         }
                          check<TypeError>(arguments.size() == op->argument_count(), op->schema().name, " takes ",
                                           op->argument_count(), " arguments, ", arguments.size(), " were given");
-                         return Value(FunctionCall(*op, arguments.vec()).call());
+                         return Value(FunctionCall(*op, std::move(arguments)).call());
                        }});
 }
 

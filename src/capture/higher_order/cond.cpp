@@ -139,7 +139,7 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
 
 const RegisterHigherOrder kCond({
     .schema = "cond(Any pred, Callable true_fn, Callable false_fn, Any[] operands) -> Any[]",
-    .graphs = {"true_graph", "false_graph"},
+    .graphs = {"true_graph_", "false_graph_"},
     .operands = kOperands,
     .inputs = operands,
     .run = run,

@@ -56,7 +56,7 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
 
 const RegisterHigherOrder kMap({
     .schema = "map_impl(Callable f, Any[] xs, Any[] pos_args) -> Any[]",
-    .graphs = {"body_graph"},
+    .graphs = {"body_graph_"},
     .operands = kAdditional,
     .inputs = inputs,
     .run = run,

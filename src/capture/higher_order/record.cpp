@@ -77,7 +77,7 @@ bool all_data(const FunctionCall& call) {
 }
 
 fx::Node* add_graph(Tracer& tracer, const char* prefix, const IntrusivePtr<fx::GraphModule>& graph) {
-  std::string path = tracer.module()->unused_path(std::string(prefix) + "_");
+  std::string path = tracer.module()->unused_path(prefix);
   tracer.module()->set_submodule(path, graph);
   return tracer.graph().get_attr(path);
 }
@@ -113,6 +113,11 @@ fx::Arguments node_arguments(Tracer& tracer, const FunctionCall& call, const Rec
       plain[i] = add_graph(tracer, rule.graphs[which], recorded.functions[which].module);
       ++which;
     }
+  if (rule.spreads_operands) {
+    fx::Arguments operands = plain.back().items();
+    plain.pop_back();
+    plain.insert(plain.end(), operands.begin(), operands.end());
+  }
   return plain;
 }
 

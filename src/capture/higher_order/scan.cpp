@@ -145,7 +145,7 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
 
 const RegisterHigherOrder kScan({
     .schema = "scan(Callable combine_fn, Any[] init, Any[] xs, Any[] additional_inputs) -> Any[]",
-    .graphs = {"scan_combine_graph"},
+    .graphs = {"scan_combine_graph_"},
     .operands = kAdditional,
     .inputs = inputs,
     .run = run,

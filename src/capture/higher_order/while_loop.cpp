@@ -169,7 +169,7 @@ FunctionBackward gradient(const FunctionCall& call, const std::vector<Value>& re
 
 const RegisterHigherOrder kWhileLoop({
     .schema = "while_loop(Callable cond_fn, Callable body_fn, Any[] carried_inputs, Any[] additional_inputs) -> Any[]",
-    .graphs = {"while_loop_cond_graph", "while_loop_body_graph"},
+    .graphs = {"while_loop_cond_graph_", "while_loop_body_graph_"},
     .operands = kAdditional,
     .inputs = inputs,
     .run = run,
