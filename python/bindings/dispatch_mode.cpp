@@ -70,6 +70,18 @@ struct PythonCall {
   }
 };
 
+PyObject* g_rules;  // {operator's name: {class: function}}: what libraries registered instead of a class's own handler
+
+/// The handler of a mode or tensor class for an operator: its own, or what a library registered for both, with `first`
+/// for its first argument.
+nb::object handler_of(const Operator& op, PyTypeObject* type, PyObject* first) {
+  if (PyDict_GET_SIZE(g_rules) > 0)
+    if (PyObject* rules = PyDict_GetItemString(g_rules, op.name().c_str()))
+      if (PyObject* rule = PyDict_GetItem(rules, reinterpret_cast<PyObject*>(type)))
+        return owned(PyMethod_New(rule, first));
+  return owned(PyObject_GetAttr(first, g_method_name));
+}
+
 /// A mode written in Python, on the thread's stack of modes.
 class PythonMode final : public DispatchMode {
  public:
@@ -83,8 +95,7 @@ class PythonMode final : public DispatchMode {
   bool handle(const Operator& op, Value* frame) override {
     nb::gil_scoped_acquire lock;
     if (op.takes_functions()) return handle_functions(op, frame);
-    nb::object method = owned(PyObject_GetAttr(object_, g_method_name));
-    return PythonCall(op, frame).ask(method, op, frame);
+    return PythonCall(op, frame).ask(handler_of(op, Py_TYPE(object_), object_), op, frame);
   }
 
  private:
@@ -125,8 +136,8 @@ void subclass_layer(const Operator& op, DispatchKeySet, Value* frame) {
   SaveDispatchState saved;
   dispatch_state().exclude |= DispatchKey::Autograd;
   for (PyObject* handler : call.handlers.objects) {
-    nb::object method = owned(PyObject_GetAttr(reinterpret_cast<PyObject*>(Py_TYPE(handler)), g_method_name));
-    if (call.ask(method, op, frame)) return;
+    PyTypeObject* type = Py_TYPE(handler);
+    if (call.ask(handler_of(op, type, reinterpret_cast<PyObject*>(type)), op, frame)) return;
   }
   fail<TypeError>("Multiple dispatch failed for 'torch.ops.", op.schema().space, ".", op.schema().name,
                   "'; all __torch_dispatch__ handlers returned NotImplemented:\n\n  - tensor subclasses ",
@@ -230,6 +241,8 @@ void store_results(const Operator& op, PyObject* result, Value* frame) {
 
 void bind_dispatch(nb::module_& m) {
   g_method_name = checked(PyUnicode_InternFromString("__torch_dispatch__"));
+  g_rules = checked(PyDict_New());
+  m.attr("_torch_dispatch_rules") = nb::handle(g_rules);
   g_disabled = checked(PyCFunction_New(&g_disabled_definition, nullptr));
   m.attr("_disabled_torch_dispatch_impl") = nb::handle(g_disabled);
   m.def("_push_dispatch_mode", [](nb::handle mode) { push_mode(make_counted<PythonMode>(mode.ptr())); });

@@ -11,6 +11,7 @@
     scale.register_autograd(lambda ctx, grad: (grad * ctx.factor, None), setup_context=lambda ctx, inputs, output:
                             setattr(ctx, "factor", inputs[1]))
 """
+import contextlib
 import re
 import weakref
 
@@ -96,8 +97,8 @@ class Library:
             raise ValueError(f"{ns} is a reserved namespace. Please try creating a library with another name.")
         self.ns, self.kind, self.dispatch_key = ns, kind, dispatch_key
         self.m = _C._Library(ns, kind)
-        self._op_defs, self._op_impls = set(), set()
-        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls)
+        self._op_defs, self._op_impls, self._dispatch_rules = set(), set(), []
+        self._finalizer = weakref.finalize(self, _take_back, self.m, self._op_defs, self._op_impls, self._dispatch_rules)
         self._finalizer.atexit = False
 
     def __repr__(self):
@@ -150,15 +151,31 @@ class Library:
         self._op_impls.add((name, "Fake"))
 
     def _register_torch_dispatch_rule(self, op_name, torch_dispatch_class, fn):
-        raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
+        _C._torch_dispatch_rules.setdefault(op_name, {})[torch_dispatch_class] = fn
+        self._dispatch_rules.append((op_name, torch_dispatch_class))
 
     def _destroy(self):
         """Takes definitions and kernels back now."""
         self._finalizer()
 
 
-def _take_back(module, definitions, implementations):
+@contextlib.contextmanager
+def _scoped_library(*args, **kwargs):
+    """A Library that is there for a scope."""
+    library = Library(*args, **kwargs)
+    try:
+        yield library
+    finally:
+        library._destroy()
+
+
+def _take_back(module, definitions, implementations, dispatch_rules):
     module.reset()
+    for name, cls in dispatch_rules:
+        rules = _C._torch_dispatch_rules.get(name, {})
+        rules.pop(cls, None)
+        if not rules:
+            _C._torch_dispatch_rules.pop(name, None)
     for qualified in definitions:
         forget_packet(qualified)
     _registered.difference_update(implementations)
@@ -273,11 +290,18 @@ def register_autocast(op, device_type, cast_inputs, /, *, lib=None):
     _C._set_autocast_inputs(name, cast_inputs)
 
 
-# ---- what is not there yet ----
-
 def register_torch_dispatch(op, torch_dispatch_class, func=None, /, *, lib=None):
-    raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
+    """What a mode or a tensor class does with the operator, instead of its own __torch_dispatch__: `func(mode or class, func, types, args, kwargs)`."""
+    if not isinstance(op, (str, OpOverload, CustomOpDef)):
+        raise ValueError(f"register_torch_dispatch({op}): got unexpected type for op: {type(op)}")
+    if func is None:
+        return lambda function: register_torch_dispatch(op, torch_dispatch_class, function, lib=lib)
+    name = _qualified(op)
+    _library_for(name, lib)._register_torch_dispatch_rule(name, torch_dispatch_class, func)
+    return func
 
+
+# ---- what is not there yet ----
 
 def get_kernel(op, dispatch_key):
     raise NotImplementedError("torch.library.get_kernel is not in Umbra yet")

@@ -226,8 +226,8 @@ def test_unknown_options_of_custom_op_are_errors():
         library.custom_op("testops::f", f, mutates_args=(), foo=1)
     with pytest.raises(ValueError, match="mutates"):
         library.custom_op("testops::f", f, mutates_args=("x",), schema="(Tensor x) -> Tensor")
-    with pytest.raises(NotImplementedError, match="register_torch_dispatch"):
-        library.register_torch_dispatch("testlib::f", f)
+    with pytest.raises(ValueError, match="unexpected type for op"):
+        library.register_torch_dispatch(3, f)
     with pytest.raises(ValueError, match="Unknown device type"):
         library.register_autocast("testlib::f", "nowhere", torch.float16)
 
@@ -409,3 +409,38 @@ def test_a_batching_rule_of_lists_and_several_results():
         return pair(xs, y), (0, None)
     first, second = torch.func.vmap(lambda x, c: pair([x, c], c), in_dims=(0, None), out_dims=(0, None))(torch.ones(3, 2), torch.ones(2))
     assert first.shape == (3, 2) and second.shape == (2,)
+
+
+def test_a_library_says_what_a_mode_or_class_does_with_an_operator():
+    from umbra.utils._python_dispatch import TorchDispatchMode
+
+    class Mode(TorchDispatchMode):
+        def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+            return func(*args, **(kwargs or {}))
+
+    class Wrapper(Tensor):
+        @staticmethod
+        def __new__(cls, inner):
+            return Tensor._make_wrapper_subclass(cls, inner.shape, dtype=inner.dtype)
+
+        def __init__(self, inner):
+            self.inner = inner
+
+        @classmethod
+        def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            raise AssertionError("the rule comes first")
+    with library._scoped_library("rules", "DEF") as lib:
+        lib.define("twice(Tensor x) -> Tensor")
+        lib.impl("twice", lambda x: x * 2, "CompositeExplicitAutograd")
+
+        @library.register_torch_dispatch("rules::twice", Mode, lib=lib)
+        def _(mode, func, types, args, kwargs):
+            return func(*args, **kwargs) + 100
+        library.register_torch_dispatch("rules::twice", Wrapper, lambda cls, func, types, args, kwargs: cls(func(args[0].inner)), lib=lib)
+        with Mode():
+            assert torch.ops.rules.twice(torch.ones(1)).item() == 102
+        assert torch.ops.rules.twice(torch.ones(1)).item() == 2
+        assert torch.ops.rules.twice(Wrapper(torch.ones(1))).inner.item() == 2
+    assert "rules::twice" not in torch._C._torch_dispatch_rules
+    with pytest.raises(AttributeError):
+        torch.ops.rules.twice

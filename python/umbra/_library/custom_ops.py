@@ -69,6 +69,8 @@ class CustomOpDef:
     def _run_fake(self, *args, **kwargs):
         if self._fake is not None:
             return self._fake(*args, **kwargs)
+        if "meta" in self._kernels:
+            return self._run_kernel("meta", *args, **kwargs)
         if not self._opoverload._schema.returns:
             return None
         raise RuntimeError(f"There was no fake impl registered for {self}. This is necessary for torch.compile/export/fx tracing to work. "
@@ -120,7 +122,11 @@ class CustomOpDef:
         return func
 
     def register_torch_dispatch(self, torch_dispatch_class, fn=None, /):
-        raise NotImplementedError("torch.library.register_torch_dispatch is not in Umbra yet")
+        """What a mode or a tensor class does with it, instead of its own __torch_dispatch__."""
+        if fn is None:
+            return lambda function: self.register_torch_dispatch(torch_dispatch_class, function)
+        self._lib._register_torch_dispatch_rule(self._qualname, torch_dispatch_class, fn)
+        return fn
 
     def register_autocast(self, device_type, cast_inputs):
         """While autocast is on for a device, the operator's floating tensors become `cast_inputs`, and it runs without autocast."""
@@ -147,12 +153,12 @@ def custom_op(name, fn=None, /, *, mutates_args, device_types=None, schema=None,
     from umbra.library import _split
 
     def make(function):
-        space, plain = _split(name)
         text = schema
         if text is None:
             text = infer_schema(function, mutates_args=mutates_args)
         else:
             _check_mutates_args(text, name, mutates_args)
+        space, plain = _split(name)
         definition = CustomOpDef(space, plain, text, function, tags)
         definition.register_kernel(device_types, function)
         return definition
