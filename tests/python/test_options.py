@@ -1,4 +1,5 @@
 """Options: what is accepted has its effect, what is not built is refused by name, what torch does not have is a TypeError."""
+import importlib
 import ast
 import io
 import pathlib
@@ -113,7 +114,7 @@ def not_built_calls():
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),
         "min": lambda: torch._dynamo.mark_dynamic(x, 0, min=2),
-        "type_expr": lambda: torch.fx.Graph().placeholder("x", type_expr=int),
+        "banned_ops": lambda: importlib.import_module("umbra.fx.passes.dialect.common.cse_pass").CSEPass(banned_ops={1}),
         "colored": lambda: torch.fx.symbolic_trace(Plus()).print_readable(False, colored=True),
         "level": lambda: _dual_of_another_level(),
     }

@@ -1,7 +1,7 @@
 """Graphs of captured programs."""
 from umbra._modules import lazy_submodules
 from umbra.fx.node import Node, map_arg  # noqa: F401
-from umbra.fx.graph import Graph  # noqa: F401
+from umbra.fx.graph import CodeGen, Graph  # noqa: F401
 from umbra.fx.graph_module import GraphModule  # noqa: F401
 from umbra.fx.proxy import Proxy, TraceError  # noqa: F401
 from umbra.fx._symbolic_trace import PH, Tracer, symbolic_trace, wrap  # noqa: F401

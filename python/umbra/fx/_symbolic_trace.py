@@ -13,7 +13,7 @@ from umbra._C import Tensor
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.node import map_aggregate
-from umbra.fx.proxy import Proxy, TracerBase, find_tracer
+from umbra.fx.proxy import ParameterProxy, Proxy, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
 from umbra.utils import _pytree as pytree
 
@@ -142,7 +142,8 @@ class Tracer(TracerBase):
         for path, value in named:
             if value is attr_val:
                 if path not in parameter_proxy_cache:
-                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {})
+                    factory = (lambda node: ParameterProxy(node, self, path, attr_val)) if self.param_shapes_constant else None
+                    parameter_proxy_cache[path] = self.create_proxy("get_attr", path, (), {}, proxy_factory_fn=factory)
                 return parameter_proxy_cache[path]
         return attr_val
 
@@ -195,9 +196,9 @@ class Tracer(TracerBase):
             if len(given) != len(concrete):
                 raise RuntimeError(f"Tracing expected {len(given)} arguments but got {len(concrete)} concrete arguments")
             concrete = dict(zip(given, concrete))
-        keywords = {}
+        keywords, annotations = {}, getattr(inspect.unwrap(root_fn), "__annotations__", {})
         for position, name in enumerate(names[skipped:], skipped):
-            value = self._argument_for(name, parameters[name].default, concrete)
+            value = self._argument_for(name, parameters[name].default, concrete, annotations.get(name))
             if position < code.co_argcount:
                 args.append(value)
             else:
@@ -210,12 +211,12 @@ class Tracer(TracerBase):
         double_starred = self._placeholder("**" + code.co_varnames[rest]) if code.co_flags & inspect.CO_VARKEYWORDS else None
         return args, keywords, starred, double_starred
 
-    def _placeholder(self, name, default=inspect.Parameter.empty):
-        return self.create_proxy("placeholder", name, () if default is inspect.Parameter.empty else (default,), {})
+    def _placeholder(self, name, default=inspect.Parameter.empty, type_expr=None):
+        return self.create_proxy("placeholder", name, () if default is inspect.Parameter.empty else (default,), {}, type_expr=type_expr)
 
-    def _argument_for(self, name, default, concrete):
+    def _argument_for(self, name, default, concrete, type_expr):
         if name not in concrete:
-            return self._placeholder(name, default)
+            return self._placeholder(name, default, type_expr)
         value = concrete[name]
         leaves, spec = pytree.tree_flatten(value)
         if spec.is_leaf():
@@ -256,7 +257,7 @@ class Tracer(TracerBase):
         if any(not child.is_leaf() for child in given.children()):
             result, results = pytree.tree_flatten(result)
             self.graph._specs = given, results
-        self.create_node("output", "output", (self.create_arg(result),), {})
+        self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=getattr(function, "__annotations__", {}).get("return"))
         return self.graph
 
     def _trace_again(self, module):

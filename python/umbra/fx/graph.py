@@ -3,10 +3,10 @@ import math
 import sys
 
 from umbra._C import Graph
-from umbra._options import not_built
 from umbra.fx import node as _node  # noqa: F401  (completes Node)
-from umbra.fx._targets import name_of
-from umbra.fx.node import map_arg  # noqa: F401
+from umbra.fx._targets import name_of, resolve
+from umbra.fx._codegen import CodeGen, code_of, on_generate_code
+from umbra.fx.node import map_aggregate, map_arg
 
 
 class _NodeList:
@@ -71,7 +71,6 @@ _KINDS = ("placeholder", "get_attr", "call_function", "call_module", "call_metho
 
 
 def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=None):
-    not_built("Graph.create_node", type_expr=(type_expr, None))
     assert op in _KINDS, f"op {op!r} is not in _legal_ops"
     assert callable(target) or isinstance(target, str), f"Expected target to be str, got {type(target)}"
     args, kwargs = () if args is None else args, {} if kwargs is None else kwargs
@@ -81,7 +80,13 @@ def create_node(self, op, target, args=None, kwargs=None, name=None, type_expr=N
         kind, wanted = ("str", "Callable") if isinstance(target, str) else (_typename(target), "str")
         label = name or (target if isinstance(target, str) else getattr(target, "__name__", "function"))
         raise ValueError(f"Node [graph = {self}, name = '{label}'] target {target} has type {kind} but a {wanted} is expected")
-    return self._create_node(op, target, args, kwargs, name or "")
+    return _typed(self._create_node(op, target, args, kwargs, name or ""), type_expr)
+
+
+def _typed(node, type_expr):
+    if type_expr is not None:
+        node.type = type_expr
+    return node
 
 
 def _typename(value):
@@ -89,8 +94,7 @@ def _typename(value):
 
 
 def placeholder(self, name, type_expr=None, default_value=...):
-    not_built("Graph.placeholder", type_expr=(type_expr, None))
-    return self._placeholder(name) if default_value is ... else self._placeholder_with_default(name, default_value)
+    return _typed(self._placeholder(name) if default_value is ... else self._placeholder_with_default(name, default_value), type_expr)
 
 
 def get_attr(self, qualified_name, type_expr=None):
@@ -110,8 +114,7 @@ def call_method(self, method_name, args=None, kwargs=None, type_expr=None):
 
 
 def output(self, result, type_expr=None):
-    not_built("Graph.output", type_expr=(type_expr, None))
-    return self._create_node("output", "output", (result,), {}, "output")
+    return _typed(self._create_node("output", "output", (result,), {}, "output"), type_expr)
 
 
 def node_copy(self, node, arg_transform=lambda x: x):
@@ -172,8 +175,66 @@ def eliminate_dead_code(self, is_impure_node=None):
     return self._eliminate_dead_code(is_impure_node or (lambda node: _has_effects(self.owning_module, node)))
 
 
+def _copy_whole(self):
+    """A copy with the form of its source."""
+    copy, nodes = self._copy()
+    if self._own_codegen is not None:
+        copy._own_codegen = self._own_codegen
+    return copy, nodes
+
+
+def _codegen(self):
+    if self._own_codegen is None:
+        self._own_codegen = CodeGen()
+    return self._own_codegen
+
+
+def set_codegen(self, codegen):
+    """What writes the source of the graph, when it is compiled next."""
+    self._own_codegen = codegen
+
+
+class _Reference:
+    """A node among pickled arguments, by its place."""
+
+    def __init__(self, place):
+        self.place = place
+
+
+class _Named:
+    """A function of the package as a pickled target, by the name that graphs have for it."""
+
+    def __init__(self, name):
+        self.name = name
+
+
+def _stored(target):
+    name = None if isinstance(target, str) else name_of(target)
+    return _Named(name) if name is not None and name.startswith("torch.") and resolve(name) is target else target
+
+
+def nodes_of(graph):
+    """A graph as plain data, for pickling."""
+    places = {node: i for i, node in enumerate(graph.nodes)}
+    nodes = []
+    for node in graph.nodes:
+        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: _Reference(places[n]))
+        nodes.append((node.op, _stored(node.target), args, kwargs, node.name, node.type))
+    return nodes
+
+
+def graph_of(nodes):
+    """The graph of such data."""
+    graph, made = Graph(), []
+    for op, target, args, kwargs, label, type_expr in nodes:
+        args, kwargs = map_aggregate((args, kwargs), lambda leaf: made[leaf.place] if isinstance(leaf, _Reference) else leaf)
+        target = resolve(target.name) if isinstance(target, _Named) else target
+        made.append(_typed(graph._create_node(op, target, tuple(args), kwargs, label), type_expr))
+    return graph
+
+
 def _deepcopy(self, memo=None):
-    copy, _ = self._copy()
+    copy, _ = self._copy_whole()
     if self._specs != (None, None):
         copy._specs = self._specs
     return copy
@@ -186,8 +247,16 @@ Graph._specs = (None, None)  # the structures of nested arguments and results, w
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
 Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not None)
 Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
-Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(self._code(verbose), _names_in(self))
+Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(code_of(self, self._code(verbose)), _names_in(self))
+Graph._own_codegen = None
+Graph._codegen = property(_codegen)
+Graph._copy_whole = _copy_whole
+Graph.on_generate_code = on_generate_code
+Graph.process_inputs = lambda self, *args: self._codegen.process_inputs(*args)
+Graph.process_outputs = lambda self, out: self._codegen.process_outputs(out)
+Graph.__reduce_ex__ = lambda self, protocol: (graph_of, (nodes_of(self),))
 Graph.print_tabular = lambda self: print(self._tabular())
 Graph.__deepcopy__ = _deepcopy
-for _function in (create_node, placeholder, get_attr, call_function, call_module, call_method, output, node_copy, graph_copy, find_nodes, lint, eliminate_dead_code):
+for _function in (create_node, placeholder, get_attr, call_function, call_module, call_method, output, node_copy, graph_copy, find_nodes, lint, eliminate_dead_code,
+                  set_codegen):
     setattr(Graph, _function.__name__, _function)

@@ -6,8 +6,8 @@ import inspect
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.fx.graph import Graph, PythonCode
-from umbra.fx.node import map_aggregate, map_arg
+from umbra.fx._codegen import code_of, compiled
+from umbra.fx.graph import PythonCode, graph_of, nodes_of
 from umbra.fx.proxy import Proxy
 from umbra.nn import Module, Parameter
 from umbra.utils import _pytree as pytree
@@ -123,7 +123,7 @@ class GraphModule(Module):
     def __reduce_ex__(self, protocol):
         """The graph as it was compiled, and the module's attributes; nodes' metadata stay behind, as in PyTorch."""
         attributes = {key: value for key, value in self.__dict__.items() if key not in _OF_GRAPH}
-        return _restore, (type(self)._base_class or type(self), self._class_name, _nodes_of(self._compiled), self._specs), attributes
+        return _restore, (type(self)._base_class or type(self), self._class_name, nodes_of(self._compiled), self._specs), attributes
 
     def __setstate__(self, attributes):
         self.__dict__.update(attributes)
@@ -138,12 +138,15 @@ class GraphModule(Module):
         else:
             object.__setattr__(self, "_handle", handle)
             object.__setattr__(self, "_compiled", graph)
+            object.__setattr__(self, "_source", None)
 
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
-        compiled, _ = self._graph._copy()
-        object.__setattr__(self, "_compiled", compiled)
-        object.__setattr__(self, "_handle", compiled._module(self._class_name))
+        graph, _ = self._graph._copy_whole()
+        object.__setattr__(self, "_compiled", graph)
+        object.__setattr__(self, "_handle", graph._module(self._class_name))
+        plain = graph._own_codegen is None or graph._codegen.is_plain()
+        object.__setattr__(self, "_source", code_of(graph, self._handle.code()) if not plain else None)
 
     @property
     def graph(self):
@@ -159,7 +162,7 @@ class GraphModule(Module):
 
     @property
     def code(self):
-        return self._handle.code()
+        return self._source if self._source is not None else code_of(self._compiled, self._handle.code())
 
     def _get_name(self):
         return self._class_name
@@ -254,6 +257,8 @@ class GraphModule(Module):
         return Interpreter(self, graph=self._compiled).run(initial_env=dict(zip(self._parameters_of_forward(), inputs)))
 
     def forward(self, *args, **kwargs):
+        if self._source is not None:
+            return compiled(self._compiled, self._source)(self, *args, **kwargs)
         in_spec, out_spec = self._specs
         if in_spec is not None:
             if kwargs:
@@ -277,6 +282,13 @@ class GraphModule(Module):
     def __signature__(self):
         return inspect.Signature([inspect.Parameter(node.target, inspect.Parameter.POSITIONAL_OR_KEYWORD)
                                   for node in self._parameters_of_forward() if node.target.isidentifier()])
+
+    # ---- source ----
+
+    def to_folder(self, folder, module_name="FxModule"):
+        """Writes the module as a package: its code as the class `module_name`, its tensors, and the modules that it calls."""
+        from umbra.fx._folder import write
+        write(self, folder, module_name)
 
     # ---- copies ----
 
@@ -323,24 +335,7 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
 
-_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs")
-
-
-class _Reference:
-    """A node among pickled arguments, by its place."""
-
-    def __init__(self, place):
-        self.place = place
-
-
-def _nodes_of(graph):
-    """A graph as plain data, for pickling."""
-    places = {node: i for i, node in enumerate(graph.nodes)}
-    nodes = []
-    for node in graph.nodes:
-        args, kwargs = map_arg((node.args, dict(node.kwargs)), lambda n: _Reference(places[n]))
-        nodes.append((node.op, node.target, args, kwargs, node.name))
-    return nodes
+_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source")
 
 
 def _restore(base, name, nodes, specs):
@@ -348,11 +343,7 @@ def _restore(base, name, nodes, specs):
     self = cls.__new__(cls)
     Module.__init__(self)
     self._class_name = name
-    graph, made = Graph(), []
-    for op, target, args, kwargs, label in nodes:
-        args, kwargs = map_aggregate((args, kwargs), lambda leaf: made[leaf.place] if isinstance(leaf, _Reference) else leaf)
-        made.append(graph._create_node(op, target, tuple(args), kwargs, label))
-    self._attach(graph)
+    self._attach(graph_of(nodes))
     object.__setattr__(self, "_specs", specs)
     return self
 

@@ -4,6 +4,9 @@ import collections.abc
 from umbra._C import Node, Tensor
 
 
+_TYPE = "_type_expr"  # kept with the metadata, so that copies have it
+
+
 class _Meta(collections.abc.MutableMapping):
     """What is known about a node: `val`, `stack_trace`, `nn_module_stack` and what passes put there."""
     __slots__ = ("_node",)
@@ -28,11 +31,14 @@ class _Meta(collections.abc.MutableMapping):
     def __delitem__(self, key):
         self._node._meta_delete(key)
 
+    def _keys(self):
+        return [key for key in self._node._meta_keys() if key != _TYPE]
+
     def __iter__(self):
-        return iter(self._node._meta_keys())
+        return iter(self._keys())
 
     def __len__(self):
-        return len(self._node._meta_keys())
+        return len(self._keys())
 
     def __contains__(self, key):
         return key in self._node._meta_keys() or (key == "tensor_meta" and self._describes_value())
@@ -49,7 +55,7 @@ def _set_meta(self, meta):
         self._copy_meta(meta._node)
         return
     for key in self._meta_keys():
-        if key not in meta:
+        if key not in meta and key != _TYPE:
             self._meta_delete(key)
     for key, value in meta.items():
         self._meta_set(key, value)
@@ -116,7 +122,7 @@ Node.meta = property(_Meta, _set_meta)
 Node.users = property(lambda self: dict.fromkeys(self._users))
 Node.next = property(lambda self: self._next)
 Node.prev = property(lambda self: self._previous)
-Node.type = None
+Node.type = property(lambda self: self._meta_get(_TYPE) if _TYPE in self._meta_keys() else None, lambda self, type_expr: self._meta_set(_TYPE, type_expr))
 Node.stack_trace = property(lambda self: self.meta.get("stack_trace"), lambda self, text: self._meta_set("stack_trace", text))
 Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
 Node.is_impure = _is_impure

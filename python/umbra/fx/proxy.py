@@ -196,3 +196,34 @@ def _define_operators():
 
 _define_operators()
 __all__ = ["Attribute", "GraphAppendingTracer", "Node", "Proxy", "TraceError", "TracerBase"]
+
+
+class ParameterProxy(Proxy):
+    """A parameter whose shape is known while it is recorded."""
+
+    def __init__(self, node, tracer, name, parameter):
+        super().__init__(node, tracer)
+        self.param, self.name = parameter, name
+
+    def __repr__(self):
+        return f"ParameterProxy({self.name})"
+
+    @property
+    def shape(self):
+        return self.param.shape
+
+    @property
+    def ndim(self):
+        return self.param.ndim
+
+    def size(self, dim=None):
+        return self.param.size() if dim is None else self.param.size(dim)
+
+    def dim(self):
+        return self.param.dim()
+
+    def numel(self):
+        return self.param.numel()
+
+    def nelement(self):
+        return self.param.nelement()

@@ -103,10 +103,10 @@ class PassManager:
         name = getattr(fn, "__name__", type(fn).__name__)
         try:
             result = fn(module)
+            if not isinstance(result, PassResult):
+                raise TypeError(f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()")
         except Exception as error:
             raise Exception(f"An error occurred when running the '{name}' pass: {error}") from error
-        if not isinstance(result, PassResult):
-            raise TypeError(f"The result of the pass {name} should be type PassResult. Please wrap it with pass_result_wrapper()")
         return result
 
     def _checked(self, module):

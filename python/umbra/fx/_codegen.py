@@ -1,0 +1,120 @@
+"""The source of a graph's `forward`: types in it, and classes of the user's that write it in another form."""
+import contextlib
+import re
+
+from umbra.utils import _pytree as pytree
+
+
+def _type_name(value):
+    """A type as source names it: torch.Tensor, int, typing's by their text."""
+    if isinstance(value, str):
+        return value
+    if value is None or value is type(None):
+        return "NoneType"
+    if getattr(value, "__origin__", None) is not None or not isinstance(value, type):
+        return re.sub(r"\bumbra\.", "torch.", str(value))
+    module = value.__module__
+    if module == "builtins":
+        return value.__qualname__
+    return f"{'torch' if module.split('.')[0] == 'umbra' else module}.{value.__qualname__}"
+
+
+class Source:
+    """The parts of a graph's code: what `forward` takes, its lines, and the type of its result."""
+
+    def __init__(self, graph, text):
+        lines = text.split("\n")
+        self.first = next(i for i, line in enumerate(lines) if line.startswith("def "))
+        self.before = lines[:self.first]
+        self.body = [line.removeprefix("    ") for line in lines[self.first + 1:]]
+        types = {node.name: node.type for node in graph.nodes if node.type is not None}
+        self.parameters = [self._parameter(node, types) for node in graph.nodes if node.op == "placeholder"]
+        output = graph.output_node()
+        self.annotation = "" if output is None or output.type is None else f" -> {_type_name(output.type)}"
+        if types:
+            self.body = [self._typed(line, types) for line in self.body]
+
+    @staticmethod
+    def _parameter(node, types):
+        text = node.target if node.target.startswith("*") else node.name
+        if node.name in types:
+            text += f" : {_type_name(types[node.name])}"
+        return text + (f" = {node.args[0]!r}" if node.args else "")
+
+    @staticmethod
+    def _typed(line, types):
+        name, equals, rest = line.partition(" = ")
+        return f"{name} : {_type_name(types[name])} = {rest}" if equals and name in types else line
+
+    def text(self, codegen):
+        body = [line + "\n" for line in self.body[:-1]] + self.body[-1:]
+        if codegen._body_transformer is not None:
+            body = codegen._body_transformer(body)
+        lines = "".join(body).split("\n")
+        prologue = codegen.gen_fn_def(list(self.parameters), self.annotation).lstrip("\n")
+        return "\n".join([*self.before, prologue, *("    " + line for line in lines)])
+
+
+class CodeGen:
+    """Writes the source of `forward`. Subclasses change its head (`gen_fn_def`), its result (`generate_output`) and what it finds by name; then what runs is
+    that source."""
+
+    def __init__(self):
+        self._body_transformer = None
+
+    def gen_fn_def(self, free_vars, maybe_return_annotation):
+        """The head of the function; `free_vars` are its parameters as they are written."""
+        variables = free_vars if free_vars[:1] == ["self"] else ["self", *free_vars]
+        return f"def forward({', '.join(variables)}){maybe_return_annotation}:"
+
+    def generate_output(self, output_args):
+        """The line that gives the result."""
+        return f"return {output_args!r}"
+
+    def process_inputs(self, *args):
+        """Arguments of `forward` as the graph's inputs."""
+        return args
+
+    def process_outputs(self, outputs):
+        """The graph's outputs as the result of `forward`."""
+        return outputs
+
+    def additional_globals(self):
+        """Names and values that the source refers to."""
+        return []
+
+    def is_plain(self):
+        """Whether the graph runs as it is."""
+        return type(self) is CodeGen and self._body_transformer is None
+
+
+def code_of(graph, text):
+    """The text of a graph's code, with types and in the form that its code generator gives it."""
+    codegen = graph._codegen
+    if codegen.is_plain() and all(node.type is None for node in graph.nodes):
+        return text
+    source = Source(graph, text)
+    if type(codegen).generate_output is not CodeGen.generate_output:
+        output = graph.output_node()
+        source.body = [line if not line.startswith("return ") else codegen.generate_output(output.args[0]) for line in source.body]
+    return source.text(codegen)
+
+
+def compiled(graph, text):
+    """The function that a graph's source defines."""
+    from umbra.fx.graph import _names_in
+    names = {**_names_in(graph), "fx_pytree": pytree, **dict(graph._codegen.additional_globals())}
+    exec(compile(text, "<eval_with_key>", "exec"), names)
+    return names["forward"]
+
+
+@contextlib.contextmanager
+def on_generate_code(graph, make_transformer):
+    """Within it, `make_transformer(the one before)` gives a function from the lines of the source to other lines."""
+    codegen = graph._codegen
+    before = codegen._body_transformer
+    codegen._body_transformer = make_transformer(before)
+    try:
+        yield
+    finally:
+        codegen._body_transformer = before
