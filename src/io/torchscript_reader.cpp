@@ -1,3 +1,4 @@
+#include "io/text.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
 #include "umbra/jit/interpreter.h"
@@ -125,7 +126,10 @@ Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::st
   }
   auto load = [zip, root](const std::string& file) -> std::optional<std::string> {
     const ZipEntry* entry = zip->find(root + file);
-    return entry ? std::optional<std::string>(zip->read(*entry).text()) : std::nullopt;
+    if (!entry) return std::nullopt;
+    std::string text(zip->read(*entry).text());
+    check<ValueError>(is_utf8(text), "cannot load '", zip->label(), "': the source in ", file, " is not UTF-8");
+    return text;
   };
   jit::SourceReader source(load, std::move(tensors));
   PickleValue data = read_pickle(*zip, root + "data.pkl", root + "data/", options);

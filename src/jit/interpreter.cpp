@@ -400,7 +400,14 @@ Value run(Function& function, std::vector<Value> arguments) {
     Node none;
     return g_python_call(function.python, none, std::move(arguments));
   }
-  function.ensure();
+  constexpr int kDeepest = 1000;  // as Python has it, well within a thread's stack
+  thread_local int depth = 0;
+  struct Deeper {
+    Deeper() { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper;
+  check(depth <= kDeepest, "maximum recursion depth exceeded: ", function.name, " calls itself without an end");
+  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
   if (!function.program) function.program = std::make_shared<Program>(function.graph);
   std::shared_ptr<Program> program = function.program;
   struct KeepGradMode {  // whatever the program sets, and however it ends
