@@ -137,7 +137,7 @@ def damaged_source(good):
         return archive_of({**entries, code: contents.encode()})
 
     yield "unknown_type", with_source(replaced(source, ": Tensor", ": Tensr"))
-    yield "unknown_operator", with_source(replaced(source, "torch.", "torch.no_such_"))
+    yield "unknown_operator", with_source(replaced(source, "torch.relu", "torch.no_such_relu"))
     yield "unknown_base", with_source(replaced(source, "(Module)", "(Moodule)"))
     yield "type_of_itself", with_source(replaced(source, "training : bool", f"training : {net}"))
     yield "wrong_attribute_type", with_source(replaced(source, "training : bool", "training : Dict[str, Tensor]"))

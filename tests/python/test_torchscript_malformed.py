@@ -66,3 +66,12 @@ def test_errors_are_about_the_file(outcomes):
 ])
 def test_the_fault_is_named(outcomes, name, said):
     assert said in outcomes[name]
+
+
+def test_a_method_that_does_not_compile_says_so_each_time(tmp_path):
+    torch.jit.save(torch.jit.script(Net()), str(tmp_path / "good.pt"))
+    (tmp_path / "bad.pt").write_bytes(dict(malformed((tmp_path / "good.pt").read_bytes()))["unknown_operator"])
+    module = torch.jit.load(str(tmp_path / "bad.pt"))
+    for _ in range(2):
+        with pytest.raises(RuntimeError, match="no_such"):
+            module(torch.ones(2, 3))
