@@ -65,7 +65,7 @@ export class Search {
     this.found = found.slice(0, 60);
     this.current = this.found.length ? 0 : -1;
     this.list.replaceChildren(...this.found.map((item, i) => element('li', {'data-name': item.name, onpointerdown: (e) => { e.preventDefault(); this.take(i); }},
-      element('b', {}, item.kind === 'group' ? item.path : item.label), element('span', {}, item.kind === 'group' ? item.type.split('.').pop() : item.weight || item.name), element('i', {}, item.kind === 'group' ? '' : shape_text(item)))));
+      element('b', {}, item.kind === 'group' ? item.path : item.label), element('span', {}, item.kind === 'group' ? item.type.split('.').pop() : item.weight || [(item.owner || item.parent).path, item.name].filter(Boolean).join('  ')), element('i', {}, item.kind === 'group' ? '' : shape_text(item)))));
     if (found.length > 60) this.list.append(element('li', {class: 'more'}, `and ${count_text(found.length - 60)} more`));
     if (this.input.value.trim() && !found.length) this.list.append(element('li', {class: 'more'}, 'nothing found'));
     this.list.hidden = this.list.children.length === 0;
@@ -263,12 +263,16 @@ export class Memory {
     const {width, height} = box, peak = this.model.data.peak || 1;
     const x = (i) => i / (points.length - 1) * width, y = (bytes) => height - 2 - bytes / peak * (height - 8);
     if (this.marked?.length === 2) { c.fillStyle = colour('mark'); c.fillRect(x(this.marked[0]), 0, Math.max(2, x(this.marked[1]) - x(this.marked[0])), height); }
+    const weights = this.model.data.weights || 0;
+    c.globalAlpha = 0.5;
+    c.fillStyle = colour('line');
+    c.fillRect(0, y(weights), width, height - y(weights));
     c.beginPath();
-    c.moveTo(0, height);
+    c.moveTo(0, y(weights));
     points.forEach(([bytes], i) => c.lineTo(x(i), y(bytes)));
-    c.lineTo(width, height);
+    c.lineTo(width, y(weights));
     c.fillStyle = colour('memory');
-    c.globalAlpha = 0.35;
+    c.globalAlpha = 0.45;
     c.fill();
     c.globalAlpha = 1;
     c.beginPath();
@@ -281,6 +285,6 @@ export class Memory {
     if (this.hover !== undefined) line(this.hover, 'soft');
     const at = this.hover ?? (this.marked?.length === 1 ? this.marked[0] : undefined);
     const node = at !== undefined && points[at][1] >= 0 ? this.model.nodes[points[at][1]] : null;
-    this.caption.textContent = at !== undefined ? `${bytes_text(points[at][0])} in use${node ? ` at ${node.name}` : ''}` : `Memory over a call: ${bytes_text(peak)} at the peak`;
+    this.caption.textContent = at !== undefined ? `${bytes_text(points[at][0])} in use${node ? ` at ${node.name}` : ''}` : `Memory over a call: ${bytes_text(peak)} at the peak, ${bytes_text(weights)} of them weights (grey)`;
   }
 }
