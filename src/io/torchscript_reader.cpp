@@ -11,6 +11,7 @@ using jit::TypeKind;
 using jit::TypePtr;
 
 constexpr int kDeepest = 200;
+constexpr int64_t kMostWork = 1'000'000;  // rounds of loops and calls, for one object to restore itself
 
 /// Values of a pickle as values of a program, by the types that the program's classes say.
 class Values {
@@ -42,6 +43,7 @@ class Values {
     const PickleValue& state = v.state();
     if (jit::FunctionPtr set = own->cls->method("__setstate__")) {  // the program says itself what its state is
       if (set->parameters.size() != 2) refuse("__setstate__ of ", own->cls->name, " takes one value");
+      jit::LimitedWork limit(kMostWork);
       jit::run(*set, {Value::object(made), value(state, set->parameters[1].type, 0)});
       return Value::object(made);
     }
