@@ -161,7 +161,8 @@ def large_program():
 def test_in_a_browser(program, tmp_path):
     (tmp_path / "net.html").write_text(program._program.page("net"))
     (tmp_path / "large.html").write_text(large_program()._program.page("large"))
-    done = subprocess.run(["node", str(ROOT / "tests/view/browser.mjs"), str(tmp_path / "net.html"), str(tmp_path / "large.html")],
+    (tmp_path / "frame.html").write_text(f"<!doctype html><body>{program._repr_html_()}</body>")
+    done = subprocess.run(["node", str(ROOT / "tests/view/browser.mjs"), *(str(tmp_path / f"{name}.html") for name in ("net", "large", "frame"))],
                           capture_output=True, text=True, env={**os.environ, "PLAYWRIGHT": PLAYWRIGHT, "CHROMIUM": CHROMIUM}, timeout=300, check=False)
     assert done.returncode == 0, done.stdout + done.stderr
 

@@ -1,12 +1,12 @@
 // Drives the viewer's page in a real browser: searches, opens and closes modules, follows edges, and measures how long a
-// drawing takes. usage: node browser.mjs PAGE LARGE_PAGE        (PLAYWRIGHT: a folder with playwright-core)
+// drawing takes. usage: node browser.mjs PAGE LARGE_PAGE FRAME_PAGE        (PLAYWRIGHT: a folder with playwright-core)
 import assert from 'node:assert/strict';
 import {createRequire} from 'node:module';
 import {pathToFileURL} from 'node:url';
 
 const require = createRequire(`${process.env.PLAYWRIGHT}/`);
 const {chromium} = require('playwright-core');
-const [page_path, large_path] = process.argv.slice(2);
+const [page_path, large_path, frame_path] = process.argv.slice(2);
 const browser = await chromium.launch({executablePath: process.env.CHROMIUM, args: ['--no-sandbox', '--disable-gpu']});
 const page = await browser.newPage({viewport: {width: 1400, height: 900}});
 const errors = [], requests = [];
@@ -94,6 +94,14 @@ const tests = {
     const name = await selected();
     await page.reload();
     assert.equal(await selected(), name);
+  },
+  async 'it works in a frame of a notebook'() {
+    await page.goto(pathToFileURL(frame_path).href);
+    const frame = page.frames().at(-1);
+    await frame.waitForFunction(() => window.umbra);
+    await frame.locator('#search').fill('gelu');
+    await frame.locator('#search').press('Enter');
+    assert.match(await frame.evaluate(() => window.umbra.selected()), /^gelu/);
   },
   async 'ten thousand calls stay fluid'() {
     const started = Date.now();

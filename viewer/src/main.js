@@ -60,7 +60,8 @@ function select(item, at_once) {
     else stage.go_to(drawn, at_once);
   }
   show(item);
-  history.replaceState(null, '', `#${item.kind === 'group' ? `module=${encodeURIComponent(item.path)}` : `node=${encodeURIComponent(item.name)}`}`);
+  if (location.protocol !== 'about:')  // a notebook's frame has no address of its own
+    history.replaceState(null, '', `#${item.kind === 'group' ? `module=${encodeURIComponent(item.path)}` : `node=${encodeURIComponent(item.name)}`}`);
 }
 
 /// Opens or closes a module; what was under the pointer stays there.
