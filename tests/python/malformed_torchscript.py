@@ -147,7 +147,7 @@ def damaged_source(good):
     yield "no_self", with_source(replaced(source, f"def forward(self: {net},", "def forward("))
     looping = f"class Net(Module):\n  training : bool\n  def __setstate__(self: {net},\n    x: Dict[str, bool]) -> NoneType:\n    return (self).__setstate__(x, )\n"
     yield "calls_itself", archive_of({**entries, code: looping.encode(), root + "data.pkl": program(named(module, "Net"), b")\x81}b")})
-    endless = looping.replace("    return (self).__setstate__(x, )\n", "    i = 0\n    while True:\n      i = torch.add(i, 1)\n    return None\n")
+    endless = looping.replace("    return (self).__setstate__(x, )\n", "    while True:\n      _0 = torch._set_item(x, \"a\", True)\n    return None\n")
     yield "does_not_end", archive_of({**entries, code: endless.encode(), root + "data.pkl": program(named(module, "Net"), b")\x81}b")})
     yield "constant_outside", with_source(replaced(source, "return ", "return CONSTANTS.c99999999999999999999 + "))
 
