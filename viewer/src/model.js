@@ -1,7 +1,7 @@
 // The program as a tree of groups (modules) whose leaves are nodes.
 
 // A group of more children than this is shown in parts of consecutive calls: a layout of thousands takes seconds.
-const LARGEST = 80;
+const LARGEST = 120;
 
 export class Model {
   constructor(data) {
@@ -63,8 +63,8 @@ export class Model {
   split(group) {
     for (const child of [...group.children]) if (child.kind === 'group') this.split(child);
     if (group.children.length <= LARGEST) return;
-    const size = Math.max(LARGEST / 2, Math.ceil(group.children.length / LARGEST));
-    const children = group.children;
+    const children = group.children, count = Math.min(LARGEST, Math.ceil(children.length / (LARGEST / 2)));
+    const size = Math.ceil(children.length / count);
     group.children = [];
     for (let at = 0; at < children.length; at += size) {
       const some = children.slice(at, at + size);
@@ -73,7 +73,7 @@ export class Model {
       this.groups.push(part);
       group.children.push(part);
     }
-    if (group.children.length > LARGEST) this.split(group);
+    for (const part of group.children) this.split(part);
   }
 
   /// Calls, operations and bytes of weights below each group.
