@@ -1,5 +1,6 @@
 #include "umbra/view/program_cost.h"
 
+#include <algorithm>
 #include <charconv>
 #include <map>
 
@@ -125,6 +126,9 @@ std::vector<Value> run_forward(const ExportedProgram& program, const std::vector
       CostTrace& trace;
       ~Leave() { trace.leave_scope(); }
     } leave{trace};
+    const Operator* op = call.node().target().op();
+    if (op && op->takes_functions() && std::ranges::find(cost.uncounted, op->name()) == cost.uncounted.end())
+      cost.uncounted.push_back(op->name());
     Value result = call.run();
     cost.nodes.emplace_back(call.node().name(), trace.operation_count());
     return result;
