@@ -28,9 +28,35 @@ struct RunOptions {
 };
 int run(const RunOptions& options);
 
+struct ViewOptions {
+  std::string path;
+  std::string output;              // where the page goes; empty: to the browser
+  bool no_open = false;            // only write it
+  std::vector<std::string> sizes;  // "s0=64": for costs
+};
+int view(const ViewOptions& options);
+
+struct TrainOptions {
+  std::string path;
+  std::vector<std::string> inputs;
+  bool example = false;
+  std::string target;  // a file with what the first result should be
+  std::string loss = "mse", optimizer = "sgd";
+  double rate = 0.01;
+  int steps = 10;
+  std::string output;  // where the trained program goes
+};
+int train(const TrainOptions& options);
+
 int decompose_file(const std::string& from, const std::string& to, bool keep_composites);
 int diff(const std::string& first, const std::string& second);
 int convert(const std::string& from, const std::string& to);
-int completion(const std::string& shell, const std::vector<std::string>& commands);
+
+/// A command as a shell completes it.
+struct CommandWords {
+  std::string name, description;
+  std::vector<std::string> options;  // "--input"
+};
+int completion(const std::string& shell, const std::vector<CommandWords>& commands);
 
 }  // namespace umbra::cli

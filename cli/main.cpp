@@ -40,6 +40,7 @@ class Program {
     app_.footer(
         "Examples:\n"
         "  umbra info mlp.pt2\n"
+        "  umbra view mlp.pt2\n"
         "  umbra run mlp.pt2 --input x.npy --output y.npy\n"
         "  umbra run mlp.pt2 --example --repeat 100 --profile\n"
         "  umbra convert weights.pt weights.safetensors\n"
@@ -47,7 +48,9 @@ class Program {
         "  source <(umbra completion bash)");
     add_looks();
     add_run();
+    add_train();
     add_changes();
+    add_examples();
   }
 
   int main(int argc, char** argv) {
@@ -97,6 +100,15 @@ class Program {
         "a dynamic size, as NAME=NUMBER; the least possible, if it is not given and the file has no example");
     costs->add_flag("--training", costs_.training, "with a backward pass");
     costs->add_option("--plot", costs_.plot, "write a page with a plot of memory over time");
+    CLI::App* page =
+        add("view", "show a program in the browser: its graph by modules, with shapes, costs and lines", [this] {
+          view_.path = path_;
+          return view(view_);
+        });
+    page->add_option("file", path_, "a .pt2 file")->required();
+    page->add_option("--output,-o", view_.output, "write the page to this file, and do not open it");
+    page->add_flag("--no-open", view_.no_open, "write the page and say where it is");
+    page->add_option("--size", view_.sizes, "a dynamic size to tell costs for, as NAME=NUMBER");
     CLI::App* operators = add("operators", "list the operators of this build",
                               [this] { return facts_ ? list_facts(text_) : list_operators(text_); });
     operators->add_option("text", text_, "only those whose name contains this");
@@ -119,9 +131,25 @@ class Program {
     run->add_option("--repeat", run_.repeat, "run it this many times, and say how long that takes")
         ->check(CLI::PositiveNumber);
     run->add_flag("--profile", run_.profile, "say where the time goes, by operators");
-    run->footer(
-        "Examples:\n  umbra run mlp.pt2 --input x.npy 3 --output y.safetensors\n"
-        "  umbra run mlp.pt2 --input inputs.safetensors --check expected.safetensors");
+  }
+
+  void add_train() {
+    CLI::App* train =
+        add("train", "train a program for some steps: an example of what can be done with a file", [this] {
+          train_.path = path_;
+          return umbra::cli::train(train_);
+        });
+    train->add_option("file", path_, "a .pt2 file")->required();
+    CLI::Option* inputs = train->add_option("--input,-i", train_.inputs, "inputs in order, as for run");
+    train->add_flag("--example", train_.example, "the inputs that it was saved with")->excludes(inputs);
+    train->add_option("--target,-t", train_.target, "a file with what its first result should be")->required();
+    train->add_option("--loss", train_.loss, "what is made small")
+        ->check(CLI::IsMember({"mse", "l1", "cross_entropy"}));
+    train->add_option("--optimizer", train_.optimizer, "what changes the parameters")
+        ->check(CLI::IsMember({"sgd", "adamw"}));
+    train->add_option("--lr", train_.rate, "the learning rate")->check(CLI::PositiveNumber);
+    train->add_option("--steps", train_.steps, "how many steps")->check(CLI::PositiveNumber);
+    train->add_option("--output,-o", train_.output, "write the trained program to this .pt2 file");
   }
 
   void add_changes() {
@@ -137,20 +165,47 @@ class Program {
                  [this] { return convert(path_, other_); }),
              "a .pt2, .safetensors, .pt, .npz or .npy file",
              "the file to write: .safetensors, .pt, .npz, .npy or .pt2");
-    add("completion", "print a script that completes commands",
-        [this] {
-          std::vector<std::string> names;
-          for (const auto& [name, action] : actions_) names.push_back(name);
-          return completion(text_, names);
-        })
+    add("completion", "print a script that completes commands", [this] { return completion(text_, command_words()); })
         ->add_option("shell", text_, "bash, zsh or fish")
         ->required()
         ->check(CLI::IsMember({"bash", "zsh", "fish"}));
   }
 
+  void add_examples() {
+    const std::map<std::string, const char*> examples = {
+        {"info", "umbra info mlp.pt2"},
+        {"show", "umbra show mlp.pt2\n  umbra show --graph mlp.pt2"},
+        {"view", "umbra view mlp.pt2\n  umbra view mlp.pt2 --size batch=64 --output mlp.html"},
+        {"weights", "umbra weights mlp.pt2\n  umbra weights model.safetensors"},
+        {"check", "umbra check *.pt2"},
+        {"estimate", "umbra estimate mlp.pt2 --size batch=64 --training --plot memory.html"},
+        {"operators", "umbra operators softmax"},
+        {"run",
+         "umbra run mlp.pt2 --input x.npy 3 --output y.safetensors\n"
+         "  umbra run mlp.pt2 --input inputs.safetensors --check expected.safetensors\n"
+         "  umbra run mlp.pt2 --example --repeat 100 --profile"},
+        {"train", "umbra train mlp.pt2 --input x.npy --target y.npy --steps 100 --lr 0.1 --output trained.pt2"},
+        {"decompose", "umbra decompose mlp.pt2 core.pt2"},
+        {"diff", "umbra diff before.pt2 after.pt2\n  umbra diff weights.pt weights.safetensors"},
+        {"convert", "umbra convert mlp.pt2 weights.safetensors\n  umbra convert weights.pt weights.npz"},
+        {"completion", "source <(umbra completion bash)"}};
+    for (const auto& [name, text] : examples) app_.get_subcommand(name)->footer(std::string("Examples:\n  ") + text);
+  }
+
   void add_pair(CLI::App* command, const std::string& first, const std::string& second) {
     command->add_option("from", path_, first)->required();
     command->add_option("to", other_, second)->required();
+  }
+
+  std::vector<umbra::cli::CommandWords> command_words() const {
+    std::vector<umbra::cli::CommandWords> commands;
+    for (const CLI::App* command : app_.get_subcommands([](const CLI::App*) { return true; })) {
+      umbra::cli::CommandWords words{command->get_name(), command->get_description(), {}};
+      for (const CLI::Option* option : command->get_options())
+        for (const std::string& name : option->get_lnames()) words.options.push_back("--" + name);
+      commands.push_back(std::move(words));
+    }
+    return commands;
   }
 
   int unknown(const std::string& word) const {
@@ -169,6 +224,8 @@ class Program {
   std::vector<std::string> paths_;
   umbra::cli::RunOptions run_;
   umbra::EstimateOptions costs_;
+  umbra::cli::ViewOptions view_;
+  umbra::cli::TrainOptions train_;
   bool graph_ = false, keep_ = false, facts_ = false;
 };
 

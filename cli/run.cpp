@@ -8,6 +8,7 @@
 
 #include "commands.h"
 #include "files.h"
+#include "progress.h"
 #include "umbra/core/print.h"
 #include "umbra/export/unlift.h"
 #include "umbra/graph/interpreter.h"
@@ -139,6 +140,21 @@ void profile(const ExportedProgram& program, const std::vector<Value>& inputs, i
                 total > 0 ? 100 * share.time / total : 0);
 }
 
+void time_runs(const ExportedModule& module, const std::vector<Value>& inputs, int repeat) {
+  double best = INFINITY, sum = 0;
+  {
+    Progress progress("run", static_cast<size_t>(repeat));
+    for (int i = 0; i < repeat; ++i) {
+      Clock::time_point start = Clock::now();
+      module.run(inputs);
+      double time = milliseconds(Clock::now() - start);
+      best = std::min(best, time), sum += time;
+      progress.step();
+    }
+  }
+  std::printf("%d runs: %.3f ms on average, %.3f ms at best\n", repeat, sum / repeat, best);
+}
+
 }  // namespace
 
 int run(const RunOptions& options) {
@@ -152,16 +168,7 @@ int run(const RunOptions& options) {
   if (!options.output.empty()) save_tensors(options.output, results);
   bool fits = options.expected.empty() || compare(results, options.expected, options.tolerance);
   if (options.output.empty() && options.expected.empty()) print_outputs(outputs);
-  if (options.repeat > 1) {
-    double best = INFINITY, sum = 0;
-    for (int i = 0; i < options.repeat; ++i) {
-      Clock::time_point start = Clock::now();
-      module.run(inputs);
-      double time = milliseconds(Clock::now() - start);
-      best = std::min(best, time), sum += time;
-    }
-    std::printf("%d runs: %.3f ms on average, %.3f ms at best\n", options.repeat, sum / options.repeat, best);
-  }
+  if (options.repeat > 1) time_runs(module, inputs, options.repeat);
   if (options.profile) profile(program, inputs, options.repeat);
   return fits ? 0 : 1;
 }

@@ -70,6 +70,19 @@ if(TARGET test_location)
   target_compile_options(test_location_unoptimised PRIVATE -g -O0)
 endif()
 
+# ---- fuzz targets: one program for each file of tests/fuzz/targets, which runs over a corpus (tests/fuzz/CMakeLists.txt
+# makes them for libFuzzer). Each is a test over the corpus in the repository and a number of changed copies of it.
+file(GLOB fuzz_targets CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/fuzz/targets/*.cpp)
+add_library(umbra_fuzz OBJECT ${CMAKE_SOURCE_DIR}/tests/fuzz/entry.cpp ${CMAKE_SOURCE_DIR}/tests/fuzz/run_corpus.cpp)
+target_link_libraries(umbra_fuzz PRIVATE umbra umbra_warnings)
+target_compile_definitions(umbra_fuzz PRIVATE UMBRA_INTERNAL)
+foreach(source ${fuzz_targets})
+  cmake_path(GET source STEM name)
+  umbra_program(fuzz_${name} umbra_fuzz SOURCES ${source})
+  target_include_directories(fuzz_${name} PRIVATE ${CMAKE_SOURCE_DIR}/tests/fuzz)
+  add_test(NAME fuzz_${name} COMMAND fuzz_${name} ${CMAKE_SOURCE_DIR}/tests/fuzz/corpus/${name} --changes 100)
+endforeach()
+
 # ---- golden report: build/golden_report
 file(GLOB_RECURSE golden_sources CONFIGURE_DEPENDS ${CMAKE_SOURCE_DIR}/tests/golden/*.cpp)
 if(golden_sources)

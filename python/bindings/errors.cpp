@@ -21,9 +21,17 @@ PyObject* g_user_error;
 PyObject* g_linalg_error;
 PyObject* g_input_mismatch;
 
+/// A message may quote a damaged file: bytes that are no UTF-8 are shown as \xNN.
+void set_error(PyObject* type, const char* text) {
+  PyObject* message = PyUnicode_DecodeUTF8(text, static_cast<Py_ssize_t>(std::strlen(text)), "backslashreplace");
+  if (!message) return;  // no memory: that is the error then
+  PyErr_SetObject(type, message);
+  Py_DECREF(message);
+}
+
 template <class E> bool raise_as(const Error& error, PyObject* type) {
   if (!dynamic_cast<const E*>(&error)) return false;
-  PyErr_SetString(type, error.what());
+  set_error(type, error.what());
   return true;
 }
 
@@ -40,7 +48,7 @@ void raise_error(const Error& e) {
       raise_as<FakeTensorDeviceMismatchError>(e, g_device_mismatch) ||
       raise_as<GuardOnDataDependentSymNode>(e, g_guard_on_data) ||
       raise_as<ConstraintViolationError>(e, g_constraint_violation) || raise_as<UserError>(e, g_user_error) ||
-      raise_as<LinAlgError>(e, g_linalg_error) || (PyErr_SetString(PyExc_RuntimeError, e.what()), true);
+      raise_as<LinAlgError>(e, g_linalg_error) || (set_error(PyExc_RuntimeError, e.what()), true);
 }
 
 PyObject* add_exception(PyObject* module, const char* qualified, PyObject* bases) {
@@ -64,7 +72,7 @@ void raise_current() {
   } catch (const nb::builtin_exception& e) {
     PyErr_SetString(e.type() == nb::exception_type::index_error ? PyExc_IndexError : PyExc_TypeError, e.what());
   } catch (const std::exception& e) {
-    PyErr_SetString(PyExc_RuntimeError, e.what());
+    set_error(PyExc_RuntimeError, e.what());
   } catch (...) {
     PyErr_SetString(PyExc_SystemError, "an unknown C++ exception");
   }

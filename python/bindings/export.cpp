@@ -14,6 +14,7 @@
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
+#include "umbra/view/page.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -213,6 +214,8 @@ void bind_program(nb::module_& m) {
              archive.extra_files = std::move(extra_files);
              io::save_pt2(path, archive);
            })
+      .def("page",
+           [](ProgramObject& p, std::string title) { return program_page(*p.program, {.title = std::move(title)}); })
       .def_prop_rw(
           "example_inputs",
           [](const ProgramObject& p) {

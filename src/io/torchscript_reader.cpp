@@ -1,3 +1,4 @@
+#include "io/text.h"
 #include "umbra/io/pickle.h"
 #include "umbra/io/torchscript.h"
 #include "umbra/jit/interpreter.h"
@@ -10,6 +11,7 @@ using jit::TypeKind;
 using jit::TypePtr;
 
 constexpr int kDeepest = 200;
+constexpr int64_t kMostWork = 1'000'000;  // rounds of loops and calls, for one object to restore itself
 
 /// Values of a pickle as values of a program, by the types that the program's classes say.
 class Values {
@@ -41,6 +43,7 @@ class Values {
     const PickleValue& state = v.state();
     if (jit::FunctionPtr set = own->cls->method("__setstate__")) {  // the program says itself what its state is
       if (set->parameters.size() != 2) refuse("__setstate__ of ", own->cls->name, " takes one value");
+      jit::LimitedWork limit(kMostWork);
       jit::run(*set, {Value::object(made), value(state, set->parameters[1].type, 0)});
       return Value::object(made);
     }
@@ -125,7 +128,10 @@ Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::st
   }
   auto load = [zip, root](const std::string& file) -> std::optional<std::string> {
     const ZipEntry* entry = zip->find(root + file);
-    return entry ? std::optional<std::string>(zip->read(*entry).text()) : std::nullopt;
+    if (!entry) return std::nullopt;
+    std::string text(zip->read(*entry).text());
+    check<ValueError>(is_utf8(text), "cannot load '", zip->label(), "': the source in ", file, " is not UTF-8");
+    return text;
   };
   jit::SourceReader source(load, std::move(tensors));
   PickleValue data = read_pickle(*zip, root + "data.pkl", root + "data/", options);

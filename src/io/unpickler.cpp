@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "io/pickle_opcodes.h"
+#include "io/text.h"
 
 namespace umbra::io {
 
@@ -61,9 +62,9 @@ bool Unpickler::step_constant(unsigned char opcode) {
     case op::kBinInt2: push(static_cast<int64_t>(number(2))); return true;
     case op::kLong1: push(long_number(number(1))); return true;
     case op::kBinFloat: push(std::bit_cast<double>(__builtin_bswap64(number(8)))); return true;
-    case op::kShortBinUnicode: push(std::string(take(number(1)))); return true;
-    case op::kBinUnicode: push(std::string(take(number(4)))); return true;
-    case op::kBinUnicode8: push(std::string(take(number(8)))); return true;
+    case op::kShortBinUnicode: push(take_text(number(1))); return true;
+    case op::kBinUnicode: push(take_text(number(4))); return true;
+    case op::kBinUnicode8: push(take_text(number(8))); return true;
     case op::kShortBinBytes: push(PickleValue::bytes(std::string(take(number(1))))); return true;
     case op::kBinBytes: push(PickleValue::bytes(std::string(take(number(4))))); return true;
     case op::kBinBytes8: push(PickleValue::bytes(std::string(take(number(8))))); return true;
@@ -169,11 +170,18 @@ std::string_view Unpickler::take(size_t count) {
   return bytes;
 }
 
+std::string Unpickler::take_text(size_t count) {
+  std::string_view bytes = take(count);
+  if (!is_utf8(bytes)) refuse("its pickle has a text that is not UTF-8: '", printable(bytes), "'");
+  return std::string(bytes);
+}
+
 std::string_view Unpickler::take_line() {
   size_t end = program_.find('\n', position_);
   if (end == std::string_view::npos || end - position_ > 4096) refuse("its pickle is cut: a name does not end");
   std::string_view line = program_.substr(position_, end - position_);
   position_ = end + 1;
+  if (!is_utf8(line)) refuse("its pickle has a name that is not UTF-8: '", printable(line), "'");
   return line;
 }
 

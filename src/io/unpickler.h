@@ -59,6 +59,7 @@ class Unpickler {
   bool step_memo(unsigned char opcode);
   bool step_name(unsigned char opcode);
   std::string_view take(size_t count);
+  std::string take_text(size_t count);
   std::string_view take_line();
   uint64_t number(size_t bytes);
   int64_t long_number(size_t bytes);

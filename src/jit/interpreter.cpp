@@ -1,5 +1,6 @@
 #include "umbra/jit/interpreter.h"
 
+#include <limits>
 #include <unordered_set>
 
 #include "jit/builtins.h"
@@ -280,6 +281,19 @@ void Program::call_operator(const Step& s, std::vector<Value>& r) const {
     r[s.outputs[i]] = from_result(std::move(frame[i]), op.schema().returns[i].type);
 }
 
+namespace {
+constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
+thread_local int64_t g_work_left = kNoLimit;
+
+void spend_work() {
+  if (g_work_left == kNoLimit) return;
+  check(g_work_left-- > 0, "a program that runs while its file is loaded does not come to an end");
+}
+}  // namespace
+
+LimitedWork::LimitedWork(int64_t rounds) : before_(g_work_left) { g_work_left = std::min(rounds, before_); }
+LimitedWork::~LimitedWork() { g_work_left = before_; }
+
 void Program::loop(const Step& s, std::vector<Value>& r) const {
   const Code& body = *s.blocks[0];
   int64_t most = r[s.inputs[0]].to_int();
@@ -287,6 +301,7 @@ void Program::loop(const Step& s, std::vector<Value>& r) const {
   std::vector<Value> carried;
   for (size_t i = 2; i < s.inputs.size(); ++i) carried.push_back(r[s.inputs[i]]);
   for (int64_t i = 0; i < most && go_on; ++i) {
+    spend_work();
     r[body.inputs[0]] = Value(i);
     for (size_t k = 0; k < carried.size(); ++k) r[body.inputs[k + 1]] = std::move(carried[k]);
     execute(body, r);
@@ -400,7 +415,15 @@ Value run(Function& function, std::vector<Value> arguments) {
     Node none;
     return g_python_call(function.python, none, std::move(arguments));
   }
-  function.ensure();
+  constexpr int kDeepest = 1000;  // as Python has it, well within a thread's stack
+  thread_local int depth = 0;
+  struct Deeper {
+    Deeper() { ++depth; }
+    ~Deeper() { --depth; }
+  } deeper;
+  check(depth <= kDeepest, "maximum recursion depth exceeded: ", function.name, " calls itself without an end");
+  check(function.ensure() != nullptr, function.name, " is called while it is compiled");
+  spend_work();
   if (!function.program) function.program = std::make_shared<Program>(function.graph);
   std::shared_ptr<Program> program = function.program;
   struct KeepGradMode {  // whatever the program sets, and however it ends

@@ -218,7 +218,13 @@ std::shared_ptr<Graph> Graph::copy() const {
 const std::shared_ptr<Graph>& Function::ensure() {
   if (define) {
     auto compile = std::exchange(define, nullptr);
-    compile(*this);
+    try {
+      compile(*this);
+    } catch (...) {  // whoever asks again is told again
+      define = std::move(compile);
+      graph = nullptr;
+      throw;
+    }
   }
   return graph;
 }

@@ -31,6 +31,9 @@ class Lexer {
   explicit Lexer(const SourceText& source) : source_(source), text_(source.text) {}
 
   std::vector<Token> run() {
+    at_ = std::min(text_.find('\0'), text_.size());
+    if (at_ < text_.size()) refuse("source code cannot contain null bytes");
+    at_ = 0;
     while (at_ < text_.size()) line();
     while (indents_.size() > 1) {
       indents_.pop_back();

@@ -1,5 +1,6 @@
 #include "umbra/jit/passes.h"
 
+#include <algorithm>
 #include <unordered_set>
 
 #include "jit/builtins.h"
@@ -104,7 +105,7 @@ bool is_plain(const Value& v) {
 }
 
 const Value* constant_value(const Variable* v) {
-  static const Value none;
+  static const Value none{};
   if (!v->node()->is("prim::Constant") || v->node()->callee) return nullptr;
   const Value* value = v->node()->attribute("value");
   return value ? value : &none;
@@ -145,12 +146,11 @@ void propagate_constants(Graph& graph) {
 
 namespace {
 
-void inline_in(Graph& graph, Block& block, int depth) {
-  check(depth < 200, "functions that call themselves cannot be inlined");
+void inline_in(Graph& graph, Block& block, std::vector<const Function*>& inside) {
   std::vector<Node*> nodes;
   for (const auto& n : block.nodes()) nodes.push_back(n.get());
   for (Node* n : nodes) {
-    for (const auto& inner : n->blocks()) inline_in(graph, *inner, depth);
+    for (const auto& inner : n->blocks()) inline_in(graph, *inner, inside);
     FunctionPtr callee;
     size_t skipped = 0;
     if (n->is("prim::CallFunction")) {
@@ -160,8 +160,12 @@ void inline_in(Graph& graph, Block& block, int depth) {
       callee = n->inputs[0]->type()->cls->method(n->attribute("name")->to_string());
     }
     if (!callee || callee->ignored || !callee->ensure()) continue;
+    check(std::ranges::find(inside, callee.get()) == inside.end() && inside.size() < 200,
+          "functions that call themselves cannot be inlined");
     auto body = callee->graph->copy();
-    inline_in(*body, body->block(), depth + 1);
+    inside.push_back(callee.get());
+    inline_in(*body, body->block(), inside);
+    inside.pop_back();
     ValueMap values;
     for (size_t i = 0; i < body->block().inputs().size(); ++i) values[body->block().input(i)] = n->inputs[i + skipped];
     graph.set_before(n);
@@ -178,7 +182,8 @@ void inline_in(Graph& graph, Block& block, int depth) {
 }  // namespace
 
 void inline_calls(Graph& graph) {
-  inline_in(graph, graph.block(), 0);
+  std::vector<const Function*> inside;
+  inline_in(graph, graph.block(), inside);
   graph.set_current(&graph.block());
   eliminate_dead_code(graph);
 }

@@ -84,6 +84,22 @@ class TestRunning:
         assert "3 runs" in text and "torch.ops.aten.linear.default" in text
 
 
+class TestTraining:
+    def test_a_program_is_trained_and_written(self, files):
+        torch.safetensors.save_file({"y": torch.ones(4, 2)}, str(files / "target.safetensors"))
+        text = umbra("train", files / "net.pt2", "--input", files / "inputs.safetensors", "--target", files / "target.safetensors",
+                     "--steps", 50, "--lr", 0.1, "--output", files / "trained.pt2")
+        losses = [float(line.split("loss")[1]) for line in text.splitlines() if line.startswith("step")]
+        assert len(losses) == 11 and losses[-1] < losses[0] / 10
+        changed = umbra("diff", files / "net.pt2", files / "trained.pt2", status=1)
+        assert "linear.weight: other values" in changed and "linear.bias: other values" in changed
+
+    def test_what_cannot_be_trained_is_named(self, files):
+        torch.safetensors.save_file({"a": torch.ones(1), "b": torch.ones(1)}, str(files / "two.safetensors"))
+        assert "one tensor is expected, and there are 2" in umbra("train", files / "net.pt2", "--example", "--target", files / "two.safetensors", status=1)
+        umbra("train", files / "net.pt2", "--example", "--target", files / "two.safetensors", "--loss", "hinge", status=2)
+
+
 class TestChanging:
     def test_decompose(self, files):
         umbra("decompose", files / "net.pt2", files / "parts.pt2")
@@ -117,3 +133,15 @@ class TestCommandLine:
 
     def test_completion(self):
         assert "complete" in umbra("completion", "bash") and "#compdef umbra" in umbra("completion", "zsh")
+        assert "-l 'profile'" in umbra("completion", "fish")
+
+    @pytest.mark.parametrize("line, expected", [("umbra vi", ["view"]), ("umbra run --pro", ["--profile"]), ("umbra estimate --si", ["--size"])])
+    def test_bash_completes_commands_and_options(self, line, expected):
+        words = line.split()
+        script = f"{umbra('completion', 'bash')}\nCOMP_WORDS=({line}) COMP_CWORD={len(words) - 1}; _umbra; echo ${{COMPREPLY[@]}}"
+        done = subprocess.run(["bash", "-c", script], capture_output=True, text=True, check=True)
+        assert done.stdout.split() == expected
+
+    @pytest.mark.parametrize("command", ["info", "show", "weights", "check", "run", "view", "train", "estimate", "decompose", "diff", "convert", "operators", "completion"])
+    def test_every_command_has_examples_in_its_help(self, command):
+        assert command in umbra("--help") and "Examples:\n  " in umbra(command, "--help")

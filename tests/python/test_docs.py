@@ -1,11 +1,18 @@
 """The examples of the documentation run: blocks of Python as they stand, those of C++ as part of an example program."""
+import os
 import pathlib
 import re
+import subprocess
 
+import numpy
 import pytest
 
 ROOT = pathlib.Path(__file__).parents[2]
-PAGES = ["fake_tensors", "symbolic_shapes", "shape_errors"]
+FAKES, PROGRAMS = "fakes.cpp", "programs.cpp"
+PAGES = {  # and the program that has their examples in C++
+    "fake_tensors": FAKES, "symbolic_shapes": FAKES, "shape_errors": FAKES,
+    "run_in_cpp": PROGRAMS, "train_in_cpp": PROGRAMS, "export_from_cpp": PROGRAMS, "given_a_pt2": None, "from_torch_export": None,
+}
 
 
 def blocks(page, language):
@@ -13,8 +20,21 @@ def blocks(page, language):
     return [(text[:m.start()].count("\n") + 2, m[1]) for m in re.finditer(rf"```{language}\n(.*?)```", text, re.S)]
 
 
+@pytest.fixture
+def files(tmp_path, monkeypatch):
+    """A folder with the files that pages speak of."""
+    import umbra as torch
+    monkeypatch.chdir(tmp_path)
+    torch.manual_seed(0)
+    model, x = torch.nn.Sequential(torch.nn.Linear(16, 32), torch.nn.ReLU(), torch.nn.Linear(32, 4)), torch.randn(8, 16)
+    torch.export.save(torch.export.export(model, (x,), dynamic_shapes=({0: torch.export.Dim("batch", max=1024)},)), "classifier.pt2")
+    for name, tensor in (("x", x), ("y", torch.zeros(8, 4))):
+        numpy.save(name + ".npy", tensor.numpy())
+    return tmp_path
+
+
 @pytest.mark.parametrize("page", PAGES)
-def test_python_examples_run(page):
+def test_python_examples_run(page, files):
     names = {"__name__": f"docs_{page}"}
     for line, source in blocks(page, "python"):
         exec(compile("\n" * (line - 1) + source, f"docs/{page}.md", "exec"), names)  # noqa: S102
@@ -22,6 +42,20 @@ def test_python_examples_run(page):
 
 @pytest.mark.parametrize("page", PAGES)
 def test_cpp_examples_are_part_of_a_program_that_is_run(page):
-    program = (ROOT / "examples" / "cpp" / "fakes.cpp").read_text()
     for line, source in blocks(page, "cpp"):
-        assert source in program, f"docs/{page}.md, line {line}"
+        assert source in (ROOT / "examples" / "cpp" / PAGES[page]).read_text(), f"docs/{page}.md, line {line}"
+
+
+@pytest.mark.skipif(not (ROOT / "build" / "umbra").exists(), reason="the command-line program is not built")
+@pytest.mark.parametrize("page", [page for page in PAGES if blocks(page, "sh")])
+def test_commands_run(page, files):
+    for line, source in blocks(page, "sh"):
+        done = subprocess.run(["bash", "-euo", "pipefail", "-c", source], capture_output=True, text=True, check=False,
+                              env={**os.environ, "PATH": f"{ROOT / 'build'}:{os.environ['PATH']}", "DISPLAY": ""})
+        assert done.returncode == 0, f"docs/{page}.md, line {line}:\n{done.stdout}{done.stderr}"
+
+
+def test_pages_lead_to_pages_that_are_there():
+    for page in (ROOT / "docs").glob("*.md"):
+        for target in re.findall(r"\]\(([\w./]+\.(?:md|png))\)", page.read_text()):
+            assert (page.parent / target).exists(), f"{page.name}: {target}"

@@ -69,6 +69,7 @@ class CostTrace final : public DispatchMode, private MemoryObserver {
   void enter_scope(const std::string& name);
   void leave_scope();
   int64_t bytes_in_use() const { return in_use_; }
+  size_t operation_count() const { return report_.operations.size(); }
   /// What was seen so far.
   CostReport report() const;
 

@@ -21,6 +21,19 @@ Value run(Function& function, std::vector<Value> arguments);
 /// The outputs of a graph.
 std::vector<Value> run(const std::shared_ptr<Graph>& graph, std::vector<Value> inputs);
 
+/// While it lives, this thread's programs may go round loops and call functions so often in all; then they are refused.
+/// For programs of strangers that run without having been called: the `__setstate__` of an archive.
+class LimitedWork {
+ public:
+  explicit LimitedWork(int64_t rounds);
+  ~LimitedWork();
+  LimitedWork(const LimitedWork&) = delete;
+  LimitedWork& operator=(const LimitedWork&) = delete;
+
+ private:
+  int64_t before_;
+};
+
 /// Called for nodes that only Python can carry out; the Python binding sets it.
 using PythonCall = Value (*)(const Value& callable, const Node& node, std::vector<Value> arguments);
 void set_python_call(PythonCall call);

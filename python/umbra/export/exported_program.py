@@ -1,6 +1,7 @@
 """ExportedProgram: a program captured whole, and the module it can be made into again."""
 import collections
 import copy
+import html
 import inspect
 import io
 import warnings
@@ -251,6 +252,11 @@ class ExportedProgram:
 
     def __repr__(self):
         return str(self)
+
+    def _repr_html_(self):
+        """What a notebook shows: the page of `umbra view`, in a frame of its own."""
+        page = html.escape(self._program.page(type(self).__name__))
+        return f'<iframe srcdoc="{page}" style="width:100%;height:640px;border:1px solid #ccc" title="exported program"></iframe>'
 
     def __deepcopy__(self, memo):
         result = ExportedProgram(self._program.copy(), copy.deepcopy(self._example_inputs, memo), *self.call_spec, call_specs=self._call_specs)
