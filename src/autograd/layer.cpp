@@ -92,7 +92,7 @@ class Recording {
   void run(DispatchKeySet keys) {
     bool no_formula = !plan_.is_differentiable() && !plan_.definition->not_differentiable;
     if (op_.library_kernels() && no_formula && (keys - kBackendKeys).empty()) return run_inside(keys);
-    if (op_.has_out()) refuse_out();
+    if (op_.has_out()) return run_out(keys);
     if (!any_differentiable()) return redispatch(keys);
     if (op_.is_inplace() && op_.schema().arguments[0].type.list) return run_on_list(keys);
     if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
@@ -131,7 +131,43 @@ class Recording {
 
   void redispatch(DispatchKeySet keys) { call_below(op_, keys, frame_); }
 
-  void refuse_out() const {
+  /// What a kernel writes to an output has no history, so an operator with a derivative is refused; one without writes
+  /// as it does unrecorded. A generated variant writes, and its outputs refuse to be differentiated. A composite has
+  /// its say about the arguments first, as its parts would.
+  void run_out(DispatchKeySet keys) {
+    const Operator* functional = op_.functional();
+    if (!functional) return op_.has_tag(Tag::Generated) ? redispatch(keys) : refuse_out();
+    const Definition& d = functional->definition();
+    const std::vector<bool>& marks = d.differentiable_outputs;
+    if (d.not_differentiable || (!marks.empty() && std::find(marks.begin(), marks.end(), true) == marks.end()))
+      return redispatch(keys);
+    if (op_.has_tag(Tag::Generated)) return run_copies(keys);
+    if (functional->is_composite()) {
+      NoGrad off;
+      Frame arguments(*functional, frame_);
+      functional->call(arguments.data());
+    }
+    refuse_out();
+  }
+
+  void run_copies(DispatchKeySet keys) {
+    size_t count = op_.return_count(), first = op_.argument_count() - count;
+    std::vector<Tensor> outs;
+    for (size_t i = 0; i < count; ++i) outs.push_back(frame_[first + i].tensor());
+    for (const Tensor& out : outs)
+      if (requires_grad(out.impl())) refuse_out();
+    std::vector<IntrusivePtr<Node>> nodes;
+    for (size_t i = 0; i < count; ++i) {
+      node_ = make_counted<NotImplementedNode>(op_);
+      add_all_edges();
+      nodes.push_back(node_);
+    }
+    redispatch(keys);
+    for (size_t i = 0; i < count; ++i)
+      if (is_differentiable(outs[i].dtype())) rebase_history(outs[i], nodes[i]);
+  }
+
+  [[noreturn]] void refuse_out() const {
     fail(op_.schema().name,
          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
          "requires grad.");

@@ -203,6 +203,12 @@ void check_writes(const Operator& op, Value* frame, const std::vector<Tensor>& w
 /// Whether the new contents' look is known before they are computed: as with data, what is refused is refused then.
 bool describe_writes(const Operator& op, Value* frame, SpecList& results) {
   if (op.functional() && !op.definition().mutate.any()) {
+    if (op.has_out() && op.definition().meta) {  // what only the out form refuses
+      SpecList unused;
+      op.definition().meta(unused, frame);
+    }
+    // A generated variant is its operator's call and a copy.
+    if (op.definition().tags.has(Tag::Generated)) return false;
     const BoxedMeta& meta = op.functional()->definition().meta;
     if (meta) meta(results, frame);
     return static_cast<bool>(meta);

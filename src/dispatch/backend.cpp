@@ -220,23 +220,39 @@ struct Run {
     frame[0] = Value(std::move(self));
   }
 
+  /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither.
+  static void check_copied_on_meta(const Operator& functional, const Value* frame, const std::vector<Tensor>& outs) {
+    bool any = false, meta = false;
+    for (size_t i = 0; i < functional.argument_count(); ++i)
+      frame[i].each_tensor([&](TensorImpl* t) {
+        any = true;
+        meta |= t->device().type == DeviceType::Meta;
+      });
+    for (const Tensor& t : outs)
+      check(!any || meta == (t.device().type == DeviceType::Meta), "Attempting to copy from device ",
+            meta ? "meta" : "cpu", " to device ", t.device(), ", but cross-device copies are not allowed!");
+  }
+
   void out(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
     size_t first = base.argument_count(), count = base.return_count();
     std::vector<Tensor> outs, results;
     for (size_t i = 0; i < count; ++i) outs.push_back(frame[first + i].tensor());
+    bool generated = op.definition().tags.has(Tag::Generated);
+    if (make == allocate_meta && !generated) check_copied_on_meta(base, frame, outs);
     SpecList specs;
-    if (d.meta) d.meta(specs, frame);
+    if (op.definition().meta) op.definition().meta(specs, frame);  // what only the out form refuses
+    // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
+    bool whole = with_data() && generated;
+    if (d.meta && !whole) d.meta(specs, frame);
     else {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
+    if (make == allocate_meta && generated) check_copied_on_meta(base, frame, outs);
     prepare_outputs(op, frame, outs, specs);
-    for (const Tensor& t : outs)
-      check(make != allocate_meta || t.device().type == DeviceType::Meta,
-            "Attempting to copy from device meta to device ", t.device(), ", but cross-device copies are not allowed!");
-    bool direct = d.meta && d.elementwise;
+    bool direct = d.meta && d.elementwise && !whole;
     for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;
     if (with_data() && direct) {
       fill(base, outs, frame);
@@ -255,16 +271,16 @@ struct Run {
 
   void mutate(const Operator& op, Value* frame) const {
     const Definition& d = op.definition();
-    if (d.meta) {
-      SpecList specs;
-      d.meta(specs, frame);
-    }
     const auto& arguments = op.schema().arguments;
     std::vector<Tensor> written;
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write)
         frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
     for (const Tensor& t : written) check_written(t);
+    if (d.meta) {
+      SpecList specs;
+      d.meta(specs, frame);
+    }
     if (with_data()) {
       for (const Tensor& t : written) check_no_overlap(op, t);
       const BoxedFunction& write = d.mutate[*backend];

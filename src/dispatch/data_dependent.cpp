@@ -11,7 +11,10 @@ DataDependentAnswers& answers() {
 }
 // A meta tensor has no mode that could answer.
 void check_fake_run(const char* op) {
-  if (!active_mode(DispatchKey::Fake)) fail<UnsupportedOperatorException>(op);
+  if (!active_mode(DispatchKey::Fake))
+    fail<NotImplementedError>(op,
+                              ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                              "kernel registered.");
 }
 /// Of a tensor with data; a fake one has the mark in its own state.
 class ZeroState final : public RefCounted, public ZeroMark {

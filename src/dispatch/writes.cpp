@@ -46,8 +46,8 @@ void check_not_an_input(const Operator& functional, const Value* frame, const Te
 void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& spec) {
   const Operator& functional = *op.functional();
   const Definition& d = functional.definition();
-  bool exact = functional.has_tag(Tag::ExactOut) && d.elementwise && frame[0].is_tensor() &&
-               (spec.dtype == DType::Bool || frame[0].tensor_ref().dtype() == spec.dtype),
+  bool exact = functional.has_tag(Tag::ExactOut) && !functional.has_tag(Tag::CastsToOut) && d.elementwise &&
+               frame[0].is_tensor() && (spec.dtype == DType::Bool || frame[0].tensor_ref().dtype() == spec.dtype),
        made_whole = d.meta || d.real.any() || op.definition().tags.has(Tag::Generated),
        casts = functional.has_tag(Tag::CastsToOut) ||
                (functional.has_tag(Tag::ExactOut)

@@ -1,0 +1,27 @@
+#include "ops/common/needs_data.h"
+
+#include "dispatch/layers.h"
+#include "ops/common/out_asks.h"
+
+namespace umbra::ops {
+namespace {
+
+void refuse_meta(const Operator& op, DispatchKeySet, Value*) {
+  const Operator& asked = op.has_tag(Tag::Generated) && op.functional() ? *op.functional() : op;
+  fail<NotImplementedError>(asked.name(),
+                            ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
+                            "kernel registered.");
+}
+
+}  // namespace
+
+void NeedsData::operator()(OperatorBuilder& builder) const {
+  Operator& functional = builder.op();
+  if (variant) return set_own_layer(out_variant(functional, variant), DispatchKey::Meta, refuse_meta);
+  set_own_layer(functional, DispatchKey::Meta, refuse_meta);
+  for (const Operator* op : operator_overloads(functional.schema().space + "::" + functional.schema().name))
+    if (op->functional() == &functional && op->has_out())
+      set_own_layer(const_cast<Operator&>(*op), DispatchKey::Meta, refuse_meta);
+}
+
+}  // namespace umbra::ops

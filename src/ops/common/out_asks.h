@@ -1,0 +1,28 @@
+// What only the out variant of an operator refuses.
+#pragma once
+
+#include "umbra/dispatch/define.h"
+
+namespace umbra::ops {
+
+/// The out variant of that name.
+Operator& out_variant(const Operator& functional, const char* name);
+
+template <class F> struct OutAsks {
+  const char* variant;
+  F check;
+  void operator()(OperatorBuilder& builder) const {
+    out_variant(builder.op(), variant).mutable_definition().meta = {
+        [](const void* context, SpecList&, Value* frame) {
+          decltype(auto) call = boxing::callable<F>(context);
+          boxing::apply_frame<0, F>(call, frame, std::make_index_sequence<boxing::Signature<F>::kCount>());
+        },
+        boxing::context_of(F(check)), nullptr};
+  }
+};
+
+/// `check(arguments..., outputs...)` is called before the operator's own metadata is asked for: PyTorch looks at these
+/// outputs first. Stands behind the variant: `.out("cat.out").use(out_asks("cat.out", [](...) { ... }))`.
+template <class F> OutAsks<F> out_asks(const char* variant, F check) { return {variant, std::move(check)}; }
+
+}  // namespace umbra::ops
