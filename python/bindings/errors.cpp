@@ -10,7 +10,6 @@ namespace umbra::python {
 
 namespace {
 
-PyObject* g_out_of_memory;
 PyObject* g_data_dependent;
 PyObject* g_dynamic_shape;
 PyObject* g_unsupported;
@@ -41,7 +40,7 @@ void raise_error(const Error& e) {
       raise_as<AttributeError>(e, PyExc_AttributeError) || raise_as<InputMismatch>(e, g_input_mismatch) ||
       raise_as<AssertionError>(e, PyExc_AssertionError) || raise_as<FileNotFoundError>(e, PyExc_FileNotFoundError) ||
       raise_as<NotImplementedError>(e, PyExc_NotImplementedError) || raise_as<OverflowError>(e, PyExc_OverflowError) ||
-      raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) || raise_as<OutOfMemoryError>(e, g_out_of_memory) ||
+      raise_as<ZeroDivisionError>(e, PyExc_ZeroDivisionError) ||
       raise_as<DataDependentOutputException>(e, g_data_dependent) ||
       raise_as<DynamicOutputShapeException>(e, g_dynamic_shape) ||
       raise_as<UnsupportedOperatorException>(e, g_unsupported) ||
@@ -81,7 +80,8 @@ void raise_current() {
 void bind_errors(nb::module_& m) {
   PyObject* module = m.ptr();
   nb::object memory_bases = owned(PyTuple_Pack(2, PyExc_RuntimeError, PyExc_MemoryError));
-  g_out_of_memory = add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
+  // Of accelerators' memory; where the host has none left PyTorch raises a RuntimeError.
+  add_exception(module, "umbra.OutOfMemoryError", memory_bases.ptr());
   g_linalg_error = add_exception(module, "umbra._C._LinAlgError", PyExc_RuntimeError);
   // Programs that catch either, as PyTorch's versions raise it, find it.
   nb::object mismatch_bases = owned(PyTuple_Pack(2, PyExc_AssertionError, PyExc_RuntimeError));

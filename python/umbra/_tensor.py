@@ -377,6 +377,14 @@ def chalf(self, memory_format=None):
 
 
 _set_to_tensor, _new_empty = Tensor.set_, Tensor.new_empty
+_C_NAMES = {"float32": "float", "float64": "double", "int32": "int", "int64": "long", "int16": "short", "int8": "signed char",
+            "uint8": "unsigned char", "bool": "bool", "float16": "Half", "bfloat16": "BFloat16", "complex64": "ComplexFloat",
+            "complex128": "ComplexDouble"}
+
+
+def _c_name(dtype):
+    name = str(dtype).split(".")[-1]
+    return _C_NAMES.get(name, name)
 
 
 @_overridable
@@ -396,6 +404,8 @@ def set_(self, source=None, storage_offset=0, size=None, stride=None):
         return _set_to_tensor(self, memory, storage_offset, size, stride or ())
     if source is None:
         return _set_to_tensor(self)
+    if isinstance(source, Tensor) and source.dtype != self.dtype:
+        raise RuntimeError(f"Could not set tensor of type {_c_name(source.dtype)} to a tensor of type {_c_name(self.dtype)}")
     if size is None:
         return _set_to_tensor(self, source)
     return _set_to_tensor(self, source, storage_offset, size, stride or ())
