@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
@@ -89,6 +90,10 @@ UMBRA_OPERATOR(
     "(Tensor grad_query, Tensor grad_key, Tensor grad_value)")
     .meta([](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& out,
              const Tensor& logsumexp, double, bool, const Tensor& mask, std::optional<double>) {
+      if (query.is_meta())
+        check(query.dim() == 4, "Number of dimensions in size does not match the length of the ",
+              "physical_layout; i.e. len(size) = ", query.dim(), " is not equal to 4");
+      else wrap_dim(2, query.dim(), false);
       check_attention(query, key, value, mask);
       for (const Tensor* t : {&grad, &out})
         check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(),
@@ -284,7 +289,8 @@ UMBRA_OPERATOR("_masked_softmax(Tensor self, Tensor mask, int? dim=None, int? ma
     .gradient("self", {"grad", "result", "mask", "dim"},
               [](const Tensor& grad, const Tensor& result, const Tensor& mask, std::optional<int64_t> dim) {
                 return _masked_softmax_backward(grad, result, mask, dim);
-              });
+              })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tensor mask, int? dim=None) -> Tensor")
     .generated_out("_masked_softmax_backward.out")
@@ -293,7 +299,8 @@ UMBRA_OPERATOR("_masked_softmax_backward(Tensor grad_output, Tensor output, Tens
       Tensor hidden = mask.sym_sizes() == output.sym_sizes() ? mask : mask.expand(output.sym_sizes());
       Tensor part = grad.mul(output).masked_fill(hidden, 0);
       return part.sub(output.mul(part.sum(IntArrayRef{along}, true))).masked_fill(hidden, 0);
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num_heads) -> (Tensor, Tensor, Tensor)")
     .generated_out("_transform_bias_rescale_qkv.out", {"out0", "out1", "out2"})
@@ -309,7 +316,8 @@ UMBRA_OPERATOR("_transform_bias_rescale_qkv(Tensor qkv, Tensor qkv_bias, int num
       parts = parts.contiguous();
       double scale = 1 / std::sqrt(static_cast<double>(head.guard_int()));
       return std::tuple(parts.select(0, 0).mul(scale), parts.select(0, 1).clone(), parts.select(0, 2).clone());
-    });
+    })
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

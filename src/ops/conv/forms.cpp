@@ -1,4 +1,5 @@
 // Other names of convolution: by the kind of padding, by library, and over sequences with the channels last.
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -114,22 +115,33 @@ UMBRA_OPERATOR(
     "_slow_conv2d_forward(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias, SymInt[2] stride, SymInt[2] "
     "padding) -> Tensor")
     .out("_slow_conv2d_forward.output", {"output"})
-    .composite(plain_convolution);
+    .composite(plain_convolution)
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "thnn_conv2d(Tensor self, Tensor weight, SymInt[2] kernel_size, Tensor? bias=None, SymInt[2] stride=[1, 1], "
     "SymInt[2] padding=[0, 0]) -> Tensor")
     .out("thnn_conv2d.out")
-    .composite(plain_convolution);
+    .composite([](const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                  SymIntArrayRef stride, SymIntArrayRef padding) {
+      return _slow_conv2d_forward(self, weight, kernel, bias, stride, padding);
+    });
 UMBRA_OPERATOR(
     "slow_conv3d_forward(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias, SymInt[3] stride, SymInt[3] "
     "padding) -> Tensor")
     .out("slow_conv3d_forward.output", {"output"})
-    .composite(plain_convolution);
+    .composite([](const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                  SymIntArrayRef stride, SymIntArrayRef padding) {
+      weight.sym_size(1), self.sym_size(1);  // too few dimensions are an IndexError
+      return plain_convolution(self, weight, kernel, bias, stride, padding);
+    })
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "slow_conv3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, 1], "
     "SymInt[3] padding=[0, 0, 0]) -> Tensor")
     .out("slow_conv3d.out")
-    .composite(plain_convolution);
+    .composite([](const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
+                  SymIntArrayRef stride,
+                  SymIntArrayRef padding) { return slow_conv3d_forward(self, weight, kernel, bias, stride, padding); });
 
 Tensor dilated_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                            SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef dilation) {
@@ -141,12 +153,14 @@ UMBRA_OPERATOR(
     "1], "
     "SymInt[2] padding=[0, 0], SymInt[2] dilation=[1, 1]) -> Tensor")
     .generated_out("slow_conv_dilated2d.out")
-    .composite(dilated_convolution);
+    .composite(dilated_convolution)
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "slow_conv_dilated3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, 1, "
     "1], SymInt[3] padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
     .generated_out("slow_conv_dilated3d.out")
-    .composite(dilated_convolution);
+    .composite(dilated_convolution)
+    .use(NeedsData{});
 
 Tensor transposed_convolution(const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                               SymIntArrayRef stride, SymIntArrayRef padding, SymIntArrayRef output_padding,
@@ -163,7 +177,8 @@ UMBRA_OPERATOR(
     "slow_conv_transpose3d(Tensor self, Tensor weight, SymInt[3] kernel_size, Tensor? bias=None, SymInt[3] stride=[1, "
     "1, 1], SymInt[3] padding=[0, 0, 0], SymInt[3] output_padding=[0, 0, 0], SymInt[3] dilation=[1, 1, 1]) -> Tensor")
     .out("slow_conv_transpose3d.out")
-    .composite(transposed_convolution);
+    .composite(transposed_convolution)
+    .use(NeedsData{});
 
 // ---- time, batch, channels ----
 

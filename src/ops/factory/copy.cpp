@@ -228,7 +228,7 @@ UMBRA_OPERATOR("resolve_neg(Tensor(a) self) -> Tensor(a)").composite([](const Te
 // ---- reading one number ----
 
 Scalar read_element(const Tensor& self) {
-  check(self.numel() == 1, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
+  check(self.numel() > 0, "a Tensor with ", self.numel(), " elements cannot be converted to Scalar");
   DType wide = is_complex(self.dtype())      ? DType::Complex128
                : is_floating(self.dtype())   ? DType::Float64
                : self.dtype() == DType::Bool ? DType::Bool

@@ -68,21 +68,7 @@ UMBRA_OPERATOR("resize_as(Tensor self, Tensor the_template, *, MemoryFormat? mem
     .not_differentiable()
     .tags({Tag::Generated});
 
-// ---- set_: the memory of another tensor ----
-
-const char* type_name(DType dtype) {
-  switch (dtype) {
-    case DType::Float32: return "float";
-    case DType::Float64: return "double";
-    case DType::Int32: return "int";
-    case DType::Int64: return "long";
-    case DType::Int16: return "short";
-    case DType::Int8: return "signed char";
-    case DType::UInt8: return "unsigned char";
-    case DType::Bool: return "bool";
-    default: return kernel_name(dtype);
-  }
-}
+// ---- set_: the memory of another tensor, read by the type that the tensor has ----
 
 /// From here on changes are counted for the tensor alone: it had a count of its own before it came to this memory.
 Tensor take_memory(const Tensor& self, Storage storage) {
@@ -94,8 +80,6 @@ Tensor take_memory(const Tensor& self, Storage storage) {
 }
 
 void check_source(const Tensor& self, const Tensor& source) {
-  check(self.dtype() == source.dtype(), "Could not set tensor of type ", type_name(source.dtype()),
-        " to a tensor of type ", type_name(self.dtype()));
   check(self.device() == source.device(), "Attempted to set the storage of a tensor on device \"", self.device(),
         "\" to a storage on different device \"", source.device(),
         "\".  This is no longer allowed; the devices must match.");
@@ -105,8 +89,7 @@ UMBRA_OPERATOR("set_.source_Tensor(Tensor(a!) self, Tensor source) -> Tensor(a!)
     .all_backends([](const Tensor& self, const Tensor& source) {
       check_source(self, source);
       Tensor out = take_memory(self, source.storage());
-      out.impl()->set_geometry(SymShape(source.sym_sizes()), SymShape(source.sym_strides()),
-                               source.sym_storage_offset());
+      set_size(out, source.sym_sizes(), source.sym_strides(), source.sym_storage_offset());
       return out;
     })
     .tags({Tag::InPlaceView});

@@ -110,14 +110,12 @@ UMBRA_OPERATOR(
              OptionalDevice device, OptionalBool) {
       check_strided(layout);
       DType type = dtype.value_or(default_dtype());
+      bool without_data = device && device->type == DeviceType::Meta;
+      if (!without_data && (type == DType::Bool || is_complex(type))) kernels::unsupported_dtype("range_cpu", type);
       return factory_spec({inclusive_length(start, end, step, type)}, type, device);
     })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar&, const Scalar& step, OptionalDType, OptionalLayout,
-            OptionalDevice, OptionalBool) {
-      check<NotImplementedError>(out.dtype() != DType::Bool && !is_complex(out.dtype()),
-                                 "\"range_cpu\" not implemented for '", kernel_name(out.dtype()), "'");
-      kernels::arange(out, start, step);
-    })
+            OptionalDevice, OptionalBool) { kernels::arange(out, start, step); })
     .not_differentiable();
 
 UMBRA_OPERATOR(

@@ -165,16 +165,16 @@ Extent extent_of(const Tensor& self, const Sizes& sizes, const Dims& dims) {
 std::vector<SymInt> as_symbols(const std::vector<int64_t>& dims) { return {dims.begin(), dims.end()}; }
 
 Tensor complex_transform_nd(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, bool forward) {
+  Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, true);
-  Extent extent = extent_of(x, s, dim);
   x = resized(x, extent.dims, extent.sizes);
   return _fft_c2c(x, as_symbols(extent.dims), number(fft_norm(norm, forward)), forward);
 }
 
 Tensor rfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
   check<TypeError>(!self.is_complex(), "rfftn expects a real-valued input tensor, but got ", kernel_name(self.dtype()));
+  Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, false);
-  Extent extent = extent_of(x, s, dim);
   check(!extent.dims.empty(), "rfftn must transform at least one axis");
   x = resized(x, extent.dims, extent.sizes);
   return _fft_r2c(x, extent.dims, number(fft_norm(norm, true)), true);
@@ -192,15 +192,15 @@ std::pair<Extent, SymInt> to_real_extent(const char* name, const Tensor& x, cons
 }
 
 Tensor irfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+  auto [extent, last] = to_real_extent("irfftn", self, s, dim);
   Tensor x = promoted(self, true);
-  auto [extent, last] = to_real_extent("irfftn", x, s, dim);
   x = resized(x, extent.dims, extent.sizes);
   return _fft_c2r(x, extent.dims, number(fft_norm(norm, false)), last);
 }
 
 Tensor hfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+  auto [extent, last] = to_real_extent("hfftn", self, s, dim);
   Tensor x = promoted(self, true);
-  auto [extent, last] = to_real_extent("hfftn", x, s, dim);
   x = resized(x, extent.dims, extent.sizes);
   FftNorm mode = fft_norm(norm, true);
   std::vector<int64_t> others(extent.dims.begin(), extent.dims.end() - 1);
@@ -210,8 +210,8 @@ Tensor hfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Te
 
 Tensor ihfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
   check<TypeError>(!self.is_complex(), "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
+  Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, false);
-  Extent extent = extent_of(x, s, dim);
   check(!extent.dims.empty(), "ihfftn must transform at least one axis");
   x = resized(x, extent.dims, extent.sizes);
   FftNorm mode = fft_norm(norm, false);

@@ -16,6 +16,7 @@ UMBRA_OPERATOR(
     "_amp_foreach_non_finite_check_and_unscale(Tensor[] self, Tensor found_inf, Tensor inv_scale) -> (Tensor[] "
     "self_out, Tensor found_inf_out)")
     .all_backends([](TensorList self, const Tensor& found_inf, const Tensor& inv_scale) {
+      if (self.empty()) return std::tuple(std::vector<Tensor>(), found_inf.clone());
       check_single(inv_scale, "inv_scale");
       check_single(found_inf, "found_inf");
       Tensor found = found_inf;
@@ -45,6 +46,11 @@ UMBRA_OPERATOR(
     "scale_backoff_factor, int growth_interval) -> (Tensor, Tensor growth_tracker_out)")
     .all_backends([](const Tensor& self, const Tensor& tracker, const Tensor& found_inf, double growth, double backoff,
                      int64_t interval) {
+      if (self.is_meta() || tracker.is_meta() || found_inf.is_meta()) {
+        check<NotImplementedError>(self.is_meta() && tracker.is_meta(),
+                                   "Cannot inplace into non-meta tensor with meta tensor argument");
+        return std::tuple(self.clone(), tracker.clone());
+      }
       check(tracker.sym_numel() == 1, "growth_tracker must be a 1-element tensor.");
       check(tracker.dtype() == DType::Int32, "growth_tracker must be an int tensor.");
       check(self.sym_numel() == 1, "current_scale must be a 1-element tensor.");

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -22,20 +23,34 @@ const Tensor& first_counted(TensorList tensors) {
   return tensors[0];
 }
 
-TensorSpec cat_spec(TensorList tensors, int64_t dim) {
+/// The dimension to join along, of tensors that all have one.
+int64_t joined_dim(TensorList tensors, int64_t dim) {
   check<ValueError>(!tensors.empty(), "torch.cat(): expected a non-empty list of Tensors");
+  for (size_t i = 0; i < tensors.size(); ++i)
+    check(tensors[i].dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
+  return wrap_dim(dim, first_counted(tensors).dim());
+}
+
+DType joined_type(TensorList tensors) {
   ResultType type;
+  for (const Tensor& t : tensors) type.add(t);
+  return type.get();
+}
+
+void check_joined_type(TensorList tensors, const Tensor& out) {
+  check<TypeError>(can_cast(joined_type(tensors), out.dtype()),
+                   "torch.cat(): input types can't be cast to the desired output type ", kernel_name(out.dtype()));
+}
+
+TensorSpec cat_spec(TensorList tensors, int64_t dim) {
+  int64_t at = joined_dim(tensors, dim);
   MemoryFormat format = tensors[0].suggested_format();
   std::vector<const Tensor*> pointers;
-  for (size_t i = 0; i < tensors.size(); ++i) {
-    const Tensor& t = tensors[i];
-    check(t.dim() > 0, "zero-dimensional tensor (at position ", i, ") cannot be concatenated");
-    type.add(t);
+  for (const Tensor& t : tensors) {
     pointers.push_back(&t);
     if (t.suggested_format() != format) format = MemoryFormat::Contiguous;
   }
   const Tensor& model = first_counted(tensors);
-  int64_t at = wrap_dim(dim, model.dim());
   SymShape shape(model.sym_sizes());
   SymInt length = 0;
   for (size_t i = 0; i < tensors.size(); ++i) {
@@ -50,11 +65,16 @@ TensorSpec cat_spec(TensorList tensors, int64_t dim) {
   }
   if (!is_skipped(model)) shape[at] = length;
   if (model.dim() != 4 && model.dim() != 5) format = MemoryFormat::Contiguous;
-  return TensorSpec(shape, strides_for(shape, format), type.get(), common_device(pointers));
+  return TensorSpec(shape, strides_for(shape, format), joined_type(tensors), common_device(pointers));
 }
 
 UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
     .out("cat.out")
+    .use(out_asks("cat.out",
+                  [](TensorList tensors, int64_t dim, const Tensor& out) {
+                    joined_dim(tensors, dim);
+                    check_joined_type(tensors, out);
+                  }))
     .meta(cat_spec)
     .cpu([](const Tensor& out, TensorList tensors, int64_t dim) {
       std::vector<Tensor> cast;
@@ -91,13 +111,19 @@ UMBRA_OPERATOR("cat(Tensor[] tensors, int dim=0) -> Tensor")
       return Batched(cat(all, wrap_dim(dim, all[0].dim() - 1) + 1), 0);
     });
 
-Tensor stack_tensors(TensorList tensors, int64_t dim) {
+/// The new dimension, of tensors that all have the same size.
+int64_t stacked_dim(TensorList tensors, int64_t dim) {
   check(!tensors.empty(), "stack expects a non-empty TensorList");
   int64_t at = wrap_dim(dim, tensors[0].dim() + 1);
   for (size_t i = 1; i < tensors.size(); ++i)
     if (!(tensors[i].sym_sizes() == tensors[0].sym_sizes()))
       fail("stack expects each tensor to be equal size, but got ", to_string(tensors[0].sym_sizes()),
            " at entry 0 and ", to_string(tensors[i].sym_sizes()), " at entry ", i);
+  return at;
+}
+
+Tensor stack_tensors(TensorList tensors, int64_t dim) {
+  int64_t at = stacked_dim(tensors, dim);
   if (at < tensors[0].dim()) {
     // Joined along the dimension and then divided: memory formats stay, as they do in PyTorch.
     SymShape shape(tensors[0].sym_sizes());
@@ -122,8 +148,19 @@ void stack_definition(OperatorBuilder& builder) {
       });
 }
 
-UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor").out("stack.out").use(stack_definition);
-UMBRA_OPERATOR("_stack(Tensor[] tensors, int dim=0) -> Tensor").out("_stack.out").all_backends(stack_tensors);
+void check_stack_out(TensorList tensors, int64_t dim, const Tensor& out) {
+  stacked_dim(tensors, dim);
+  check_joined_type(tensors, out);
+}
+
+UMBRA_OPERATOR("stack(Tensor[] tensors, int dim=0) -> Tensor")
+    .out("stack.out")
+    .use(out_asks("stack.out", check_stack_out))
+    .use(stack_definition);
+UMBRA_OPERATOR("_stack(Tensor[] tensors, int dim=0) -> Tensor")
+    .out("_stack.out")
+    .use(out_asks("_stack.out", check_stack_out))
+    .all_backends(stack_tensors);
 
 /// Each tensor in equal pieces along `dim`, the last filled up with zeros; piece by piece side by side.
 UMBRA_OPERATOR("_chunk_cat(Tensor[] tensors, int dim, int num_chunks) -> Tensor")

@@ -40,6 +40,10 @@ struct EdgePad {
           "D (batch mode) tensor with possibly 0 batch size and other non-zero dimensions for input, but got: ",
           to_string(self.sym_sizes()));
   }
+  void check_sizes(const Tensor& grad, const Tensor& self) const {
+    for (int64_t d = dims + 1; d >= 1; --d) self.sym_size(-d);
+    for (int64_t d = 1; d <= dims; ++d) grad.sym_size(self.dim() - d);
+  }
   SymShape padded(const Tensor& self, SymIntArrayRef padding) const {
     check(static_cast<int64_t>(padding.size()) == 2 * dims, "padding size is expected to be ", 2 * dims,
           ", but got: ", padding.size());
@@ -104,7 +108,12 @@ struct EdgePadBackward : EdgePad {
     auto family = static_cast<const EdgePad&>(*this);
     builder
         .meta([family](const Tensor& grad, const Tensor& self, SymIntArrayRef padding) {
+          bool reflects = family.edge == Edge::Reflect;
+          // Two dimensions that are reflected ask for sizes first: too few dimensions are an IndexError.
+          if (family.dims == 2 && reflects) family.check_sizes(grad, self);
+          if (family.dims == 1 && reflects) self.sym_size(-1);
           SymShape sizes = family.padded(self, padding);
+          if (family.dims < 3 || !reflects) family.check_sizes(grad, self);
           check(grad.dim() == self.dim(), "grad_output: expected ", self.dim(), " dimensions, but got ", grad.dim());
           static constexpr const char* kWords[] = {"depth", "height", "width"};
           for (int64_t d = 0; d < self.dim(); ++d) {

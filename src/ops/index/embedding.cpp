@@ -42,6 +42,7 @@ UMBRA_OPERATOR(
     .gradient("weight", {"grad", "indices", "weight.sym_sizes", "padding_idx", "scale_grad_by_freq", "sparse"},
               [](const Tensor& grad, const Tensor& indices, SymIntArrayRef sizes, SymInt padding, bool scale,
                  bool sparse) {
+                check_indices(indices);
                 check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
                 return embedding_dense_backward(grad, indices, sizes[0], padding, scale);
               })
@@ -99,6 +100,7 @@ UMBRA_OPERATOR(
     "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
     "bool sparse) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
+      check_indices(indices);
       check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
       return embedding_dense_backward(grad, indices, rows, padding, scale);
     });

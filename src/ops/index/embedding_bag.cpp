@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/embedding.h"
 #include "kernels/rows.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -163,9 +164,9 @@ UMBRA_OPERATOR(
     "int padding_idx=-1) -> Tensor")
     .meta([](const Tensor& grad, const Tensor& indices, const Tensor& offsets, const Tensor&, const Tensor&,
              const Tensor&, SymInt rows, bool, int64_t, bool sparse, const Tensor&, int64_t) {
-      check<NotImplementedError>(!sparse, "embedding_bag: sparse gradients are not in Umbra yet");
       check_integers(indices, "indices");
       check_integers(offsets, "offsets");
+      check<NotImplementedError>(!sparse, "embedding_bag: sparse gradients are not in Umbra yet");
       return table_spec(grad, rows);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offsets,
@@ -195,7 +196,10 @@ UMBRA_OPERATOR(
     .generated_out("_embedding_bag_per_sample_weights_backward.out")
     .meta([](const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor&,
              int64_t mode, int64_t) {
+      if (grad.is_meta()) grad.sym_size(1);  // too few dimensions are an IndexError
+      check_kernel_type(is_floating(grad.dtype()), "_embedding_bag_per_sample_weights_backward_cpu", grad);
       check(mode == 0, "embedding_bag_backward: per_sample_weights only supported for mode='sum'");
+      grad.sym_size(1);
       check(weight.dim() == 2 && grad.dim() == 2 && grad.sym_size(1) == weight.sym_size(1) &&
                 grad.dtype() == weight.dtype(),
             "embedding_bag: a gradient of ", to_string(grad.sym_sizes()), " does not fit weights of ",

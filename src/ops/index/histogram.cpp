@@ -5,6 +5,7 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -130,7 +131,8 @@ UMBRA_OPERATOR(
       Tensor points = as_points(self);
       fill_edges({&edges, 1}, points, range);
       kernels::histogram(hist, points, {&edges, 1}, weight, density, BinSearch::EvenWithEdges);
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "histogram.bins_tensor(Tensor self, Tensor bins, *, Tensor? weight=None, bool density=False) -> (Tensor hist, "
@@ -145,7 +147,8 @@ UMBRA_OPERATOR(
                bool density) {
       kernels::copy(edges, bins);
       kernels::histogram(hist, as_points(self), {&bins, 1}, weight, density, BinSearch::Edges);
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> Tensor")
     .out("histc.out")
@@ -258,6 +261,7 @@ UMBRA_OPERATOR(
     "(Tensor "
     "hist, Tensor[] bin_edges)")
     .composite([](const Tensor& self, int64_t bins, Range range, const Tensor& weight, bool density) {
+      self.sym_size(-1);  // a number is an IndexError
       check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
       return even_grid(self, Ints(self.size(-1), bins), range, weight, density);
     });
@@ -304,7 +308,8 @@ UMBRA_OPERATOR("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) 
       SymInt length = unknown_size("aten::bincount", INT64_MAX);
       return empty({length}, {.dtype = count_dtype(self, weights), .device = self.device()});
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -129,6 +130,12 @@ void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tens
 UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) -> Tensor")
     .inplace("index_copy_")
     .out("index_copy.out")
+    .use(out_asks("index_copy.out",
+                  [](const Tensor& self, int64_t dim, const Tensor&, const Tensor&, const Tensor& out) {
+                    wrap_dim(dim, self.dim());
+                    check(out.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()),
+                          ", but got ", kernel_name(out.dtype()), " instead");
+                  }))
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
       check_copy(self, wrap_dim(dim, self.dim()), index, source);
       return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));

@@ -28,9 +28,9 @@ Tensor spread_index(const Batched& index, const Tensor& like, int64_t dim) {
 UMBRA_OPERATOR("index_select(Tensor self, int dim, Tensor index) -> Tensor")
     .out("index_select.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index) {
+      int64_t at = wrap_dim(dim, self.dim());
       check_vector("index_select", index);
       check(is_position(index), "index_select(): Expected dtype int32 or int64 for index");
-      int64_t at = wrap_dim(dim, self.dim());
       SymShape shape(self.sym_sizes());
       if (self.dim() > 0) shape[at] = index.sym_numel();
       else
@@ -75,12 +75,13 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
     .inplace("index_add_")
     .out("index_add.out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source, const Scalar&) {
+      int64_t at = wrap_dim(dim, self.dim());
       check_vector("index_add_", index);
       check(is_position(index),
             "index_add_(): Expected dtype int32/int64 for index but got: ", kernel_name(index.dtype()));
       check(self.dtype() == source.dtype(), "index_add_(): self (", kernel_name(self.dtype()), ") and source (",
             kernel_name(source.dtype()), ") must have the same scalar type");
-      check_slices(self, wrap_dim(dim, self.dim()), index, source);
+      check_slices(self, at, index, source);
       return TensorSpec(self.sym_sizes(), self.dtype(), common_device({&self, &index, &source}));
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,

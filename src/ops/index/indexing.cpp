@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -207,6 +208,12 @@ Batched batch_index_put(const Batched& self, const std::vector<Batched>& given, 
 
 UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .out("index.Tensor_out")
+    .use(out_asks("index.Tensor_out",
+                  [](const Tensor& self, TensorList indices, const Tensor& out) {
+                    check<IndexError>(!indices.empty(), "at least one index must be provided");
+                    check(self.dtype() == out.dtype(), "index_out: self (", kernel_name(self.dtype()), ") and result (",
+                          kernel_name(out.dtype()), ") must have the same scalar type");
+                  }))
     .meta(index_spec)
     .cpu(run_index)
     .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
@@ -215,8 +222,19 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
       return batch_index(self, indices, [](const Tensor& t, TensorList at) { return index(t, at); });
     });
 
+void check_unsafe(const char* name, TensorList indices, bool masks) {
+  check<IndexError>(!indices.empty(), "at least one index must be provided");
+  for (const Tensor& index : indices)
+    check(!index.defined() || index.dtype() == DType::Int64 || index.dtype() == DType::Int32 ||
+              (masks && index.dtype() == DType::Bool),
+          name, " found unexpected index type ", index.defined() ? kernel_name(index.dtype()) : "");
+}
+
 UMBRA_OPERATOR("_unsafe_index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
-    .meta(index_spec)
+    .meta([](const Tensor& self, TensorList indices) {
+      check_unsafe("_unsafe_index", indices, true);
+      return index_spec(self, indices);
+    })
     .cpu(run_index)
     .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
     .batch([](const Batched& self, const std::vector<Batched>& indices) {
@@ -327,6 +345,7 @@ std::vector<Tensor> clamped(const Tensor& self, TensorList indices) {
   return out;
 }
 Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, const Scalar& fill) {
+  check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) {
     // Nothing to read: the fill in the shape that the indices span.
     Tensor one = self.new_full(SymShape(self.sym_sizes().size(), 1), fill);
@@ -335,6 +354,7 @@ Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, 
   return _unsafe_index(self, clamped(self, indices)).masked_fill(mask.logical_not(), fill);
 }
 Tensor masked_index_put(const Tensor& self, const Tensor& mask, TensorList indices, const Tensor& values) {
+  check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) return self.clone();
   return _unsafe_index_put(self, clamped(self, indices), values.masked_fill(mask.logical_not(), Scalar(0)), true);
 }

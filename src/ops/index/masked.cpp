@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -27,7 +28,8 @@ UMBRA_OPERATOR("masked_select(Tensor self, Tensor mask) -> Tensor")
               [](const Tensor& grad, const Tensor& self, const Tensor& mask) {
                 return masked_select_backward(grad, self, mask);
               })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("masked_select_backward(Tensor grad, Tensor input, Tensor mask) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& input, const Tensor& mask) {
@@ -63,7 +65,8 @@ UMBRA_OPERATOR("masked_scatter(Tensor self, Tensor mask, Tensor source) -> Tenso
 
 // What was picked, in front of zeros.
 UMBRA_OPERATOR("masked_scatter_backward(Tensor grad_output, Tensor mask, SymInt[] sizes) -> Tensor")
-    .meta([](const Tensor& grad, const Tensor&, SymIntArrayRef sizes) {
+    .meta([](const Tensor& grad, const Tensor& mask, SymIntArrayRef sizes) {
+      check(mask.dtype() == DType::Bool, "masked_select: expected BoolTensor for mask");
       return TensorSpec(sizes, grad.dtype(), grad.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& mask, SymIntArrayRef) {

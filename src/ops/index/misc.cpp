@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
+#include "ops/common/out_asks.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -38,6 +39,11 @@ UMBRA_OPERATOR("one_hot(Tensor self, int num_classes=-1) -> Tensor")
 
 UMBRA_OPERATOR("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, int mode=0) -> Tensor")
     .out("hash_tensor.out")
+    .use(out_asks("hash_tensor.out",
+                  [](const Tensor&, std::vector<int64_t>, bool, int64_t, const Tensor& out) {
+                    check(out.dtype() == DType::UInt64, "Expected result to be of dtype uint64, but got ",
+                          kernel_name(out.dtype()));
+                  }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, int64_t mode) {
       check(mode == 0, "Unknown hash_tensor mode: ", mode);
       check(
@@ -142,7 +148,8 @@ UMBRA_OPERATOR("_shape_as_tensor(Tensor self) -> Tensor").composite([](const Ten
   for (int64_t d = 0; d < self.dim(); ++d) out.data<int64_t>()[d] = self.size(d);
   return out;
 });
-UMBRA_OPERATOR("_nnpack_available() -> bool").all_backends([]() { return false; }).not_differentiable();
+// As a CPU build of PyTorch answers.
+UMBRA_OPERATOR("_nnpack_available() -> bool").all_backends([]() { return true; }).not_differentiable();
 
 // Zeros with memory, which know that they are zeros until they are written.
 UMBRA_OPERATOR(

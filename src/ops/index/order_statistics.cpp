@@ -5,6 +5,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -17,8 +18,7 @@ void check_size(const char* name, const Tensor& self, int64_t at) {
     fail<IndexError>(name, "(): Expected reduction dim ", at, " to have non-zero size.");
 }
 void check_dtype(const char* kernel, const Tensor& self, bool with_bool) {
-  check<NotImplementedError>(!self.is_complex() && (with_bool || self.dtype() != DType::Bool), "\"", kernel,
-                             "\" not implemented for '", kernel_name(self.dtype()), "'");
+  check_kernel_type(!self.is_complex() && (with_bool || self.dtype() != DType::Bool), kernel, self);
 }
 
 Specs reduced_specs(const Tensor& self, int64_t at, bool keepdim) {
@@ -43,6 +43,7 @@ Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymI
 UMBRA_OPERATOR(
     "value_selecting_reduction_backward(Tensor grad, int dim, Tensor indices, SymInt[] sizes, bool keepdim) -> Tensor")
     .composite([](const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
+      wrap_dim(dim, static_cast<int64_t>(sizes.size()) + (keepdim || sizes.empty() ? 0 : 1));
       if (sizes.empty()) return grad.new_zeros(sizes).scatter(0, indices, grad);
       bool apart = !keepdim;
       Tensor g = apart ? grad.unsqueeze(dim) : grad, at = apart ? indices.unsqueeze(dim) : indices;
@@ -117,16 +118,16 @@ UMBRA_OPERATOR("nanmedian.dim(Tensor self, int dim, bool keepdim=False) -> (Tens
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 TensorSpec whole_median_spec(const Tensor& self) {
-  check_dtype("median_cpu", self, false);
+  if (self.sym_numel().is_symbolic() || self.sym_numel().value() != 0) check_dtype("median_cpu", self, false);
   return TensorSpec({}, self.dtype(), self.device());
 }
 /// Of no elements the median is NaN, or what NaN becomes as an integer.
 template <Nans nans> void run_whole_median(const Tensor& out, const Tensor& self) {
   if (self.numel() == 0) {
-    kernels::fill(out, is_floating(out.dtype())      ? Scalar(std::nan(""))
-                       : out.dtype() == DType::Int64 ? Scalar(INT64_MIN)
-                       : out.dtype() == DType::Int32 ? Scalar(int64_t{INT32_MIN})
-                                                     : Scalar(0));
+    kernels::fill(out, is_differentiable(out.dtype()) ? Scalar(std::nan(""))
+                       : out.dtype() == DType::Int64  ? Scalar(INT64_MIN)
+                       : out.dtype() == DType::Int32  ? Scalar(int64_t{INT32_MIN})
+                                                      : Scalar(0));
     return;
   }
   Tensor row = kernels::contiguous(self), place = kernels::scratch({}, DType::Int64);

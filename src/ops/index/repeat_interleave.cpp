@@ -12,9 +12,9 @@ namespace {
 using OptionalSize = std::optional<SymInt>;
 
 void check_repeats(const Tensor& repeats) {
-  check(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
   check<NotImplementedError>(is_integral(repeats.dtype(), false) && repeats.dtype() <= DType::Int64,
                              "\"repeat_interleave_cpu\" not implemented for '", kernel_name(repeats.dtype()), "'");
+  check(repeats.dim() == 1, "repeat_interleave only accept 1D vector as repeat");
 }
 
 /// Which element stands at each place: 0 as often as repeats[0] says, and so on.

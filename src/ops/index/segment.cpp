@@ -2,6 +2,7 @@
 #include "kernels/segment.h"
 
 #include "kernels/copy.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -146,7 +147,7 @@ UMBRA_OPERATOR(
 // ---- rows of one batch after the other, and padded to one length ----
 
 const Tensor& only_offsets(TensorList offsets) {
-  check<NotImplementedError>(offsets.size() == 1, "jagged tensors of more than one jagged dimension are not built");
+  check(offsets.size() == 1, "expected one jagged dimension, but got offsets of ", offsets.size());
   return offsets[0];
 }
 
@@ -197,7 +198,8 @@ UMBRA_OPERATOR("_padded_dense_to_jagged_forward(Tensor dense, Tensor[] offsets, 
       check<DynamicOutputShapeException>(total.has_value(), "aten._padded_dense_to_jagged_forward.default");
       sizes[0] = *total;
       return empty(sizes, dense.options());
-    });
+    })
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

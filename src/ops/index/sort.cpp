@@ -64,9 +64,8 @@ UMBRA_OPERATOR(
     .out("topk.values", {"values", "indices"})
     .meta([](const Tensor& self, SymInt k, int64_t dim, bool, bool) -> Specs {
       int64_t d = wrap_dim(dim, self.dim());
-      check<NotImplementedError>(!self.is_complex(), "\"topk_cpu\" not implemented for '", kernel_name(self.dtype()),
-                                 "'");
       check(k >= 0 && k <= (self.dim() > 0 ? self.sym_sizes()[d] : SymInt(1)), "selected index k out of range");
+      check<TypeError>(!self.is_complex() || self.is_meta(), " topk does not support complex dtypes on CPU");
       SymShape sizes(self.sym_sizes());
       if (self.dim() > 0) sizes[d] = k;
       return {TensorSpec(sizes, self.dtype(), self.device()), TensorSpec(sizes, DType::Int64, self.device())};

@@ -4,6 +4,7 @@
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -80,7 +81,8 @@ UMBRA_OPERATOR("_unique(Tensor self, bool sorted=True, bool return_inverse=False
       auto [values, places, counts] = unknown_elements("aten::_unique", self, inverse, false);
       return std::tuple(values, places);
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "_unique2(Tensor self, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> (Tensor, Tensor, "
@@ -93,7 +95,8 @@ UMBRA_OPERATOR(
     .fake([](const Tensor& self, bool, bool inverse, bool counts) {
       return unknown_elements("aten::_unique2", self, inverse, counts);
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "unique_dim(Tensor self, int dim, bool sorted=True, bool return_inverse=False, bool return_counts=False) -> "
@@ -105,7 +108,8 @@ UMBRA_OPERATOR(
     .fake([](const Tensor& self, int64_t dim, bool, bool, bool) {
       return unknown_slices("aten::unique_dim", self, dim, true, true);
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "unique_consecutive(Tensor self, bool return_inverse=False, bool return_counts=False, int? dim=None) -> (Tensor, "
@@ -120,7 +124,8 @@ UMBRA_OPERATOR(
       if (by_elements(self, dim)) return unknown_elements("aten::unique_consecutive", self, inverse, counts);
       return unknown_slices("aten::unique_consecutive", self, *dim, true, true);
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "unique_dim_consecutive(Tensor self, int dim, bool return_inverse=False, bool return_counts=False) -> (Tensor, "
@@ -131,7 +136,8 @@ UMBRA_OPERATOR(
     .fake([](const Tensor& self, int64_t dim, bool, bool) {
       return unknown_slices("aten::unique_dim_consecutive", self, dim, true, true);
     })
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -30,6 +31,7 @@ UMBRA_OPERATOR("_euclidean_dist(Tensor x1, Tensor x2) -> Tensor")
       // |a - b|^2 = |a|^2 + |b|^2 - 2 a b, as one product of longer rows.
       Tensor n1 = x1.pow(2).sum(IntArrayRef{-1}, true), n2 = x2.pow(2).sum(IntArrayRef{-1}, true);
       Tensor left = cat({x1.mul(-2), n1, ones_like(n1)}, -1), right = cat({x2, ones_like(n2), n2}, -1);
+      check(right.dim() != 1, "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.");
       return left.matmul(right.transpose(-2, -1)).clamp_min(0).sqrt();
     })
     .gradient("x1, x2", {"grad", "x1", "x2", "result"},
@@ -107,27 +109,24 @@ struct Slopes {
 UMBRA_OPERATOR("_cdist_backward(Tensor grad_output, Tensor x1, Tensor x2, float p, Tensor cdist) -> Tensor")
     .generated_out("_cdist_backward.out")
     .meta([](const Tensor& grad, const Tensor& x1, const Tensor& x2, double, const Tensor& distances) {
-      for (const Tensor* t : {&grad, &x1, &x2, &distances}) {
-        t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
-        check(t->dtype() == x1.dtype(), "_cdist_backward: expected all tensors to have the same dtype, but got ",
-              kernel_name(t->dtype()), " and ", kernel_name(x1.dtype()));
-      }
+      for (const Tensor* t : {&x1, &x2}) t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
+      SymShape batch = common_batch(x1, x2), wanted = matrix_sizes(batch, x1.sym_size(-2), x2.sym_size(-2));
+      // Without pairs there is nothing to gather, nor to broadcast, nor to ask of the others.
+      if (product(SymShape(wanted)) == 0 || x1.sym_size(-1) == 0)
+        return TensorSpec(x1.sym_sizes(), x1.dtype(), x1.device());
       check(x1.sym_size(-1) == x2.sym_size(-1), "X1 and X2 must have the same number of columns. X1: ", x1.sym_size(-1),
             " X2: ", x2.sym_size(-1));
-      SymShape batch = common_batch(x1, x2), wanted = matrix_sizes(batch, x1.sym_size(-2), x2.sym_size(-2));
+      for (const Tensor* t : {&grad, &x2, &distances}) check_read_as(x1.dtype(), *t);
       for (const Tensor* t : {&grad, &distances})
         check(t->sym_sizes() == SymIntArrayRef(wanted), "_cdist_backward: expected distances of sizes ", wanted,
               ", but got ", t->sym_sizes());
-      // Without pairs there is nothing to gather, nor to broadcast.
-      bool pairs = product(batch) != 0 && x2.sym_size(-2) != 0;
-      SymShape sizes = matrix_sizes(pairs ? batch : batch_part(x1), x1.sym_size(-2), x1.sym_size(-1));
-      return TensorSpec(sizes, x1.dtype(), x1.device());
+      return TensorSpec(matrix_sizes(batch, x1.sym_size(-2), x1.sym_size(-1)), x1.dtype(), x1.device());
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& x1, const Tensor& x2, double p,
             const Tensor& distances) {
       if (out.numel() == 0) return;
       SymShape batch = common_batch(x1, x2);
-      if (product(batch) == 0 || x2.size(-2) == 0) return kernels::fill(out, 0);
+      if (product(batch) == 0 || x2.size(-2) == 0 || x1.size(-1) == 0) return kernels::fill(out, 0);
       kernels::cdist_backward(out, as_batches(grad, batch), as_batches(x1, batch), as_batches(x2, batch), p,
                               as_batches(distances, batch));
     })
@@ -150,17 +149,23 @@ UMBRA_OPERATOR("cdist(Tensor x1, Tensor x2, float p=2, int? compute_mode=None) -
 
 // ---- one matrix ----
 
+bool has_pdist(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64; }
+
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
-      self.sym_size(0);  // a number has no rows: an IndexError
-      check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
-      check(self.is_floating_point(), "pdist only supports floating-point dtypes");
-      check_norm_order("pdist", p);
-      SymInt n = self.sym_size(0);
+      SymInt n = self.sym_size(0);  // a number has no rows: an IndexError
+      // Of one row nothing more is asked, whatever it is.
+      if (!n.has_hint() || n > 1) {
+        SymInt columns = self.sym_size(1);
+        if (!columns.has_hint() || columns != 0) check_kernel_type(has_pdist(self.dtype()), "pdist", self);
+        check(self.dim() == 2, "pdist only supports 2D tensors, got: ", self.dim(), "D");
+        check_norm_order("pdist", p);
+      }
       return TensorSpec({n * (n - 1) / 2}, self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, double p) {
+      if (out.numel() == 0) return;
       if (self.size(1) == 0) return kernels::fill(out, 0);
       kernels::pdist(out, kernels::contiguous(self), p);
     })
@@ -173,13 +178,17 @@ UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
 UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
     .generated_out("_pdist_backward.out")
     .meta([](const Tensor& grad, const Tensor& self, double, const Tensor& distances) {
-      check(self.dim() == 2, "_pdist_backward: expected a matrix, but got ", self.dim(), "D");
+      TensorSpec result(self.sym_sizes(), self.dtype(), self.device());
+      if (!has_elements(self)) return result;
+      check_kernel_type(has_pdist(self.dtype()), "pdist_backward", self);
       SymInt n = self.sym_size(0), pairs = n * (n - 1) / 2;
+      self.sym_size(1), grad.sym_size(0);  // too few dimensions are an IndexError
+      for (const Tensor* t : {&grad, &distances}) check_read_as(self.dtype(), *t);
+      check(self.dim() == 2, "_pdist_backward: expected a matrix, but got ", self.dim(), "D");
       for (const Tensor* t : {&grad, &distances})
-        check(t->dim() == 1 && t->sym_size(0) == pairs && t->dtype() == self.dtype(), "_pdist_backward: expected ",
-              pairs, " distances of type ", kernel_name(self.dtype()), ", but got ", t->sym_sizes(), " of type ",
-              kernel_name(t->dtype()));
-      return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+        check(t->dim() == 1 && t->sym_size(0) == pairs, "_pdist_backward: expected ", pairs, " distances, but got ",
+              t->sym_sizes());
+      return result;
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, double p, const Tensor& distances) {
       kernels::pdist_backward(out, kernels::contiguous(grad), kernels::contiguous(self), p,

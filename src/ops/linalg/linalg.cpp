@@ -6,6 +6,9 @@
 namespace umbra::ops {
 
 void check_matrix(const Tensor& a, const std::string& name, const char* argument) {
+  bool by_parts = name == "linalg.matrix_norm" || name == "torch.linalg.matrix_rank";
+  if (a.is_meta() && !by_parts)  // what PyTorch has for that device is written in Python
+    check<AssertionError>(a.dim() >= 2, name, ": The input tensor must have at least 2 dimensions, got ", a.dim());
   check(a.dim() >= 2, name, ": The input tensor ", argument, " must have at least 2 dimensions.");
 }
 

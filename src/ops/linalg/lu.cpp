@@ -1,6 +1,8 @@
 // LU factorisations, what is solved with them, and determinants.
+#include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -8,6 +10,7 @@ namespace {
 
 using Specs3 = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
+bool has_factors(DType dtype) { return is_differentiable(dtype) && !is_reduced_floating(dtype); }
 void check_pivoting(bool pivot) { check(pivot, "linalg.lu_factor: LU without pivoting is not implemented on the CPU"); }
 
 Tensor strictly_lower(const Tensor& a) { return a.tril(-1); }
@@ -83,6 +86,8 @@ UMBRA_OPERATOR(
     })
     .cpu<3>([](const Tensor& lu, const Tensor& pivots, const Tensor& info, const Tensor& a, bool pivot,
                bool check_errors) {
+      if (a.numel() == 0) return kernels::fill(info, 0);  // of any type
+      check_kernel_type(has_factors(a.dtype()), "lu_cpu", a);
       check_pivoting(pivot);
       kernels::lu_factor(lu, pivots, info, a);
       if (check_errors) check_infos(info, "torch.linalg.lu_factor_ex", a.dim() == 2);
@@ -119,7 +124,8 @@ UMBRA_OPERATOR("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, 
       return {pivot ? spec(m, m) : absent_spec(a), spec(m, k), spec(k, n)};
     })
     .cpu<3>([](const Tensor& p, const Tensor& l, const Tensor& u, const Tensor& a, bool pivot) {
-      check_pivoting(pivot);
+      check_kernel_type(has_factors(a.dtype()) || a.numel() == 0, "lu_cpu", a);
+      if (a.numel() != 0) check_pivoting(pivot);
       auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
       kernels::lu_unpack(p, l, u, lu, pivots);
     })

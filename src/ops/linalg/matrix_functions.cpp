@@ -1,6 +1,7 @@
 // Functions of matrices (exponential, powers, trace) and matrices made of vectors (Vandermonde, covariance).
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -125,7 +126,8 @@ UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor")
 UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
     .out("_compute_linear_combination.out")
     .meta([](const Tensor& input, const Tensor& coefficients) {
-      input.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError
+      check(input.dim() > 0 && input.sym_numel() != 0, "Empty tensor not supported");
+      coefficients.sym_size(0), coefficients.sym_size(1);  // too few dimensions are an IndexError
       check(coefficients.dim() == 2 && coefficients.sym_size(1) == input.sym_size(0),
             "_compute_linear_combination: coefficients must have a column for each tensor of the input");
       SymShape sizes(input.sym_sizes());
@@ -135,7 +137,8 @@ UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -
     .cpu([](const Tensor& out, const Tensor& input, const Tensor& coefficients) {
       kernels::copy(out, tensordot(coefficients.to(input.dtype()), input, {1}, {0}));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(NeedsData{});
 
 // ---- trace and other views ----
 

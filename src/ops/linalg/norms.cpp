@@ -104,12 +104,17 @@ double order_of(const OptionalScalar& p) { return p ? p->to_double() : 2.0; }
 
 TensorSpec norm_spec(const Tensor& self, const OptionalScalar& p, const OptionalDims& dims, bool keepdim,
                      OptionalType dtype) {
+  check(!dtype || is_differentiable(*dtype),
+        "norm(): the desired output dtype should be either floating point or complex. Got ",
+        kernel_name(dtype.value_or(DType::Undefined)), " instead.");
+  uint64_t over = dtype ? reduced_dims(self, dims) : 0;
   if (dtype) check_norm_type(self, dtype, "linalg.vector_norm");
   check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
                              "norm(): input dtype should be either floating point or complex. Got ",
                              kernel_name(self.dtype()), " instead.");
   check_norm_exists(self, Scalar(order_of(p)), dims);
-  return reduced_spec(self, reduced_dims(self, dims), keepdim, real_type(dtype.value_or(self.dtype())));
+  if (!dtype) over = reduced_dims(self, dims);
+  return reduced_spec(self, over, keepdim, real_type(dtype.value_or(self.dtype())));
 }
 
 const BatchInFront kReduces{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true};
@@ -220,6 +225,7 @@ struct MatrixDims {
   int64_t rows, columns;
   MatrixDims(const Tensor& self, const std::vector<int64_t>& dims) {
     check_matrix(self, "linalg.matrix_norm");
+    check_floating_matrix(self, "linalg.matrix_norm");
     if (dims.size() != 2) {
       std::string text;
       for (int64_t d : dims) text += (text.empty() ? "" : ", ") + std::to_string(d);
@@ -260,10 +266,10 @@ UMBRA_OPERATOR(
     "Tensor")
     .out("linalg_matrix_norm.out")
     .composite([](const Tensor& self, const Scalar& ord, std::vector<int64_t> dim, bool keepdim, OptionalType dtype) {
-      MatrixDims dims(self, dim);
-      check_norm_type(self, dtype, "linalg.matrix_norm");
       double order = ord.to_double(), size = std::abs(order);
       check(size == 2 || size == 1 || std::isinf(size), "linalg.matrix_norm: Order ", ord, " not supported.");
+      MatrixDims dims(self, dim);
+      check_norm_type(self, dtype, "linalg.matrix_norm");
       Tensor a = dtype ? self.to(*dtype) : self;
       if (size == 2) {
         check_floating_matrix(a, "linalg.matrix_norm", false);
@@ -282,9 +288,9 @@ UMBRA_OPERATOR(
     .out("linalg_matrix_norm.str_ord_out")
     .composite([](const Tensor& self, const std::string& ord, std::vector<int64_t> dim, bool keepdim,
                   OptionalType dtype) {
+      check(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
       MatrixDims dims(self, dim);
       check_norm_type(self, dtype, "linalg.matrix_norm");
-      check(ord == "fro" || ord == "nuc", "linalg.matrix_norm: Order ", ord, " not supported.");
       if (ord == "fro") return linalg_vector_norm(self, Scalar(2.0), {dims.rows, dims.columns}, keepdim, dtype);
       Tensor a = dtype ? self.to(*dtype) : self;
       return by_singular_values(a, dims, keepdim,

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/matmul.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
@@ -175,6 +176,11 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("_int_mm(Tensor self, Tensor mat2) -> Tensor")
     .out("_int_mm.out")
+    .use(out_asks("_int_mm.out",
+                  [](const Tensor& self, const Tensor& mat2, const Tensor&) {
+                    check(self.dim() == 2, "_int_mm: self must be a matrix, got ", self.dim(), "-D tensor");
+                    check(mat2.dim() == 2, "_int_mm: mat2 must be a matrix, got ", mat2.dim(), "-D tensor");
+                  }))
     .meta([](const Tensor& self, const Tensor& mat2) {
       self.sym_size(0), mat2.sym_size(1);  // too few dimensions are an IndexError
       check(self.dim() == 2, "Expected self to be of dimension 2 but got ", self.dim());

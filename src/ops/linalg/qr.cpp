@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -89,7 +90,8 @@ UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
       return {column_major_spec(self.sym_sizes(), self.dtype(), self.device()), vector_spec(self, k, self.dtype())};
     })
     .cpu<2>([](const Tensor& a, const Tensor& tau, const Tensor& self) { kernels::geqrf(a, tau, self); })
-    .use(BatchInFront{});
+    .use(BatchInFront{})
+    .use(NeedsData{});
 
 // ---- reflectors ----
 

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -328,7 +329,12 @@ UMBRA_OPERATOR("cholesky_inverse(Tensor self, bool upper=False) -> Tensor")
 UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Tensor")
     .out("_cholesky_solve_helper.out")
     .meta([](const Tensor& self, const Tensor& a, bool) {
-      for (const Tensor* t : {&self, &a}) t->sym_size(-1), t->sym_size(-2);  // too few dimensions are an IndexError
+      for (const Tensor* t : {&self, &a}) {
+        check(t->dim() != 1, "tensor.mT is only supported on matrices or batches of matrices. Got 1-D tensor.");
+        t->sym_size(-2);  // a number is an IndexError
+      }
+      check_kernel_type(is_differentiable(self.dtype()) && !is_reduced_floating(self.dtype()), "cholesky_solve_cpu",
+                        self);
       check(self.dtype() == a.dtype() && self.device() == a.device() && a.sym_size(-2) == self.sym_size(-2) &&
                 a.sym_size(-1) >= a.sym_size(-2),
             "_cholesky_solve_helper: factors of sizes ", a.sym_sizes(), " and type ", kernel_name(a.dtype()),

@@ -268,7 +268,10 @@ Tensor pinv_by_numbers(const Tensor& a, OptionalNumber atol, OptionalNumber rtol
 UMBRA_OPERATOR(
     "linalg_pinv.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.atol_rtol_float_out")
-    .composite(pinv_by_numbers);
+    .composite([](const Tensor& a, OptionalNumber atol, OptionalNumber rtol, bool hermitian) {
+      if (!rtol) a.sym_size(-2);  // it follows from the sizes; too few dimensions are an IndexError
+      return pinv_by_numbers(a, atol, rtol, hermitian);
+    });
 UMBRA_OPERATOR("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.out")
     .composite([](const Tensor& a, double rcond, bool hermitian) { return pinv_by_numbers(a, 0.0, rcond, hermitian); });

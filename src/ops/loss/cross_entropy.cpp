@@ -12,6 +12,11 @@ namespace {
 using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
 
 void check_target(const Tensor& self, const Tensor& target, const Tensor& weight) {
+  if (self.is_meta()) {  // what PyTorch has for that device is written in Python
+    check<AssertionError>(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D, got ", self.dim(), "D");
+    check<AssertionError>(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported, got ",
+                          target.dim(), "D");
+  }
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
         "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));
   check(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D");

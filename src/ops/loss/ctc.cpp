@@ -1,6 +1,8 @@
 // Connectionist temporal classification: sequences of labels against longer sequences of scores.
 #include "kernels/copy.h"
 #include "kernels/loss.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -63,11 +65,12 @@ int64_t check_ctc(const Tensor& log_probs, const Tensor& targets, const Lengths&
   return longest;
 }
 
+bool has_ctc(DType dtype) { return dtype == DType::Float32 || dtype == DType::Float64; }
+
 Loss ctc(const Tensor& log_probs, const Tensor& targets, const Lengths& inputs, const Lengths& labels, int64_t blank,
          bool zero_infinity) {
+  check_kernel_type(has_ctc(log_probs.dtype()), "ctc_loss_cpu", log_probs);
   int64_t longest = check_ctc(log_probs, targets, inputs, labels, blank);
-  check<NotImplementedError>(log_probs.dtype() == DType::Float32 || log_probs.dtype() == DType::Float64,
-                             "\"ctc_loss_cpu\" not implemented for '", kernel_name(log_probs.dtype()), "'");
   Tensor losses = kernels::scratch({log_probs.size(1)}, log_probs.dtype());
   Tensor alpha = kernels::scratch({log_probs.size(1), log_probs.size(0), 2 * longest + 1}, log_probs.dtype());
   kernels::ctc_loss(losses, alpha, log_probs, targets, {inputs, labels, blank, zero_infinity});
@@ -117,9 +120,12 @@ UMBRA_OPERATOR(
                                           zero_infinity);
               })
     .differentiable_outputs({true, false})
-    .tags({Tag::DynamicOutputShape});
+    .tags({Tag::DynamicOutputShape})
+    .use(NeedsData{});
 
 TensorSpec backward_spec(const Tensor& grad, const Tensor& log_probs, const Tensor& losses) {
+  check_kernel_type(has_ctc(log_probs.dtype()), "ctc_loss_backward_cpu", log_probs);
+  for (int64_t d = 0; d < 3; ++d) log_probs.sym_size(d);  // too few dimensions are an IndexError
   check(log_probs.dim() == 3 && grad.sym_numel() == log_probs.sym_size(1) && losses.sym_numel() == grad.sym_numel(),
         "ctc_loss_backward: gradients of ", to_string(grad.sym_sizes()), " and losses of ",
         to_string(losses.sym_sizes()), " do not fit scores of ", to_string(log_probs.sym_sizes()));
@@ -145,7 +151,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& log_probs, const Tensor& targets, Lengths inputs,
             Lengths labels, const Tensor& losses, const Tensor& alpha, int64_t blank, bool zero_infinity) {
       ctc_backward(out, grad, log_probs, targets, inputs, labels, losses, alpha, blank, zero_infinity);
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
@@ -156,7 +163,8 @@ UMBRA_OPERATOR(
             const Tensor& labels, const Tensor& losses, const Tensor& alpha, int64_t blank, bool zero_infinity) {
       ctc_backward(out, grad, log_probs, targets, lengths_of(inputs, "input_lengths"),
                    lengths_of(labels, "target_lengths"), losses, alpha, blank, zero_infinity);
-    });
+    })
+    .use(NeedsData{});
 
 // ---- as users call it ----
 

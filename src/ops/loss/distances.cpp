@@ -95,6 +95,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("kl_div(Tensor self, Tensor target, int reduction=Mean, *, bool log_target=False) -> Tensor")
     .composite([](const Tensor& self, const Tensor& target, int64_t reduction, bool log_target) {
       check(!self.is_complex() && !target.is_complex(), "kl_div: Complex inputs not supported.");
+      check(self.is_floating_point() && target.is_floating_point(), "kl_div: Integral inputs not supported.");
       Tensor loss;
       if (log_target) {
         Tensor difference = target.sub(self);

@@ -11,6 +11,7 @@ namespace {
 /// The difference in the common type; kernels have no use for bools, and some none for integers.
 Tensor difference_of(const char* kernel, const Tensor& self, const Tensor& target, bool integers) {
   // Bools have no difference of their own, but take part in one with other types.
+  broadcast_shapes(self.sym_sizes(), target.sym_sizes());
   DType common = ResultType().add(self).add(target).get();
   bool fits = is_floating(common) || (integers && !is_complex(common) && common != DType::Bool);
   bool no_data = self.is_fake() || self.is_meta();
@@ -19,14 +20,18 @@ Tensor difference_of(const char* kernel, const Tensor& self, const Tensor& targe
   return self.to(common).sub(target.to(common));
 }
 
+/// The gradient is computed in the common type of all, and has to fit the input's.
+void check_gradient_type(const Tensor& grad, const Tensor& self, const Tensor& target) {
+  broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+  DType common = ResultType().add(self).add(target).add(grad).get();
+  check(can_cast(common, self.dtype()), "result type ", kernel_name(common),
+        " can't be cast to the desired output type ", kernel_name(self.dtype()));
+}
+
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("mse_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
-      // Bools have no difference of their own, but take part in one with other types.
-      DType common = ResultType().add(self).add(target).get();
-      Tensor difference = self.to(common).sub(target.to(common));
-      check<NotImplementedError>(!difference.is_complex(), "\"mse_cpu\" not implemented for '",
-                                 kernel_name(difference.dtype()), "'");
+      Tensor difference = difference_of("mse_cpu", self, target, false);
       return reduce_loss(difference.mul_(difference), reduction);
     })
     .gradient("self", {"grad", "self", "target", "reduction"},
@@ -41,6 +46,7 @@ UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tens
 UMBRA_OPERATOR("mse_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction) -> Tensor")
     .out("mse_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction) {
+      check_gradient_type(grad, self, target);
       Tensor difference = difference_of("mse_backward_cpu_out", self, target, true);
       Tensor slope = reduction == 1 ? difference.mul(2.0).div(Scalar(self.sym_numel())) : difference.mul(2.0);
       return in_type_of(self, slope.mul(grad));
@@ -97,6 +103,7 @@ UMBRA_OPERATOR(
     "huber_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float delta) -> Tensor")
     .out("huber_loss_backward.out", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
+      broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
       for (const Tensor* t : {&target, &grad})
         check(t->dtype() == self.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
               kernel_name(self.dtype()));
@@ -147,6 +154,7 @@ UMBRA_OPERATOR(
     "smooth_l1_loss_backward(Tensor grad_output, Tensor self, Tensor target, int reduction, float beta) -> Tensor")
     .out("smooth_l1_loss_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
+      check_gradient_type(grad, self, target);
       Tensor slope = smooth_slope(difference_of("smooth_l1_backward_cpu_out", self, target, true), beta);
       return in_type_of(self, share_of_mean(slope.mul(grad), self, reduction));
     })

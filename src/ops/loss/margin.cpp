@@ -1,5 +1,6 @@
 // Margin losses over classes: one target a sample, and several.
 #include "kernels/loss.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -76,7 +77,8 @@ UMBRA_OPERATOR(
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& target, const Scalar& p,
             const Scalar& margin, const Tensor& weight, int64_t reduction) {
       kernels::multi_margin_loss_backward(out, grad, self, target, margin_options(p, margin, weight, reduction));
-    });
+    })
+    .use(NeedsData{});
 
 // ---- several targets ----
 
@@ -129,7 +131,8 @@ UMBRA_OPERATOR(
             const Tensor& is_target) {
       kernels::multilabel_margin_loss_backward(out, grad, self, target, is_target,
                                                static_cast<kernels::Reduction>(reduction));
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("multilabel_margin_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("multilabel_margin_loss.out")

@@ -3,6 +3,8 @@
 #include "kernels/copy.h"
 #include "kernels/normalization.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
@@ -11,12 +13,22 @@
 namespace umbra::ops {
 namespace {
 
-void check_channels(const Tensor& input, std::initializer_list<std::pair<const char*, const Tensor*>> tensors) {
-  check(input.dim() >= 2, "Expected at least 2 dimensions, got input of shape ", to_string(input.sym_sizes()));
+using NamedTensors = std::initializer_list<std::pair<const char*, const Tensor*>>;
+
+void check_channels(SymInt channels, NamedTensors tensors) {
   for (const auto& [name, t] : tensors)
     if (t->defined())
-      check(t->dim() <= 1 && t->sym_numel() == input.sym_sizes()[1], name, " should contain ", input.sym_sizes()[1],
-            " elements not ", t->sym_numel());
+      check(t->dim() <= 1 && t->sym_numel() == channels, name, " should contain ", channels, " elements not ",
+            t->sym_numel());
+}
+
+/// What the fused kernels ask of their arguments, in PyTorch's order. Its kernels read on past the end of a parameter
+/// that is too short; ours refuse it.
+void check_normalized(const Tensor& input, NamedTensors tensors, bool training) {
+  check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
+  if (training) input.sym_size(1);
+  check_kernel_type(is_floating(input.dtype()), "batch_norm", input);
+  check_channels(input.sym_size(1), tensors);
 }
 
 NormGradients batch_norm_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,
@@ -42,6 +54,41 @@ NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, cons
   if (!wants_derivative({&grad, &input, &weight}))
     return native_batch_norm_backward(grad, input, weight, mean, var, save_mean, save_invstd, training, eps, needs);
   return batch_norm_by_parts(grad, input, weight, mean, var, training, eps, needs);
+}
+
+Tensor normalized_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  SymInt count = input.sym_numel();
+  if (count.is_symbolic() || count.value() != 0) return {};
+  // Weight and bias still take part, so that they get gradients.
+  Tensor out = input.clone();
+  if (weight.defined()) out = out.mul(weight.select(0, 0));
+  return bias.defined() ? out.add(bias.select(0, 0)) : out;
+}
+
+void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, bool training) {
+  SymInt channels = input.dim() > 1 ? input.sym_size(1) : SymInt(0);
+  for (const auto& [name, t] : {std::pair("running_mean", &mean), std::pair("running_var", &var)}) {
+    check(training || t->defined(), name, " must be defined in evaluation mode");
+    check_channels(channels, {{name, t}});
+  }
+  check_channels(channels, {{"weight", &weight}, {"bias", &bias}});
+  check_running_statistics(input, mean, var, training);
+}
+
+void check_running_statistics(const Tensor& input, const Tensor& mean, const Tensor& var, bool training) {
+  check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
+  if (training) {
+    input.sym_size(1);  // too few dimensions are an IndexError
+    check<ValueError>(mean.defined() == var.defined(),
+                      "running_mean and running_var must either both be None or neither be None");
+    return;
+  }
+  if (input.is_meta())
+    check<AssertionError>(mean.defined() && var.defined(),
+                          "running_mean and running_var must not be None in eval mode");
+  check<ValueError>(mean.defined(), "running_mean must be defined in evaluation mode");
+  check<ValueError>(var.defined(), "running_var must be defined in evaluation mode");
 }
 
 namespace {
@@ -107,7 +154,8 @@ UMBRA_OPERATOR(
     "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double, double) {
-      check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
+      check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
+                       training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
     })
     .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
@@ -133,8 +181,9 @@ UMBRA_OPERATOR(
     "_native_batch_norm_legit.no_stats(Tensor input, Tensor? weight, Tensor? bias, bool training, float momentum, "
     "float eps) -> (Tensor, Tensor, Tensor)")
     .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
-    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool, double, double) {
-      check_channels(input, {{"weight", &weight}, {"bias", &bias}});
+    .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double, double) {
+      check_running_statistics(input, {}, {}, training);
+      check_normalized(input, {{"weight", &weight}, {"bias", &bias}}, true);
       return norm_specs(input, {&weight, &bias}, true);
     })
     .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
@@ -154,7 +203,8 @@ UMBRA_OPERATOR(
               double eps) {
       return channels_apart(_native_batch_norm_legit(fold_batch({batch_all(input), 0}, 1), batch_channels(weight),
                                                      batch_channels(bias), training, momentum, eps));
-    });
+    })
+    .use(NeedsData{"_native_batch_norm_legit.no_stats_out"});
 
 UMBRA_OPERATOR(
     "_native_batch_norm_legit_no_training(Tensor input, Tensor? weight, Tensor? bias, Tensor running_mean, Tensor "
@@ -162,7 +212,8 @@ UMBRA_OPERATOR(
     .generated_out("_native_batch_norm_legit_no_training.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
-      check_channels(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}});
+      check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
+                       false);
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);
     })
     .cpu<3>([](const Tensor& out, const Tensor& save_mean, const Tensor& save_invstd, const Tensor& input,
@@ -196,9 +247,10 @@ UMBRA_OPERATOR(
              std::array<bool, 3> mask) -> Specs {
       check(grad.sym_sizes() == input.sym_sizes(), "Expected grad_out of size ", to_string(input.sym_sizes()),
             ", but got ", to_string(grad.sym_sizes()));
-      check_channels(input, {{"weight", &weight}});
-      if (train) check_channels(input, {{"save_mean", &save_mean}, {"save_invstd", &save_invstd}});
-      else check_channels(input, {{"running_mean", &mean}, {"running_var", &var}});
+      SymInt channels = input.sym_size(1);
+      check_channels(channels, {{"weight", &weight}});
+      if (train) check_channels(channels, {{"save_mean", &save_mean}, {"save_invstd", &save_invstd}});
+      else check_channels(channels, {{"running_mean", &mean}, {"running_var", &var}});
       TensorSpec none;
       none.defined = false;
       TensorSpec channel({input.sym_sizes()[1]}, weight.defined() ? weight.dtype() : input.dtype(), input.device());
@@ -222,14 +274,8 @@ UMBRA_OPERATOR(
     "float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps, bool) {
-      check(training || (mean.defined() && var.defined()),
-            "Expected running_mean and running_var to be defined when training=False");
-      if (SymInt count = input.sym_numel(); !count.is_symbolic() && count.value() == 0) {
-        // Nothing to normalise, whatever its rank; weight and bias still take part, so that they get gradients.
-        Tensor out = input.clone();
-        if (weight.defined()) out = out.mul(weight.select(0, 0));
-        return bias.defined() ? out.add(bias.select(0, 0)) : out;
-      }
+      if (Tensor out = normalized_nothing(input, weight, bias); out.defined()) return out;
+      check_batch_norm(input, weight, bias, mean, var, training);
       if (!mean.defined()) return std::get<0>(_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
       if (!training)
         return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));

@@ -1,4 +1,6 @@
 // Other forms of batch normalisation: with statistics that may be absent, with a reserve, instance by instance.
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
@@ -15,10 +17,8 @@ Tensor no_reserve(const Tensor& input) { return empty({0}, {.dtype = DType::UInt
 
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
-  check(training || (mean.defined() && var.defined()),
-        "Expected running_mean and running_var to be defined when training=False");
-  if (mean.defined() && var.defined())
-    return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
+  check_running_statistics(input, mean, var, training);
+  if (mean.defined()) return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
   return _native_batch_norm_legit(input, weight, bias, training, momentum, eps);
 }
 
@@ -43,6 +43,9 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps, bool) {
       Tensor reserve = no_reserve(input);
+      if (Tensor nothing = normalized_nothing(input, weight, bias); nothing.defined())
+        return std::tuple(nothing, Tensor(), Tensor(), reserve, int64_t{0});
+      check_batch_norm(input, weight, bias, mean, var, training);
       auto [out, save_mean, save_invstd] = native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
       return std::tuple(out, save_mean, save_invstd, reserve, int64_t{0});
     })
@@ -94,8 +97,7 @@ UMBRA_OPERATOR(
     .generated_out("_batch_norm_no_update.out", {"out0", "out1", "out2", "out3"})
     .all_backends([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
                      const Tensor& var, double momentum, double eps) {
-      bool known = mean.defined() && var.defined();
-      auto [out, save_mean, save_invstd] = normalized(input, weight, bias, mean, var, !known, momentum, eps);
+      auto [out, save_mean, save_invstd] = normalized(input, weight, bias, mean, var, false, momentum, eps);
       return ReservedResult(out, save_mean, save_invstd, no_reserve(input));
     });
 
@@ -117,14 +119,16 @@ UMBRA_OPERATOR(
     "Tensor)")
     .generated_out("batch_norm_update_stats.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, const Tensor& mean, const Tensor& var, double momentum) {
-      check(input.dim() >= 2, "Expected at least 2 dimensions, got input of shape ", to_string(input.sym_sizes()));
+      check_kernel_type(is_floating(input.dtype()), "batch_norm_update_stats_cpu", input);
+      wrap_dim(1, input.dim(), false);
       std::vector<int64_t> others{0};
       for (int64_t d = 2; d < input.dim(); ++d) others.push_back(d);
       Tensor batch_mean = input.mean(others), batch_var = input.var(others, Scalar(0));
       if (mean.defined()) mean.mul_(1 - momentum).add_(batch_mean, momentum);
       if (var.defined()) var.mul_(1 - momentum).add_(input.var(others, Scalar(1)), momentum);
       return std::tuple(batch_mean, batch_var);
-    });
+    })
+    .use(NeedsData{});
 
 // ---- instance by instance: every channel of every sample is a channel of one large sample ----
 

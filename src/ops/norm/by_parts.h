@@ -36,6 +36,14 @@ struct Normalization {
 NormGradients norm_backward_by_parts(const Tensor& grad, const Tensor& input, const Tensor& weight,
                                      const Normalization& n, const std::vector<bool>& needs);
 
+/// The batch normalisation of a tensor without elements, whatever its rank; an undefined tensor where it has some.
+Tensor normalized_nothing(const Tensor& input, const Tensor& weight, const Tensor& bias);
+/// What batch normalisation by modules asks of its arguments.
+void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                      const Tensor& var, bool training);
+/// In training there are both running statistics of a batch normalisation or none, otherwise both.
+void check_running_statistics(const Tensor& input, const Tensor& mean, const Tensor& var, bool training);
+
 /// The gradients of batch normalisation: by the fused operator, or by parts where they are to be differentiated. In
 /// training the batch's own statistics count, else the running ones.
 NormGradients batch_norm_gradients(const Tensor& grad, const Tensor& input, const Tensor& weight, const Tensor& mean,

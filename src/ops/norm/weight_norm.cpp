@@ -1,6 +1,7 @@
 // Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
 #include <limits>
 
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -31,10 +32,18 @@ Pair weight_norm_gradients(const Tensor& grad, const Tensor& v, const Tensor& g,
   return {of_v.to(v.dtype()), along.to(g.dtype()).view(g.sym_sizes())};
 }
 
+void check_fused(const char* kernel, const Tensor& v, const Tensor& g, int64_t dim) {
+  check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+  check_kernel_type(v.dtype() == DType::BFloat16 || v.dtype() == DType::Float32 || v.dtype() == DType::Float64, kernel,
+                    v);
+  if (v.dtype() != DType::BFloat16) check_read_as(v.dtype(), g);
+  wrap_dim(dim, v.dim(), false);
+}
+
 UMBRA_OPERATOR("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
     .generated_out("_weight_norm_interface.out", {"out0", "out1"})
     .all_backends([](const Tensor& v, const Tensor& g, int64_t dim) {
-      check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+      check_fused("weight_norm_kernel", v, g, dim);
       Tensor wide = v.dtype() == DType::BFloat16 ? v.to(DType::Float32) : v;
       Tensor norms = norms_of(wide, dim);
       return Pair(wide.mul(g.div(norms)).to(v.dtype()), norms);
@@ -52,7 +61,7 @@ UMBRA_OPERATOR(
     "(Tensor, Tensor)")
     .generated_out("_weight_norm_interface_backward.out", {"out0", "out1"})
     .all_backends([](const Tensor& grad, const Tensor& v, const Tensor& g, const Tensor& norms, int64_t dim) {
-      check(dim == 0 || dim == v.dim() - 1, "fused kernels can only be applied for first or last dim");
+      check_fused("weight_norm_backward_kernel", v, g, dim);
       return weight_norm_gradients(grad, v, g, norms, dim);
     });
 
@@ -63,6 +72,7 @@ UMBRA_OPERATOR("_weight_norm(Tensor v, Tensor g, int dim=0) -> Tensor")
       Tensor direction = v.contiguous(), length = g.contiguous();
       bool half = v.dtype() == DType::Float16 || g.dtype() == DType::Float16;
       if (!half && (dim == 0 || dim == v.dim() - 1)) return std::get<0>(_weight_norm_interface(direction, length, dim));
+      if (dim != -1) wrap_dim(dim, v.dim(), false);
       return direction.mul(length.div(norms_of(direction, dim)));
     });
 
@@ -77,7 +87,8 @@ void check_rms_shapes(const Tensor& input, SymIntArrayRef normalized, const Tens
     fail("Expected weight to be of same shape as normalized_shape, but got weight of shape ",
          to_string(weight.sym_sizes()), " and normalized_shape = ", to_string(normalized));
   size_t rank = static_cast<size_t>(input.dim()), n = normalized.size();
-  bool fits = rank >= n;
+  check<ValueError>(rank >= n, "Input tensor must have at least ", n, " dimensions, but got ", rank);
+  bool fits = true;
   for (size_t i = 0; fits && i < n; ++i) fits = input.sym_sizes()[rank - n + i] == normalized[i];
   if (!fits)
     fail("Given normalized_shape=", to_string(normalized), ", expected input with shape [*",
@@ -85,7 +96,7 @@ void check_rms_shapes(const Tensor& input, SymIntArrayRef normalized, const Tens
 }
 
 Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
-  check_rms_shapes(input, normalized, weight);
+  check_kernel_type(is_differentiable(input.dtype()), "rms_norm", input);
   DType dtype = input.dtype();
   bool narrow = dtype == DType::Float16 || dtype == DType::BFloat16;
   bool wide = dtype == DType::Float64 || dtype == DType::Complex128;
@@ -100,8 +111,10 @@ Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
 
 UMBRA_OPERATOR("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")
     .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
+      check_rms_shapes(input, normalized, weight);
       return std::get<0>(rms_by_parts(input, normalized, weight, eps));
     });
+// Of the normalised shape it minds the rank alone.
 UMBRA_OPERATOR("_fused_rms_norm(Tensor input, int[] normalized_shape, Tensor? weight, float? eps) -> (Tensor, Tensor)")
     .composite([](const Tensor& input, SymIntArrayRef normalized, const Tensor& weight, std::optional<double> eps) {
       return rms_by_parts(input, normalized, weight, eps);

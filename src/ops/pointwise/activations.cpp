@@ -2,6 +2,8 @@
 #include "kernels/functors/activations.h"
 
 #include "kernels/functors/arithmetic.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
 #include "umbra/core/grad_mode.h"
 
@@ -51,18 +53,29 @@ UMBRA_OPERATOR("relu(Tensor self) -> Tensor")
 Scalar in_kind_of(DType result, const Scalar& alpha) {
   return is_integral(result, true) ? Scalar(alpha.to_int()) : Scalar(alpha.to_double());
 }
+/// The sum without what is below zero, of the types that the fused kernel is made for.
+Tensor positive_sum(const Tensor& self, const Tensor& sum) {
+  DType type = sum.dtype();
+  bool fits = type == DType::Float32 || type == DType::Float64 ||
+              (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
+  check(fits || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(type));
+  return relu(sum);
+}
+
 UMBRA_OPERATOR("_add_relu.Tensor(Tensor self, Tensor other, *, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Tensor")
     .out("_add_relu.out")
     .all_backends([](const Tensor& self, const Tensor& other, const Scalar& alpha) {
-      return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
-    });
+      return positive_sum(self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+    })
+    .use(NeedsData{"_add_relu.out"});
 UMBRA_OPERATOR("_add_relu.Scalar(Tensor self, Scalar other, Scalar alpha=1) -> Tensor")
     .inplace("_add_relu_.Scalar")
     .generated_out("_add_relu.Scalar_out")
     .all_backends([](const Tensor& self, const Scalar& other, const Scalar& alpha) {
-      return relu(self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
-    });
+      return positive_sum(self, self.add(other, in_kind_of(ResultType().add(self).add(other).get(), alpha)));
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor")
     .inplace("threshold_")
@@ -77,7 +90,7 @@ UMBRA_OPERATOR("threshold(Tensor self, Scalar threshold, Scalar value) -> Tensor
               })
     .tangent(TangentRule::Pointwise)
     .on_inplace([](OperatorBuilder& variant) { variant.node("ThresholdBackward1"); })
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::CastsToOut});
 
 UMBRA_OPERATOR("threshold_backward(Tensor grad_output, Tensor self, Scalar threshold) -> Tensor")
     .out("threshold_backward.grad_input", {"grad_input"})

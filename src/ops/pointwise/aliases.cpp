@@ -1,5 +1,6 @@
 // Second names.
 #include "ops/common/alias.h"
+#include "ops/common/out_asks.h"
 
 namespace umbra::ops {
 namespace {
@@ -142,6 +143,11 @@ UMBRA_OPERATOR("special_sinc(Tensor self) -> Tensor").out("special_sinc.out").us
 UMBRA_OPERATOR("special_logit(Tensor self, float? eps=None) -> Tensor").out("special_logit.out").use(AliasOf{"logit"});
 UMBRA_OPERATOR("special_round(Tensor self, *, int decimals=0) -> Tensor")
     .out("special_round.out")
+    .use(out_asks("special_round.out",
+                  [](const Tensor& self, int64_t, const Tensor& out) {
+                    check(out.dtype() == self.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+                          kernel_name(self.dtype()));
+                  }))
     .use(AliasOf{"round.decimals"});
 UMBRA_OPERATOR("special_xlogy(Tensor self, Tensor other) -> Tensor")
     .out("special_xlogy.out")

@@ -155,6 +155,7 @@ UMBRA_OPERATOR("minimum(Tensor self, Tensor other) -> Tensor")
 using Bound = std::optional<Scalar>;
 
 TensorSpec clamp_spec(const Tensor& self, const Bound& low, const Bound& high) {
+  if (self.is_meta()) check<ValueError>(low || high, "clamp called but both min and max are none!");
   check(low || high, "torch.clamp: At least one of 'min' or 'max' must not be None");
   check<NotImplementedError>(!self.is_complex(), "clamp is not supported for complex types");
   ResultType result;
@@ -219,7 +220,9 @@ struct Clamped {
   const Tensor* inputs[3];
   size_t count = 1;
   Clamped(const Tensor& self, const Tensor& low, const Tensor& high) : inputs{&self, nullptr, nullptr} {
-    check(low.defined() || high.defined(), "torch.clamp: At least one of 'min' or 'max' must not be None");
+    bool any = low.defined() || high.defined();
+    if (self.is_meta()) check<ValueError>(any, "clamp called but both min and max are none!");
+    check(any, "torch.clamp: At least one of 'min' or 'max' must not be None");
     if (low.defined()) inputs[count++] = &low;
     if (high.defined()) inputs[count++] = &high;
     for (const Tensor* t : ref())

@@ -13,6 +13,7 @@ template <class Functor> void comparison(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::ToBool))
       .gradient("self", {"grad"}, zero_gradient)
       .gradient("other", {"grad"}, zero_gradient)
+      .differentiable_outputs({false})
       .tangent(TangentRule::Pointwise)
       .tags({Tag::Core, Tag::Pointwise});
 }
@@ -20,6 +21,7 @@ template <class Functor> void comparison(OperatorBuilder& builder) {
 template <class Functor> void number_comparison(OperatorBuilder& builder) {
   builder.use(pointwise<Functor, 2>(Promotion::ToBool))
       .gradient("self", {"grad"}, zero_gradient)
+      .differentiable_outputs({false})
       .tangent(TangentRule::Pointwise)
       .tags({Tag::Core, Tag::Pointwise});
 }

@@ -3,6 +3,7 @@
 #include <cmath>
 #include <limits>
 
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -55,14 +56,18 @@ UMBRA_OPERATOR(
       return quantized(self, Scalar(inverse), Scalar(single), Scalar(zero), low, high);
     })
     .gradient("self", {"grad", "mask"}, masked)
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .use(NeedsData{});
+
+Tensor cachemask_backward(const Tensor& grad, const Tensor& mask) {
+  check(mask.dtype() == DType::Bool, "Expected mask.scalar_type() == ScalarType::Bool to be true, but got false.");
+  check(mask.sym_numel() == grad.sym_numel(), "`mask` and `dY` are not the same size: `mask` is size ",
+        mask.sym_numel(), " and `dY` is size ", grad.sym_numel());
+  return grad.mul(mask);
+}
 
 UMBRA_OPERATOR("fake_quantize_per_tensor_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor")
-    .composite([](const Tensor& grad, const Tensor& mask) {
-      check(mask.dtype() == DType::Bool, "mask must be a bool tensor");
-      check(mask.sym_numel() == grad.sym_numel(), "mask and grad must have the same number of elements");
-      return grad.mul(mask);
-    });
+    .composite(cachemask_backward);
 
 UMBRA_OPERATOR(
     "fake_quantize_per_tensor_affine(Tensor self, float scale, int zero_point, int quant_min, int quant_max) -> "
@@ -70,6 +75,16 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, double scale, int64_t zero, int64_t low, int64_t high) {
       return std::get<0>(fake_quantize_per_tensor_affine_cachemask(self, scale, zero, low, high));
     });
+
+void check_number(const Tensor& t) {
+  check(t.sym_numel() == 1, "a Tensor with ", t.sym_numel(), " elements cannot be converted to Scalar");
+}
+/// The number that is the first row of a tensor.
+Tensor first_number(const Tensor& t) {
+  Tensor first = t.select(0, 0);
+  check_number(first);
+  return first.reshape(SymShape{});
+}
 
 /// A zero point as a number of the kind that the grid has.
 Tensor whole(const Tensor& zero, DType dtype) { return zero.to(DType::Int64).to(dtype); }
@@ -81,6 +96,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& scale, const Tensor& zero, const Tensor& enabled, int64_t low,
                      int64_t high) {
       check_grid(low, high);
+      for (const Tensor* t : {&scale, &zero, &enabled}) check_number(*t);
       check_floating(self, kName);
       DType dtype = self.dtype() == DType::Float64 ? DType::Float64 : DType::Float32;
       Tensor step = scale.to(DType::Float32).reshape(SymShape{});
@@ -90,7 +106,8 @@ UMBRA_OPERATOR(
       return std::tuple(where(on, output, self), mask.logical_or(on.logical_not()));
     })
     .gradient("self", {"grad", "mask"}, masked)
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "fake_quantize_per_tensor_affine.tensor_qparams(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int "
@@ -103,17 +120,21 @@ UMBRA_OPERATOR(
 
 // ---- a scale for each channel ----
 
+void check_channel_numbers(const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t axis) {
+  check(scale.dim() == 1, "scale should be a 1-D tensor");
+  check(zero.dim() == 1, "zero point should be a 1-D tensor");
+  check(scale.sym_numel() == zero.sym_numel(), "scale and zero-point need to have the same dimensions");
+  check(scale.sym_numel() == self.sym_size(axis),
+        "dimensions of scale and zero-point are not consistent with input tensor");
+}
+
 void check_channels(const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t axis, int64_t low,
                     int64_t high) {
   check(scale.dtype() == DType::Float32 || scale.dtype() == DType::BFloat16, "Scale must be Float or BFloat16, found ",
         kernel_name(scale.dtype()));
   check(zero.dtype() == DType::Int32 || zero.dtype() == DType::Float32 || zero.dtype() == DType::Float16,
         "Zero-point must be Int32, Float or Half, found ", kernel_name(zero.dtype()));
-  check(scale.dim() == 1, "scale should be a 1-D tensor");
-  check(zero.dim() == 1, "zero point should be a 1-D tensor");
-  check(scale.sym_numel() == zero.sym_numel(), "scale and zero-point need to have the same dimensions");
-  check(scale.sym_numel() == self.sym_size(axis),
-        "dimensions of scale and zero-point are not consistent with input tensor");
+  check_channel_numbers(self, scale, zero, axis);
   check_grid(low, high);
   bool known = zero.dtype() == DType::Int32 && zero.storage()->has_data() && zero.device() == Device();
   check(!known || zero.sym_numel() == 0 || zero.ge(low).logical_and(zero.le(high)).all().item().to<bool>(),
@@ -133,8 +154,8 @@ UMBRA_OPERATOR(
     .generated_out("fake_quantize_per_channel_affine_cachemask.out", {"out0", "out1"})
     .all_backends([](const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t axis, int64_t low,
                      int64_t high) {
-      axis = wrap_dim(axis, self.dim());
       check_channels(self, scale, zero, axis, low, high);
+      axis = wrap_dim(axis, self.dim());
       check_floating(self, "fake_quantize_channel_cachemask_cpu_type_handling");
       Tensor step = along(scale.to(DType::Float32), self, axis), origin = along(zero.to(DType::Float32), self, axis);
       if (zero.dtype() == DType::Int32) return quantized(self, step.reciprocal(), step, origin, low, high);
@@ -143,10 +164,11 @@ UMBRA_OPERATOR(
       return std::tuple(cut_off(steps, low, high).sub(origin).mul(step).to(self.dtype()), within(steps, low, high));
     })
     .gradient("self", {"grad", "mask"}, masked)
-    .differentiable_outputs({true, false});
+    .differentiable_outputs({true, false})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("fake_quantize_per_channel_affine_cachemask_backward(Tensor grad, Tensor mask) -> Tensor")
-    .composite([](const Tensor& grad, const Tensor& mask) { return grad.mul(mask); });
+    .composite(cachemask_backward);
 
 UMBRA_OPERATOR(
     "fake_quantize_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int quant_min, int "
@@ -171,13 +193,24 @@ struct LearnedGradients {
   }
 };
 
+void check_learned(const Tensor& grad, const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low,
+                   int64_t high) {
+  for (const auto& [name, t] :
+       {std::pair("dY", &grad), std::pair("X", &self), std::pair("scale", &scale), std::pair("zero_point", &zero)})
+    check(t->dtype() == DType::Float32, "Expected ", name, ".scalar_type() == ScalarType::Float to be true, but got ",
+          "false.");
+  check(grad.sym_numel() == self.sym_numel(), "`X` and `dY` are not the same size");
+  check(low <= 0 && high >= 0, "Expecting `quant_min` <= 0 and `quant_max` >= 0");
+}
+
 UMBRA_OPERATOR(
     "_fake_quantize_learnable_per_tensor_affine(Tensor self, Tensor scale, Tensor zero_point, int quant_min, int "
     "quant_max, float grad_factor=1.) -> Tensor")
     .generated_out("_fake_quantize_learnable_per_tensor_affine.out")
     .all_backends([](const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low, int64_t high, double) {
-      Tensor step = scale.reshape(SymShape{}), origin = zero.round().clamp(low, high).reshape(SymShape{});
+      Tensor step = first_number(scale), origin = first_number(zero).round().clamp(low, high);
       check_grid(low, high);
+      check_floating(self, kName);
       return std::get<0>(quantized(self, step.reciprocal(), step, origin, low, high));
     })
     .gradient("self, scale, zero_point",
@@ -185,20 +218,23 @@ UMBRA_OPERATOR(
               [](const Tensor& grad, const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low,
                  int64_t high, double factor) {
                 return _fake_quantize_learnable_per_tensor_affine_backward(grad, self, scale, zero, low, high, factor);
-              });
+              })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "_fake_quantize_learnable_per_tensor_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, "
     "int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)")
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t low,
                      int64_t high, double factor) {
-      LearnedGradients all(grad, self, scale.reshape(SymShape{}), zero.round().clamp(low, high).reshape(SymShape{}),
-                           low, high);
+      Tensor step = first_number(scale), origin = first_number(zero).round().clamp(low, high);
+      check_learned(grad, self, scale, zero, low, high);
+      LearnedGradients all(grad, self, step, origin, low, high);
       auto summed = [&](const Tensor& each, const Tensor& like) {
         return each.sum().mul(factor).reshape(like.sym_sizes());
       };
       return std::tuple(all.self, summed(all.scale, scale), summed(all.zero, zero));
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "_fake_quantize_learnable_per_channel_affine(Tensor self, Tensor scale, Tensor zero_point, int axis, int "
@@ -215,13 +251,17 @@ UMBRA_OPERATOR(
                  int64_t low, int64_t high, double factor) {
                 return _fake_quantize_learnable_per_channel_affine_backward(grad, self, scale, zero, axis, low, high,
                                                                             factor);
-              });
+              })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "_fake_quantize_learnable_per_channel_affine_backward(Tensor grad, Tensor self, Tensor scale, Tensor zero_point, "
     "int axis, int quant_min, int quant_max, float grad_factor=1.) -> (Tensor, Tensor, Tensor)")
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& scale, const Tensor& zero, int64_t axis,
                      int64_t low, int64_t high, double factor) {
+      check_learned(grad, self, scale, zero, low, high);
+      check(grad.sym_sizes() == self.sym_sizes(), "`X` and `dY` are not the same size");
+      check_channel_numbers(self, scale, zero, axis);
       axis = wrap_dim(axis, self.dim());
       LearnedGradients all(grad, self, along(scale, self, axis), along(zero.round().clamp(low, high), self, axis), low,
                            high);
@@ -232,7 +272,8 @@ UMBRA_OPERATOR(
         return (others.empty() ? each : each.sum(IntArrayRef(others))).mul(factor);
       };
       return std::tuple(all.self, summed(all.scale), summed(all.zero));
-    });
+    })
+    .use(NeedsData{});
 
 // ---- choosing the grid ----
 

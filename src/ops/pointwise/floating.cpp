@@ -1,6 +1,7 @@
 // How floating point numbers are made up: frexp, nextafter.
 #include "kernels/floating.h"
 
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -8,6 +9,14 @@ namespace {
 
 UMBRA_OPERATOR("frexp.Tensor(Tensor self) -> (Tensor mantissa, Tensor exponent)")
     .out("frexp.Tensor_out", {"mantissa", "exponent"})
+    .use(out_asks("frexp.Tensor_out",
+                  [](const Tensor& self, const Tensor& mantissa, const Tensor& exponent) {
+                    check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
+                    check(mantissa.dtype() == self.dtype(), "torch.frexp() expects mantissa to have dtype ",
+                          cpp_name(self.dtype()), " but got ", cpp_name(mantissa.dtype()));
+                    check(exponent.dtype() == DType::Int32, "torch.frexp() expects exponent to have int dtype but got ",
+                          cpp_name(exponent.dtype()));
+                  }))
     .meta([](const Tensor& self) {
       check(is_floating(self.dtype()), "torch.frexp() only supports floating-point dtypes");
       return std::tuple(spec_like(self), spec_like(self, DType::Int32));

@@ -1,6 +1,9 @@
 // Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
 #include "kernels/functors/activations.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -38,8 +41,22 @@ UMBRA_OPERATOR("selu_(Tensor(a!) self) -> Tensor(a!)")
 
 // ---- log_sigmoid: exp(-|x|) is kept for the backward ----
 
+/// The kernels read one type.
+void check_one_type(const Tensor& self, std::initializer_list<const Tensor*> others) {
+  for (const Tensor* t : others)
+    check(!has_elements(self) || !has_elements(*t) || t->dtype() == self.dtype(), "Found dtype ",
+          kernel_name(t->dtype()), " but expected ", kernel_name(self.dtype()));
+}
+
+void check_log_sigmoid(const Tensor& self, const Tensor& out) {
+  check_kernel_type(is_floating(self.dtype()), "log_sigmoid_cpu", self);
+  if (has_elements(self)) check_read_as(self.dtype(), out);
+}
+
 UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffer)")
     .out("log_sigmoid_forward.output", {"output", "buffer"})
+    .use(out_asks("log_sigmoid_forward.output",
+                  [](const Tensor& self, const Tensor& output, const Tensor&) { check_log_sigmoid(self, output); }))
     .meta([](const Tensor& self) {
       TensorSpec spec = spec_like(self), buffer = spec_like(self);
       if (self.device().type == DeviceType::CUDA) buffer = TensorSpec({SymInt(0)}, self.dtype(), self.device());
@@ -58,7 +75,8 @@ UMBRA_OPERATOR("log_sigmoid_forward(Tensor self) -> (Tensor output, Tensor buffe
 
 UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buffer) -> Tensor")
     .out("log_sigmoid_backward.grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Tensor& self, const Tensor&) {
+    .meta([](const Tensor& grad, const Tensor& self, const Tensor& buffer) {
+      check_one_type(self, {&grad, &buffer});
       return pointwise_spec({&grad, &self}, Promotion::Default);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& self, const Tensor& buffer) {
@@ -76,15 +94,17 @@ UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buf
               })
     .use(BatchInFront{});
 
-UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor").out("log_sigmoid.out").composite([](const Tensor& self) {
-  return std::get<0>(log_sigmoid_forward(self));
-});
+UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
+    .out("log_sigmoid.out")
+    .use(out_asks("log_sigmoid.out", check_log_sigmoid))
+    .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); });
 
 // ---- glu: the first half, gated by the second ----
 
 struct Halves {
   Tensor first, gate;
   Halves(const Tensor& self, int64_t dim) {
+    if (self.is_meta()) check<AssertionError>(self.dim() > 0, "glu does not support 0-dimensional tensors");
     check(self.dim() > 0, "glu does not support 0-dimensional tensors");
     int64_t at = wrap_dim(dim, self.dim());
     SymInt size = self.sym_sizes()[at];
@@ -129,32 +149,43 @@ UMBRA_OPERATOR("glu_backward(Tensor grad_output, Tensor self, int dim) -> Tensor
 UMBRA_OPERATOR("glu_jvp(Tensor glu, Tensor x, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_jvp.out")
     .all_backends([](const Tensor& glu, const Tensor& x, const Tensor& dx, int64_t dim) {
+      wrap_dim(dim, x.dim());
+      SymInt half = glu.sym_size(dim);
       dim = wrap_dim(dim, glu.dim(), false);
+      x.narrow(dim, half, half), dx.narrow(dim, half, half);  // which refuses what is out of range
       for (const Tensor* t : {&x, &dx})
         check(t->dtype() == glu.dtype(), "Found dtype ", kernel_name(t->dtype()), " but expected ",
               kernel_name(glu.dtype()));
       Halves moved(dx, dim);
       Tensor s = Halves(x, dim).gate.sigmoid();
       return moved.first.mul(s).add(glu.mul(moved.gate).mul(s.rsub(1)));
-    });
+    })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR(
     "glu_backward_jvp(Tensor grad_x, Tensor grad_glu, Tensor x, Tensor dgrad_glu, Tensor dx, int dim) -> Tensor")
     .generated_out("glu_backward_jvp.out")
-    .all_backends([](const Tensor& grad_x, const Tensor&, const Tensor& x, const Tensor& dgrad_glu, const Tensor& dx,
-                     int64_t dim) {
+    .all_backends([](const Tensor& grad_x, const Tensor& grad_glu, const Tensor& x, const Tensor& dgrad_glu,
+                     const Tensor& dx, int64_t dim) {
+      grad_glu.sym_size(dim);  // too few dimensions are an IndexError
       Halves halves(x, dim), moved(dx, dim);
       Tensor first = Halves(grad_x, dim).first, s = halves.gate.sigmoid(), rest = s.rsub(1);
       Tensor dfirst = dgrad_glu.mul(s).add(first.mul(rest).mul(moved.gate));
       Tensor dgate =
           dfirst.mul(halves.first).add(first.mul(moved.first)).sub(first.mul(halves.first).mul(s).mul(moved.gate));
       return cat({dfirst, dgate.mul(rest)}, dim);
-    });
+    })
+    .use(NeedsData{});
 
 // ---- prelu: leaky_relu with a slope for each channel ----
 
 UMBRA_OPERATOR("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
     .use(pointwise<Prelu, 2>(Promotion::Default))
+    .meta([](const Tensor& self, const Tensor& weight) {
+      TensorSpec spec = pointwise_spec({&self, &weight}, Promotion::Default);
+      check_one_type(self, {&weight});
+      return spec;
+    })
     .gradient("self, weight", {"grad", "self", "weight"},
               [](const Tensor& grad, const Tensor& self, const Tensor& weight) {
                 return _prelu_kernel_backward(grad, self, weight);
@@ -163,6 +194,7 @@ UMBRA_OPERATOR("_prelu_kernel(Tensor self, Tensor weight) -> Tensor")
 UMBRA_OPERATOR("_prelu_kernel_backward(Tensor grad_output, Tensor self, Tensor weight) -> (Tensor, Tensor)")
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& weight) {
       TensorSpec spec = pointwise_spec({&self, &weight, &grad}, Promotion::Default);
+      check_one_type(self, {&weight, &grad});
       return std::tuple(spec, spec);
     })
     .cpu<2>([](const Tensor& grad_self, const Tensor& grad_weight, const Tensor& grad, const Tensor& self,
@@ -231,6 +263,7 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
     .out("softshrink.out")
     .use(pointwise<Softshrink, 1>(Promotion::Default, [](const Scalar& bound) { return Softshrink{.bound = bound}; }))
     .meta([](const Tensor& self, const Scalar& bound) {
+      check_kernel_type(is_floating(self.dtype()), "softshrink_check", self);
       check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
             bound.to_double(), ".");
       return pointwise_spec({&self}, Promotion::Default);

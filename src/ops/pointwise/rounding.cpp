@@ -48,7 +48,7 @@ UMBRA_OPERATOR("round.decimals(Tensor self, *, int decimals) -> Tensor")
     .gradient("self", {"grad"}, zero_gradient)
     .tangent(TangentRule::Pointwise)
     .node("RoundBackward1")
-    .tags({Tag::Pointwise});
+    .tags({Tag::Pointwise, Tag::ExactOut});
 
 UMBRA_OPERATOR("frac(Tensor self) -> Tensor")
     .inplace("frac_")

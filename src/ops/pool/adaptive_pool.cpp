@@ -1,4 +1,5 @@
 // Pooling to a given size, over one to three dimensions.
+#include "ops/common/needs_data.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -66,6 +67,7 @@ struct AdaptiveAverage {
     builder
         .meta([family](const Tensor& grad, const Tensor& self) {
           std::string what = std::string(family.name) + "_backward()";
+          if (family.dims == 3 && grad.dim() == self.dim()) grad.sym_size(-4);  // too few are an IndexError
           check((self.dim() == family.dims + 1 || self.dim() == family.dims + 2) && grad.dim() == self.dim(), what,
                 ": Expected ", family.dims + 1, "D or ", family.dims + 2, "D tensor, but got ",
                 to_string(self.sym_sizes()), " and a gradient of ", to_string(grad.sym_sizes()));
@@ -129,7 +131,8 @@ UMBRA_OPERATOR("adaptive_avg_pool2d(Tensor self, SymInt[2] output_size) -> Tenso
       check(size.size() == 2, "adaptive_avg_pool2d: output_size must be 2");
       if (size[0].same(1) && size[1].same(1)) return whole_mean(self, {-1, -2}, MemoryFormat::ChannelsLast);
       return _adaptive_avg_pool2d(self, size);
-    });
+    })
+    .use(NeedsData{"adaptive_avg_pool2d.out"});
 UMBRA_OPERATOR("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tensor")
     .out("adaptive_avg_pool3d.out")
     .composite([](const Tensor& self, SymIntArrayRef size) {
@@ -137,7 +140,8 @@ UMBRA_OPERATOR("adaptive_avg_pool3d(Tensor self, SymInt[3] output_size) -> Tenso
       if (size[0].same(1) && size[1].same(1) && size[2].same(1))
         return whole_mean(self, {-1, -2, -3}, MemoryFormat::ChannelsLast3d);
       return _adaptive_avg_pool3d(self, size);
-    });
+    })
+    .use(NeedsData{"adaptive_avg_pool3d.out"});
 UMBRA_OPERATOR("adaptive_avg_pool1d(Tensor self, int[1] output_size) -> Tensor")
     .generated_out("adaptive_avg_pool1d.out")
     .composite([](const Tensor& self, Ints size) {

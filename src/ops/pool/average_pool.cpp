@@ -24,9 +24,10 @@ struct AveragePooling {
   }
   SymShape shape(const Tensor& self, const Ints& kernel, const Ints& stride, const Ints& padding, bool ceil_mode,
                  Divisor divisor) const {
-    if (dims == 2) self.sym_size(-3);  // fewer than three dimensions are told by this one
+    Window over = window(kernel, stride, padding);
     check(!divisor || *divisor != 0, "divisor must be not zero");
-    return pooled_shape(name, self, window(kernel, stride, padding), ceil_mode);
+    if (dims == 2) self.sym_size(-3);  // fewer than three dimensions are told by this one
+    return pooled_shape(name, self, over, ceil_mode);
   }
   // Three dimensions always come row by row.
   TensorSpec spec(const Tensor& self, SymIntArrayRef shape) const {

@@ -1,4 +1,5 @@
 // Max pooling over windows at random places.
+#include "ops/common/needs_data.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -84,6 +85,7 @@ struct FractionalPooling {
     auto family = *this;
     builder
         .meta([family](const Tensor& grad, const Tensor& self, Ints kernel, Ints size, const Tensor& indices) {
+          for (int64_t d = 0; d <= family.dims; ++d) self.sym_size(d);  // too few dimensions are an IndexError
           SymShape shape = family.shape(self, kernel, size);
           check_pooled(grad, shape, "grad_output");
           check_pooled(indices, shape, "indices");
@@ -129,7 +131,8 @@ UMBRA_OPERATOR(
     "fractional_max_pool3d_backward(Tensor grad_output, Tensor self, int[3] kernel_size, int[3] output_size, Tensor "
     "indices) -> Tensor")
     .out("fractional_max_pool3d_backward.grad_input", {"grad_input"})
-    .use([](OperatorBuilder& builder) { kFractional3d.define_backward(builder); });
+    .use([](OperatorBuilder& builder) { kFractional3d.define_backward(builder); })
+    .use(NeedsData{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,6 +1,7 @@
 // Random tensors whose distribution is given by tensors, and the gradients of those that have one.
 #include "kernels/functors/distributions.h"
 
+#include "ops/common/needs_data.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
@@ -120,7 +121,8 @@ UMBRA_OPERATOR("binomial(Tensor count, Tensor prob, Generator? generator=None) -
     .cpu([](const Tensor& out, const Tensor& count, const Tensor& prob, const GeneratorPointer& generator) {
       kernels::binomial(out, count, prob, generator_or_default(generator));
     })
-    .random();
+    .random()
+    .use(NeedsData{});
 
 // ---- gamma, Dirichlet ----
 
@@ -147,9 +149,11 @@ UMBRA_OPERATOR("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor")
       kernels::pointwise(functors::StandardGammaGrad{}, out, {&self, &output}, self.dtype());
     })
     .elementwise()
-    .gradient("self", {"grad"}, [](const Tensor&) -> Tensor {
-      fail<NotImplementedError>("the derivative for '_standard_gamma_grad' is not implemented.");
-    });
+    .gradient("self", {"grad"},
+              [](const Tensor&) -> Tensor {
+                fail<NotImplementedError>("the derivative for '_standard_gamma_grad' is not implemented.");
+              })
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
     .generated_out("_sample_dirichlet.out")
@@ -157,7 +161,8 @@ UMBRA_OPERATOR("_sample_dirichlet(Tensor self, Generator? generator=None) -> Ten
     .cpu([](const Tensor& out, const Tensor& self, const GeneratorPointer& generator) {
       kernels::dirichlet(out, self, generator_or_default(generator));
     })
-    .random();
+    .random()
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor")
     .generated_out("_dirichlet_grad.out")
@@ -170,7 +175,8 @@ UMBRA_OPERATOR("_dirichlet_grad(Tensor x, Tensor alpha, Tensor total) -> Tensor"
     .cpu([](const Tensor& out, const Tensor& x, const Tensor& alpha, const Tensor& total) {
       kernels::pointwise(functors::DirichletGrad{}, out, {&x, &alpha, &total}, x.dtype());
     })
-    .elementwise();
+    .elementwise()
+    .use(NeedsData{});
 
 // ---- choices ----
 

@@ -15,9 +15,9 @@ void check_probability(double p) {
 UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, Tensor)")
     .generated_out("native_dropout.out", {"out0", "out1"})
     .all_backends([](const Tensor& input, double p, std::optional<bool> train) {
-      check_probability(p);
       if (input.sym_numel() == 0) return std::tuple(input.clone(), empty_like(input));
       if (train && !*train) return std::tuple(input.clone(), ones_like(input, {.dtype = DType::Bool}));
+      check_probability(p);
       check(!is_integral(input.dtype(), true), "result type Float can't be cast to the desired output type ",
             kernel_name(input.dtype()));
       if (p == 1) return std::tuple(zeros_like(input), zeros_like(input, {.dtype = DType::Bool}));

@@ -1,5 +1,6 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
+#include "ops/common/kernel_type.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
@@ -181,6 +182,7 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
     .inplace("bernoulli_.Tensor")
     .generated_out("bernoulli.Tensor_out")
     .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
+      check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
       if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
       return spec_like(self);
     })
@@ -223,7 +225,10 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
 UMBRA_OPERATOR(
     "bernoulli.float_out(Tensor self, float p=0.5, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, double p, const GeneratorPointer& generator, const Tensor& out) {
-      return resized(out, self.sym_sizes()).copy_(bernoulli(self, p, generator));
+      Tensor drawn = bernoulli(self, p, generator);
+      check(out.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()), ", but got ",
+            kernel_name(out.dtype()), " instead");
+      return resized(out, self.sym_sizes()).copy_(drawn);
     })
     .random()
     .tags({Tag::Generated});

@@ -89,7 +89,7 @@ Tensor between(const Tensor& t, int64_t dim, int64_t from, std::optional<int64_t
 }
 
 void check_gradient(const Tensor& self, size_t spacings, const Ints& dims, int64_t edge_order) {
-  check(self.dtype() != DType::UInt8, "torch.gradient does not support uint8 input.");
+  check<NotImplementedError>(self.dtype() != DType::UInt8, "torch.gradient does not support uint8 input.");
   check(
       spacings == dims.size(),
       "torch.gradient expected spacing to be unspecified, a scalar or it's spacing and dim arguments to have the same "

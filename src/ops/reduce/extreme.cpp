@@ -3,6 +3,9 @@
 #include "kernels/reductions.h"
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -16,10 +19,7 @@ void check_not_empty(const char* name, const Tensor& self, uint64_t mask) {
     if ((mask >> d & 1) && !self.sym_sizes()[d].is_symbolic() && self.sym_sizes()[d].value() == 0)
       fail<IndexError>(name, "(): Expected reduction dim ", d, " to have non-zero size.");
 }
-void check_ordered(const char* kernel, const Tensor& self) {
-  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()),
-                             "'");
-}
+void check_ordered(const char* kernel, const Tensor& self) { check_kernel_type(!self.is_complex(), kernel, self); }
 void check_any_elements(const char* name, const Tensor& self) {
   if (!self.sym_numel().is_symbolic() && self.sym_numel().value() == 0)
     fail(name,
@@ -134,8 +134,22 @@ std::tuple<Tensor, Tensor> both_by_parts(const Tensor& self, OptionalInt dim, bo
   return {self.amin({}, keepdim), self.amax({}, keepdim)};
 }
 
+/// Whether two dense tensors lie on common memory.
+bool share_elements(const Tensor& a, const Tensor& b) {
+  if (a.is_same(b)) return true;
+  if (a.storage() != b.storage()) return false;
+  SymInt start = a.sym_storage_offset(), other = b.sym_storage_offset();
+  if (start.is_symbolic() || other.is_symbolic()) return false;
+  return start < other + b.sym_numel() && other < start + a.sym_numel();
+}
+
 UMBRA_OPERATOR("aminmax(Tensor self, *, int? dim=None, bool keepdim=False) -> (Tensor min, Tensor max)")
     .out("aminmax.out", {"min", "max"})
+    .use(out_asks("aminmax.out",
+                  [](const Tensor&, OptionalInt, bool, const Tensor& low, const Tensor& high) {
+                    check<ValueError>(!share_elements(low, high),
+                                      "aminmax(): the `min` and `max` out= tensors must not overlap.");
+                  }))
     .meta(both_specs)
     .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self, OptionalInt dim, bool) {
       run_both(low, high, self, dim);
@@ -157,16 +171,16 @@ UMBRA_OPERATOR("_aminmax(Tensor self) -> (Tensor, Tensor)")
     .generated_out("_aminmax.out", {"out0", "out1"})
     .meta([](const Tensor& self) { return both_specs(self, std::nullopt, false); })
     .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self) { run_both(low, high, self, std::nullopt); })
-    .use(batch_through([](const Tensor& self) { return both_by_parts(self, std::nullopt, false); }));
+    .use(batch_through([](const Tensor& self) { return both_by_parts(self, std::nullopt, false); }))
+    .use(NeedsData{});
 UMBRA_OPERATOR("_aminmax.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor, Tensor)")
     .generated_out("_aminmax.dim_out", {"out0", "out1"})
     .meta([](const Tensor& self, int64_t dim, bool keepdim) { return both_specs(self, dim, keepdim); })
     .cpu<2>([](const Tensor& low, const Tensor& high, const Tensor& self, int64_t dim, bool) {
       run_both(low, high, self, dim);
     })
-    .use(batch_through([](const Tensor& self, int64_t dim, bool keepdim) {
-      return both_by_parts(self, dim, keepdim);
-    }));
+    .use(batch_through([](const Tensor& self, int64_t dim, bool keepdim) { return both_by_parts(self, dim, keepdim); }))
+    .use(NeedsData{});
 
 // ---- with positions ----
 
@@ -277,10 +291,16 @@ UMBRA_OPERATOR("argmin(Tensor self, int? dim=None, bool keepdim=False) -> Tensor
 
 // ---- any and all; of bytes the result is bytes ----
 
+void check_truth(const char* name, const Tensor& out) {
+  check(out.dtype() == DType::Bool || out.dtype() == DType::UInt8, name,
+        " only supports bool tensor for result, got: ", kernel_name(out.dtype()));
+}
+
 DType truth_dtype(const Tensor& self) { return self.dtype() == DType::UInt8 ? DType::UInt8 : DType::Bool; }
 
 UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .out("any.all_out")
+    .use(out_asks("any.all_out", [](const Tensor&, const Tensor& out) { check_truth("any", out); }))
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::any(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
@@ -288,6 +308,7 @@ UMBRA_OPERATOR("any(Tensor self) -> Tensor")
     .batch([](const Batched& self) { return Batched(batch_flat(self).any(1), 0); });
 UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("any.out")
+    .use(out_asks("any.out", [](const Tensor&, int64_t, bool, const Tensor& out) { check_truth("any", out); }))
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
@@ -299,6 +320,8 @@ UMBRA_OPERATOR("any.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("any.dims_out")
+    .use(out_asks("any.dims_out",
+                  [](const Tensor&, OptionalDims, bool, const Tensor& out) { check_truth("any", out); }))
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })
@@ -310,6 +333,7 @@ UMBRA_OPERATOR("any.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .scalars = true});
 UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .out("all.all_out")
+    .use(out_asks("all.all_out", [](const Tensor&, const Tensor& out) { check_truth("all", out); }))
     .meta([](const Tensor& self) { return TensorSpec({}, truth_dtype(self), self.device()); })
     .cpu([](const Tensor& out, const Tensor& self) { kernels::all(out, self, masked_dims(all_dims(self))); })
     .not_differentiable()
@@ -317,6 +341,7 @@ UMBRA_OPERATOR("all(Tensor self) -> Tensor")
     .batch([](const Batched& self) { return Batched(batch_flat(self).all(1), 0); });
 UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .out("all.out")
+    .use(out_asks("all.out", [](const Tensor&, int64_t, bool, const Tensor& out) { check_truth("all", out); }))
     .meta([](const Tensor& self, int64_t dim, bool keepdim) {
       return reduced_spec(self, one_dim(self, dim), keepdim, truth_dtype(self));
     })
@@ -328,6 +353,8 @@ UMBRA_OPERATOR("all.dim(Tensor self, int dim, bool keepdim=False) -> Tensor")
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Tensor")
     .out("all.dims_out")
+    .use(out_asks("all.dims_out",
+                  [](const Tensor&, OptionalDims, bool, const Tensor& out) { check_truth("all", out); }))
     .meta([](const Tensor& self, OptionalDims dims, bool keepdim) {
       return reduced_spec(self, dims ? dim_mask(*dims, self.dim(), false) : all_dims(self), keepdim, truth_dtype(self));
     })
@@ -344,7 +371,8 @@ UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
       return self.eq(other).all().item().to_bool();
     })
     .not_differentiable()
-    .tags({Tag::Pointwise, Tag::DataDependentOutput});
+    .tags({Tag::Pointwise, Tag::DataDependentOutput})
+    .use(NeedsData{});
 
 UMBRA_OPERATOR("is_same_size(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) { return self.sym_sizes() == other.sym_sizes(); })

@@ -3,7 +3,10 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/may_read.h"
+#include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/reduce/reduced_shape.h"
 #include "umbra/dispatch/dispatcher.h"
 
@@ -99,10 +102,17 @@ template <auto scan> void run_extreme(const Tensor& values, const Tensor& indice
 }
 Specs extreme_specs(const char* kernel, const Tensor& self, int64_t dim) {
   wrap_dim(dim, self.dim());
-  check<NotImplementedError>(!self.is_complex(), "\"", kernel, "\" not implemented for '", kernel_name(self.dtype()),
-                             "'");
+  check_kernel_type(!self.is_complex(), kernel, self);
   return {TensorSpec(self.sym_sizes(), self.dtype(), self.device()),
           TensorSpec(self.sym_sizes(), DType::Int64, self.device())};
+}
+void check_scanned_type(const Tensor& out, DType expected) {
+  check(out.dtype() == expected, "expected scalar_type ", kernel_name(expected), " but found ",
+        kernel_name(out.dtype()));
+}
+void check_extreme_outputs(const Tensor& self, int64_t, const Tensor& values, const Tensor& indices) {
+  check_scanned_type(values, self.dtype());
+  check_scanned_type(indices, DType::Int64);
 }
 Tensor extreme_backward(const Tensor& grad, const Tensor& self, const Tensor& indices, int64_t dim) {
   return cummaxmin_backward(grad, self, indices, dim);
@@ -116,6 +126,7 @@ UMBRA_OPERATOR("cummaxmin_backward(Tensor grad, Tensor input, Tensor indices, in
 
 UMBRA_OPERATOR("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)")
     .out("cummax.out", {"values", "indices"})
+    .use(out_asks("cummax.out", check_extreme_outputs))
     .meta([](const Tensor& self, int64_t dim) { return extreme_specs("cummax_cpu", self, dim); })
     .cpu<2>(run_extreme<kernels::cummax>)
     .gradient("self", {"grad", "self", "indices", "dim"}, extreme_backward)
@@ -123,34 +134,43 @@ UMBRA_OPERATOR("cummax(Tensor self, int dim) -> (Tensor values, Tensor indices)"
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 UMBRA_OPERATOR("cummin(Tensor self, int dim) -> (Tensor values, Tensor indices)")
     .out("cummin.out", {"values", "indices"})
+    .use(out_asks("cummin.out", check_extreme_outputs))
     .meta([](const Tensor& self, int64_t dim) { return extreme_specs("cummin_cpu", self, dim); })
     .cpu<2>(run_extreme<kernels::cummin>)
     .gradient("self", {"grad", "self", "indices", "dim"}, extreme_backward)
     .differentiable_outputs({true, false})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
-TensorSpec helper_spec(const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
-  wrap_dim(dim, self.dim());
+TensorSpec helper_spec(const char* kernel, const Tensor& self, const Tensor& values, const Tensor& indices,
+                       int64_t dim) {
+  check_kernel_type(!self.is_complex(), kernel, self);
   check(values.dtype() == self.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
         kernel_name(values.dtype()));
   check(indices.dtype() == DType::Int64, "expected scalar type Long but found ", kernel_name(indices.dtype()));
+  wrap_dim(dim, self.dim());
   check(values.sym_sizes() == self.sym_sizes() && indices.sym_sizes() == self.sym_sizes(),
         "values and indices must have the sizes of the input, ", to_string(self.sym_sizes()));
   return spec_like(values);
 }
 
 UMBRA_OPERATOR("_cummax_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
-    .meta(helper_spec)
+    .meta([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
+      return helper_spec("cummax_cpu", self, values, indices, dim);
+    })
     .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
       kernels::cummax(values, indices, self, wrap_dim(dim, self.dim()));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(NeedsData{});
 UMBRA_OPERATOR("_cummin_helper(Tensor self, Tensor(a!) values, Tensor(b!) indices, int dim) -> ()")
-    .meta(helper_spec)
+    .meta([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
+      return helper_spec("cummin_cpu", self, values, indices, dim);
+    })
     .mutate([](const Tensor& self, const Tensor& values, const Tensor& indices, int64_t dim) {
       kernels::cummin(values, indices, self, wrap_dim(dim, self.dim()));
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(NeedsData{});
 
 // ---- logcumsumexp ----
 
@@ -187,9 +207,13 @@ UMBRA_OPERATOR("_logcumsumexp(Tensor self, int dim) -> Tensor")
     .out("_logcumsumexp.out")
     .meta(log_spec)
     .cpu(run_log)
-    .use(BatchInFront{.dims = {"dim"}, .scalars = true});
+    .tags({Tag::CastsToOut})
+    .use(BatchInFront{.dims = {"dim"}, .scalars = true})
+    .use(NeedsData{});
 UMBRA_OPERATOR("logcumsumexp(Tensor self, int dim) -> Tensor")
     .out("logcumsumexp.out")
+    .use(out_asks("logcumsumexp.out",
+                  [](const Tensor& self, int64_t, const Tensor& out) { check_scanned_type(out, self.dtype()); }))
     .meta(log_spec)
     .cpu(run_log)
     .gradient("self", {"grad", "self", "result", "dim"}, log_gradient)

@@ -3,6 +3,7 @@
 
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -10,21 +11,24 @@
 namespace umbra::ops {
 namespace {
 
-TensorSpec softmax_spec(const char* name, const Tensor& self, int64_t dim, bool half_to_float) {
-  bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
+TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
+  wrap_dim(dim, self.dim());
   check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
-  check<NotImplementedError>(is_floating(self.dtype()), "\"", name, last ? "_lastdim" : "",
-                             "_kernel_impl\" not implemented for '", kernel_name(self.dtype()), "'");
   return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
 }
+/// Of no elements any type will do.
+void check_softmax_type(const char* kernel, const char* last_kernel, const Tensor& self, int64_t dim) {
+  bool last = wrap_dim(dim, self.dim()) >= self.dim() - 1;
+  check_kernel_type(is_floating(self.dtype()) || self.sym_numel() == 0, last ? last_kernel : kernel, self);
+}
 TensorSpec backward_spec(const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
-  wrap_dim(dim, grad.dim());
   check(grad.sym_sizes() == output.sym_sizes(),
         "Expected tensor for argument #1 'grad' to have same size as tensor for argument #2 'output'; but ",
         to_string(grad.sym_sizes()), " does not equal ", to_string(output.sym_sizes()),
         " (while checking arguments for softmax_backward)");
   check(grad.dtype() == output.dtype(), "expected scalar type ", kernel_name(output.dtype()), " but found ",
         kernel_name(grad.dtype()));
+  wrap_dim(dim, grad.dim());
   return TensorSpec(grad.sym_sizes(), strides_in_format(grad, MemoryFormat::Preserve), input_dtype, grad.device());
 }
 
@@ -32,11 +36,10 @@ TensorSpec contiguous(const TensorSpec& spec) { return TensorSpec(spec.sizes, sp
 
 UMBRA_OPERATOR("_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out("_softmax.out")
-    .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
-      return softmax_spec("softmax", self, dim, half_to_float);
-    })
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec(self, dim, half_to_float); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
-      kernels::softmax(out, self, wrap_dim(dim, self.dim()));
+      check_softmax_type("softmax_kernel_impl", "softmax_lastdim_kernel_impl", self, dim);
+      if (out.numel() != 0) kernels::softmax(out, self, wrap_dim(dim, self.dim()));
     })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
@@ -68,11 +71,10 @@ UMBRA_OPERATOR("_softmax_backward_data(Tensor grad_output, Tensor output, int di
 
 UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor")
     .out("_log_softmax.out")
-    .meta([](const Tensor& self, int64_t dim, bool half_to_float) {
-      return softmax_spec("log_softmax", self, dim, half_to_float);
-    })
+    .meta([](const Tensor& self, int64_t dim, bool half_to_float) { return softmax_spec(self, dim, half_to_float); })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, bool) {
-      kernels::log_softmax(out, self, wrap_dim(dim, self.dim()));
+      check_softmax_type("log_softmax_kernel_impl", "log_softmax_lastdim_kernel_impl", self, dim);
+      if (out.numel() != 0) kernels::log_softmax(out, self, wrap_dim(dim, self.dim()));
     })
     .gradient("self", {"grad", "result", "dim", "self.dtype"},
               [](const Tensor& grad, const Tensor& result, int64_t dim, DType dtype) {
@@ -84,7 +86,10 @@ UMBRA_OPERATOR("_log_softmax(Tensor self, int dim, bool half_to_float) -> Tensor
 UMBRA_OPERATOR(
     "_log_softmax_backward_data(Tensor grad_output, Tensor output, int dim, ScalarType input_dtype) -> Tensor")
     .out("_log_softmax_backward_data.out")
-    .meta(backward_spec)
+    .meta([](const Tensor& grad, const Tensor& output, int64_t dim, DType input_dtype) {
+      check_softmax_type("log_softmax_backward_kernel_impl", "log_softmax_backward_lastdim_kernel_impl", grad, dim);
+      return backward_spec(grad, output, dim, input_dtype);
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& output, int64_t dim, DType) {
       kernels::log_softmax_backward(out, grad, output, wrap_dim(dim, grad.dim()));
     })

@@ -71,18 +71,23 @@ constinit const CellKind kTanhCell{tanh_step<true>, tanh_step<false>}, kReluCell
 
 namespace {
 
-/// Weights have the rows of so many gates: a step takes its product apart by them.
-void check_weights(const Tensor& input, const CellParameters& parameters, int64_t gates) {
+void check_input(const Tensor& input, const Tensor& weight) {
+  SymInt input_size = weight.sym_size(1);
   check(input.dim() == 2, "Expected 2D input (batch x feature), but got ", input.dim(), "D input");
-  SymInt input_size = parameters.w_ih.sym_size(1), hidden_size = parameters.w_hh.sym_size(1);
   check(input.sym_size(1) == input_size, "input has inconsistent input_size: got ", input.sym_size(1), " expected ",
         input_size);
+}
+
+/// Weights have the rows of so many gates: a step takes its product apart by them.
+void check_weights(const CellParameters& parameters, int64_t gates) {
+  SymInt hidden_size = parameters.w_hh.sym_size(1);
   for (const auto& [name, weight] : {std::pair("weight_ih", &parameters.w_ih), {"weight_hh", &parameters.w_hh}})
     check(weight->sym_size(0) == gates * hidden_size, name, " first dim must be ", gates,
           " * hidden_size = ", gates * hidden_size, ", but got ", weight->sym_size(0));
 }
 
 void check_hidden(const Tensor& input, const Tensor& hidden, SymInt hidden_size, int which) {
+  check(hidden.dim() == 2, "Expected 2D hidden", which, " (batch x hidden_size), but got ", hidden.dim(), "D tensor");
   check(input.sym_size(0) == hidden.sym_size(0), "Input batch size ", input.sym_size(0), " doesn't match hidden", which,
         " batch size ", hidden.sym_size(0));
   check(hidden.sym_size(1) == hidden_size, "hidden", which, " has inconsistent hidden_size: got ", hidden.sym_size(1),
@@ -90,7 +95,8 @@ void check_hidden(const Tensor& input, const Tensor& hidden, SymInt hidden_size,
 }
 
 Tensor single_step(Cell cell, int64_t gates, const Tensor& input, const Tensor& hx, const CellParameters& parameters) {
-  check_weights(input, parameters, gates);
+  check_weights(parameters, gates);
+  check_input(input, parameters.w_ih);
   check_hidden(input, hx, parameters.w_hh.sym_size(1), 0);
   return cell(parameters.from_input(input), {hx, {}}, parameters).hidden;
 }
@@ -125,7 +131,9 @@ std::tuple<Tensor, Tensor> single_lstm_step(const Tensor& input, std::vector<Ten
                                             const Tensor& w_hh, const Tensor& b_ih, const Tensor& b_hh) {
   check(hx.size() == 2, "lstm_cell expects two hidden states");
   CellParameters parameters{w_ih, w_hh, b_ih, b_hh, {}};
-  check_weights(input, parameters, 4);
+  w_ih.sym_size(1), w_hh.sym_size(1);  // too few dimensions are an IndexError
+  check_input(input, w_ih);
+  check_weights(parameters, 4);
   for (int which : {0, 1}) check_hidden(input, hx[static_cast<size_t>(which)], w_hh.sym_size(1), which);
   CellState next = lstm_step<kWrites>(parameters.from_input(input), {hx[0], hx[1]}, parameters);
   return {next.hidden, next.cell};

@@ -169,10 +169,12 @@ std::vector<CellState> lstm_states_of(TensorList hx) {
 }
 bool projects(TensorList hx) { return hx[0].sym_size(2) != hx[1].sym_size(2); }
 
-// Sequences have a time, a batch and features.
-Tensor time_first(const Tensor& input, bool batch_first) {
+// Sequences have a time, a batch and features, and states a dimension of layers.
+Tensor time_first(const Tensor& input, const Tensor& hx, bool batch_first) {
+  Tensor sequence = batch_first ? input.transpose(0, 1) : input;
+  wrap_dim(0, hx.dim(), false);
   check(input.dim() == 3, "rnn: expected input to have 3 dimensions, got ", input.dim());
-  return batch_first ? input.transpose(0, 1) : input;
+  return sequence;
 }
 
 Result run(Cell cell, const Sequence& input, const Tensor& hx, TensorList parameters, const NetworkOptions& options) {
@@ -195,7 +197,7 @@ struct WholeNetwork {
     auto with = [](Cell cell) {
       return [cell](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
                     int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
-        auto [out, hidden] = run(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
+        auto [out, hidden] = run(cell, {time_first(input, hx, batch_first), {}, false}, hx, parameters,
                                  {has_biases, layers, dropout, train, bidirectional});
         return Result(batch_first ? out.transpose(0, 1) : out, hidden);
       };
@@ -245,7 +247,9 @@ UMBRA_OPERATOR(
 auto whole_lstm(Cell cell) {
   return [cell](const Tensor& input, std::vector<Tensor> hx, std::vector<Tensor> parameters, bool has_biases,
                 int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
-    auto [out, hidden, cells] = run_lstm(cell, {time_first(input, batch_first), {}, false}, hx, parameters,
+    check(hx.size() == 2, "lstm expects two hidden states");
+    projects(hx);  // too few dimensions are an IndexError
+    auto [out, hidden, cells] = run_lstm(cell, {time_first(input, hx[0], batch_first), {}, false}, hx, parameters,
                                          {has_biases, layers, dropout, train, bidirectional});
     return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);
   };

@@ -24,12 +24,19 @@ void check_lengths(const std::vector<int64_t>& lengths, int64_t batch) {
           "not need ONNX exportability.");
 }
 
+void check_packed(const Tensor& input, const Tensor& lengths, bool batch_first) {
+  check(input.sym_numel() > 0, "Cannot pack empty tensors.");
+  if (batch_first) wrap_dim(1, input.dim());
+  check(lengths.dim() == 1 && lengths.dtype() == DType::Int64 && lengths.device().type == DeviceType::CPU,
+        "'lengths' argument should be a 1D CPU int64 tensor, but got ", lengths.dim(), "D ", lengths.device(), " ",
+        kernel_name(lengths.dtype()), " tensor");
+  wrap_dim(1, input.dim());
+}
+
 UMBRA_OPERATOR("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_first) -> (Tensor, Tensor)")
     .generated_out("_pack_padded_sequence.out", {"out0", "out1"})
     .real([](const Tensor& input, const Tensor& lengths_tensor, bool batch_first) {
-      check(input.dim() >= 2 && input.numel() > 0, "Cannot pack empty tensors.");
-      check(lengths_tensor.dim() == 1, "Expected `len(lengths)` to be equal to batch_size, but lengths have ",
-            lengths_tensor.dim(), " dimensions");
+      check_packed(input, lengths_tensor, batch_first);
       int64_t time_dim = batch_first ? 1 : 0, batch_dim = 1 - time_dim;
       std::vector<int64_t> lengths = read_lengths(lengths_tensor), batch_sizes;
       check_lengths(lengths, input.size(batch_dim));
@@ -58,7 +65,8 @@ UMBRA_OPERATOR("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_f
       std::copy(batch_sizes.begin(), batch_sizes.end(), counts.data<int64_t>());
       return std::tuple(out, counts);
     })
-    .fake([](const Tensor&, const Tensor&, bool) -> std::tuple<Tensor, Tensor> {
+    .fake([](const Tensor& input, const Tensor& lengths, bool batch_first) -> std::tuple<Tensor, Tensor> {
+      if (input.is_meta()) check_packed(input, lengths, batch_first);
       fail<DynamicOutputShapeException>("aten._pack_padded_sequence.default");
     })
     .gradient("input", {"grad", "input.sym_sizes", "result1", "batch_first"},
@@ -77,6 +85,7 @@ std::vector<int64_t> batch_sizes_of(const Tensor& batch_sizes) {
 UMBRA_OPERATOR(
     "_pack_padded_sequence_backward(Tensor grad, SymInt[] input_size, Tensor batch_sizes, bool batch_first) -> Tensor")
     .composite([](const Tensor& grad, SymIntArrayRef input_size, const Tensor& batch_sizes, bool batch_first) {
+      check(input_size.size() >= 2, "Expected input_size.size() >= 2 to be true, but got false.");
       SymShape sizes(input_size);
       if (batch_first) std::swap(sizes[0], sizes[1]);
       Tensor out = zeros(sizes, grad.options());

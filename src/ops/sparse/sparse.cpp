@@ -3,6 +3,7 @@
 #include "umbra/core/sparse.h"
 
 #include "ops/common/factory_arguments.h"
+#include "ops/common/needs_data.h"
 #include "umbra/core/grad_mode.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -206,21 +207,27 @@ template <class F> struct AnyLayout {
 };
 template <class F> AnyLayout(F) -> AnyLayout<F>;
 
-UMBRA_OPERATOR("_nnz(Tensor self) -> int").use(AnyLayout{[](const Tensor& self) {
-  expect_no_strided(self, "_nnz");
-  expect_layout(self, "_nnz", is_sparse(self.layout()), "sparse tensor layout");
-  return sparse_parts(self).values.size(0);
-}});
-UMBRA_OPERATOR("_indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_no_strided(self, "_indices");
-  expect_coo(self, "_indices");
-  return part_of(sparse_parts(self).indices);
-}});
-UMBRA_OPERATOR("_values(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
-  expect_no_strided(self, "_values");
-  expect_coo(self, "_values");
-  return part_of(sparse_parts(self).values);
-}});
+UMBRA_OPERATOR("_nnz(Tensor self) -> int")
+    .use(AnyLayout{[](const Tensor& self) {
+      expect_no_strided(self, "_nnz");
+      expect_layout(self, "_nnz", is_sparse(self.layout()), "sparse tensor layout");
+      return sparse_parts(self).values.size(0);
+    }})
+    .use(NeedsData{});
+UMBRA_OPERATOR("_indices(Tensor(a) self) -> Tensor(a)")
+    .use(AnyLayout{[](const Tensor& self) {
+      expect_no_strided(self, "_indices");
+      expect_coo(self, "_indices");
+      return part_of(sparse_parts(self).indices);
+    }})
+    .use(NeedsData{});
+UMBRA_OPERATOR("_values(Tensor(a) self) -> Tensor(a)")
+    .use(AnyLayout{[](const Tensor& self) {
+      expect_no_strided(self, "_values");
+      expect_coo(self, "_values");
+      return part_of(sparse_parts(self).values);
+    }})
+    .use(NeedsData{});
 UMBRA_OPERATOR("indices(Tensor(a) self) -> Tensor(a)").use(AnyLayout{[](const Tensor& self) {
   expect_coo(self, "indices");
   return part_of(coalesced_parts(self, "indices").indices);
@@ -337,8 +344,13 @@ Tensor strided_of(const Tensor& self) {
 }
 
 UMBRA_OPERATOR("_to_dense(Tensor self, ScalarType? dtype=None, bool? masked_grad=None) -> Tensor")
-    .use(AnyLayout{
-        [](const Tensor& self, OptionalDType dtype, OptionalBool) { return converted(strided_of(self), dtype); }});
+    .use(AnyLayout{[](const Tensor& self, OptionalDType dtype, OptionalBool) {
+      check<NotImplementedError>(is_sparse(self.layout()),
+                                 "Could not run 'aten::_to_dense' with arguments from the 'CPU' backend: it is ",
+                                 "for tensors that are not strided.");
+      return converted(strided_of(self), dtype);
+    }})
+    .use(NeedsData{});
 UMBRA_OPERATOR("to_dense(Tensor self, ScalarType? dtype=None, *, bool? masked_grad=None) -> Tensor")
     .composite([](const Tensor& self, OptionalDType dtype, OptionalBool masked_grad) {
       return is_sparse(self.layout()) ? _to_dense(self, dtype, masked_grad) : converted(self, dtype);

@@ -29,12 +29,19 @@ void check_grid(const Tensor& input, const Tensor& grid) {
 }
 
 void check_grid(const Tensor& input, const Tensor& grid, int64_t rank, int64_t mode, int64_t padding) {
+  check(input.device() == grid.device(),
+        "grid_sampler(): expected input and grid to be on same device, but input is on ", input.device(),
+        " and grid is on ", grid.device());
+  auto check_modes = [&] {
+    check(mode >= kLinear && mode <= kCubic, "Invalid interpolation mode ", mode);
+    check(padding >= kZeros && padding <= kReflection, "Invalid padding mode ", padding);
+  };
+  if (input.is_meta() && rank == 4) check_modes();
   check_grid(input, grid);
   check(input.dim() == rank && grid.dim() == rank, "grid_sampler(): expected ", rank,
         "D input and grid with same number of dimensions, but got input with sizes ", to_string(input.sym_sizes()),
         " and grid with sizes ", to_string(grid.sym_sizes()));
-  check(mode >= kLinear && mode <= kCubic, "grid_sampler(): unknown interpolation mode ", mode);
-  check(padding >= kZeros && padding <= kReflection, "grid_sampler(): unknown padding mode ", padding);
+  check_modes();
 }
 
 // Fake runs do not look at the types, kernels do.
@@ -204,7 +211,8 @@ std::tuple<Tensor, Tensor, Tensor> grid_sampler_double_backward(const Tensor& of
     if (of_image.defined()) {
       Tensor step = taps.pick(of_image);
       add_to(to_grad, step.mul(taps.weight()));
-      for (size_t e = 0; e < taps.spatial(); ++e) add_to(to_grid[e], step.mul(grad).mul(taps.weight({e})).sum(IntArrayRef{1}));
+      for (size_t e = 0; e < taps.spatial(); ++e)
+        add_to(to_grid[e], step.mul(grad).mul(taps.weight({e})).sum(IntArrayRef{1}));
     }
     if (!of_grid.defined()) continue;
     for (size_t d = 0; d < taps.spatial(); ++d) {

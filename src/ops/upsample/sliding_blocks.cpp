@@ -199,6 +199,7 @@ UMBRA_OPERATOR("unfold(Tensor(a) self, int dimension, int size, int step) -> Ten
 UMBRA_OPERATOR("unfold_backward(Tensor grad_in, SymInt[] input_sizes, int dim, int size, int step) -> Tensor")
     .generated_out("unfold_backward.out")
     .all_backends([](const Tensor& grad, SymIntArrayRef sizes, int64_t dim, int64_t size, int64_t step) {
+      check<ValueError>(step > 0, "step is ", step, " but must be > 0");
       Tensor out = zeros(sizes, grad.options());
       int64_t d = wrap_dim(dim, out.dim());
       if (step >= size || out.dim() == 0) {  // windows do not meet

@@ -1,5 +1,6 @@
 // Questions about tensors that are operators too: what a program asks without reading data.
 #include "dispatch/data_dependent.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/promotion.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
@@ -77,7 +78,8 @@ UMBRA_OPERATOR("is_set_to(Tensor self, Tensor tensor) -> bool")
       return self.storage() == other.storage() && self.sym_storage_offset().same(other.sym_storage_offset()) &&
              self.sym_sizes() == other.sym_sizes() && self.sym_strides() == other.sym_strides();
     })
-    .not_differentiable();
+    .not_differentiable()
+    .use(NeedsData{});
 UMBRA_OPERATOR("_has_same_storage_numel(Tensor self, Tensor other) -> bool")
     .all_backends([](const Tensor& self, const Tensor& other) {
       return self.storage()->bytes() / self.item_size() == other.storage()->bytes() / other.item_size();

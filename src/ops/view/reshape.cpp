@@ -2,6 +2,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -43,6 +44,7 @@ UMBRA_OPERATOR("view_as(Tensor(a) self, Tensor other) -> Tensor(a)")
 // A view where one is possible, else a copy; recorded as `view` or as `clone` and `_unsafe_view`.
 UMBRA_OPERATOR("reshape(Tensor(a) self, SymInt[] shape) -> Tensor(a)")
     .composite([](const Tensor& self, SymIntArrayRef size) {
+      check(!is_sparse(self.layout()), "reshape is not implemented for sparse tensors");
       SymShape shape = infer_size(size, self.sym_numel());
       // A contiguous tensor is viewed by the shape as it was given, -1 and all: graphs show it so.
       if (view_strides(self.sym_sizes(), self.sym_strides(), shape))

@@ -1,5 +1,6 @@
 // Views that are copied at once: the same elements, in memory of their own.
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -98,7 +99,15 @@ UMBRA_OPERATOR("_reshape_copy(Tensor self, SymInt[] size) -> Tensor")
     .use(BatchInFront{.sizes = {"size"}});
 UMBRA_OPERATOR("narrow_copy(Tensor self, int dim, SymInt start, SymInt length) -> Tensor")
     .out("narrow_copy.out")
+    .use(out_asks("narrow_copy.out",
+                  [](const Tensor& self, int64_t, SymInt, SymInt, const Tensor& out) {
+                    check(self.dim() > 0, "narrow() cannot be applied to a 0-dim tensor.");
+                    check(self.dtype() == out.dtype(), "Expected self.dtype() == output.dtype() to be true, but got ",
+                          "false.");
+                  }))
     .composite([](const Tensor& self, int64_t dim, SymInt start, SymInt length) {
+      check(self.dim() == 0 || dim < self.dim() || self.is_meta(),
+            "Expected dim < static_cast<int64_t>(self_sizes.size()) to be true, but got false.");
       return copied(self.narrow(dim, start, length));
     })
     .tags({Tag::ViewCopy});
