@@ -1,0 +1,183 @@
+"""What operators refuse, by which exception and in which order: as PyTorch does."""
+import pytest
+
+import umbra as torch
+from umbra._subclasses.fake_tensor import FakeTensorMode
+
+aten = torch.ops.aten
+
+
+def refused(kind, call, match=""):
+    with pytest.raises(kind, match=match) as caught:
+        call()
+    assert caught.type is kind
+
+
+# ---- outputs ----
+
+
+def test_a_generated_out_variant_asks_its_operator_first():
+    x = torch.rand(3)
+    refused(NotImplementedError, lambda: aten.__lshift__.Scalar_out(x, 1, out=torch.zeros(3, dtype=torch.int64)), "lshift_cpu")
+    y = torch.ones(3, dtype=torch.int64)
+    refused(RuntimeError, lambda: aten.__lshift__.Scalar_out(y, 1, out=torch.zeros(3)), "Expected out tensor to have dtype")
+
+
+def test_what_has_no_derivative_writes_its_output_though_inputs_require_gradients():
+    x = torch.rand(3, requires_grad=True)
+    out = torch.zeros(3)
+    assert aten.ge.Scalar_out(x, 0, out=out).tolist() == [1, 1, 1]
+    assert not out.requires_grad
+    assert aten.logical_not.out(x, out=torch.ones(3)).tolist() == [0, 0, 0]
+    refused(RuntimeError, lambda: aten.mul.out(x, x, out=out), "don't support automatic differentiation")
+
+
+def test_outputs_of_a_generated_out_variant_refuse_to_be_differentiated():
+    x = torch.rand(3, requires_grad=True)
+    out = torch.zeros(3)
+    assert aten.clone.out(x, out=out) is out and out.tolist() == x.tolist()
+    with pytest.raises(RuntimeError, match="is not implemented"):
+        out.sum().backward()
+    refused(RuntimeError, lambda: aten.clone.out(x, out=torch.zeros(3, requires_grad=True)), "automatic differentiation")
+
+
+def test_an_out_variant_made_of_parts_refuses_its_arguments_before_gradients():
+    x = torch.rand(2, 2, requires_grad=True)
+    refused(RuntimeError, lambda: aten.outer.out(x, x, out=torch.zeros(2, 2)), "Expected 1-D argument self")
+    v = torch.rand(2, requires_grad=True)
+    refused(RuntimeError, lambda: aten.outer.out(v, v, out=torch.zeros(2, 2)), "automatic differentiation")
+
+
+@pytest.mark.parametrize("call, kind, text", [
+    (lambda x, out: aten.cat.out([x, x.reshape(3, 1)], out=out), TypeError, "can't be cast to the desired output type Long"),
+    (lambda x, out: aten.hstack.out([x, x.reshape(1, 3)], out=out), TypeError, "can't be cast to the desired output type Long"),
+    (lambda x, out: aten.stack.out([x, x], out=out), TypeError, "can't be cast to the desired output type Long"),
+    (lambda x, out: aten.any.out(x, 7, out=torch.zeros(())), RuntimeError, "any only supports bool tensor for result, got: Float"),
+    (lambda x, out: aten.hash_tensor.out(x, [7], out=out), RuntimeError, "dtype uint64"),
+    (lambda x, out: aten.cummax.out(x, 7, values=out, indices=out), RuntimeError, "expected scalar_type Float but found Long"),
+    (lambda x, out: aten.index.Tensor_out(x, [x], out=out), RuntimeError, "must have the same scalar type"),
+    (lambda x, out: aten.index_copy.out(x, 0, x, x, out=out), RuntimeError, "Expected out tensor to have dtype"),
+    (lambda x, out: aten.special_round.out(x, out=out), RuntimeError, "Found dtype Long but expected Float"),
+    (lambda x, out: aten.narrow_copy.out(x, 5, 0, 1, out=out), RuntimeError, "self.dtype\\(\\) == output.dtype\\(\\)"),
+    (lambda x, out: aten._int_mm.out(x, x, out=out), RuntimeError, "self must be a matrix"),
+])
+def test_the_type_of_an_output_is_looked_at_before_the_arguments(call, kind, text):
+    refused(kind, lambda: call(torch.rand(3), torch.zeros(3, dtype=torch.int64)), text)
+
+
+def test_an_output_of_another_type_than_the_softmax_of_integers_is_what_is_refused():
+    x = torch.ones(3, dtype=torch.int64)
+    refused(RuntimeError, lambda: aten._softmax.out(x, 0, False, out=torch.zeros(3)), "Expected out tensor to have dtype")
+    refused(NotImplementedError, lambda: aten._softmax(x, 0, False), "softmax_lastdim_kernel_impl")
+    assert aten._softmax(torch.zeros(0, dtype=torch.int64), 0, False).shape == (0,)
+
+
+# ---- the meta device ----
+
+
+@pytest.mark.parametrize("call", [
+    lambda x: aten._aminmax(x), lambda x: aten.glu_jvp(x, x, x, 7), lambda x: aten.histogram.bin_ct(x, -1),
+    lambda x: aten.unique_dim(x, 9), lambda x: aten.linalg_lstsq.out(x, x, solution=x, residuals=x, rank=x, singular_values=x),
+    lambda x: aten.nonzero(x), lambda x: aten.thnn_conv2d(x, x, [1]),
+])
+def test_what_has_no_meta_kernel_says_so_before_anything_else(call):
+    refused(NotImplementedError, lambda: call(torch.empty(3, device="meta")))
+
+
+def test_fake_tensors_have_the_metadata_that_the_meta_device_lacks():
+    with FakeTensorMode():
+        low, high = aten._aminmax(torch.empty(3))
+    assert low.shape == high.shape == ()
+
+
+def test_nothing_is_copied_between_the_meta_device_and_memory():
+    x, meta = torch.rand(3), torch.empty(3, device="meta")
+    refused(RuntimeError, lambda: aten.cummax.out(x, 0, values=meta, indices=meta), "Attempting to copy from device cpu to device meta")
+    refused(RuntimeError, lambda: aten.abs.out(meta, out=x), "Attempting to copy from device meta to device cpu")
+
+
+def test_memory_of_the_host_that_is_not_there_is_a_runtime_error():
+    refused(RuntimeError, lambda: torch.empty(2**58), "can't allocate memory")
+
+
+# ---- arguments ----
+
+
+def test_a_dimension_beyond_what_sizes_can_be_is_out_of_range():
+    for call in (torch.sum, torch.amax, torch.flip):
+        refused(IndexError, lambda: call(torch.rand(2), [-2**63 + 1]))
+
+
+def test_a_mask_of_outputs_has_its_length():
+    x = torch.rand(1, 1, 2, 2)
+    refused(RuntimeError, lambda: aten.grid_sampler_2d_backward(x, x, torch.rand(1, 2, 2, 2), 0, 0, False, [True]),
+            "List with 1 elements to a fixed-size array of size 2")
+
+
+@pytest.mark.parametrize("training, statistics, kind, text", [
+    (True, (True, False), ValueError, "either both be None or neither"),
+    (False, (False, False), ValueError, "running_mean must be defined in evaluation mode"),
+    (False, (True, False), ValueError, "running_var must be defined in evaluation mode"),
+])
+def test_batch_norm_has_both_running_statistics_or_none(training, statistics, kind, text):
+    mean, var = (torch.rand(3) if given else None for given in statistics)
+    refused(kind, lambda: aten.native_batch_norm(torch.rand(2, 3), None, None, mean, var, training, 0.1, 1e-5), text)
+
+
+def test_batch_norm_asks_for_dimensions_and_type_before_sizes():
+    norm = lambda x, training: aten.native_batch_norm(x, torch.rand(7), None, torch.rand(3), torch.rand(3), training, 0.1, 1e-5)
+    refused(IndexError, lambda: norm(torch.rand(3), True), "got 1")
+    refused(NotImplementedError, lambda: norm(torch.ones(2, 3, dtype=torch.int64), True), "batch_norm")
+    refused(RuntimeError, lambda: norm(torch.rand(2, 3), True), "weight should contain 3 elements not 7")
+    refused(ValueError, lambda: aten._native_batch_norm_legit.no_stats(torch.rand(2, 3), None, None, False, 0.1, 1e-5))
+
+
+def test_recurrent_cells_ask_for_the_dimensions_of_weights_first():
+    x, h, w = torch.rand(2, 3), torch.rand(2, 4), torch.rand(4, 3)
+    refused(IndexError, lambda: aten.rnn_tanh_cell(torch.rand(2, 3, 1), h, w, torch.rand(())), "specified as 1")
+    refused(IndexError, lambda: aten.lstm_cell(torch.rand(2, 3, 1), [h, h], torch.rand(3), torch.rand(4, 4)), "got 1")
+    refused(RuntimeError, lambda: aten.rnn_tanh_cell(x, torch.rand(()), w, torch.rand(4, 4)), "Expected 2D hidden0")
+
+
+def test_narrow_copy_refuses_a_dimension_that_is_too_large_as_a_runtime_error():
+    x = torch.rand(2, 3)
+    refused(RuntimeError, lambda: torch.narrow_copy(x, 2, 0, 1), "to be true, but got false")
+    refused(IndexError, lambda: torch.narrow_copy(x, -3, 0, 1), "Dimension out of range")
+
+
+def test_losses_of_integers_are_refused():
+    x = torch.ones(2, dtype=torch.int64)
+    refused(RuntimeError, lambda: torch.nn.functional.kl_div(x, torch.rand(2)), "Integral inputs not supported")
+    refused(NotImplementedError, lambda: torch.nn.functional.mse_loss(x, x), "mse_cpu")
+    refused(RuntimeError, lambda: torch.nn.functional.mse_loss(x, torch.rand(3)), "must match")
+
+
+def test_kernels_of_one_type_refuse_two():
+    x, wide = torch.rand(3), torch.rand(3).double()
+    refused(RuntimeError, lambda: aten._prelu_kernel(x, wide), "Found dtype Double but expected Float")
+    refused(RuntimeError, lambda: aten.log_sigmoid_backward(wide, x, x), "Found dtype Double but expected Float")
+    refused(RuntimeError, lambda: aten.log_sigmoid.out(x, out=wide), "expected scalar type Float but found Double")
+    refused(RuntimeError, lambda: aten._add_relu.Tensor(x.half(), x.half()), "add_relu")
+
+
+def test_masks_and_factors_are_checked():
+    x = torch.rand(3)
+    refused(RuntimeError, lambda: aten.masked_scatter_backward(x, x, [2]), "expected BoolTensor for mask")
+    refused(RuntimeError, lambda: aten.fake_quantize_per_channel_affine_cachemask_backward(x, x), "ScalarType::Bool")
+    refused(ValueError, lambda: aten.unfold_backward(x, [3], 0, 1, 0), "step is 0 but must be > 0")
+    refused(IndexError, lambda: aten._weight_norm(torch.rand(2, 3, 4), x, 3), "Dimension out of range")
+    refused(NotImplementedError, lambda: aten._weight_norm_interface(torch.ones(2, 3, dtype=torch.int64), x), "weight_norm_kernel")
+
+
+def test_a_fused_rms_norm_minds_the_rank_of_the_normalised_shape_alone():
+    x = torch.rand(2, 3, 4)
+    out, scale = aten._fused_rms_norm(x, [9], None, None)
+    assert out.shape == x.shape and scale.shape == (2, 3, 1)
+    refused(ValueError, lambda: aten.rms_norm(x, [1, 2, 3, 4]), "at least 4 dimensions")
+
+
+def test_an_empty_distance_asks_nothing():
+    assert aten._pdist_forward(torch.zeros(1, dtype=torch.int64)).shape == (0,)
+    refused(NotImplementedError, lambda: aten._pdist_forward(torch.ones(2, 3, dtype=torch.int64)), "pdist")
+    grad = aten._cdist_backward(torch.rand(0, 2), torch.rand(0, 2), torch.rand(2, 2).long(), 2.0, torch.rand(()))
+    assert grad.shape == (0, 2)
