@@ -1,6 +1,4 @@
 // Single values between Python and C++: by the type a schema asks for on the way in, by what they are on the way out.
-#include <typeinfo>
-
 #include "arguments.h"
 #include "generator.h"
 #include "tensor_type.h"
@@ -96,17 +94,6 @@ bool read_int_list(PyObject* object, int list_size, Value& out, Scratch& scratch
   return true;
 }
 
-/// A list of dimensions: one that no size could be is out of range as any other. Lists of a fixed length are of
-/// windows.
-bool read_dims(PyObject* object, int list_size, Value& out, Scratch& scratch) {
-  try {
-    return read_int_list(object, list_size, out, scratch);
-  } catch (const Error& error) {
-    if (list_size > 1 || typeid(error) != typeid(Error)) throw;
-    throw IndexError(error.what());
-  }
-}
-
 bool read_tensor_list(PyObject* object, bool optional, Value& out, Scratch& scratch) {
   if (scratch.split_tensors && is_tensor(object) && tensor_of(object).dim() > 0) {
     out = Value(tensor_of(object).unbind(0));
@@ -153,7 +140,7 @@ bool read_scalar_value(PyObject* object, Value& out) {
 
 bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch) {
   switch (type.base) {
-    case Base::Int: return read_dims(object, type.list_size, out, scratch);
+    case Base::Int:
     case Base::SymInt: return read_int_list(object, type.list_size, out, scratch);
     case Base::Tensor: return read_tensor_list(object, type.element_optional, out, scratch);
     case Base::Float:

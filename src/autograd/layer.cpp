@@ -136,7 +136,7 @@ class Recording {
   /// its say about the arguments first, as its parts would.
   void run_out(DispatchKeySet keys) {
     const Operator* functional = op_.functional();
-    if (!functional) return op_.has_tag(Tag::Generated) ? redispatch(keys) : refuse_out();
+    if (!functional) return makes_like(frame_) ? redispatch(keys) : refuse_out();
     const Definition& d = functional->definition();
     const std::vector<bool>& marks = d.differentiable_outputs;
     if (d.not_differentiable || (!marks.empty() && std::find(marks.begin(), marks.end(), true) == marks.end()))
@@ -148,6 +148,11 @@ class Recording {
       functional->call(arguments.data());
     }
     refuse_out();
+  }
+
+  /// Whether it is the out variant of what makes a tensor like another one, of which it reads nothing.
+  bool makes_like(const Value* frame) const {
+    return op_.has_tag(Tag::Generated) && op_.argument_count() > op_.return_count() && frame[0].is_tensor();
   }
 
   void run_copies(DispatchKeySet keys) {

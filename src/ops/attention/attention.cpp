@@ -93,7 +93,8 @@ UMBRA_OPERATOR(
       if (query.is_meta())
         check(query.dim() == 4, "Number of dimensions in size does not match the length of the ",
               "physical_layout; i.e. len(size) = ", query.dim(), " is not equal to 4");
-      else wrap_dim(2, query.dim(), false);
+      else
+        for (const Tensor* t : {&grad, &query, &key, &value, &out}) wrap_dim(2, t->dim(), false);
       check_attention(query, key, value, mask);
       for (const Tensor* t : {&grad, &out})
         check(t->sym_sizes() == query.sym_sizes() && t->dtype() == query.dtype(),

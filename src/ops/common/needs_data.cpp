@@ -6,8 +6,17 @@
 namespace umbra::ops {
 namespace {
 
-void refuse_meta(const Operator& op, DispatchKeySet, Value*) {
-  const Operator& asked = op.has_tag(Tag::Generated) && op.functional() ? *op.functional() : op;
+void refuse_meta(const Operator& op, DispatchKeySet, Value* frame) {
+  bool copies = op.has_tag(Tag::Generated) && op.functional();
+  const Operator& asked = copies ? *op.functional() : op;
+  bool any = !copies;
+  for (size_t i = 0; i < asked.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { any |= t->device().type == DeviceType::Meta; });
+  if (!any) {  // the operator has data, its outputs have none
+    Frame arguments(asked, frame);
+    asked.call(arguments.data());
+    fail("Expected out tensor to have device like cpu, but got meta instead");
+  }
   fail<NotImplementedError>(asked.name(),
                             ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
                             "kernel registered.");

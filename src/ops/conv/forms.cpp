@@ -131,6 +131,8 @@ UMBRA_OPERATOR(
     .out("slow_conv3d_forward.output", {"output"})
     .composite([](const Tensor& self, const Tensor& weight, SymIntArrayRef kernel, const Tensor& bias,
                   SymIntArrayRef stride, SymIntArrayRef padding) {
+      for (const auto& [name, list] : {std::pair("kernel_size", kernel), {"stride", stride}, {"padding", padding}})
+        check(list.size() == 3, "It is expected ", name, " equals to 3, but got size ", list.size());
       weight.sym_size(1), self.sym_size(1);  // too few dimensions are an IndexError
       return plain_convolution(self, weight, kernel, bias, stride, padding);
     })

@@ -354,8 +354,8 @@ Tensor masked_index(const Tensor& self, const Tensor& mask, TensorList indices, 
   return _unsafe_index(self, clamped(self, indices)).masked_fill(mask.logical_not(), fill);
 }
 Tensor masked_index_put(const Tensor& self, const Tensor& mask, TensorList indices, const Tensor& values) {
-  check_unsafe("_unsafe_masked_index", indices, false);
   if (self.sym_numel() == 0) return self.clone();
+  check_unsafe("_unsafe_masked_index", indices, false);
   return _unsafe_index_put(self, clamped(self, indices), values.masked_fill(mask.logical_not(), Scalar(0)), true);
 }
 

@@ -1,12 +1,16 @@
 #include "ops/linalg/linalg.h"
 
+#include <set>
+
 #include "ops/common/batching.h"
 #include "umbra/core/linalg_error.h"
 
 namespace umbra::ops {
 
 void check_matrix(const Tensor& a, const std::string& name, const char* argument) {
-  bool by_parts = name == "linalg.matrix_norm" || name == "torch.linalg.matrix_rank";
+  static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
+                                            "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar"};
+  bool by_parts = kParts.count(name) > 0;
   if (a.is_meta() && !by_parts)  // what PyTorch has for that device is written in Python
     check<AssertionError>(a.dim() >= 2, name, ": The input tensor must have at least 2 dimensions, got ", a.dim());
   check(a.dim() >= 2, name, ": The input tensor ", argument, " must have at least 2 dimensions.");
@@ -20,6 +24,9 @@ void check_square(const Tensor& a, const std::string& name, const char* argument
 }
 
 void check_floating_matrix(const Tensor& a, const std::string& name, bool narrow) {
+  if (a.is_meta() && (name == "linalg.solve" || name == "torch.linalg.lu_solve"))  // written in Python there
+    check(a.is_floating_point() || a.is_complex(), name, ": Expected a floating point or complex tensor as input. Got ",
+          a.dtype());
   check<NotImplementedError>(a.is_floating_point() || a.is_complex(), name,
                              ": Expected a floating point or complex tensor as input. Got ", kernel_name(a.dtype()));
   check<NotImplementedError>(narrow || !is_reduced_floating(a.dtype()), name,

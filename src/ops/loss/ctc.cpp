@@ -157,8 +157,12 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "_ctc_loss_backward.Tensor(Tensor grad, Tensor log_probs, Tensor targets, Tensor input_lengths, Tensor "
     "target_lengths, Tensor neg_log_likelihood, Tensor log_alpha, int blank, bool zero_infinity=False) -> Tensor")
-    .meta([](const Tensor& grad, const Tensor& log_probs, const Tensor&, const Tensor&, const Tensor&,
-             const Tensor& losses, const Tensor&, int64_t, bool) { return backward_spec(grad, log_probs, losses); })
+    .meta([](const Tensor& grad, const Tensor& log_probs, const Tensor&, const Tensor& inputs, const Tensor& labels,
+             const Tensor& losses, const Tensor&, int64_t, bool) {
+      check(is_integral(inputs.dtype(), false), "input_lengths must be integral");
+      check(is_integral(labels.dtype(), false), "target_lengths must be integral");
+      return backward_spec(grad, log_probs, losses);
+    })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& log_probs, const Tensor& targets, const Tensor& inputs,
             const Tensor& labels, const Tensor& losses, const Tensor& alpha, int64_t blank, bool zero_infinity) {
       ctc_backward(out, grad, log_probs, targets, lengths_of(inputs, "input_lengths"),

@@ -77,8 +77,8 @@ void check_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& b
 }
 
 void check_running_statistics(const Tensor& input, const Tensor& mean, const Tensor& var, bool training) {
-  check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
   if (training) {
+    check(input.dim() > 0, "Expected at least 2 dimensions, got input of shape []");
     input.sym_size(1);  // too few dimensions are an IndexError
     check<ValueError>(mean.defined() == var.defined(),
                       "running_mean and running_var must either both be None or neither be None");
@@ -154,6 +154,7 @@ UMBRA_OPERATOR(
     "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double, double) {
+      check_kernel_parameters(input, {&weight, &bias});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
@@ -182,6 +183,7 @@ UMBRA_OPERATOR(
     "float eps) -> (Tensor, Tensor, Tensor)")
     .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double, double) {
+      check_kernel_parameters(input, {&weight, &bias});
       check_running_statistics(input, {}, {}, training);
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}}, true);
       return norm_specs(input, {&weight, &bias}, true);
@@ -212,6 +214,7 @@ UMBRA_OPERATOR(
     .generated_out("_native_batch_norm_legit_no_training.out", {"out0", "out1", "out2"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              double, double) {
+      check_kernel_parameters(input, {&weight, &bias});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        false);
       return norm_specs(input, {&weight, &bias, &mean, &var}, false);

@@ -17,6 +17,7 @@ Tensor no_reserve(const Tensor& input) { return empty({0}, {.dtype = DType::UInt
 
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
+  check_kernel_parameters(input, {&weight, &bias});
   check_running_statistics(input, mean, var, training);
   if (mean.defined()) return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
   return _native_batch_norm_legit(input, weight, bias, training, momentum, eps);

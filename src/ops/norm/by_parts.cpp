@@ -1,5 +1,6 @@
 #include "ops/norm/by_parts.h"
 
+#include "ops/common/kernel_type.h"
 #include "umbra/core/grad_mode.h"
 #include "umbra/generated/functions.h"
 
@@ -35,6 +36,10 @@ void check_parameter_types(const Tensor& input, std::initializer_list<const Tens
   if (!mixed || !input.is_floating_point()) return;  // other types have no kernel, which is the better message
   check(all_float, "mixed dtype (CPU): expect parameter to have scalar type of Float");
   check(is_reduced_floating(input.dtype()), "mixed dtype (CPU): all inputs must share same datatype.");
+}
+
+void check_kernel_parameters(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  if (has_elements(input)) check_parameter_types(input, parameters);
 }
 
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters) {

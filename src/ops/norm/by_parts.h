@@ -24,6 +24,9 @@ std::pair<Tensor, Tensor> statistics(const Tensor& input, const std::vector<int6
 /// Parameters are of the input's type, or all float where that is a narrow one.
 void check_parameter_types(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 
+/// The same where a kernel will read them.
+void check_kernel_parameters(const Tensor& input, std::initializer_list<const Tensor*> parameters);
+
 /// Statistics of a narrow type are kept in float where the parameters are.
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 

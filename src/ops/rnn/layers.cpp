@@ -169,6 +169,20 @@ std::vector<CellState> lstm_states_of(TensorList hx) {
 }
 bool projects(TensorList hx) { return hx[0].sym_size(2) != hx[1].sym_size(2); }
 
+/// All tensors of a network are on one device.
+void check_devices(const Tensor& input, TensorList states, TensorList parameters) {
+  auto check_list = [&](const char* what, TensorList list) {
+    for (const Tensor& t : list) {
+      if (!t.defined()) continue;
+      check(t.device() == input.device(), "Input and ", what,
+            " tensors are not at the same device, found input tensor at ", input.device(), " and ", what, " tensor at ",
+            t.device());
+    }
+  };
+  check_list("hidden", states);
+  check_list("parameter", parameters);
+}
+
 // Sequences have a time, a batch and features, and states a dimension of layers.
 Tensor time_first(const Tensor& input, const Tensor& hx, bool batch_first) {
   Tensor sequence = batch_first ? input.transpose(0, 1) : input;
@@ -197,6 +211,7 @@ struct WholeNetwork {
     auto with = [](Cell cell) {
       return [cell](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
                     int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
+        check_devices(input, {&hx, 1}, parameters);
         auto [out, hidden] = run(cell, {time_first(input, hx, batch_first), {}, false}, hx, parameters,
                                  {has_biases, layers, dropout, train, bidirectional});
         return Result(batch_first ? out.transpose(0, 1) : out, hidden);
@@ -211,6 +226,7 @@ struct PackedNetwork {
     auto with = [](Cell cell) {
       return [cell](const Tensor& data, const Tensor& batch_sizes, const Tensor& hx, std::vector<Tensor> parameters,
                     bool has_biases, int64_t layers, double dropout, bool train, bool bidirectional) {
+        check_devices(data, {&hx, 1}, parameters);
         return run(cell, {data, sizes_of(batch_sizes), true}, hx, parameters,
                    {has_biases, layers, dropout, train, bidirectional});
       };
@@ -249,6 +265,7 @@ auto whole_lstm(Cell cell) {
                 int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
     check(hx.size() == 2, "lstm expects two hidden states");
     projects(hx);  // too few dimensions are an IndexError
+    check_devices(input, hx, parameters);
     auto [out, hidden, cells] = run_lstm(cell, {time_first(input, hx[0], batch_first), {}, false}, hx, parameters,
                                          {has_biases, layers, dropout, train, bidirectional});
     return LstmResult(batch_first ? out.transpose(0, 1) : out, hidden, cells);

@@ -66,7 +66,7 @@ UMBRA_OPERATOR("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_f
       return std::tuple(out, counts);
     })
     .fake([](const Tensor& input, const Tensor& lengths, bool batch_first) -> std::tuple<Tensor, Tensor> {
-      if (input.is_meta()) check_packed(input, lengths, batch_first);
+      if (!input.is_fake()) check_packed(input, lengths, batch_first);
       fail<DynamicOutputShapeException>("aten._pack_padded_sequence.default");
     })
     .gradient("input", {"grad", "input.sym_sizes", "result1", "batch_first"},
