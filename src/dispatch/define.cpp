@@ -134,6 +134,19 @@ void run_factory_out(const void* context, Value* frame) {
   }
   factory.call(inner.data());
   const Tensor& result = inner[0].tensor_ref();
+  // A sequence (arange, linspace) fills an output of as many elements in whatever shape that has.
+  bool fills = factory.schema().find("end") >= 0 && !(result.sym_sizes() == out.sym_sizes()) &&
+               !result.sym_numel().is_symbolic() && result.sym_numel() == out.sym_numel();
+  if (fills) {
+    static const Operator& view = get_operator("aten::view");
+    Value viewing[2] = {Value::borrow(result),
+                        Value(std::vector<SymInt>(out.sym_sizes().begin(), out.sym_sizes().end()))};
+    view.call(viewing);
+    Value copying[3] = {Value::borrow(out), Value(std::move(viewing[0])), Value(false)};
+    copy.call(copying);
+    frame[0] = Value(std::move(out));
+    return;
+  }
   if (!(result.sym_sizes() == out.sym_sizes())) {
     Value resizing[3] = {Value::borrow(out),
                          Value(std::vector<SymInt>(result.sym_sizes().begin(), result.sym_sizes().end())), Value()};

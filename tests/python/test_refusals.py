@@ -176,3 +176,41 @@ def test_an_empty_distance_asks_nothing():
     refused(NotImplementedError, lambda: aten._pdist_forward(torch.ones(2, 3, dtype=torch.int64)), "pdist")
     grad = aten._cdist_backward(torch.rand(0, 2), torch.rand(0, 2), torch.rand(2, 2).long(), 2.0, torch.rand(()))
     assert grad.shape == (0, 2)
+
+
+def test_in_place_scans_keep_their_type():
+    refused(RuntimeError, lambda: torch.rand(3).cumsum_(0, dtype=torch.float64), "should match")
+    refused(RuntimeError, lambda: torch.rand(3).cumprod_(0, dtype=torch.float64), "should match")
+    assert torch.ones(3).cumsum_(0, dtype=torch.float32).tolist() == [1, 2, 3]
+
+
+def test_a_result_of_a_negative_slope_does_not_tell_its_input():
+    x = torch.rand(3)
+    refused(RuntimeError, lambda: aten.leaky_relu_backward(x, x, -1.0, True), "negative slope")
+    refused(RuntimeError, lambda: aten.elu_backward(x, -1.0, 1.0, 1.0, True, x), "negative slope")
+    assert aten.leaky_relu_backward(x, x, -1.0, False).tolist() == x.tolist()
+
+
+def test_the_two_outputs_of_aminmax_are_apart():
+    out = torch.zeros(3)
+    refused(ValueError, lambda: aten.aminmax.out(torch.rand(3, 3), dim=0, min=out, max=out), "must not overlap")
+
+
+# ---- values ----
+
+
+def test_padded_sequences_have_the_type_of_the_first():
+    rows = torch.nn.utils.rnn.pad_sequence([torch.tensor([True]), torch.tensor([0.0, 2.0])])
+    assert rows.dtype == torch.bool and rows.tolist() == [[True, False], [False, True]]
+
+
+def test_a_sequence_fills_an_output_of_as_many_elements_in_its_own_shape():
+    assert torch.arange(4, out=torch.zeros(2, 2)).tolist() == [[0, 1], [2, 3]]
+    assert torch.linspace(1, 1, 1, out=torch.zeros(())).tolist() == 1
+    assert torch.arange(3, out=torch.zeros(2, 2)).tolist() == [0, 1, 2]
+
+
+def test_memory_that_is_set_is_read_by_the_type_of_the_tensor():
+    x = torch.zeros(1, dtype=torch.int32)
+    aten.set_.source_Tensor(x, torch.ones(2))
+    assert x.dtype == torch.int32 and x.tolist() == [0x3F800000] * 2

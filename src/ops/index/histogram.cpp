@@ -18,9 +18,9 @@ using Ints = std::vector<int64_t>;
 using Range = std::optional<std::vector<double>>;
 using kernels::BinSearch;
 
-void check_floating(const char* kernel, const Tensor& self) {
-  check<NotImplementedError>(is_floating(self.dtype()), "\"", kernel, "\" not implemented for '",
-                             kernel_name(self.dtype()), "'");
+void check_wide_floating(const char* kernel, const Tensor& self) {
+  check<NotImplementedError>(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, "\"", kernel,
+                             "\" not implemented for '", kernel_name(self.dtype()), "'");
 }
 
 /// As messages call types here: "float", "double".
@@ -112,7 +112,7 @@ void fill_edges(TensorList edges, const Tensor& points, const Range& range) {
 // ---- histogram: numbers ----
 
 std::tuple<TensorSpec, TensorSpec> histogram_specs(const Tensor& self, SymInt edges, const Tensor& weight) {
-  check_floating("histogramdd", self);
+  check_wide_floating("histogramdd", self);
   check_weight(self, {self.sym_numel()}, 1, weight);
   check(edges > 1, "torch.histogram(): bins must be > 0, but got ", edges - 1, " for dimension 0");
   return {TensorSpec({edges - 1}, self.dtype(), self.device()), TensorSpec({edges}, self.dtype(), self.device())};
@@ -154,7 +154,8 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
     .out("histc.out")
     .meta([](const Tensor& self, int64_t bins, const Scalar&, const Scalar&) {
       check_counts({bins});
-      check_floating("histogram_cpu", self);
+      check<NotImplementedError>(is_floating(self.dtype()), "\"histogram_cpu\" not implemented for '",
+                                 kernel_name(self.dtype()), "'");
       return TensorSpec({SymInt(bins)}, self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t bins, const Scalar& min, const Scalar& max) {
@@ -174,7 +175,7 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
 
 TensorSpec grid_spec(const Tensor& self, SymShape cells, const Tensor& weight) {
   check_points(self, cells.size());
-  check_floating("histogramdd", self);
+  check_wide_floating("histogramdd", self);
   if (weight.defined()) check_weight(self, self.sym_sizes().drop_back(), self.sym_sizes().back(), weight);
   return TensorSpec(cells, self.dtype(), self.device());
 }
@@ -197,7 +198,7 @@ UMBRA_OPERATOR(
       check_points(self, bins.size());
       check_counts(bins);
       check_range(range, static_cast<int64_t>(bins.size()));
-      check_floating("histogramdd", self);
+      check_wide_floating("histogramdd", self);
       std::vector<TensorSpec> specs;
       for (int64_t n : bins) specs.emplace_back(SymShape{SymInt(n) + 1}, self.dtype(), self.device());
       return specs;

@@ -146,13 +146,14 @@ UMBRA_OPERATOR(
       check(!sequences.empty(), "received an empty list of sequences");
       check(side == "left" || side == "right", "Expected padding_side to be one of left or right, but got ", side, ".");
       SymInt longest = 0;
-      for (const Tensor& t : sequences) check(t.dim() > 0, "pad_sequence: sequences must have at least one dimension");
+      check(sequences[0].dim() > 0, "pad_sequence: sequences must have at least one dimension");
+      for (const Tensor& t : sequences) wrap_dim(0, t.dim(), false);
       for (const Tensor& t : sequences) longest = sym_max(longest, t.sym_size(0));
       std::vector<Tensor> rows;
       for (const Tensor& t : sequences) {
         std::vector<SymInt> pad(static_cast<size_t>(2 * t.dim()), SymInt(0));
         pad[pad.size() - (side == "left" ? 2 : 1)] = longest - t.sym_size(0);
-        rows.push_back(t.constant_pad_nd(pad, value));
+        rows.push_back(t.to(sequences[0].dtype()).constant_pad_nd(pad, value));
       }
       return stack(rows, batch_first ? 0 : 1);
     });

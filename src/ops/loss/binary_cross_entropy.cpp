@@ -1,6 +1,7 @@
 // Cross entropy of yes and no: of probabilities, and of their logits.
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -56,6 +57,10 @@ UMBRA_OPERATOR(
     .out("binary_cross_entropy_backward.grad_input", {"grad_input"})
     .all_backends([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight,
                      int64_t reduction) {
+      broadcast_shapes(broadcast_shapes(self.sym_sizes(), target.sym_sizes()), grad.sym_sizes());
+      for (const Tensor* t : {&target, &grad})
+        check(!has_elements(self) || !has_elements(*t) || t->dtype() == self.dtype(), "Found dtype ",
+              kernel_name(t->dtype()), " but expected ", kernel_name(self.dtype()));
       return share_of_mean(weighted(grad.mul(entropy_slope(self, target)), weight), self, reduction);
     })
     .gradient("grad_output", {"grad", "self", "target", "weight", "reduction"},

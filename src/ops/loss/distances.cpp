@@ -11,8 +11,9 @@ namespace {
 UMBRA_OPERATOR("cosine_similarity(Tensor x1, Tensor x2, int dim=1, float eps=1e-08) -> Tensor")
     .composite([](const Tensor& x1, const Tensor& x2, int64_t dim, double eps) {
       DType common = ResultType().add(x1).add(x2).get();
-      check(is_floating(common) || is_complex(common),
-            "expected common dtype to be floating point, yet common dtype is ", kernel_name(common));
+      check(eps >= 0, "eps must be non-negative, got: ", eps);
+      check(is_floating(common), "expected common dtype to be floating point, yet common dtype is ",
+            kernel_name(common));
       SymShape shape = broadcast_shapes(x1.sym_sizes(), x2.sym_sizes());
       auto side = [&](const Tensor& x) {
         Tensor same = x.to(common);

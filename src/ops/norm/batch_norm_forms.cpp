@@ -15,6 +15,15 @@ using ReservedResult = std::tuple<Tensor, Tensor, Tensor, Tensor>;
 // What a library of kernels would keep for the backward pass; there is none.
 Tensor no_reserve(const Tensor& input) { return empty({0}, {.dtype = DType::UInt8, .device = input.device()}); }
 
+/// Statistics of a tensor without elements, which say nothing.
+Tensor no_statistics(const Tensor& input) {
+  DType type = is_reduced_floating(input.dtype())  ? DType::Float32
+               : input.dtype() == DType::Float32   ? DType::Float64
+               : input.dtype() == DType::Complex64 ? DType::Complex128
+                                                   : input.dtype();
+  return zeros({input.dim() > 1 ? input.sym_size(1) : SymInt(0)}, {.dtype = type, .device = input.device()});
+}
+
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
   check_kernel_parameters(input, {&weight, &bias});
@@ -45,7 +54,7 @@ UMBRA_OPERATOR(
                   bool training, double momentum, double eps, bool) {
       Tensor reserve = no_reserve(input);
       if (Tensor nothing = normalized_nothing(input, weight, bias); nothing.defined())
-        return std::tuple(nothing, Tensor(), Tensor(), reserve, int64_t{0});
+        return std::tuple(nothing, no_statistics(input), no_statistics(input), reserve, int64_t{0});
       check_batch_norm(input, weight, bias, mean, var, training);
       auto [out, save_mean, save_invstd] = native_batch_norm(input, weight, bias, mean, var, training, momentum, eps);
       return std::tuple(out, save_mean, save_invstd, reserve, int64_t{0});

@@ -106,7 +106,7 @@ Pair rms_by_parts(const Tensor& input, SymIntArrayRef normalized, const Tensor& 
   for (int64_t d = 0; d < static_cast<int64_t>(normalized.size()); ++d) dims.push_back(input.dim() - 1 - d);
   Tensor scale = x.pow(2).mean(dims, true).add_(least).rsqrt(), out = x.mul(scale);
   if (weight.defined()) out = out.mul(weight);
-  return {narrow ? out.to(dtype) : out, scale};
+  return {out.dtype() == dtype ? out : out.to(dtype), scale};
 }
 
 UMBRA_OPERATOR("rms_norm(Tensor input, SymInt[] normalized_shape, Tensor? weight=None, float? eps=None) -> Tensor")

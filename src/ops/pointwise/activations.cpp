@@ -208,7 +208,13 @@ UMBRA_OPERATOR("mish(Tensor self) -> Tensor")
     .tags({Tag::Pointwise});
 
 UMBRA_OPERATOR("mish_backward(Tensor grad_output, Tensor self) -> Tensor")
-    .use(pointwise<MishBackward, 2>(Promotion::Default));
+    .use(pointwise<MishBackward, 2>(Promotion::Default))
+    .meta([](const Tensor& grad, const Tensor& self) {
+      TensorSpec spec = pointwise_spec({&grad, &self}, Promotion::Default);
+      check(can_cast(spec.dtype, self.dtype()), "result type ", kernel_name(spec.dtype),
+            " can't be cast to the desired output type ", kernel_name(self.dtype()));
+      return spec;
+    });
 
 // ---- leaky_relu, elu, softplus ----
 
@@ -224,12 +230,20 @@ UMBRA_OPERATOR("leaky_relu(Tensor self, Scalar negative_slope=0.01) -> Tensor")
     .on_inplace([](OperatorBuilder& variant) { variant.node("LeakyReluBackward1"); })
     .tags({Tag::Core, Tag::Pointwise});
 
+/// A result does not tell which side of zero its input was on where the slope is negative.
+void check_slope_of_result(const char* name, double slope, bool is_result) {
+  check(!is_result || slope >= 0, "In-place ", name,
+        " backward calculation is triggered with a negative slope which is not supported. This is caused by calling "
+        "in-place forward function with a negative slope, please call out-of-place version instead.");
+}
+
 UMBRA_OPERATOR(
     "leaky_relu_backward(Tensor grad_output, Tensor self, Scalar negative_slope, bool self_is_result) -> Tensor")
     .out("leaky_relu_backward.grad_input", {"grad_input"})
     .use(pointwise<LeakyReluBackward, 2>(Promotion::Default,
                                          [](const Scalar& slope, bool) { return LeakyReluBackward{.slope = slope}; }))
-    .meta([](const Tensor& grad, const Tensor& self, const Scalar&, bool) {
+    .meta([](const Tensor& grad, const Tensor& self, const Scalar& slope, bool is_result) {
+      check_slope_of_result("leakyReLu", slope.to_double(), is_result);
       return pointwise_spec({&self, &grad}, Promotion::Default);
     })
     .gradient("grad_output", {"grad", "self", "negative_slope", "self_is_result"},
@@ -257,7 +271,9 @@ UMBRA_OPERATOR(
     "elu_backward(Tensor grad_output, Scalar alpha, Scalar scale, Scalar input_scale, bool is_result, Tensor "
     "self_or_result) -> Tensor")
     .out("elu_backward.grad_input", {"grad_input"})
-    .meta([](const Tensor& grad, const Scalar&, const Scalar&, const Scalar&, bool, const Tensor& input) {
+    .meta([](const Tensor& grad, const Scalar& alpha, const Scalar&, const Scalar&, bool is_result,
+             const Tensor& input) {
+      check_slope_of_result("elu", alpha.to_double(), is_result);
       return pointwise_spec({&grad, &input}, Promotion::Default);
     })
     .cpu([](const Tensor& out, const Tensor& grad, const Scalar& alpha, const Scalar& scale, const Scalar& input_scale,

@@ -44,12 +44,20 @@ UMBRA_OPERATOR("sinc(Tensor self) -> Tensor")
     .tangent(TangentRule::Pointwise)
     .tags({Tag::Pointwise});
 
+/// Times a number; a tensor without elements keeps its strides.
+Tensor scaled_like(const Tensor& self, double factor) {
+  SymInt count = self.sym_numel();
+  if (!count.is_symbolic() && count.value() == 0)
+    return empty_like(self, {.dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype()});
+  return self.mul(factor);
+}
+
 UMBRA_OPERATOR("deg2rad(Tensor self) -> Tensor")
     .inplace("deg2rad_")
     .out("deg2rad.out")
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "deg2rad is not supported for complex tensors.");
-      return self.mul(M_PI / 180);
+      return scaled_like(self, M_PI / 180);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(M_PI / 180); })
     .linear()
@@ -60,7 +68,7 @@ UMBRA_OPERATOR("rad2deg(Tensor self) -> Tensor")
     .out("rad2deg.out")
     .all_backends([](const Tensor& self) {
       check<NotImplementedError>(!self.is_complex(), "rad2deg is not supported for complex tensors.");
-      return self.mul(180 / M_PI);
+      return scaled_like(self, 180 / M_PI);
     })
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad.mul(180 / M_PI); })
     .linear()

@@ -8,9 +8,16 @@
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/reduce/scan.h"
 #include "umbra/dispatch/dispatcher.h"
 
 namespace umbra::ops {
+
+void check_scanned_in_place(const Tensor& self, std::optional<DType> dtype) {
+  check(!dtype || *dtype == self.dtype(), "Bad in-place call: input tensor dtype ", kernel_name(self.dtype()),
+        " and output tensor dtype ", kernel_name(dtype.value_or(DType::Undefined)), " should match");
+}
+
 namespace {
 
 // ---- cumprod ----
@@ -87,6 +94,7 @@ UMBRA_OPERATOR("cumprod(Tensor self, int dim, *, ScalarType? dtype=None) -> Tens
       variant.meta([](const Tensor& self, int64_t, std::optional<DType> dtype) {
         check<NotImplementedError>(self.dtype() != DType::Bool || dtype,
                                    "\"cumprod_out_cpu\" not implemented for 'Bool'");
+        check_scanned_in_place(self, dtype);
         return spec_like(self);
       });
     })
@@ -207,7 +215,6 @@ UMBRA_OPERATOR("_logcumsumexp(Tensor self, int dim) -> Tensor")
     .out("_logcumsumexp.out")
     .meta(log_spec)
     .cpu(run_log)
-    .tags({Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true})
     .use(NeedsData{});
 UMBRA_OPERATOR("logcumsumexp(Tensor self, int dim) -> Tensor")

@@ -4,6 +4,7 @@
 #include "kernels/scan.h"
 #include "ops/common/batching.h"
 #include "ops/reduce/reduced_shape.h"
+#include "ops/reduce/scan.h"
 
 namespace umbra::ops {
 namespace {
@@ -240,6 +241,12 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
                 return grad.flip(IntArrayRef{dim}).cumsum(dim).flip(IntArrayRef{dim});
               })
     .linear()
+    .on_inplace([](OperatorBuilder& variant) {
+      variant.meta([](const Tensor& self, int64_t, std::optional<DType> dtype) {
+        check_scanned_in_place(self, dtype);
+        return spec_like(self);
+      });
+    })
     .tags({Tag::Core, Tag::CastsToOut})
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
