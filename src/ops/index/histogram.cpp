@@ -112,9 +112,9 @@ void fill_edges(TensorList edges, const Tensor& points, const Range& range) {
 // ---- histogram: numbers ----
 
 std::tuple<TensorSpec, TensorSpec> histogram_specs(const Tensor& self, SymInt edges, const Tensor& weight) {
+  check(edges > 1, "torch.histogram(): bins must be > 0, but got ", edges - 1, " for dimension 0");
   check_wide_floating("histogramdd", self);
   check_weight(self, {self.sym_numel()}, 1, weight);
-  check(edges > 1, "torch.histogram(): bins must be > 0, but got ", edges - 1, " for dimension 0");
   return {TensorSpec({edges - 1}, self.dtype(), self.device()), TensorSpec({edges}, self.dtype(), self.device())};
 }
 

@@ -383,7 +383,9 @@ Tensor with_dims(Tensor t, const std::vector<int64_t>& dims) {
 
 Tensor trilinear_parts(const Tensor& i1, const Tensor& i2, const Tensor& i3, std::vector<int64_t> expand1,
                        std::vector<int64_t> expand2, std::vector<int64_t> expand3, std::vector<int64_t> sumdim,
-                       int64_t) {
+                       int64_t unroll_dim) {
+  int64_t rank = i1.dim() + static_cast<int64_t>(expand1.size());
+  check(unroll_dim >= 0 && unroll_dim < rank, "unroll_dim must be in [0,", rank - 1, "]");
   // Narrow types are multiplied in float: three factors lose too much otherwise.
   DType wide = compute_type(i1.dtype());
   Tensor product = with_dims(i1.to(wide), expand1).mul(with_dims(i2, expand2)).mul(with_dims(i3, expand3));

@@ -193,6 +193,8 @@ Tensor rank_of(const Tensor& a, const Tolerances& t, bool hermitian) {
 
 Tensor rank_by_numbers(const Tensor& a, OptionalNumber atol, OptionalNumber rtol, bool hermitian) {
   check_matrix(a, kRankName, "input");
+  bool known = real_type(a.dtype()) == DType::Float32 || real_type(a.dtype()) == DType::Float64;
+  check(rtol || known, "This function doesn't handle types other than float and double");
   return rank_of(a, tolerances(a, atol, rtol), hermitian);
 }
 

@@ -49,8 +49,14 @@ Tensor extreme_gradient(const Tensor& grad, const Tensor& self, const Tensor& re
   return share_among_equals(grad, self, result, dims, keepdim);
 }
 
+void check_extreme_out(const Tensor& self, const Tensor& out) {
+  check(self.dtype() == out.dtype(), "Expected the dtype for input and out to match, but got ",
+        kernel_name(self.dtype()), " for input's dtype and ", kernel_name(out.dtype()), " for out's dtype.");
+}
+
 UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out("amax.out")
+    .use(out_asks("amax.out", [](const Tensor& self, Ints, bool, const Tensor& out) { check_extreme_out(self, out); }))
     .meta([](const Tensor& self, Ints dims, bool keepdim) {
       return extreme_spec("amax", "max_values_cpu", self, dims, keepdim);
     })
@@ -63,6 +69,7 @@ UMBRA_OPERATOR("amax(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
 
 UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .out("amin.out")
+    .use(out_asks("amin.out", [](const Tensor& self, Ints, bool, const Tensor& out) { check_extreme_out(self, out); }))
     .meta([](const Tensor& self, Ints dims, bool keepdim) {
       return extreme_spec("amin", "min_values_cpu", self, dims, keepdim);
     })
