@@ -226,6 +226,12 @@ void bind_nodes(nb::module_& m) {
   g_base_type = add_type(m.ptr(), spec);
   m.attr("_AutogradNode") = nb::handle(reinterpret_cast<PyObject*>(g_base_type));  // `Node` is the one of graphs
   m.def("_backward_pass", [] { return autograd::backward_pass(); });
+  m.def("_after_backward", [](nb::handle function) {
+    autograd::after_backward([f = Callable(function)] {
+      nb::gil_scoped_acquire lock;
+      nb::handle(f.get())();
+    });
+  });
   m.def("_will_engine_execute_node",
         [](nb::handle node) { return autograd::will_run(node_of_object(node.ptr()).get()); });
   nb::class_<NodeHook>(m, "_NodeHook").def("remove", &NodeHook::remove);

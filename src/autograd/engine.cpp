@@ -73,6 +73,14 @@ class Pass {
   }
 
   Gradients run(const std::vector<Edge>& roots, Gradients root_gradients);
+  /// Calls what waits for the end. Such a function may bring others.
+  void finish() {
+    for (size_t i = 0; i < waiting_.size(); ++i) {
+      std::function<void()> next = std::move(waiting_[i]);
+      next();
+    }
+  }
+  void call_at_the_end(std::function<void()> function) { waiting_.push_back(std::move(function)); }
 
   /// Whether anything is wanted from this node.
   bool wants(Node* node) const {
@@ -117,6 +125,7 @@ class Pass {
   std::vector<IntrusivePtr<Node>> ready_;
   const Node* node_ = nullptr;  // that runs
   Gradients results_;
+  std::vector<std::function<void()>> waiting_;
 };
 
 thread_local Pass* g_pass = nullptr;
@@ -298,11 +307,18 @@ bool Node::needs(size_t edge) const {
 const Node* running_node() { return g_pass ? g_pass->node() : nullptr; }
 uint64_t backward_pass() { return g_pass ? g_pass->number() : 0; }
 bool will_run(const Node* node) { return g_pass && g_pass->wants(const_cast<Node*>(node)); }
+void after_backward(std::function<void()> function) {
+  check(g_pass != nullptr, "Final callbacks can only be installed during backward pass.");
+  g_pass->call_at_the_end(std::move(function));
+}
 const BackwardOptions* running_backward() { return g_pass ? &g_pass->options() : nullptr; }
 
 std::vector<Tensor> grad_of_edges(const std::vector<Edge>& roots, Gradients root_gradients,
                                   const std::vector<Edge>& inputs, BackwardOptions options) {
-  return Pass(options, &inputs).run(roots, std::move(root_gradients));
+  Pass pass(options, &inputs);
+  Gradients results = pass.run(roots, std::move(root_gradients));
+  pass.finish();
+  return results;
 }
 
 std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_outputs, BackwardOptions options,
@@ -315,7 +331,7 @@ std::vector<Tensor> grad(TensorList outputs, TensorList inputs, TensorList grad_
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     edges.push_back(gradient_edge(input));
   }
-  std::vector<Tensor> results = Pass(options, &edges).run(roots, std::move(gradients));
+  std::vector<Tensor> results = grad_of_edges(roots, std::move(gradients), edges, options);
   for (size_t i = 0; i < results.size(); ++i)
     check(allow_unused || results[i].defined(), "The differentiated Tensor at index ", i,
           " appears to not have been used in the graph. Set allow_unused=True if this is the desired behavior.");
@@ -328,8 +344,9 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
   Gradients gradients = make_root_gradients(outputs, grad_outputs);
   std::vector<Edge> roots = root_edges(outputs);
   if (inputs.empty()) {
-    Pass(options, nullptr).run(roots, std::move(gradients));
-    return;
+    Pass pass(options, nullptr);
+    pass.run(roots, std::move(gradients));
+    return pass.finish();
   }
   // Gradients of the chosen inputs alone; they are added to `grad` as the accumulators of leaves do it.
   std::vector<Edge> edges;
@@ -337,11 +354,13 @@ void backward(TensorList outputs, TensorList grad_outputs, BackwardOptions optio
     check(input.requires_grad(), "One of the differentiated Tensors does not require grad");
     edges.push_back(gradient_edge(input));
   }
-  Gradients found = Pass(options, &edges).run(roots, std::move(gradients));
+  Pass pass(options, &edges);
+  Gradients found = pass.run(roots, std::move(gradients));
   SetGradEnabled grad_mode(options.create_graph);
   for (size_t i = 0; i < inputs.size(); ++i)
     if (auto* leaf = dynamic_cast<AccumulateGrad*>(edges[i].node.get())) leaf->apply({std::move(found[i])});
     else if (found[i].defined()) accumulate_grad(inputs[i], std::move(found[i]));
+  pass.finish();
 }
 
 }  // namespace umbra::autograd

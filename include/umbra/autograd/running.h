@@ -1,6 +1,8 @@
 // The backward pass that runs on this thread, seen from what it calls.
 #pragma once
 
+#include <functional>
+
 #include "umbra/autograd/node.h"
 
 namespace UMBRA_API umbra {
@@ -14,6 +16,8 @@ uint64_t upcoming_sequence_number();
 uint64_t backward_pass();
 /// Whether the backward pass of this thread comes to a node.
 bool will_run(const Node* node);
+/// Calls a function when the backward pass of this thread has ended and all gradients are in place.
+void after_backward(std::function<void()> function);
 
 }  // namespace autograd
 }  // namespace umbra

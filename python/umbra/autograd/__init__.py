@@ -21,8 +21,19 @@ class _VariableType(type):
         return issubclass(other, Tensor)
 
 
+class _Engine:
+    """What runs backward passes."""
+
+    @staticmethod
+    def queue_callback(function):
+        """Calls `function` when the backward pass that is running has ended."""
+        _C._after_backward(function)
+
+
 class Variable(metaclass=_VariableType):
     """The old name of Tensor; making one gives the tensor itself, or one that does or does not require a gradient."""
+
+    _execution_engine = _Engine()
 
     def __new__(cls, data=None, requires_grad=None):
         value = Tensor() if data is None else data
