@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -94,6 +95,24 @@ void nll_loss_backward(const Tensor& grad_input, const Tensor& grad_output, cons
     }
   });
   result.finish();
+}
+
+void squared_distance(const Tensor& out, const Tensor& self, const Tensor& target, bool mean) {
+  constexpr int64_t kChunk = 4096;
+  int64_t n = self.numel(), chunks = (n + kChunk - 1) / kChunk;
+  std::vector<double> sums(chunks);
+  visit<Floating>(self.dtype(), "mse_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *a = self.data<T>(), *b = target.data<T>();
+    parallel_for(0, chunks, kGrain / kChunk,
+                 [&, distance = row_functions<T>().squared_distance](int64_t from, int64_t to) {
+                   for (int64_t i = from; i < to; ++i)
+                     sums[i] = distance(a + i * kChunk, b + i * kChunk, std::min(kChunk, n - i * kChunk));
+                 });
+    double total = 0;
+    for (double sum : sums) total += sum;
+    *out.data<T>() = static_cast<T>(mean ? total / static_cast<double>(n) : total);
+  });
 }
 
 }  // namespace umbra::kernels

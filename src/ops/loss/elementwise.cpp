@@ -1,4 +1,7 @@
 // Losses that compare two tensors element by element: squared, absolute, huber, smooth, soft margin.
+#include "kernels/copy.h"
+#include "kernels/loss.h"
+#include "ops/common/may_read.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
@@ -28,9 +31,22 @@ void check_gradient_type(const Tensor& grad, const Tensor& self, const Tensor& t
         " can't be cast to the desired output type ", kernel_name(self.dtype()));
 }
 
+/// Whether a loss of these may be summed up as it is computed, without a tensor of its terms.
+bool in_one_pass(const Tensor& self, const Tensor& target, int64_t reduction) {
+  bool same = self.dtype() == target.dtype() && self.sym_sizes() == target.sym_sizes();
+  bool full_width = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
+  return reduction != 0 && full_width && may_read(self) && may_read(target) && same && self.is_contiguous() &&
+         target.is_contiguous();
+}
+
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("mse_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      if (in_one_pass(self, target, reduction)) {
+        Tensor out = kernels::scratch({}, self.dtype());
+        kernels::squared_distance(out, self, target, reduction == 1);
+        return out;
+      }
       Tensor difference = difference_of("mse_cpu", self, target, false);
       return reduce_loss(difference.mul_(difference), reduction);
     })
