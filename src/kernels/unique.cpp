@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/copy.h"
+#include "kernels/sort_keys.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -25,12 +26,16 @@ template <class Equal> Groups group_neighbours(const std::vector<int64_t>& place
   return out;
 }
 
-template <class T> bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
+/// Brings places into the order of what lies there, NaN behind all numbers.
+template <class C, class Value> void sort_places(std::vector<int64_t>& places, const Value& value) {
+  auto n = static_cast<int64_t>(places.size());
+  with_key_type<C>(n, [&]<class Key>(const Key*) {
+    std::vector<Key> keys(2 * places.size());
+    for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = Key(order_key(value(i)), i);
+    sort_keys(keys.data(), keys.data() + n, n);
+    for (size_t i = 0; i < places.size(); ++i) places[i] = keys[i].place();
+  });
 }
-/// NaN behind all numbers.
-template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
 
 }  // namespace
 
@@ -43,8 +48,7 @@ Groups group_elements(const Tensor& self, bool sorted) {
     using T = typename decltype(tag)::type;
     const T* x = row.data<T>();
     auto value = [x](int64_t i) { return static_cast<Compute<T>>(x[i]); };
-    if (sorted)
-      std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(value(a), value(b)); });
+    if (sorted) sort_places<Compute<T>>(places, value);
     out = group_neighbours(places, [&](int64_t a, int64_t b) { return value(a) == value(b); });
   });
   return out;

@@ -113,3 +113,34 @@ def test_adjoint_of_a_number_is_its_conjugate():
         assert torch.tensor(2.0).mT == 2
     with pytest.raises(RuntimeError, match="1-D tensor"):
         torch.ones(3).mT
+
+
+WRITES = {
+    "index_add_": lambda t, i, s: t.index_add_(0, i, s),
+    "index_copy_": lambda t, i, s: t.index_copy_(0, i, s),
+    "index_fill_": lambda t, i, s: t.index_fill_(0, i, 7.0),
+    "index_reduce_": lambda t, i, s: t.index_reduce_(0, i, s, "mean"),
+    "put_": lambda t, i, s: t.put_(i, s.flatten()[:3], accumulate=True),
+    "scatter_": lambda t, i, s: t.scatter_(0, i[:, None].expand(3, 4), s),
+    "scatter_add_": lambda t, i, s: t.scatter_add_(0, i[:, None].expand(3, 4), s),
+    "scatter_reduce_": lambda t, i, s: t.scatter_reduce_(0, i[:, None].expand(3, 4), s, "amax"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
+def test_writes_of_some_elements_are_those_of_the_functional_form(name, layout):
+    base = torch.arange(40.0).reshape(5, 8)
+    start = {"rows": base[:, :4].contiguous(), "columns": base.t()[:4].contiguous().t(), "gaps": base[:, ::2]}[layout]
+    index, source = torch.tensor([3, 0, 2]), torch.arange(12.0).reshape(3, 4) - 5
+    plain = start.contiguous().clone()
+    WRITES[name](plain, index, source)
+    written = start.clone() if layout != "gaps" else base.clone()[:, ::2]
+    assert WRITES[name](written, index, source) is written
+    assert written.equal(plain)
+
+
+def test_a_source_in_the_memory_that_is_written_is_read_before():
+    x = torch.arange(12.0)
+    x[:6].view(3, 2).index_add_(0, torch.tensor([1, 1, 0]), x[6:].view(3, 2))
+    assert x.tolist() == [10, 12, 16, 19, 4, 5, 6, 7, 8, 9, 10, 11]

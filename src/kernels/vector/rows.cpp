@@ -100,6 +100,15 @@ template <class T> T squared_distance(const T* a, const T* b, int64_t n) {
   return result;
 }
 
+template <class T> T smooth_distance(const T* a, const T* b, T limit, int64_t n) {
+  T result;
+  block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) {
+    Vec<T> distance = abs(at(a) - at(b)), part = minimum(distance, Vec<T>(limit));
+    sums[0] = fma(part, fma(part, Vec<T>(-0.5), distance), sums[0]);
+  });
+  return result;
+}
+
 template <class T> void two_sums(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx) {
   T results[2];
   auto add = [&](auto at, Vec<T> gradient, Vec<T>* sums) {
@@ -287,12 +296,25 @@ template <class T> void softmax_gradient(T* out, const T* p, const T* g, T cente
 }
 
 template <class T> const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {
-      &sum<T>,           &largest<T>,         &squares<T>,      &squared_distance<T>,
-      &two_sums<T>,      &affine<T>,          &normalize<T>,    &normalize_gradient<T>,
-      &combine<T>,       &add_gradients<T>,   &add<T>,          &add_squares<T>,
-      &add_two<T>,       &affine_each<T>,     &combine_each<T>, &exp_scaled<T>,
-      &normal_blocks<T>, &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {&sum<T>,
+                                            &largest<T>,
+                                            &squares<T>,
+                                            &squared_distance<T>,
+                                            &smooth_distance<T>,
+                                            &two_sums<T>,
+                                            &affine<T>,
+                                            &normalize<T>,
+                                            &normalize_gradient<T>,
+                                            &combine<T>,
+                                            &add_gradients<T>,
+                                            &add<T>,
+                                            &add_squares<T>,
+                                            &add_two<T>,
+                                            &affine_each<T>,
+                                            &combine_each<T>,
+                                            &exp_scaled<T>,
+                                            &normal_blocks<T>,
+                                            &softmax_gradient<T>};
   return table;
 }
 
