@@ -1,5 +1,6 @@
 #include "kernels/concatenate.h"
 
+#include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
@@ -38,7 +39,7 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
     for (int64_t i = from; i < to; ++i) {
       const Block& block = blocks[i % count];
       int64_t row = i / count;
-      std::memcpy(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
+      copy_bytes(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
     }
   });
 }

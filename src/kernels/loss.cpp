@@ -15,6 +15,7 @@ struct ClassShape {
   int64_t samples() const { return batch * space; }
   /// Where the score of a sample's class lies.
   int64_t at(int64_t sample, int64_t target) const {
+    if (space == 1) return sample * classes + target;
     return (sample / space * classes + target) * space + sample % space;
   }
 };

@@ -12,16 +12,18 @@ namespace umbra::kernels {
 namespace {
 
 /// The number of elements of a row that come before `x`; NaN comes behind all numbers.
-template <class T, class At> int64_t position(int64_t n, T x, bool right, const At& at) {
-  // Written so that comparisons with NaN, which are false, go the way of numbers beyond all others.
-  auto before = [&](int64_t k) {
-    auto m = at(k);
-    return right ? !(m > x) : !(m >= x);
-  };
-  int64_t low = 0;
-  // Without a branch on what is found, which would be guessed wrong half of the time.
-  for (; n > 1; n -= n / 2) low += before(low + n / 2 - 1) ? n / 2 : 0;
-  return n == 0 ? 0 : low + before(low);
+/// Where the row is in no order, which ones are looked at shows in the result: the middle of what is left, as PyTorch
+/// does.
+template <bool right, class T, class At> int64_t position(int64_t n, T x, const At& at) {
+  int64_t low = 0, high = n;
+  while (low < high) {
+    int64_t middle = low + (high - low) / 2;
+    auto m = at(middle);
+    // Written so that comparisons with NaN, which are false, go the way of numbers beyond all others.
+    if (right ? !(m > x) : !(m >= x)) low = middle + 1;
+    else high = middle;
+  }
+  return low;
 }
 
 }  // namespace
@@ -44,8 +46,10 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
           const T* row = rows.data<T>() + start;
           const int64_t* places = order.defined() ? order.data<int64_t>() + start : nullptr;
           C x = static_cast<C>(in.data<T>()[i]);
-          to[i] = static_cast<Index>(
-              position(n, x, right, [&](int64_t k) { return static_cast<C>(row[places ? places[k] : k]); }));
+          auto in_row = [&](int64_t k) { return static_cast<C>(row[k]); };
+          auto in_order = [&](int64_t k) { return static_cast<C>(row[places[k]]); };
+          auto find = [&](const auto& at) { return right ? position<true>(n, x, at) : position<false>(n, x, at); };
+          to[i] = static_cast<Index>(places ? find(in_order) : find(in_row));
         }
       });
     });

@@ -121,6 +121,25 @@ template <class T> void two_sums(const T* g, const T* x, T center, const T* weig
   *sum_gx = results[1];
 }
 
+template <class T>
+void sum_of_rows(T* out, const T* table, int64_t stride, const int64_t* numbers, int64_t count, int64_t n) {
+  constexpr int ways = 4, width = Vec<T>::size, wide = ways * width;
+  int64_t j = 0;
+  for (; j + wide <= n; j += wide) {  // sums stay in registers
+    Vec<T> sums[ways];
+    for (Vec<T>& sum : sums) sum = Vec<T>(0);
+    for (int64_t i = 0; i < count; ++i)
+      for (int w = 0; w < ways; ++w) sums[w] += Vec<T>::load(table + numbers[i] * stride + j + w * width);
+    for (int w = 0; w < ways; ++w) sums[w].store(out + j + w * width);
+  }
+  for (; j < n; j += width) {
+    int64_t lanes = std::min<int64_t>(width, n - j);
+    Vec<T> sum(0);
+    for (int64_t i = 0; i < count; ++i) sum += Vec<T>::load(table + numbers[i] * stride + j, lanes);
+    sum.store(out + j, lanes);
+  }
+}
+
 template <class T> void affine(T* out, const T* x, T a, T b, int64_t n) {
   each<T>(n, [&](auto at) { at.store(out, fma(at(x), Vec<T>(a), Vec<T>(b))); });
 }
@@ -296,25 +315,11 @@ template <class T> void softmax_gradient(T* out, const T* p, const T* g, T cente
 }
 
 template <class T> const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {&sum<T>,
-                                            &largest<T>,
-                                            &squares<T>,
-                                            &squared_distance<T>,
-                                            &smooth_distance<T>,
-                                            &two_sums<T>,
-                                            &affine<T>,
-                                            &normalize<T>,
-                                            &normalize_gradient<T>,
-                                            &combine<T>,
-                                            &add_gradients<T>,
-                                            &add<T>,
-                                            &add_squares<T>,
-                                            &add_two<T>,
-                                            &affine_each<T>,
-                                            &combine_each<T>,
-                                            &exp_scaled<T>,
-                                            &normal_blocks<T>,
-                                            &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {
+      &sum<T>,         &largest<T>,       &squares<T>,    &squared_distance<T>, &smooth_distance<T>,
+      &two_sums<T>,    &sum_of_rows<T>,   &affine<T>,     &normalize<T>,        &normalize_gradient<T>,
+      &combine<T>,     &add_gradients<T>, &add<T>,        &add_squares<T>,      &add_two<T>,
+      &affine_each<T>, &combine_each<T>,  &exp_scaled<T>, &normal_blocks<T>,    &softmax_gradient<T>};
   return table;
 }
 

@@ -19,6 +19,8 @@ template <class T> struct RowFunctions {
   T (*smooth_distance)(const T* a, const T* b, T limit, int64_t n);
   /// The sums of g * weight and of g * weight * (x - center); the weight is optional.
   void (*two_sums)(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx);
+  /// out = the sum of rows of a table, `n` wide and `stride` apart, by their numbers.
+  void (*sum_of_rows)(T* out, const T* table, int64_t stride, const int64_t* numbers, int64_t count, int64_t n);
   /// out = x * a + b
   void (*affine)(T* out, const T* x, T a, T b, int64_t n);
   /// out = (x - center) * scale * weight + bias, both optional.
