@@ -12,10 +12,11 @@ constexpr int64_t kBufferBytes = 4096;
 }
 
 void copy_bytes(char* out, const char* in, int64_t bytes) {
-  constexpr int64_t kPage = 4096, kNear = 64, kPiece = 1024;
+  constexpr int64_t kPage = 4096, kNear = 64, kLong = 1024;
   int64_t distance = (reinterpret_cast<intptr_t>(out) - reinterpret_cast<intptr_t>(in)) & (kPage - 1);
-  if (bytes > kPiece && distance > 0 && distance < kNear)
-    for (; bytes > kPiece; bytes -= kPiece, out += kPiece, in += kPiece) std::memcpy(out, in, kPiece);
+  // Downwards: what is read next has not just been written at the same place of another page.
+  if (bytes > kLong && distance > 0 && distance < kNear)
+    for (; bytes >= kNear; bytes -= kNear) std::memcpy(out + bytes - kNear, in + bytes - kNear, kNear);
   std::memcpy(out, in, static_cast<size_t>(bytes));
 }
 

@@ -78,7 +78,13 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
       write_vector(out, losses);
     } else {
       double sum = 0, weight_sum = 0;
-      for (int64_t i = 0; i < shape.samples(); ++i) sum += loss(i), weight_sum += weight_of(weights, targets[i]);
+      for (int64_t i = 0; i < shape.samples(); ++i) {
+        int64_t wanted = targets[i];
+        if (wanted < 0) continue;
+        C share = weight_of(weights, wanted);
+        sum -= static_cast<C>(data[shape.at(i, wanted)]) * share;
+        weight_sum += share;
+      }
       *out.data<T>() = static_cast<T>(static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum));
       total = static_cast<C>(weight_sum);
     }

@@ -309,17 +309,45 @@ template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t bloc
   for (; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
 }
 
+template <class T> Vec<T> sigmoid(Vec<T> x) { return Vec<T>(1) / (Vec<T>(1) + exp(-x)); }
+
+template <class T>
+void lstm_cell(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n) {
+  each<T>(n, [&](auto at) {
+    auto gate = [&](int64_t k) { return at(gates + k * n) + at(more_gates + k * n); };
+    Vec<T> next = fma(sigmoid(gate(1)), at(cell_before), sigmoid(gate(0)) * tanh(gate(2)));
+    at.store(cell, next);
+    at.store(hidden, sigmoid(gate(3)) * tanh(next));
+  });
+}
+
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
   Vec<T> middle(center), factor(scale);
   each<T>(n, [&](auto at) { at.store(out, at(p) * (at(g) - middle) * factor); });
 }
 
 template <class T> const RowFunctions<T>& functions() {
-  static constexpr RowFunctions<T> table = {
-      &sum<T>,         &largest<T>,       &squares<T>,    &squared_distance<T>, &smooth_distance<T>,
-      &two_sums<T>,    &sum_of_rows<T>,   &affine<T>,     &normalize<T>,        &normalize_gradient<T>,
-      &combine<T>,     &add_gradients<T>, &add<T>,        &add_squares<T>,      &add_two<T>,
-      &affine_each<T>, &combine_each<T>,  &exp_scaled<T>, &normal_blocks<T>,    &softmax_gradient<T>};
+  static constexpr RowFunctions<T> table = {&sum<T>,
+                                            &largest<T>,
+                                            &squares<T>,
+                                            &squared_distance<T>,
+                                            &smooth_distance<T>,
+                                            &two_sums<T>,
+                                            &sum_of_rows<T>,
+                                            &affine<T>,
+                                            &normalize<T>,
+                                            &normalize_gradient<T>,
+                                            &combine<T>,
+                                            &add_gradients<T>,
+                                            &add<T>,
+                                            &add_squares<T>,
+                                            &add_two<T>,
+                                            &affine_each<T>,
+                                            &combine_each<T>,
+                                            &exp_scaled<T>,
+                                            &normal_blocks<T>,
+                                            &lstm_cell<T>,
+                                            &softmax_gradient<T>};
   return table;
 }
 

@@ -45,6 +45,9 @@ template <class T> struct RowFunctions {
   /// Turns blocks of sixteen numbers uniform in [0, 1) into normal ones: the first eight of a block pair with the
   /// others.
   void (*normal_blocks)(T* data, T mean, T deviation, int64_t blocks);
+  /// One step of an LSTM cell for one sample of n features: the gates (in, forget, candidate, out) are the sums of two
+  /// rows of 4 n; `cell` may be the cell before.
+  void (*lstm_cell)(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n);
   /// out = p * (g - center) * scale
   void (*softmax_gradient)(T* out, const T* p, const T* g, T center, T scale, int64_t n);
 };

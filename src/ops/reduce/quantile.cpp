@@ -78,12 +78,6 @@ Tensor moved_in_front(Tensor values, bool several, Moving how) {
   return values.squeeze_(-1);
 }
 
-/// Whether a call with this tensor is no more than its values: nobody watches its parts, and none needs a derivative.
-bool values_alone(const Tensor& t) {
-  bool noted = t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
-  return may_read(t) && !noted;
-}
-
 /// The elements at these places of each sorted row.
 Tensor at_ranks(const Tensor& rows, const Tensor& ranks) {
   if (!values_alone(rows)) return std::get<0>(rows.sort()).gather(-1, ranks);
