@@ -23,6 +23,14 @@ void copy_into(const Tensor& to, const Tensor& from, Backend backend) {
   kernel_of(copy, backend)({&to, 1}, frame);
 }
 
+/// Whether no argument but the written tensor itself lies in its memory.
+bool lies_apart(const Tensor& written, const Operator& op, const Value* frame) {
+  bool apart = true;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    frame[i].each_tensor([&](TensorImpl* t) { apart &= t == written.impl() || t->storage() != written.storage(); });
+  return apart;
+}
+
 bool is_lazy(const Tensor& t) { return t.defined() && (t.is_conj() || t.is_neg()); }
 
 Tensor resolved(const Tensor& lazy, Backend backend) {
@@ -207,7 +215,8 @@ struct Run {
       check_inplace_write(op, frame, specs[0]);
       check_written(self);
       if (with_data()) {
-        if (specs[0].dtype == self.dtype() && d.elementwise) {
+        bool direct = d.elementwise || (d.writes_straight && lies_apart(self, op, frame));
+        if (specs[0].dtype == self.dtype() && direct) {
           fill(base, {&self, 1}, frame);
         } else {
           Tensor result = allocate(specs[0]);

@@ -311,6 +311,10 @@ OperatorBuilder& OperatorBuilder::elementwise() {
   definition().elementwise = true;
   return *this;
 }
+OperatorBuilder& OperatorBuilder::writes_straight() {
+  definition().writes_straight = true;
+  return *this;
+}
 OperatorBuilder& OperatorBuilder::reads_lazy_bits() {
   definition().reads_lazy_bits = true;
   return *this;

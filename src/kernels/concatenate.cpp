@@ -1,5 +1,6 @@
 #include "kernels/concatenate.h"
 
+#include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
@@ -38,7 +39,7 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
     for (int64_t i = from; i < to; ++i) {
       const Block& block = blocks[i % count];
       int64_t row = i / count;
-      std::memcpy(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
+      copy_bytes(target + row * row_bytes + block.at, block.data + row * block.bytes, block.bytes);
     }
   });
 }
@@ -60,6 +61,12 @@ Tensor as_row(const Tensor& contiguous_tensor) {
 
 int64_t floor_mod(int64_t a, int64_t b) { return (a % b + b) % b; }
 
+template <class T> void clear_run(T* to, int64_t step, int64_t n) {
+  if (step == 1) std::fill_n(to, n, T{});
+  else
+    for (int64_t i = 0; i < n; ++i) to[i * step] = T{};
+}
+
 // Copies columns [first(row), last(row)) of each row of each matrix and clears the others.
 template <class First, class Last>
 void keep_part(const Tensor& out, const Tensor& self, const First& first, const Last& last) {
@@ -77,10 +84,10 @@ void keep_part(const Tensor& out, const Tensor& self, const First& first, const 
         const T* source = words<T>(self) + at[1];
         int64_t begin = std::clamp<int64_t>(first(i % rows), 0, columns);
         int64_t end = std::clamp<int64_t>(last(i % rows), begin, columns);
-        for (int64_t j = 0; j < begin; ++j) target[j * out_step] = T{};
+        clear_run(target, out_step, begin);
         if (target != source)
-          for (int64_t j = begin; j < end; ++j) target[j * out_step] = source[j * self_step];
-        for (int64_t j = end; j < columns; ++j) target[j * out_step] = T{};
+          move_run(target + begin * out_step, out_step, source + begin * self_step, self_step, end - begin);
+        clear_run(target + end * out_step, out_step, columns - end);
       }
     });
   });

@@ -11,11 +11,17 @@ namespace {
 constexpr int64_t kBufferBytes = 4096;
 }
 
+void copy_bytes(char* out, const char* in, int64_t bytes) {
+  constexpr int64_t kPage = 4096, kNear = 64, kLong = 1024;
+  int64_t distance = (reinterpret_cast<intptr_t>(out) - reinterpret_cast<intptr_t>(in)) & (kPage - 1);
+  // Downwards: what is read next has not just been written at the same place of another page.
+  if (bytes > kLong && distance > 0 && distance < kNear)
+    for (; bytes >= kNear; bytes -= kNear) std::memcpy(out + bytes - kNear, in + bytes - kNear, kNear);
+  std::memcpy(out, in, static_cast<size_t>(bytes));
+}
+
 void copy_strided(char* out, int64_t out_stride, const char* in, int64_t in_stride, int64_t item, int64_t n) {
-  if (out_stride == item && in_stride == item) {
-    std::memcpy(out, in, n * item);
-    return;
-  }
+  if (out_stride == item && in_stride == item) return copy_bytes(out, in, n * item);
   UMBRA_VECTOR(copy_strided)(out, out_stride, in, in_stride, item, n);
 }
 

@@ -7,6 +7,10 @@
 
 namespace umbra::kernels {
 
+/// memcpy, also where the target lies a few bytes behind the source but for whole pages: there the processor's own
+/// instruction for long copies, which the C library uses, is ten times slower than loops.
+void copy_bytes(char* out, const char* in, int64_t bytes);
+
 /// `n` elements of type `from`, `stride` bytes apart (0: one element, repeated), to contiguous elements of type `to`.
 /// Complex numbers lose their imaginary part on the way to real ones; anything that is not 0 becomes true.
 void convert(char* out, DType to, const char* in, DType from, int64_t stride, int64_t n);

@@ -2,6 +2,7 @@
 #include "kernels/embedding.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -25,8 +26,12 @@ template <class T, class C> struct BagRow {
     counted = 0;
   }
   void add(const T* row, int64_t stride, C scale) {
-    for (size_t j = 0; j < values.size(); ++j)
-      values[j] += scale * static_cast<C>(row[static_cast<int64_t>(j) * stride]);
+    C* __restrict to = values.data();
+    const auto width = static_cast<int64_t>(values.size());
+    if (stride == 1)
+      for (int64_t j = 0; j < width; ++j) to[j] += scale * static_cast<C>(row[j]);
+    else
+      for (int64_t j = 0; j < width; ++j) to[j] += scale * static_cast<C>(row[j * stride]);
     ++counted;
   }
   void raise(const T* row, int64_t stride, int64_t index) {
@@ -60,19 +65,38 @@ void embedding_bag(const Tensor& out, const Tensor& bag_size, const Tensor& max_
     std::vector<C> scales = read_vector<C>(per_sample_weights);
     int64_t width = weight.size(1), row = weight.stride(0), step = weight.stride(1);
     const T* table = weight.data<T>();
+    const auto all = static_cast<int64_t>(bags.indices.size());
+    const bool plain_sums = bags.mode == BagMode::Sum && step == 1 && scales.empty() && bags.padding_idx < 0;
     parallel_for(0, bags.count(), 1 + kGrain / (8 * width + 1), [&](int64_t begin, int64_t end) {
       BagRow<T, C> sum(width);
+      // Rows lie anywhere in the table: memory is asked for one while others are added.
+      constexpr int64_t kAhead = 10, kLine = 64 / sizeof(T);
+      auto fetch = [&](int64_t i) {
+        if (step != 1 || i >= all) return;
+        const T* from = table + bags.indices[static_cast<size_t>(i)] * row;
+        for (int64_t j = 0; j < width; j += kLine) __builtin_prefetch(from + j);
+      };
       for (int64_t bag = begin; bag < end; ++bag) {
+        if constexpr (std::is_same_v<T, C>)
+          if (plain_sums) {
+            int64_t first = bags.offsets[static_cast<size_t>(bag)], last = bags.end(bag);
+            for (int64_t i = last; i < std::min(last + kAhead, all); ++i) fetch(i);
+            row_functions<T>().sum_of_rows(out.data<T>() + bag * width, table, row, bags.indices.data() + first,
+                                           last - first, width);
+            continue;
+          }
         sum.clear();
         for (int64_t i = bags.offsets[static_cast<size_t>(bag)]; i < bags.end(bag); ++i) {
           int64_t index = bags.indices[static_cast<size_t>(i)];
+          fetch(i + kAhead);
           if (index == bags.padding_idx) continue;
           if (bags.mode == BagMode::Max) sum.raise(table + index * row, step, index);
           else sum.add(table + index * row, step, scales.empty() ? C(1) : scales[static_cast<size_t>(i)]);
         }
         C share = bags.mode == BagMode::Mean && sum.counted > 0 ? static_cast<C>(sum.counted) : C(1);
-        for (int64_t j = 0; j < width; ++j)
-          out.data<T>()[bag * width + j] = static_cast<T>(sum.values[static_cast<size_t>(j)] / share);
+        T* to = out.data<T>() + bag * width;
+        const C* values = sum.values.data();
+        for (int64_t j = 0; j < width; ++j) to[j] = static_cast<T>(values[j] / share);
         if (bags.mode != BagMode::Sum) bag_size.data<int64_t>()[bag] = sum.counted;
         if (bags.mode == BagMode::Max) std::copy_n(sum.places.data(), width, max_indices.data<int64_t>() + bag * width);
       }

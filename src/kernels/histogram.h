@@ -18,6 +18,8 @@ void bin_edges(const Tensor& edges, double low, double high);
 /// Smallest and largest number of each column of `self`, a matrix with rows.
 std::vector<std::pair<double, double>> column_ranges(const Tensor& self);
 
+/// The least and the largest of integers that are not empty.
+std::pair<int64_t, int64_t> range_of(const Tensor& self);
 /// out[self[i]] += weights[i], or 1 where there are none; `out` is of zeros, of int64, float32 or float64.
 void bin_count(const Tensor& out, const Tensor& self, const Tensor& weights);
 

@@ -266,10 +266,14 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
     using T = typename decltype(tag)::type;
     copy(out, b);
     MatrixStack<T> x(out);
-    Tensor triangles = column_major_copy(a, batch_of(out));
+    // What lies row after row is the transposed matrix column after column, and needs no copy.
+    bool by_rows = a.is_contiguous() && batch_of(a) == batch_of(out) && form != Form::Adjoint;
+    Tensor triangles = by_rows ? a : column_major_copy(a, batch_of(out));
     MatrixStack<T> m(triangles);
+    bool is_upper = upper != by_rows;
+    Form taken = !by_rows ? form : form == Form::Plain ? Form::Transposed : Form::Plain;
     each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
-      trsm(left, upper, form, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
     });
   });
 }

@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
+#include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -14,6 +15,7 @@ struct ClassShape {
   int64_t samples() const { return batch * space; }
   /// Where the score of a sample's class lies.
   int64_t at(int64_t sample, int64_t target) const {
+    if (space == 1) return sample * classes + target;
     return (sample / space * classes + target) * space + sample % space;
   }
 };
@@ -30,14 +32,24 @@ ClassShape class_shape(const Tensor& scores) {
 }
 
 // The class of each sample, checked; -1 where it is to be ignored.
-std::vector<int64_t> checked_targets(const Tensor& target, int64_t classes, int64_t ignore_index) {
-  std::vector<int64_t> targets = read_vector<int64_t>(target);
-  for (int64_t& t : targets) {
-    if (t == ignore_index) t = -1;
-    else check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
+class Targets {
+ public:
+  Targets(const Tensor& target, int64_t classes, int64_t ignore_index)
+      : tensor_(contiguous(cast(target, DType::Int64))), ignored_(ignore_index) {
+    if (tensor_.numel() == 0) return;
+    data_ = tensor_.data<int64_t>();
+    for (int64_t i = 0, n = tensor_.numel(); i < n; ++i) {
+      int64_t t = data_[i];
+      if (t != ignored_) check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
+    }
   }
-  return targets;
-}
+  int64_t operator[](int64_t sample) const { return data_[sample] == ignored_ ? -1 : data_[sample]; }
+
+ private:
+  Tensor tensor_;
+  int64_t ignored_;
+  const int64_t* data_ = nullptr;
+};
 
 template <class T> T weight_of(const std::vector<T>& weights, int64_t target) {
   if (target < 0) return T(0);
@@ -49,7 +61,7 @@ template <class T> T weight_of(const std::vector<T>& weights, int64_t target) {
 void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self, const Tensor& target,
               const Tensor& weight, Reduction reduction, int64_t ignore_index) {
   ClassShape shape = class_shape(self);
-  std::vector<int64_t> targets = checked_targets(target, shape.classes, ignore_index);
+  Targets targets(target, shape.classes, ignore_index);
   Tensor scores = contiguous(self);
   visit<FloatingTypes>(self.dtype(), "nll_loss_out_frame", [&](auto tag) {
     using T = typename decltype(tag)::type;
@@ -59,26 +71,31 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
     auto loss = [&](int64_t i) {
       return targets[i] < 0 ? C(0) : -static_cast<C>(data[shape.at(i, targets[i])]) * weight_of(weights, targets[i]);
     };
-    std::vector<C> total(1, C(0));
+    C total(0);
     if (reduction == Reduction::None && self.dim() > 1) {
       std::vector<C> losses(shape.samples());
       for (int64_t i = 0; i < shape.samples(); ++i) losses[i] = loss(i);
       write_vector(out, losses);
     } else {
       double sum = 0, weight_sum = 0;
-      for (int64_t i = 0; i < shape.samples(); ++i) sum += loss(i), weight_sum += weight_of(weights, targets[i]);
-      std::vector<C> result = {static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum)};
-      total[0] = static_cast<C>(weight_sum);
-      write_vector(out, result);
+      for (int64_t i = 0; i < shape.samples(); ++i) {
+        int64_t wanted = targets[i];
+        if (wanted < 0) continue;
+        C share = weight_of(weights, wanted);
+        sum -= static_cast<C>(data[shape.at(i, wanted)]) * share;
+        weight_sum += share;
+      }
+      *out.data<T>() = static_cast<T>(static_cast<C>(reduction == Reduction::Mean ? sum / weight_sum : sum));
+      total = static_cast<C>(weight_sum);
     }
-    write_vector(total_weight, total);
+    *total_weight.data<T>() = static_cast<T>(total);
   });
 }
 
 void nll_loss_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& target, const Tensor& weight,
                        Reduction reduction, int64_t ignore_index, const Tensor& total_weight) {
   ClassShape shape = class_shape(grad_input);
-  std::vector<int64_t> targets = checked_targets(target, shape.classes, ignore_index);
+  Targets targets(target, shape.classes, ignore_index);
   DenseOutput result(grad_input);
   fill(result.tensor(), 0);
   visit<FloatingTypes>(grad_input.dtype(), "nll_loss_backward_out_frame", [&](auto tag) {
@@ -94,6 +111,44 @@ void nll_loss_backward(const Tensor& grad_input, const Tensor& grad_output, cons
     }
   });
   result.finish();
+}
+
+namespace {
+
+// The sum, or mean, of what `sum_of(a, b, n)` makes of two rows, piece by piece: the same pieces however many threads.
+template <class T, class Sum>
+double sum_over_pairs(const Tensor& self, const Tensor& target, bool mean, const Sum& sum_of) {
+  constexpr int64_t kChunk = 4096;
+  int64_t n = self.numel(), chunks = (n + kChunk - 1) / kChunk;
+  std::vector<double> sums(static_cast<size_t>(chunks));
+  const T *a = n == 0 ? nullptr : self.data<T>(), *b = n == 0 ? nullptr : target.data<T>();
+  parallel_for(0, chunks, kGrain / kChunk, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i)
+      sums[static_cast<size_t>(i)] = sum_of(a + i * kChunk, b + i * kChunk, std::min(kChunk, n - i * kChunk));
+  });
+  double total = 0;
+  for (double sum : sums) total += sum;
+  return mean ? total / static_cast<double>(n) : total;
+}
+
+}  // namespace
+
+void squared_distance(const Tensor& out, const Tensor& self, const Tensor& target, bool mean) {
+  visit<Floating>(self.dtype(), "mse_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    *out.data<T>() = static_cast<T>(sum_over_pairs<T>(self, target, mean, row_functions<T>().squared_distance));
+  });
+}
+
+void smooth_distance(const Tensor& out, const Tensor& self, const Tensor& target, double limit, double scale,
+                     bool mean) {
+  visit<Floating>(self.dtype(), "smooth_l1_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    double total = sum_over_pairs<T>(self, target, mean, [&](const T* a, const T* b, int64_t n) {
+      return row_functions<T>().smooth_distance(a, b, static_cast<T>(limit), n);
+    });
+    *out.data<T>() = static_cast<T>(total * scale);
+  });
 }
 
 }  // namespace umbra::kernels

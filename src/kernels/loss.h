@@ -50,4 +50,11 @@ void ctc_loss(const Tensor& losses, const Tensor& log_alpha, const Tensor& log_p
 void ctc_loss_backward(const Tensor& grad_input, const Tensor& grad_output, const Tensor& log_probs,
                        const Tensor& targets, const Tensor& losses, const Tensor& log_alpha, const CtcOptions& options);
 
+/// The sum, or the mean, of (self - target)^2 in one pass; both contiguous, of the same sizes and the same type, float
+/// or double, which is the type of `out`.
+void squared_distance(const Tensor& out, const Tensor& self, const Tensor& target, bool mean);
+/// The same of `scale` times a parabola d^2 / 2 of the distance d that from `limit` on is a line.
+void smooth_distance(const Tensor& out, const Tensor& self, const Tensor& target, double limit, double scale,
+                     bool mean);
+
 }  // namespace umbra::kernels

@@ -2,6 +2,7 @@
 
 #include <bit>
 #include <complex>
+#include <limits>
 
 #include "kernels/blas.h"
 #include "kernels/copy.h"
@@ -67,20 +68,52 @@ Product some_columns(Product p, int64_t from, int64_t to) {
   return p;
 }
 
-/// Calls `multiply` for parts of the product, on several threads where it is large enough: some of the matrices, or
-/// blocks of rows or columns of the result.
-template <class Fn> void share(const Product& p, const Fn& multiply) {
+/// How a result is cut into blocks: each is a product by itself, whose operands are brought into the order of the
+/// machine's registers anew. Blocks that are near to squares bring the least.
+struct Grid {
+  int64_t rows = 1, columns = 1;  // of blocks
+
+  Grid(const Product& p, int64_t blocks) {
+    double least = std::numeric_limits<double>::infinity();
+    for (int64_t by_rows = 1; by_rows <= blocks; ++by_rows) {
+      if (blocks % by_rows != 0) continue;
+      double side = static_cast<double>(p.out.rows) / static_cast<double>(by_rows) +
+                    static_cast<double>(p.out.columns) / static_cast<double>(blocks / by_rows);
+      if (side > least) continue;
+      least = side;
+      rows = by_rows;
+      columns = blocks / by_rows;
+    }
+  }
+};
+
+/// Where the k-th of `parts` parts of a side begins; parts are whole registers long.
+int64_t begin_of(int64_t side, int64_t parts, int64_t k) {
   constexpr int64_t kBlock = 16;
-  auto share_out = [&](int64_t count, int64_t block, Product (*some)(Product, int64_t, int64_t)) {
-    int64_t blocks = (count + block - 1) / block, work = std::max<int64_t>(1, p.work() / blocks);
-    parallel_for(0, blocks, (kSharedWork + work - 1) / work, [&](int64_t from, int64_t to) {
-      if (to - from == blocks) multiply(p);
-      else multiply(some(p, from * block, std::min(to * block, count)));
-    });
-  };
-  if (p.batch >= 2 * num_threads()) share_out(p.batch, 1, some_matrices);
-  else if (p.out.rows >= p.out.columns) share_out(p.out.rows, kBlock, some_rows);
-  else share_out(p.out.columns, kBlock, some_columns);
+  int64_t length = ((side + parts - 1) / parts + kBlock - 1) / kBlock * kBlock;
+  return std::min(side, k * length);
+}
+
+/// Calls `multiply` for parts of the product, on several threads where it is large enough: some of the matrices, or
+/// blocks of the result. Two blocks for each thread: who is held up leaves one to the others.
+template <class Fn> void share(const Product& p, const Fn& multiply) {
+  int threads = num_threads();
+  if (p.batch >= 2 * threads) {
+    int64_t work = std::max<int64_t>(1, p.work() / p.batch);
+    return parallel_for(0, p.batch, (kSharedWork + work - 1) / work,
+                        [&](int64_t from, int64_t to) { multiply(some_matrices(p, from, to)); });
+  }
+  int64_t blocks = threads > 1 && !in_parallel_region() ? std::min<int64_t>(2 * threads, p.work() / kSharedWork) : 1;
+  if (blocks <= 1) return multiply(p);
+  Grid grid(p, blocks);
+  parallel_for(0, blocks, 1, [&](int64_t from, int64_t to) {
+    for (int64_t i = from; i < to; ++i) {
+      auto row = [&](int64_t k) { return begin_of(p.out.rows, grid.rows, i / grid.columns + k); };
+      auto column = [&](int64_t k) { return begin_of(p.out.columns, grid.columns, i % grid.columns + k); };
+      if (row(0) == row(1) || column(0) == column(1)) continue;
+      multiply(some_columns(some_rows(p, row(0), row(1)), column(0), column(1)));
+    }
+  });
 }
 
 Matrices matrices(const Tensor& t) {

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/sort_keys.h"
 #include "kernels/visit.h"
@@ -60,6 +61,58 @@ template <class T> int64_t nth(const std::vector<T>& line, int64_t k) {
   });
   return place;
 }
+
+/// Finds elements of a row by their ranks. Only those that share the first digits of their keys with a wanted one are
+/// looked at closely.
+template <class T> class RankSelector {
+  using Key = decltype(order_key(T()));
+  static constexpr int kDigits = 11, kShift = 8 * static_cast<int>(sizeof(Key)) - kDigits;
+  static constexpr int64_t kShort = 512;  // rows that are not worth the counting
+
+ public:
+  /// `found` gets the elements at `ranks`, each below n.
+  void select(const T* row, int64_t n, const int64_t* ranks, int64_t count, T* found) {
+    order_.resize(count);
+    std::iota(order_.begin(), order_.end(), 0);
+    std::sort(order_.begin(), order_.end(), [&](int64_t a, int64_t b) { return ranks[a] < ranks[b]; });
+    skipped_.assign(count, 0);
+    keys_.clear();
+    if (n < kShort)
+      for (int64_t i = 0; i < n; ++i) keys_.push_back(order_key(row[i]));
+    else collect(row, n, ranks);
+    auto begin = keys_.begin();
+    for (int64_t k : order_) {
+      auto at = keys_.begin() + (ranks[k] - skipped_[k]);
+      if (at >= begin) std::nth_element(begin, at, keys_.end());
+      found[k] = from_order_key<T>(*at);
+      begin = at + 1;
+    }
+  }
+
+ private:
+  /// The keys whose first digits a wanted one has, and how many smaller ones each rank leaves out.
+  void collect(const T* row, int64_t n, const int64_t* ranks) {
+    counts_.assign(size_t{1} << kDigits, 0);
+    wanted_.assign(counts_.size(), 0);
+    for (int64_t i = 0; i < n; ++i) ++counts_[order_key(row[i]) >> kShift];
+    int64_t below = 0, left_out = 0;
+    size_t digit = 0;
+    for (int64_t k : order_) {
+      for (; below + counts_[digit] <= ranks[k]; below += counts_[digit++])
+        if (!wanted_[digit]) left_out += counts_[digit];
+      wanted_[digit] = 1;
+      skipped_[k] = left_out;
+    }
+    for (int64_t i = 0; i < n; ++i) {
+      Key key = order_key(row[i]);
+      if (wanted_[key >> kShift]) keys_.push_back(key);
+    }
+  }
+
+  std::vector<Key> keys_;
+  std::vector<int64_t> counts_, order_, skipped_;
+  std::vector<uint8_t> wanted_;
+};
 
 /// The same, by the exchanges of a quickselect with the middle of three as its pivot: which one of equal elements it
 /// ends at is PyTorch's choice too.
@@ -131,6 +184,19 @@ void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64
                              }
                              return best;
                            });
+}
+
+void elements_at_ranks(const Tensor& out, const Tensor& rows, const Tensor& ranks) {
+  Tensor in = contiguous(rows), places = contiguous(ranks);
+  int64_t n = in.size(-1), count = places.size(-1), lines = count == 0 ? 0 : places.numel() / count;
+  visit<Floating>(rows.dtype(), "quantile", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    parallel_for(0, lines, std::max<int64_t>(1, kGrain / (4 * n)), [&](int64_t from, int64_t to) {
+      RankSelector<T> selector;
+      for (int64_t i = from; i < to; ++i)
+        selector.select(in.data<T>() + i * n, n, places.data<int64_t>() + i * count, count, out.data<T>() + i * count);
+    });
+  });
 }
 
 }  // namespace umbra::kernels

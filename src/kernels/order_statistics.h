@@ -16,4 +16,8 @@ void median(const Tensor& values, const Tensor& indices, const Tensor& self, int
 /// Of equally frequent elements the smallest, and its last place.
 void mode(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim);
 
+/// out[..., i] is the element that would stand at ranks[..., i] if rows[..., :] were sorted; of float or double. `out`
+/// is contiguous and has the sizes of `ranks`.
+void elements_at_ranks(const Tensor& out, const Tensor& rows, const Tensor& ranks);
+
 }  // namespace umbra::kernels

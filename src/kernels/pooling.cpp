@@ -154,9 +154,11 @@ void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, con
   using C = Compute<T>;
   Planes<int64_t, int64_t, Lanes> places(indices, dims);
   forward_planes<T, Lanes>(out, self, dims, [&](int64_t group, const C* x, C* y) {
-    std::vector<int64_t> positions(places.buffer_size());
-    max_windows_of<Lanes>(windows, x, y, positions.data());
-    places.write(group, positions.data());
+    thread_local std::vector<int64_t> buffer;
+    buffer.resize(static_cast<size_t>(places.buffer_size()));
+    int64_t* positions = places.target(group, buffer);
+    max_windows_of<Lanes>(windows, x, y, positions);
+    places.write(group, positions);
   });
 }
 

@@ -5,6 +5,7 @@
 #include <array>
 #include <bit>
 #include <cstdint>
+#include <limits>
 #include <type_traits>
 #include <utility>
 
@@ -23,6 +24,13 @@ template <class T> auto order_key(T x) {
   } else {
     return static_cast<uint32_t>(x) ^ (std::is_signed_v<T> ? uint32_t{1} << 31 : 0);
   }
+}
+
+/// The floating number that a key stands for.
+template <class T> T from_order_key(decltype(order_key(T())) key) {
+  constexpr auto sign = decltype(key){1} << (8 * sizeof(T) - 1);
+  if (key == ~decltype(key){0}) return std::numeric_limits<T>::quiet_NaN();
+  return std::bit_cast<T>(key & sign ? key ^ sign : ~key);
 }
 
 /// A key of 32 bits and a place that fits as many: one number.
@@ -77,11 +85,12 @@ template <int bits, class Key> void sort_by_digits(Key* keys, Key* spare, int64_
 }
 }  // namespace detail
 
-/// Sorts keys that come in the order of their places. `spare` has room for as many.
+/// Sorts keys that come in the order of their places. `spare` has room for as many. Large digits take fewer passes, as
+/// long as the places that they write to stay in the caches.
 template <class Key> void sort_keys(Key* keys, Key* spare, int64_t n) {
-  constexpr int64_t kFew = 3 * Key::width, kMany = 1 << 14;
+  constexpr int64_t kFew = 3 * Key::width, kMany = 1 << 14, kBeyondCaches = 1 << 18;
   if (n < kFew) std::sort(keys, keys + n);
-  else if (n < kMany) detail::sort_by_digits<8>(keys, spare, n);
+  else if (n < kMany || n > kBeyondCaches) detail::sort_by_digits<8>(keys, spare, n);
   else detail::sort_by_digits<11>(keys, spare, n);
 }
 

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "kernels/copy.h"
+#include "kernels/sort_keys.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -25,26 +26,54 @@ template <class Equal> Groups group_neighbours(const std::vector<int64_t>& place
   return out;
 }
 
-template <class T> bool is_nan(T x) {
-  if constexpr (std::is_floating_point_v<T>) return x != x;
-  else return false;
+/// Brings places into the order of what lies there, NaN behind all numbers.
+template <class C, class Value> void sort_places(std::vector<int64_t>& places, const Value& value) {
+  auto n = static_cast<int64_t>(places.size());
+  with_key_type<C>(n, [&]<class Key>(const Key*) {
+    std::vector<Key> keys(2 * places.size());
+    for (int64_t i = 0; i < n; ++i) keys[static_cast<size_t>(i)] = Key(order_key(value(i)), i);
+    sort_keys(keys.data(), keys.data() + n, n);
+    for (size_t i = 0; i < places.size(); ++i) places[i] = keys[i].place();
+  });
 }
-/// NaN behind all numbers.
-template <class T> bool before(T a, T b) { return a < b || (is_nan(b) && !is_nan(a)); }
+
+/// Integers that lie close together, sorted by counting; false where they do not.
+template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
+  if (n == 0) return false;
+  auto [least, largest] = std::minmax_element(x, x + n);
+  const auto low = static_cast<uint64_t>(*least), span = static_cast<uint64_t>(*largest) - low;
+  if (span >= static_cast<uint64_t>(n)) return false;
+  auto digit = [&](int64_t i) { return static_cast<size_t>(static_cast<uint64_t>(x[i]) - low); };
+  std::vector<int64_t> counts(span + 1, 0), firsts(span + 1), group(span + 1);
+  for (int64_t i = n; i-- > 0;) {
+    ++counts[digit(i)];
+    firsts[digit(i)] = i;
+  }
+  for (size_t k = 0; k <= span; ++k) {
+    if (counts[k] == 0) continue;
+    group[k] = static_cast<int64_t>(out.counts.size());
+    out.firsts.push_back(firsts[k]);
+    out.counts.push_back(counts[k]);
+  }
+  out.group.resize(static_cast<size_t>(n));
+  for (int64_t i = 0; i < n; ++i) out.group[static_cast<size_t>(i)] = group[digit(i)];
+  return true;
+}
 
 }  // namespace
 
 Groups group_elements(const Tensor& self, bool sorted) {
   Tensor row = contiguous(self);
-  std::vector<int64_t> places(self.numel());
-  std::iota(places.begin(), places.end(), 0);
   Groups out;
   visit<RealOrBool>(self.dtype(), "unique", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    const T* x = row.data<T>();
+    const T* x = self.numel() == 0 ? nullptr : row.data<T>();
+    if constexpr (std::is_integral_v<T>)
+      if (sorted && group_by_counting(out, x, self.numel())) return;
     auto value = [x](int64_t i) { return static_cast<Compute<T>>(x[i]); };
-    if (sorted)
-      std::stable_sort(places.begin(), places.end(), [&](int64_t a, int64_t b) { return before(value(a), value(b)); });
+    std::vector<int64_t> places(self.numel());
+    std::iota(places.begin(), places.end(), 0);
+    if (sorted) sort_places<Compute<T>>(places, value);
     out = group_neighbours(places, [&](int64_t a, int64_t b) { return value(a) == value(b); });
   });
   return out;

@@ -101,6 +101,8 @@ inline SmallVector<int64_t> broadcast_strides(const Tensor& t, IntArrayRef sizes
 template <class T> void move_run(T* to, int64_t to_stride, const T* from, int64_t from_stride, int64_t n) {
   if (n == 1) *to = *from;
   else if (to_stride == 1 && from_stride == 1) std::memcpy(static_cast<void*>(to), from, n * sizeof(T));
+  else if (to_stride == 1 && from_stride == -1)
+    for (int64_t i = 0; i < n; ++i) to[i] = from[-i];
   else
     for (int64_t i = 0; i < n; ++i) to[i * to_stride] = from[i * from_stride];
 }

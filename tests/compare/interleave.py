@@ -54,19 +54,20 @@ def table(options, threads):
     print(f"\n{threads} thread{'s' if threads > 1 else ''}: µs of Umbra / of PyTorch = ratio\n")
     print("| operator | " + " | ".join(options.sizes) + " |\n|---|" + "---|" * len(options.sizes), flush=True)
     workers = [Worker(options.ours, "umbra", threads), Worker(options.theirs, "torch", threads)]
-    logs = {size: [] for size in options.sizes}
-    for name in workers[0].ask("names").split("\t"):
-        if options.only and not any(text in name for text in options.only):
-            continue
-        row = []
-        for size in options.sizes:
-            times = compare(workers, name, size, options.seconds, options.turns)
-            row.append(cell(times))
-            if not isinstance(times, str):
-                logs[size].append(math.log(times[0] / times[1]))
-        print(f"| {name} | " + " | ".join(row) + " |", flush=True)
-    means = [f"{math.exp(sum(values) / len(values)):.2f}" if values else "" for values in logs.values()]
-    print("| geometric mean | " + " | ".join(means) + " |")
+    for group, title in (("names", "geometric mean"), ("blocks", "geometric mean of blocks")):
+        logs = {size: [] for size in options.sizes}
+        for name in workers[0].ask(group).split("\t"):
+            if options.only and not any(text in name for text in options.only):
+                continue
+            row = []
+            for size in options.sizes:
+                times = compare(workers, name, size, options.seconds, options.turns)
+                row.append(cell(times))
+                if not isinstance(times, str):
+                    logs[size].append(math.log(times[0] / times[1]))
+            print(f"| {name} | " + " | ".join(row) + " |", flush=True)
+        means = [f"{math.exp(sum(values) / len(values)):.2f}" if values else "" for values in logs.values()]
+        print(f"| {title} | " + " | ".join(means) + " |", flush=True)
     for worker in workers:
         worker.close()
 

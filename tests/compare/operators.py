@@ -5,6 +5,8 @@ The same lines run with Umbra and with PyTorch; every case makes its own inputs,
 import importlib
 
 SIZES = ("small", "middle", "large")
+SQUARE, FLAT = ((16, 16), (256, 256), (1024, 1024)), ((256,), (65536,), (1 << 20,))
+IMAGE = ((1, 16, 8), (4, 64, 28), (8, 128, 56))
 
 
 def training_step(torch, widths):
@@ -23,6 +25,158 @@ def training_step(torch, widths):
             optimizer.step()
         return step
     return make
+
+
+def unary(torch, f, dtype=None, positive=False):
+    """`f` of one tensor of normal, or positive, numbers."""
+    def make(*size):
+        x = torch.randn(size).abs() + 0.1 if positive else torch.randn(size)
+        x = x if dtype is None else x.to(dtype)
+        return lambda: f(x)
+    return make
+
+
+def binary(torch, f, dtype=None):
+    def make(*size):
+        x, y = torch.randn(size), torch.randn(size)
+        if dtype is not None:
+            x, y = (x * 100).to(dtype), (y * 100).to(dtype)
+        return lambda: f(x, y)
+    return make
+
+
+def backward(torch, f):
+    """The gradient of `f(x)` with respect to x, given that of the result."""
+    def make(*size):
+        x = torch.randn(size, requires_grad=True)
+        y = f(x)
+        g = torch.randn(y.shape)
+        return lambda: torch.autograd.grad(y, x, g, retain_graph=True)
+    return make
+
+
+def elementwise(torch):
+    F = importlib.import_module(torch.__name__ + ".nn.functional")
+    i64, bf16 = torch.int64, torch.bfloat16
+
+    def where(*size):
+        x, y = torch.randn(size), torch.randn(size)
+        m = x > 0
+        return lambda: torch.where(m, x, y)
+
+    def addcmul(*size):
+        x, y, z = (torch.randn(size) for _ in range(3))
+        return lambda: torch.addcmul(x, y, z, value=0.5)
+
+    def one(f, **options):
+        return unary(torch, f, **options), SQUARE
+
+    def two(f, **options):
+        return binary(torch, f, **options), SQUARE
+
+    return {
+        "add": two(lambda x, y: x + y), "add int64": two(lambda x, y: x + y, dtype=i64), "mul bfloat16": two(lambda x, y: x * y, dtype=bf16),
+        "div": two(lambda x, y: x / y), "add_ in place": two(lambda x, y: x.add_(y, alpha=1e-9)), "maximum": two(torch.maximum),
+        "gt": two(lambda x, y: x > y), "bitwise_and int64": two(lambda x, y: x & y, dtype=i64), "atan2": two(torch.atan2),
+        "lerp": two(lambda x, y: torch.lerp(x, y, 0.3)), "where": (where, SQUARE), "addcmul": (addcmul, SQUARE),
+        "relu": one(F.relu), "sigmoid": one(torch.sigmoid), "tanh": one(torch.tanh), "silu": one(F.silu), "softplus": one(F.softplus),
+        "leaky_relu": one(lambda x: F.leaky_relu(x, 0.1)), "log": one(torch.log, positive=True), "sqrt": one(torch.sqrt, positive=True),
+        "pow 3": one(lambda x: x ** 3), "sin": one(torch.sin), "erf": one(torch.erf), "lgamma": one(torch.lgamma, positive=True),
+        "clamp": one(lambda x: x.clamp(-0.5, 0.5)), "round": one(torch.round), "isnan": one(torch.isnan),
+        "to float16": one(lambda x: x.half()), "to int64": one(lambda x: x.to(i64)), "clone": one(lambda x: x.clone()),
+        "gelu, backward": (backward(torch, F.gelu), SQUARE), "sigmoid, backward": (backward(torch, torch.sigmoid), SQUARE),
+    }
+
+
+def rows_and_places(torch):
+    """Reductions, orders, and what moves elements to other places."""
+    F = importlib.import_module(torch.__name__ + ".nn.functional")
+    randn, randint = torch.randn, torch.randint
+
+    def scatter(rows, columns):
+        x, i, s = torch.zeros(rows, columns), randint(0, columns, (rows, columns)), randn(rows, columns)
+        return lambda: x.scatter_(1, i, s)
+
+    def index_put(rows, columns):
+        x, i, v = torch.zeros(rows, columns), randint(0, rows, (rows,)), randn(rows, columns)
+        return lambda: x.index_put_((i,), v, accumulate=True)
+
+    def index_copy(rows, columns):
+        x, i, s = torch.zeros(rows, columns), torch.randperm(rows), randn(rows, columns)
+        return lambda: x.index_copy_(0, i, s)
+
+    def two_indices(rows, columns):
+        x, i, j = randn(rows, columns), randint(0, rows, (rows * 4,)), randint(0, columns, (rows * 4,))
+        return lambda: x[i, j]
+
+    def searchsorted(*size):
+        x, y = randn(size).sort()[0], randn(size)
+        return lambda: torch.searchsorted(x, y)
+
+    def bincount(*size):
+        x = randint(0, 100, size)
+        return lambda: torch.bincount(x)
+
+    def unique(*size):
+        x = randint(0, 1000, size)
+        return lambda: torch.unique(x)
+
+    def multinomial(rows, columns):
+        x = torch.rand(rows, columns)
+        return lambda: torch.multinomial(x, 8, True)
+
+    def batch_norm(batch, channels, side):
+        x, w, b, m, v = randn(batch, channels, side, side), randn(channels), randn(channels), torch.zeros(channels), torch.ones(channels)
+        return lambda: F.batch_norm(x, m, v, w, b, training=True)
+
+    def embedding_bag(rows, width, count):
+        table, i, o = randn(rows, width), randint(0, rows, (count,)), torch.arange(0, count, 10)
+        return lambda: F.embedding_bag(i, table, o, mode="sum")
+
+    def one(f, **options):
+        return unary(torch, f, **options), SQUARE
+
+    return {
+        "mean along 1": one(lambda x: x.mean(1)), "var along 1": one(lambda x: x.var(1)), "std": one(lambda x: x.std()),
+        "norm along 1": one(lambda x: torch.linalg.vector_norm(x, dim=1)), "logsumexp along 1": one(lambda x: x.logsumexp(1)),
+        "max along 1": one(lambda x: x.max(1)), "any along 1": one(lambda x: x.isnan().any(1)), "prod along 1": one(lambda x: x.prod(1)),
+        "sum bfloat16": one(lambda x: x.sum(1), dtype=torch.bfloat16), "sum int64": one(lambda x: x.sum(), dtype=torch.int64),
+        "cumprod along 1": one(lambda x: x.cumprod(1)), "logcumsumexp along 1": one(lambda x: x.logcumsumexp(1)),
+        "kthvalue along 1": one(lambda x: x.kthvalue(5, 1)), "argsort along 1": one(lambda x: x.argsort(1)),
+        "unique": (unique, FLAT), "searchsorted": (searchsorted, FLAT), "bincount": (bincount, FLAT),
+        "scatter_ along 1": (scatter, SQUARE), "index_put_, adding": (index_put, SQUARE), "index_copy_": (index_copy, SQUARE),
+        "reading at pairs": (two_indices, SQUARE), "flip": one(lambda x: x.flip(1)), "roll": one(lambda x: x.roll(3, 1)),
+        "tril": one(torch.tril), "repeat": one(lambda x: x.repeat(2, 2)), "stack": one(lambda x: torch.stack([x, x, x])),
+        "pad": one(lambda x: F.pad(x, (1, 1, 1, 1))), "multinomial": (multinomial, SQUARE),
+        "batch_norm": (batch_norm, IMAGE), "rms_norm": one(lambda x: F.rms_norm(x, (x.shape[1],))),
+        "embedding_bag": (embedding_bag, ((100, 16, 10), (1000, 64, 1000), (10000, 256, 4000))),
+        "softmax, backward": (backward(torch, lambda x: torch.softmax(x, 1)), SQUARE),
+        "layer_norm, backward": (backward(torch, lambda x: F.layer_norm(x, (x.shape[1],))), SQUARE),
+    }
+
+
+def losses(torch):
+    F = importlib.import_module(torch.__name__ + ".nn.functional")
+
+    def of_classes(f):
+        def make(rows, columns):
+            x, y = torch.randn(rows, columns), torch.randint(0, columns, (rows,))
+            return lambda: f(x, y)
+        return make
+
+    def of_chances(f):
+        def make(rows, columns):
+            x, y = torch.randn(rows, columns), torch.rand(rows, columns)
+            return lambda: f(x, y)
+        return make
+
+    return {
+        "cross_entropy": (of_classes(F.cross_entropy), SQUARE), "nll_loss": (of_classes(F.nll_loss), SQUARE),
+        "binary_cross_entropy_with_logits": (of_chances(F.binary_cross_entropy_with_logits), SQUARE),
+        "l1_loss": (binary(torch, F.l1_loss), SQUARE), "smooth_l1_loss": (binary(torch, F.smooth_l1_loss), SQUARE),
+        "huber_loss": (binary(torch, F.huber_loss), SQUARE), "kl_div": (of_chances(lambda x, y: F.kl_div(x, y, reduction="batchmean")), SQUARE),
+        "cosine_similarity": (binary(torch, F.cosine_similarity), SQUARE),
+    }
 
 
 def cases(torch):
@@ -55,12 +209,6 @@ def cases(torch):
         x, i, s = torch.zeros(rows, columns), randint(0, columns, (rows, columns)), randn(rows, columns)
         return lambda: torch.scatter_add(x, 1, i, s)
 
-    def convolution(kernel):
-        def make(batch, channels, side):
-            x, w, b = randn(batch, channels, side, side), randn(channels, channels, kernel, kernel), randn(channels)
-            return lambda: F.conv2d(x, w, b, padding=kernel // 2)
-        return make
-
     def group_norm(batch, channels, side):
         x, w, b = randn(batch, channels, side, side), randn(channels), randn(channels)
         return lambda: F.group_norm(x, 8, w, b)
@@ -72,12 +220,6 @@ def cases(torch):
     def column_broadcast(rows, columns):
         x, y = randn(rows, columns), randn(rows, 1)
         return lambda: x + y
-
-    def attention(causal):
-        def make(batch, heads, length, width):
-            q, k, v = (randn(batch, heads, length, width) for _ in range(3))
-            return lambda: F.scaled_dot_product_attention(q, k, v, is_causal=causal)
-        return make
 
     def index_add(dtype):
         def make(rows, columns):
@@ -134,76 +276,62 @@ def cases(torch):
         table, i = randn(rows, width), randint(0, rows, (count,))
         return lambda: F.embedding(i, table)
 
-    def transform(f, complex_input=False):
-        def make(*size):
-            x = randn(size)
-            x = torch.complex(x, x) if complex_input else x
-            return lambda: f(x)
-        return make
-
-    square, flat = ((16, 16), (256, 256), (1024, 1024)), ((256,), (65536,), (1 << 20,))
-    image = ((1, 16, 8), (4, 64, 28), (8, 128, 56))
-    tokens = ((1, 2, 16, 16), (2, 8, 128, 64), (2, 8, 512, 64))
     return {
-        "gather along 0": (gather, square),
-        "gather along 1": (gather_rows, square),
-        "scatter_add along 1": (scatter_add, square),
-        "convolution 1x1": (convolution(1), image),
-        "convolution 3x3": (convolution(3), ((1, 16, 8), (2, 64, 28), (4, 64, 56))),
-        "group_norm": (group_norm, image),
-        "layer_norm": (layer_norm, square),
-        "sum of rows": (unary(lambda x: x.sum(1)), square),
-        "sum of columns": (unary(lambda x: x.sum(0)), square),
-        "sum": (unary(lambda x: x.sum()), square),
-        "amax along 0": (unary(lambda x: x.amax(0)), square),
-        "amax along 1": (unary(lambda x: x.amax(1)), square),
-        "argmax along 1": (unary(lambda x: x.argmax(1)), square),
-        "topk 10 along 1": (unary(lambda x: x.topk(10, 1)), square),
-        "sort along 1": (unary(lambda x: x.sort(1)), square),
-        "sort": (unary(lambda x: x.sort()), flat),
-        "median along 1": (unary(lambda x: x.median(1)), square),
-        "quantile": (unary(lambda x: x.quantile(0.3)), flat),
-        "quantile along 1": (unary(lambda x: x.quantile(0.3, 1)), square),
-        "cumsum along 0": (unary(lambda x: x.cumsum(0)), square),
-        "cumsum along 1": (unary(lambda x: x.cumsum(1)), square),
-        "nonzero": (unary(lambda x: x.gt(0).nonzero()), square),
-        "randn": (lambda *size: lambda: randn(size), square),
-        "uniform_": (fill(lambda x: x.uniform_()), square),
-        "normal_": (fill(lambda x: x.normal_(1, 2)), square),
-        "bernoulli_": (fill(lambda x: x.bernoulli_(0.3)), square),
-        "exponential_": (fill(lambda x: x.exponential_()), square),
-        "randint": (lambda *size: lambda: randint(0, 100, size), square),
-        "randperm": (lambda n: lambda: torch.randperm(n), flat),
-        "dropout": (unary(lambda x: F.dropout(x, 0.3)), square),
-        "broadcast of a column": (column_broadcast, square),
-        "gelu": (unary(F.gelu), square),
-        "gelu bfloat16": (unary(F.gelu, bf16), square),
-        "softmax": (unary(lambda x: F.softmax(x, 1)), square),
-        "log_softmax": (unary(lambda x: F.log_softmax(x, 1)), square),
-        "erfinv": (unary(torch.erfinv, uniform=True), square),
-        "exp": (unary(torch.exp), square),
-        "add float16": (unary(lambda x: x + x, f16), square),
-        "attention": (attention(False), tokens),
-        "attention, causal": (attention(True), tokens),
-        "index_add float32": (index_add(torch.float32), square),
-        "index_add float16": (index_add(f16), square),
-        "index_select of a vector": (index_select, flat),
-        "index_select of rows": (index_select, square),
+        "gather along 0": (gather, SQUARE),
+        "gather along 1": (gather_rows, SQUARE),
+        "scatter_add along 1": (scatter_add, SQUARE),
+        "group_norm": (group_norm, IMAGE),
+        "layer_norm": (layer_norm, SQUARE),
+        "sum of rows": (unary(lambda x: x.sum(1)), SQUARE),
+        "sum of columns": (unary(lambda x: x.sum(0)), SQUARE),
+        "sum": (unary(lambda x: x.sum()), SQUARE),
+        "amax along 0": (unary(lambda x: x.amax(0)), SQUARE),
+        "amax along 1": (unary(lambda x: x.amax(1)), SQUARE),
+        "argmax along 1": (unary(lambda x: x.argmax(1)), SQUARE),
+        "topk 10 along 1": (unary(lambda x: x.topk(10, 1)), SQUARE),
+        "sort along 1": (unary(lambda x: x.sort(1)), SQUARE),
+        "sort": (unary(lambda x: x.sort()), FLAT),
+        "median along 1": (unary(lambda x: x.median(1)), SQUARE),
+        "quantile": (unary(lambda x: x.quantile(0.3)), FLAT),
+        "quantile along 1": (unary(lambda x: x.quantile(0.3, 1)), SQUARE),
+        "cumsum along 0": (unary(lambda x: x.cumsum(0)), SQUARE),
+        "cumsum along 1": (unary(lambda x: x.cumsum(1)), SQUARE),
+        "nonzero": (unary(lambda x: x.gt(0).nonzero()), SQUARE),
+        "randn": (lambda *size: lambda: randn(size), SQUARE),
+        "uniform_": (fill(lambda x: x.uniform_()), SQUARE),
+        "normal_": (fill(lambda x: x.normal_(1, 2)), SQUARE),
+        "bernoulli_": (fill(lambda x: x.bernoulli_(0.3)), SQUARE),
+        "exponential_": (fill(lambda x: x.exponential_()), SQUARE),
+        "randint": (lambda *size: lambda: randint(0, 100, size), SQUARE),
+        "randperm": (lambda n: lambda: torch.randperm(n), FLAT),
+        "dropout": (unary(lambda x: F.dropout(x, 0.3)), SQUARE),
+        "broadcast of a column": (column_broadcast, SQUARE),
+        "gelu": (unary(F.gelu), SQUARE),
+        "gelu bfloat16": (unary(F.gelu, bf16), SQUARE),
+        "softmax": (unary(lambda x: F.softmax(x, 1)), SQUARE),
+        "log_softmax": (unary(lambda x: F.log_softmax(x, 1)), SQUARE),
+        "erfinv": (unary(torch.erfinv, uniform=True), SQUARE),
+        "exp": (unary(torch.exp), SQUARE),
+        "add float16": (unary(lambda x: x + x, f16), SQUARE),
+        "index_add float32": (index_add(torch.float32), SQUARE),
+        "index_add float16": (index_add(f16), SQUARE),
+        "index_select of a vector": (index_select, FLAT),
+        "index_select of rows": (index_select, SQUARE),
         "embedding": (embedding, ((100, 16, 10), (1000, 64, 1000), (10000, 256, 4096))),
         "matmul float16": (matmul(f16), ((8, 8, 8), (64, 64, 64), (256, 256, 256))),
         "matmul bfloat16": (matmul(bf16), ((8, 8, 8), (64, 64, 64), (256, 256, 256))),
         "matmul int64": (matmul(torch.int64), ((8, 8, 8), (64, 64, 64), (256, 256, 256))),
         "matmul float32": (matmul(torch.float32), ((8, 8, 8), (64, 64, 64), (512, 512, 512))),
         "linear": (linear, ((4, 16), (32, 256), (128, 1024))),
-        "reading by a mask": (mask_read, square),
-        "writing by a mask": (mask_write, square),
-        "masked_fill": (masked_fill, square),
+        "reading by a mask": (mask_read, SQUARE),
+        "writing by a mask": (mask_write, SQUARE),
+        "masked_fill": (masked_fill, SQUARE),
         "cat along 0": (concatenate(0), ((16, 16), (128, 256), (512, 1024))),
         "cat along 1": (concatenate(1), ((16, 16), (128, 256), (512, 1024))),
-        "copy of a transposed": (unary(lambda x: x.t().contiguous()), square),
-        "mse_loss": (mse_loss, square),
-        "fft": (transform(lambda x: torch.fft.fft(x), True), ((4, 64), (64, 1024), (256, 4096))),
-        "rfft": (transform(lambda x: torch.fft.rfft(x)), ((4, 64), (64, 1024), (256, 4096))),
-        "fft2": (transform(lambda x: torch.fft.fft2(x), True), ((16, 16), (128, 128), (512, 512))),
+        "copy of a transposed": (unary(lambda x: x.t().contiguous()), SQUARE),
+        "mse_loss": (mse_loss, SQUARE),
         "step of an MLP": (training_step(torch, (784, 1024, 1024, 10)), ((4,), (64,), (256,))),
+        **elementwise(torch),
+        **rows_and_places(torch),
+        **losses(torch),
     }

@@ -1,7 +1,7 @@
 """Times operators with one package, one case a line of standard input.
 
 usage: worker.py umbra|torch THREADS      asked "name<tab>size<tab>seconds", answers with seconds a call (the least of many), or with what went wrong;
-                                          asked "names", answers with the cases' names
+                                          asked "names" or "blocks", answers with the names of cases
 """
 import importlib
 import os
@@ -11,11 +11,13 @@ import time
 package, threads = sys.argv[1], int(sys.argv[2])
 os.environ["OMP_NUM_THREADS"] = str(threads)
 torch = importlib.import_module(package)
-from operators import SIZES, cases  # noqa: E402  (after the package)
+from blocks import blocks  # noqa: E402  (after the package)
+from operators import SIZES, cases  # noqa: E402
 
 # With one thread the processor's time of that thread: what other programs take does not count.
 clock = time.thread_time if threads == 1 else time.perf_counter
-table, ready = cases(torch), {}
+groups, ready = {"names": cases(torch), "blocks": blocks(torch)}, {}
+table = {name: case for group in groups.values() for name, case in group.items()}
 
 
 def prepare(name, size):
@@ -47,8 +49,8 @@ def measure(name, size, seconds):
 def main():
     torch.set_num_threads(threads)
     for line in sys.stdin:
-        if line == "names\n":
-            print("\t".join(table), flush=True)
+        if line.rstrip("\n") in groups:
+            print("\t".join(groups[line.rstrip("\n")]), flush=True)
             continue
         name, size, seconds = line.rstrip("\n").split("\t")
         try:

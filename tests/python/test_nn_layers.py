@@ -181,3 +181,43 @@ def test_weight_norm_splits_a_weight_into_length_and_direction():
     with torch.no_grad():
         length.fill_(2.0)
     torch.testing.assert_close(layer.weight.norm(dim=1), torch.full((2,), 2.0))
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_losses_in_one_pass_are_the_reductions_of_their_terms(dtype):
+    torch.manual_seed(0)
+    for size in ((0,), (1,), (7,), (100, 131)):
+        x, y = 3 * torch.randn(size, dtype=dtype), torch.randn(size, dtype=dtype)
+        for loss in (F.mse_loss, F.smooth_l1_loss, F.huber_loss, lambda *a, **k: F.huber_loss(*a, delta=0.3, **k),
+                     lambda *a, **k: F.smooth_l1_loss(*a, beta=0.3, **k)):
+            terms = loss(x, y, reduction="none")
+            torch.testing.assert_close(loss(x, y), terms.mean(), equal_nan=True)
+            torch.testing.assert_close(loss(x, y, reduction="sum"), terms.sum())
+    broken = torch.tensor([0.0, float("nan")], dtype=dtype)
+    assert F.huber_loss(broken, torch.zeros(2, dtype=dtype)).isnan()
+    assert F.mse_loss(torch.tensor([math.inf]), torch.zeros(1)).item() == math.inf
+
+
+@pytest.mark.parametrize("width", [1, 3, 16, 20])
+def test_an_lstm_without_a_history_is_the_one_with(width):
+    torch.manual_seed(0)
+    net, x = nn.LSTM(4, width, num_layers=2, bidirectional=True), torch.randn(5, 3, 4)
+    watched, (hidden, cell) = net(x)
+    with torch.no_grad():
+        plain, (plain_hidden, plain_cell) = net(x)
+    torch.testing.assert_close(plain, watched.detach())
+    torch.testing.assert_close(plain_hidden, hidden.detach())
+    torch.testing.assert_close(plain_cell, cell.detach())
+
+
+@pytest.mark.parametrize("mode", ["sum", "mean", "max"])
+@pytest.mark.parametrize("width", [1, 5, 64, 70])
+def test_bags_are_made_of_their_rows(mode, width):
+    torch.manual_seed(0)
+    table, index, offsets = torch.randn(50, width), torch.randint(0, 50, (23,)), torch.tensor([0, 0, 7, 20])
+    ends = [0, 7, 20, 23]
+    reduce = {"sum": lambda rows: rows.sum(0), "mean": lambda rows: rows.mean(0), "max": lambda rows: rows.max(0).values}[mode]
+    for bags in (F.embedding_bag(index, table, offsets, mode=mode), F.embedding_bag(index, table.t().contiguous().t(), offsets, mode=mode)):
+        assert bags[0].eq(0).all()
+        for k in range(1, 4):
+            torch.testing.assert_close(bags[k], reduce(table[index[ends[k - 1]:ends[k]]]))

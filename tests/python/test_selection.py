@@ -113,3 +113,79 @@ def test_adjoint_of_a_number_is_its_conjugate():
         assert torch.tensor(2.0).mT == 2
     with pytest.raises(RuntimeError, match="1-D tensor"):
         torch.ones(3).mT
+
+
+WRITES = {
+    "index_add_": lambda t, i, s: t.index_add_(0, i, s),
+    "index_copy_": lambda t, i, s: t.index_copy_(0, i, s),
+    "index_fill_": lambda t, i, s: t.index_fill_(0, i, 7.0),
+    "index_reduce_": lambda t, i, s: t.index_reduce_(0, i, s, "mean"),
+    "put_": lambda t, i, s: t.put_(i, s.flatten()[:3], accumulate=True),
+    "scatter_": lambda t, i, s: t.scatter_(0, i[:, None].expand(3, 4), s),
+    "scatter_add_": lambda t, i, s: t.scatter_add_(0, i[:, None].expand(3, 4), s),
+    "scatter_reduce_": lambda t, i, s: t.scatter_reduce_(0, i[:, None].expand(3, 4), s, "amax"),
+}
+
+
+@pytest.mark.parametrize("name", WRITES)
+@pytest.mark.parametrize("layout", ["rows", "columns", "gaps"])
+def test_writes_of_some_elements_are_those_of_the_functional_form(name, layout):
+    base = torch.arange(40.0).reshape(5, 8)
+    start = {"rows": base[:, :4].contiguous(), "columns": base.t()[:4].contiguous().t(), "gaps": base[:, ::2]}[layout]
+    index, source = torch.tensor([3, 0, 2]), torch.arange(12.0).reshape(3, 4) - 5
+    plain = start.contiguous().clone()
+    WRITES[name](plain, index, source)
+    written = start.clone() if layout != "gaps" else base.clone()[:, ::2]
+    assert WRITES[name](written, index, source) is written
+    assert written.equal(plain)
+
+
+def test_a_source_in_the_memory_that_is_written_is_read_before():
+    x = torch.arange(12.0)
+    x[:6].view(3, 2).index_add_(0, torch.tensor([1, 1, 0]), x[6:].view(3, 2))
+    assert x.tolist() == [10, 12, 16, 19, 4, 5, 6, 7, 8, 9, 10, 11]
+
+
+@pytest.mark.parametrize("n", [1, 2, 5, 511, 512, 3000])
+def test_quantiles_without_a_history_are_those_of_sorted_rows(n):
+    torch.manual_seed(n)
+    x = torch.randn(3, n).round(decimals=1)
+    q = torch.tensor([0.0, 0.3, 0.5, 0.5, 1.0])
+    for how in ("linear", "lower", "higher", "midpoint", "nearest"):
+        watched = torch.quantile(x.clone().requires_grad_(), q, dim=1, interpolation=how).detach()
+        assert torch.quantile(x, q, dim=1, interpolation=how).equal(watched)
+    x[1, n // 2] = float("nan")
+    assert torch.quantile(x, 0.3, dim=1).isnan().tolist() == [False, True, False]
+    assert not torch.nanquantile(x[:, : n + 1], 0.3, dim=1)[0].isnan()
+
+
+@pytest.mark.parametrize("dtype", [torch.int64, torch.int32, torch.uint8, torch.int8, torch.bool, torch.float32])
+def test_unique_counts_close_numbers_and_sorts_others(dtype):
+    torch.manual_seed(0)
+    wide = torch.randint(0, 2 if dtype == torch.bool else 100, (5000,)) - (50 if dtype.is_signed else 0)
+    for x in (wide.to(dtype), wide[:7].to(dtype), (wide * 10**6).to(dtype)):
+        values, inverse, counts = torch.unique(x, return_inverse=True, return_counts=True)
+        assert values.tolist() == sorted(set(x.tolist()))
+        assert values[inverse].equal(x) and counts.sum() == x.numel()
+        assert counts.tolist() == [x.tolist().count(v) for v in values.tolist()]
+
+
+def test_bincount_counts_in_every_way():
+    torch.manual_seed(0)
+    for high, n in ((3, 10), (3, 10001), (5000, 100), (5000, 20000)):
+        x = torch.randint(0, high, (n,))
+        expected = np.bincount(x.numpy())
+        assert np.array_equal(torch.bincount(x).numpy(), expected)
+        assert np.array_equal(torch.bincount(x.int()[::2]).numpy(), np.bincount(x.numpy()[::2]))
+
+
+@pytest.mark.parametrize("shift", [1, 3, 15, 16, 17, 1000])
+def test_rows_roll_by_any_distance(shift):
+    x = torch.arange(4 * 1024).reshape(4, 1024)
+    assert np.array_equal(x.roll(shift, 1).numpy(), np.roll(x.numpy(), shift, 1))
+    assert np.array_equal(x.float().roll(-shift, 1).numpy(), np.roll(x.float().numpy(), -shift, 1))
+
+
+def test_searches_look_where_pytorch_looks_in_rows_without_order():
+    # Recorded from PyTorch 2.15.
+    assert torch.searchsorted(torch.tensor([5.0, 1.0, 3.0, 2.0, 4.0, 0.0]), torch.tensor([2.5, 3.5, 0.5])).tolist() == [6, 6, 0]

@@ -126,6 +126,9 @@ class OperatorBuilder {
   OperatorBuilder& linear() { return tangent(TangentRule::Linear); }
   /// Each output element depends only on the input elements at its place: in-place variants write directly.
   OperatorBuilder& elementwise();
+  /// Its kernel changes some elements of its first argument, whatever its strides, and leaves the others: the in-place
+  /// variant gives it that tensor as its output, unless another argument lies in the same memory.
+  OperatorBuilder& writes_straight();
   /// Its kernel takes lazily conjugated and negated inputs as they are.
   OperatorBuilder& reads_lazy_bits();
   OperatorBuilder& random();

@@ -148,6 +148,7 @@ struct Definition {
   bool not_differentiable = false;
   std::vector<bool> differentiable_outputs;  // empty: all floating ones
   bool elementwise = false;                  // output elements depend on input elements at their place: safe in place
+  bool writes_straight = false;              // its kernel takes its first argument as its output, too
   bool reads_lazy_bits = false;              // its kernel takes conjugated and negated inputs as they are
   bool random = false;                       // draws from a generator
   TagSet tags;

@@ -1,15 +1,16 @@
 """One trial that succeeds or not."""
 import umbra
 from umbra.distributions import constraints
+from umbra.distributions._trials import Trial
 from umbra.distributions.exp_family import ExponentialFamily
-from umbra.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from umbra.distributions.utils import broadcast_all
 from umbra.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["Bernoulli"]
 nan = float("nan")
 
 
-class Bernoulli(ExponentialFamily):
+class Bernoulli(Trial, ExponentialFamily):
     """By the probability of 1 or its log odds."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -18,22 +19,11 @@ class Bernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
+        self._take_parameter(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        parameters = {n: self.__dict__[n].expand(batch_shape) for n in ("probs", "logits") if n in self.__dict__}
-        parameters["_param"] = parameters["probs" if "probs" in parameters else "logits"]
-        return self._expanded(Bernoulli, batch_shape, _instance, parameters)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+        return self._expanded(Bernoulli, batch_shape, _instance, self._parameters(batch_shape))
 
     mean = property(lambda self: self.probs)
     variance = property(lambda self: self.probs * (1 - self.probs))
@@ -43,18 +33,6 @@ class Bernoulli(ExponentialFamily):
         mode = (self.probs >= 0.5).to(self.probs)
         mode[self.probs == 0.5] = nan
         return mode
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=umbra.Size()):
         with umbra.no_grad():

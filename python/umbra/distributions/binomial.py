@@ -1,8 +1,8 @@
 """How many of several trials succeed."""
 import umbra
 from umbra.distributions import constraints
+from umbra.distributions._trials import Trial
 from umbra.distributions.distribution import Distribution
-from umbra.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
 
 __all__ = ["Binomial"]
 
@@ -12,31 +12,18 @@ def _clamp_by_zero(x):
     return (x.clamp(min=0) + x - x.clamp(max=0)) / 2
 
 
-class Binomial(Distribution):
+class Binomial(Trial, Distribution):
     """How many of `total_count` trials succeed."""
 
     arg_constraints = {"total_count": constraints.nonnegative_integer, "probs": constraints.unit_interval, "logits": constraints.real}
     has_enumerate_support = True
 
     def __init__(self, total_count=1, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        self._param = self.logits if probs is None else self.probs
+        self._take_parameter(probs, logits, total_count)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        parameters = {n: self.__dict__[n].expand(batch_shape) for n in ("total_count", "probs", "logits") if n in self.__dict__}
-        parameters["_param"] = parameters["probs" if "probs" in parameters else "logits"]
-        return self._expanded(Binomial, batch_shape, _instance, parameters)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+        return self._expanded(Binomial, batch_shape, _instance, self._parameters(batch_shape))
 
     @constraints.dependent_property(is_discrete=True, event_dim=0)
     def support(self):
@@ -45,18 +32,6 @@ class Binomial(Distribution):
     mean = property(lambda self: self.total_count * self.probs)
     mode = property(lambda self: ((self.total_count + 1) * self.probs).floor().clamp(max=self.total_count))
     variance = property(lambda self: self.total_count * self.probs * (1 - self.probs))
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=umbra.Size()):
         shape = self._extended_shape(sample_shape)

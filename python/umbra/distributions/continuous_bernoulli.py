@@ -3,6 +3,7 @@ import math
 
 import umbra
 from umbra.distributions import constraints
+from umbra.distributions._trials import Trial
 from umbra.distributions.exp_family import ExponentialFamily
 from umbra.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
 from umbra.nn.functional import binary_cross_entropy_with_logits
@@ -10,7 +11,7 @@ from umbra.nn.functional import binary_cross_entropy_with_logits
 __all__ = ["ContinuousBernoulli"]
 
 
-class ContinuousBernoulli(ExponentialFamily):
+class ContinuousBernoulli(Trial, ExponentialFamily):
     """Between `lims`, where its formulas divide zero by zero, it is computed by their series."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -19,26 +20,16 @@ class ContinuousBernoulli(ExponentialFamily):
     _mean_carrier_measure = 0
 
     def __init__(self, probs=None, logits=None, lims=(0.499, 0.501), validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
+        self._take_parameter(probs, logits)
         if probs is not None:
-            (self.probs,) = broadcast_all(probs)
             if validate_args is not None and not self.arg_constraints["probs"].check(self.probs).all():
                 raise ValueError("The parameter probs has invalid values")
-            self.probs = clamp_probs(self.probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
+            self.probs = self._param = clamp_probs(self.probs)
         self._lims = lims
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        parameters = {n: self.__dict__[n].expand(batch_shape) for n in ("probs", "logits") if n in self.__dict__}
-        parameters["_param"] = parameters["probs" if "probs" in parameters else "logits"]
-        return self._expanded(ContinuousBernoulli, batch_shape, _instance, {**parameters, "_lims": self._lims})
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+        return self._expanded(ContinuousBernoulli, batch_shape, _instance, {**self._parameters(batch_shape), "_lims": self._lims})
 
     def _outside_unstable_region(self):
         return umbra.max(umbra.le(self.probs, self._lims[0]), umbra.gt(self.probs, self._lims[1]))
@@ -79,10 +70,6 @@ class ContinuousBernoulli(ExponentialFamily):
     @lazy_property
     def probs(self):
         return clamp_probs(logits_to_probs(self.logits, is_binary=True))
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     def sample(self, sample_shape=umbra.Size()):
         with umbra.no_grad():

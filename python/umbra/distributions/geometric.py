@@ -1,27 +1,23 @@
 """How many trials fail before one succeeds."""
 import umbra
 from umbra.distributions import constraints
+from umbra.distributions._trials import Odds
 from umbra.distributions.distribution import Distribution
-from umbra.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from umbra.distributions.utils import broadcast_all
 from umbra.nn.functional import binary_cross_entropy_with_logits
 
 __all__ = ["Geometric"]
 
 
-class Geometric(Distribution):
+class Geometric(Odds, Distribution):
     """How many trials fail before one succeeds."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
     support = constraints.nonnegative_integer
 
     def __init__(self, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        super().__init__((self.logits if probs is None else self.probs).size(), validate_args=validate_args)
+        (given,) = self._take(probs, logits)
+        super().__init__(given.size(), validate_args=validate_args)
         if self._validate_args and probs is not None:
             value = self.probs
             if not (value > 0).all():
@@ -35,14 +31,6 @@ class Geometric(Distribution):
     mean = property(lambda self: 1.0 / self.probs - 1.0)
     mode = property(lambda self: umbra.zeros_like(self.probs))
     variance = property(lambda self: (1.0 / self.probs - 1.0) / self.probs)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
 
     def sample(self, sample_shape=umbra.Size()):
         tiny = umbra.finfo(self.probs.dtype).tiny

@@ -2,54 +2,30 @@
 import umbra
 import umbra.nn.functional as F
 from umbra.distributions import constraints
+from umbra.distributions._trials import Trial
 from umbra.distributions.distribution import Distribution
 from umbra.distributions.gamma import Gamma
-from umbra.distributions.utils import broadcast_all, lazy_property, logits_to_probs, probs_to_logits
+from umbra.distributions.utils import lazy_property
 
 __all__ = ["NegativeBinomial"]
 
 
-class NegativeBinomial(Distribution):
+class NegativeBinomial(Trial, Distribution):
     """How many trials succeed before `total_count` fail."""
 
     arg_constraints = {"total_count": constraints.greater_than_eq(0), "probs": constraints.half_open_interval(0.0, 1.0), "logits": constraints.real}
     support = constraints.nonnegative_integer
 
     def __init__(self, total_count, probs=None, logits=None, validate_args=None):
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            self.total_count, self.probs = broadcast_all(total_count, probs)
-            self.total_count = self.total_count.type_as(self.probs)
-        else:
-            self.total_count, self.logits = broadcast_all(total_count, logits)
-            self.total_count = self.total_count.type_as(self.logits)
-        self._param = self.logits if probs is None else self.probs
+        self._take_parameter(probs, logits, total_count)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        parameters = {n: self.__dict__[n].expand(batch_shape) for n in ("total_count", "probs", "logits") if n in self.__dict__}
-        parameters["_param"] = parameters["probs" if "probs" in parameters else "logits"]
-        return self._expanded(NegativeBinomial, batch_shape, _instance, parameters)
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
+        return self._expanded(NegativeBinomial, batch_shape, _instance, self._parameters(batch_shape))
 
     mean = property(lambda self: self.total_count * umbra.exp(self.logits))
     mode = property(lambda self: ((self.total_count - 1) * self.logits.exp()).floor().clamp(min=0.0))
     variance = property(lambda self: self.mean / umbra.sigmoid(-self.logits))
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
 
     @lazy_property
     def _gamma(self):

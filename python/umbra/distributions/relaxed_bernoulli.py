@@ -1,15 +1,16 @@
 """Bernoulli trials with outcomes between 0 and 1, through which gradients pass."""
 import umbra
 from umbra.distributions import constraints
+from umbra.distributions._trials import Trial
 from umbra.distributions.distribution import Distribution
 from umbra.distributions.transformed_distribution import TransformedDistribution
 from umbra.distributions.transforms import SigmoidTransform
-from umbra.distributions.utils import broadcast_all, clamp_probs, lazy_property, logits_to_probs, probs_to_logits
+from umbra.distributions.utils import broadcast_all, clamp_probs
 
 __all__ = ["LogitRelaxedBernoulli", "RelaxedBernoulli"]
 
 
-class LogitRelaxedBernoulli(Distribution):
+class LogitRelaxedBernoulli(Trial, Distribution):
     """The log odds of a relaxed trial."""
 
     arg_constraints = {"probs": constraints.unit_interval, "logits": constraints.real}
@@ -17,34 +18,11 @@ class LogitRelaxedBernoulli(Distribution):
 
     def __init__(self, temperature, probs=None, logits=None, validate_args=None):
         self.temperature = temperature
-        if (probs is None) == (logits is None):
-            raise ValueError("Either `probs` or `logits` must be specified, but not both.")
-        if probs is not None:
-            (self.probs,) = broadcast_all(probs)
-        else:
-            (self.logits,) = broadcast_all(logits)
-        self._param = self.logits if probs is None else self.probs
+        self._take_parameter(probs, logits)
         super().__init__(self._param.size(), validate_args=validate_args)
 
     def expand(self, batch_shape, _instance=None):
-        parameters = {n: self.__dict__[n].expand(batch_shape) for n in ("probs", "logits") if n in self.__dict__}
-        parameters["_param"] = parameters["probs" if "probs" in parameters else "logits"]
-        return self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, {**parameters, "temperature": self.temperature})
-
-    def _new(self, *args, **kwargs):
-        return self._param.new(*args, **kwargs)
-
-    @lazy_property
-    def logits(self):
-        return probs_to_logits(self.probs, is_binary=True)
-
-    @lazy_property
-    def probs(self):
-        return logits_to_probs(self.logits, is_binary=True)
-
-    @property
-    def param_shape(self):
-        return self._param.size()
+        return self._expanded(LogitRelaxedBernoulli, batch_shape, _instance, {**self._parameters(batch_shape), "temperature": self.temperature})
 
     def rsample(self, sample_shape=umbra.Size()):
         shape = self._extended_shape(sample_shape)

@@ -91,6 +91,24 @@ template <class T> T squares(const T* x, T center, int64_t n) {
   return result;
 }
 
+template <class T> T squared_distance(const T* a, const T* b, int64_t n) {
+  T result;
+  block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) {
+    Vec<T> distance = at(a) - at(b);
+    sums[0] = fma(distance, distance, sums[0]);
+  });
+  return result;
+}
+
+template <class T> T smooth_distance(const T* a, const T* b, T limit, int64_t n) {
+  T result;
+  block_sums<T, 1>(n, &result, [&](auto at, Vec<T>* sums) {
+    Vec<T> distance = abs(at(a) - at(b)), part = minimum(distance, Vec<T>(limit));
+    sums[0] = fma(part, fma(part, Vec<T>(-0.5), distance), sums[0]);
+  });
+  return result;
+}
+
 template <class T> void two_sums(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx) {
   T results[2];
   auto add = [&](auto at, Vec<T> gradient, Vec<T>* sums) {
@@ -101,6 +119,25 @@ template <class T> void two_sums(const T* g, const T* x, T center, const T* weig
   else block_sums<T, 2>(n, results, [&](auto at, Vec<T>* sums) { add(at, at(g), sums); });
   *sum_g = results[0];
   *sum_gx = results[1];
+}
+
+template <class T>
+void sum_of_rows(T* out, const T* table, int64_t stride, const int64_t* numbers, int64_t count, int64_t n) {
+  constexpr int ways = 4, width = Vec<T>::size, wide = ways * width;
+  int64_t j = 0;
+  for (; j + wide <= n; j += wide) {  // sums stay in registers
+    Vec<T> sums[ways];
+    for (Vec<T>& sum : sums) sum = Vec<T>(0);
+    for (int64_t i = 0; i < count; ++i)
+      for (int w = 0; w < ways; ++w) sums[w] += Vec<T>::load(table + numbers[i] * stride + j + w * width);
+    for (int w = 0; w < ways; ++w) sums[w].store(out + j + w * width);
+  }
+  for (; j < n; j += width) {
+    int64_t lanes = std::min<int64_t>(width, n - j);
+    Vec<T> sum(0);
+    for (int64_t i = 0; i < count; ++i) sum += Vec<T>::load(table + numbers[i] * stride + j, lanes);
+    sum.store(out + j, lanes);
+  }
 }
 
 template <class T> void affine(T* out, const T* x, T a, T b, int64_t n) {
@@ -272,6 +309,18 @@ template <class T> void normal_blocks(T* data, T mean, T deviation, int64_t bloc
   for (; block < blocks; ++block) normal_block(data + 2 * kPairs * block, mean, deviation);
 }
 
+template <class T> Vec<T> sigmoid(Vec<T> x) { return Vec<T>(1) / (Vec<T>(1) + exp(-x)); }
+
+template <class T>
+void lstm_cell(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n) {
+  each<T>(n, [&](auto at) {
+    auto gate = [&](int64_t k) { return at(gates + k * n) + at(more_gates + k * n); };
+    Vec<T> next = fma(sigmoid(gate(1)), at(cell_before), sigmoid(gate(0)) * tanh(gate(2)));
+    at.store(cell, next);
+    at.store(hidden, sigmoid(gate(3)) * tanh(next));
+  });
+}
+
 template <class T> void softmax_gradient(T* out, const T* p, const T* g, T center, T scale, int64_t n) {
   Vec<T> middle(center), factor(scale);
   each<T>(n, [&](auto at) { at.store(out, at(p) * (at(g) - middle) * factor); });
@@ -281,7 +330,10 @@ template <class T> const RowFunctions<T>& functions() {
   static constexpr RowFunctions<T> table = {&sum<T>,
                                             &largest<T>,
                                             &squares<T>,
+                                            &squared_distance<T>,
+                                            &smooth_distance<T>,
                                             &two_sums<T>,
+                                            &sum_of_rows<T>,
                                             &affine<T>,
                                             &normalize<T>,
                                             &normalize_gradient<T>,
@@ -294,6 +346,7 @@ template <class T> const RowFunctions<T>& functions() {
                                             &combine_each<T>,
                                             &exp_scaled<T>,
                                             &normal_blocks<T>,
+                                            &lstm_cell<T>,
                                             &softmax_gradient<T>};
   return table;
 }

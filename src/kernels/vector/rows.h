@@ -13,8 +13,14 @@ template <class T> struct RowFunctions {
   T (*largest)(const T* x, int64_t n);
   /// The sum of (x - center)^2.
   T (*squares)(const T* x, T center, int64_t n);
+  /// The sum of (a - b)^2.
+  T (*squared_distance)(const T* a, const T* b, int64_t n);
+  /// The sum of c * (d - c / 2), where d is |a - b| and c no more than `limit`: a parabola that goes on as a line.
+  T (*smooth_distance)(const T* a, const T* b, T limit, int64_t n);
   /// The sums of g * weight and of g * weight * (x - center); the weight is optional.
   void (*two_sums)(const T* g, const T* x, T center, const T* weight, int64_t n, T* sum_g, T* sum_gx);
+  /// out = the sum of rows of a table, `n` wide and `stride` apart, by their numbers.
+  void (*sum_of_rows)(T* out, const T* table, int64_t stride, const int64_t* numbers, int64_t count, int64_t n);
   /// out = x * a + b
   void (*affine)(T* out, const T* x, T a, T b, int64_t n);
   /// out = (x - center) * scale * weight + bias, both optional.
@@ -39,6 +45,9 @@ template <class T> struct RowFunctions {
   /// Turns blocks of sixteen numbers uniform in [0, 1) into normal ones: the first eight of a block pair with the
   /// others.
   void (*normal_blocks)(T* data, T mean, T deviation, int64_t blocks);
+  /// One step of an LSTM cell for one sample of n features: the gates (in, forget, candidate, out) are the sums of two
+  /// rows of 4 n; `cell` may be the cell before.
+  void (*lstm_cell)(T* hidden, T* cell, const T* gates, const T* more_gates, const T* cell_before, int64_t n);
   /// out = p * (g - center) * scale
   void (*softmax_gradient)(T* out, const T* p, const T* g, T center, T scale, int64_t n);
 };

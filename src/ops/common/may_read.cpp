@@ -10,4 +10,9 @@ bool may_read(const Tensor& t) {
   return (watched - plain).empty() && (t.keys() - plain).empty() && t.storage()->has_data();
 }
 
+bool values_alone(const Tensor& t) {
+  bool noted = t.requires_grad() ? is_grad_enabled() : t.impl()->autograd_meta() != nullptr;
+  return may_read(t) && !noted;
+}
+
 }  // namespace umbra::ops

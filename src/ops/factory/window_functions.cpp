@@ -68,113 +68,106 @@ Tensor kaiser(int64_t length, bool periodic, double beta, const TensorOptions& o
   });
 }
 
+/// What is said of a window besides its formula `make(length, periodic, numbers..., options)`: of its length alone it
+/// is periodic.
+template <class Make> auto by_length(Make make) {
+  return [make](OperatorBuilder& builder) {
+    builder
+        .all_backends([make](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
+                             OptionalBool pin) { return make(length, true, options_of(dtype, layout, device, pin)); })
+        .not_differentiable();
+  };
+}
+template <class... Numbers, class Make> auto by_period(Make make) {
+  return [make](OperatorBuilder& builder) {
+    builder
+        .all_backends([make](int64_t length, bool periodic, Numbers... numbers, OptionalDType dtype,
+                             OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
+          return make(length, periodic, numbers..., options_of(dtype, layout, device, pin));
+        })
+        .not_differentiable();
+  };
+}
+
+Tensor usual_hamming(int64_t length, bool periodic, const TensorOptions& options) {
+  return hamming(length, periodic, 0.54, 0.46, options);
+}
+Tensor hamming_of_alpha(int64_t length, bool periodic, double alpha, const TensorOptions& options) {
+  return hamming(length, periodic, alpha, 0.46, options);
+}
+Tensor usual_kaiser(int64_t length, bool periodic, const TensorOptions& options) {
+  return kaiser(length, periodic, 12.0, options);
+}
+
 UMBRA_OPERATOR(
     "bartlett_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .generated_out("bartlett_window.out")
-    .all_backends([](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return bartlett(length, true, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_length(bartlett));
 UMBRA_OPERATOR(
     "bartlett_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("bartlett_window.periodic_out")
-    .all_backends([](int64_t length, bool periodic, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return bartlett(length, periodic, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_period(bartlett));
 
 UMBRA_OPERATOR(
     "blackman_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .generated_out("blackman_window.out")
-    .all_backends([](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return blackman(length, true, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_length(blackman));
 UMBRA_OPERATOR(
     "blackman_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("blackman_window.periodic_out")
-    .all_backends([](int64_t length, bool periodic, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return blackman(length, periodic, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_period(blackman));
 
 UMBRA_OPERATOR(
     "hann_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .generated_out("hann_window.out")
-    .all_backends([](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return hann(length, true, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_length(hann));
 UMBRA_OPERATOR(
     "hann_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("hann_window.periodic_out")
-    .all_backends([](int64_t length, bool periodic, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return hann(length, periodic, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_period(hann));
 
 UMBRA_OPERATOR(
     "hamming_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .generated_out("hamming_window.out")
-    .all_backends([](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) {
-      return hamming(length, true, 0.54, 0.46, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_length(usual_hamming));
 UMBRA_OPERATOR(
     "hamming_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("hamming_window.periodic_out")
-    .all_backends([](int64_t length, bool periodic, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) {
-      return hamming(length, periodic, 0.54, 0.46, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_period(usual_hamming));
 UMBRA_OPERATOR(
     "hamming_window.periodic_alpha(int window_length, bool periodic, float alpha, *, ScalarType? dtype=None, Layout? "
     "layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("hamming_window.periodic_alpha_out")
-    .all_backends([](int64_t length, bool periodic, double alpha, OptionalDType dtype, OptionalLayout layout,
-                     OptionalDevice device, OptionalBool pin) {
-      return hamming(length, periodic, alpha, 0.46, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_period<double>(hamming_of_alpha));
 UMBRA_OPERATOR(
     "hamming_window.periodic_alpha_beta(int window_length, bool periodic, float alpha, float beta, *, ScalarType? "
     "dtype=None, Layout? layout=None, Device? device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("hamming_window.periodic_alpha_beta_out")
-    .all_backends([](int64_t length, bool periodic, double alpha, double beta, OptionalDType dtype,
-                     OptionalLayout layout, OptionalDevice device, OptionalBool pin) {
-      return hamming(length, periodic, alpha, beta, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_period<double, double>(hamming));
 
 UMBRA_OPERATOR(
     "kaiser_window(int window_length, *, ScalarType? dtype=None, Layout? layout=None, Device? device=None, bool? "
     "pin_memory=None) -> Tensor")
     .generated_out("kaiser_window.out")
-    .all_backends([](int64_t length, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) { return kaiser(length, true, 12.0, options_of(dtype, layout, device, pin)); })
-    .not_differentiable();
+    .use(by_length(usual_kaiser));
 UMBRA_OPERATOR(
     "kaiser_window.periodic(int window_length, bool periodic, *, ScalarType? dtype=None, Layout? layout=None, Device? "
     "device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("kaiser_window.periodic_out")
-    .all_backends([](int64_t length, bool periodic, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
-                     OptionalBool pin) {
-      return kaiser(length, periodic, 12.0, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_period(usual_kaiser));
 UMBRA_OPERATOR(
     "kaiser_window.beta(int window_length, bool periodic, float beta, *, ScalarType? dtype=None, Layout? layout=None, "
     "Device? device=None, bool? pin_memory=None) -> Tensor")
     .generated_out("kaiser_window.beta_out")
-    .all_backends([](int64_t length, bool periodic, double beta, OptionalDType dtype, OptionalLayout layout,
-                     OptionalDevice device, OptionalBool pin) {
-      return kaiser(length, periodic, beta, options_of(dtype, layout, device, pin));
-    })
-    .not_differentiable();
+    .use(by_period<double>(kaiser));
 
 }  // namespace
 }  // namespace umbra::ops

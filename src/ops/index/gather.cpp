@@ -117,6 +117,7 @@ UMBRA_OPERATOR("scatter.src(Tensor self, int dim, Tensor index, Tensor src) -> T
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src);
     })
+    .writes_straight()
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .gradient("src", {"grad", "dim", "index"},
@@ -135,6 +136,7 @@ UMBRA_OPERATOR("scatter.value(Tensor self, int dim, Tensor index, Scalar value) 
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, value);
     })
+    .writes_straight()
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.scatter(dim, index, Scalar(0)); })
     .node("ScatterBackward1")
@@ -149,6 +151,7 @@ UMBRA_OPERATOR("scatter_add(Tensor self, int dim, Tensor index, Tensor src) -> T
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::ScatterReduce::Sum);
     })
+    .writes_straight()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("src", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) { return grad.gather(dim, index); })

@@ -295,7 +295,7 @@ UMBRA_OPERATOR("bincount(Tensor self, Tensor? weights=None, SymInt minlength=0) 
       check_bincount(self, weights, minlength);
       int64_t length = minlength.guard_int();
       if (self.numel() > 0) {
-        int64_t low = self.min().to(DType::Int64).item().to_int(), high = self.max().to(DType::Int64).item().to_int();
+        auto [low, high] = kernels::range_of(self);
         check(low >= 0, "bincount only supports 1-d non-negative integral inputs.");
         length = std::max(length, high + 1);
       }

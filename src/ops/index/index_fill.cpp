@@ -46,6 +46,7 @@ UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value);
     })
+    .writes_straight()
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) {
                 return grad.index_fill(dim, index, Scalar(0));
@@ -74,6 +75,7 @@ UMBRA_OPERATOR("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_fill(out, wrap_dim(dim, out.dim()), index, value.item());
     })
+    .writes_straight()
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) {
                 return grad.index_fill(dim, index, Scalar(0));
@@ -149,6 +151,7 @@ UMBRA_OPERATOR("index_copy(Tensor self, int dim, Tensor index, Tensor source) ->
                           places.data<int64_t>()[i], " is out of bounds for dimension ", at, " with size ", size);
       kernels::index_copy(out, at, index, source);
     })
+    .writes_straight()
     .gradient("self", {"grad", "dim", "index"},
               [](const Tensor& grad, int64_t dim, const Tensor& index) {
                 return grad.index_fill(dim, index, Scalar(0));

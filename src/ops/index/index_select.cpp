@@ -89,6 +89,7 @@ UMBRA_OPERATOR("index_add(Tensor self, int dim, Tensor index, Tensor source, *, 
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::index_add(out, wrap_dim(dim, out.dim()), index, source, alpha);
     })
+    .writes_straight()
     .gradient("self", {"grad"}, [](const Tensor& grad) { return grad; })
     .gradient("source", {"grad", "dim", "index", "alpha", "source.sym_sizes"},
               [](const Tensor& grad, int64_t dim, const Tensor& index, const Scalar& alpha, SymIntArrayRef sizes) {

@@ -33,6 +33,7 @@ UMBRA_OPERATOR("scatter.reduce(Tensor self, int dim, Tensor index, Tensor src, *
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, old_reduction(reduce));
     })
+    .writes_straight()
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 UMBRA_OPERATOR("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar value, *, str reduce) -> Tensor")
@@ -48,6 +49,7 @@ UMBRA_OPERATOR("scatter.value_reduce(Tensor self, int dim, Tensor index, Scalar 
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, value, old_reduction(reduce));
     })
+    .writes_straight()
     .use(BatchInFront{.dims = {"dim"}, .scalars = true});
 
 // ---- scatter_reduce ----
@@ -118,6 +120,7 @@ UMBRA_OPERATOR(
       kernels::scatter(out, wrap_dim(dim, out.dim()), index, src, kernels::scatter_reduce_from_name(reduce),
                        include_self);
     })
+    .writes_straight()
     .gradient("self, src", {"grad", "self", "dim", "index", "src", "reduce", "include_self", "result"},
               [](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& src,
                  const std::string& reduce, bool include_self, const Tensor& result) {
@@ -182,6 +185,7 @@ UMBRA_OPERATOR(
       kernels::scatter(out, at, alias_tensor(places, sizes, strides, places.sym_storage_offset()), source,
                        kernels::scatter_reduce_from_name(reduce), include_self);
     })
+    .writes_straight()
     .gradient("self, source", {"grad", "self", "dim", "index", "source", "reduce", "include_self", "result"},
               [](const Tensor& grad, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source,
                  const std::string& reduce, bool include_self, const Tensor& result) {

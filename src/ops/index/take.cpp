@@ -52,6 +52,7 @@ UMBRA_OPERATOR("put(Tensor self, Tensor index, Tensor source, bool accumulate=Fa
       if (!out.is_same(self)) kernels::copy(out, self);
       kernels::put(out, index, source, accumulate);
     })
+    .writes_straight()
     .gradient("self", {"grad", "index", "source", "accumulate"},
               [](const Tensor& grad, const Tensor& index, const Tensor& source, bool accumulate) {
                 return accumulate ? grad : grad.put(index, zeros_like(source), false);

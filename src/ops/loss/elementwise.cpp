@@ -1,4 +1,7 @@
 // Losses that compare two tensors element by element: squared, absolute, huber, smooth, soft margin.
+#include "kernels/copy.h"
+#include "kernels/loss.h"
+#include "ops/common/may_read.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
@@ -28,9 +31,22 @@ void check_gradient_type(const Tensor& grad, const Tensor& self, const Tensor& t
         " can't be cast to the desired output type ", kernel_name(self.dtype()));
 }
 
+/// Whether a loss of these may be summed up as it is computed, without a tensor of its terms.
+bool in_one_pass(const Tensor& self, const Tensor& target, int64_t reduction) {
+  bool same = self.dtype() == target.dtype() && self.sym_sizes() == target.sym_sizes();
+  bool full_width = self.dtype() == DType::Float32 || self.dtype() == DType::Float64;
+  return reduction != kReduceNone && full_width && may_read(self) && may_read(target) && same && self.is_contiguous() &&
+         target.is_contiguous();
+}
+
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("mse_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      if (in_one_pass(self, target, reduction)) {
+        Tensor out = kernels::scratch({}, self.dtype());
+        kernels::squared_distance(out, self, target, reduction == kReduceMean);
+        return out;
+      }
       Tensor difference = difference_of("mse_cpu", self, target, false);
       return reduce_loss(difference.mul_(difference), reduction);
     })
@@ -79,10 +95,17 @@ UMBRA_OPERATOR("l1_loss(Tensor self, Tensor target, int reduction=Mean) -> Tenso
 /// Slope of 0 at 0, 1 and -1 from `width` on: the derivative of both, up to a factor.
 Tensor clipped_slope(const Tensor& difference, double width) { return difference.clamp(-width, width); }
 
+Tensor smooth_loss(const Tensor& self, const Tensor& target, int64_t reduction, double limit, double scale) {
+  Tensor out = kernels::scratch({}, self.dtype());
+  kernels::smooth_distance(out, self, target, limit, scale, reduction == kReduceMean);
+  return out;
+}
+
 UMBRA_OPERATOR("huber_loss(Tensor self, Tensor target, int reduction=Mean, float delta=1.) -> Tensor")
     .out("huber_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double delta) {
       check(delta > 0, "huber_loss does not support non-positive values for delta.");
+      if (in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, delta, 1);
       Tensor distance = difference_of("huber_cpu", self, target, false).abs();
       if (reduction == kReduceNone || !self.is_fake())
         check(self.dtype() == distance.dtype(), "result type ", kernel_name(distance.dtype()),
@@ -136,6 +159,7 @@ UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, f
     .out("smooth_l1_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+      if (beta > 0 && in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, beta, 1 / beta);
       Tensor distance = difference_of("smooth_l1_cpu", self, target, false).abs();
       if (beta == 0) return reduce_loss(distance, reduction);
       Tensor loss = where(distance.lt(beta), distance.mul(0.5).mul(distance).div(beta), distance.sub(0.5 * beta));

@@ -1,6 +1,8 @@
 // Quantiles, with and without numbers that are none.
 #include "kernels/copy.h"
+#include "kernels/order_statistics.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "ops/common/shape.h"
 #include "ops/reduce/reduced_shape.h"
 #include "umbra/generated/functions.h"
@@ -76,6 +78,25 @@ Tensor moved_in_front(Tensor values, bool several, Moving how) {
   return values.squeeze_(-1);
 }
 
+/// The elements at these places of each sorted row.
+Tensor at_ranks(const Tensor& rows, const Tensor& ranks) {
+  if (!values_alone(rows)) return std::get<0>(rows.sort()).gather(-1, ranks);
+  Tensor out = kernels::scratch(ranks.sizes(), rows.dtype());
+  kernels::elements_at_ranks(out, rows, ranks);
+  return out;
+}
+
+/// The elements at two places of each sorted row.
+std::pair<Tensor, Tensor> at_two_ranks(const Tensor& rows, const Tensor& below, const Tensor& above) {
+  if (values_alone(rows)) {
+    int64_t count = below.size(-1);
+    Tensor both = at_ranks(rows, cat({below, above}, -1));
+    return {both.narrow(-1, 0, count).contiguous(), both.narrow(-1, count, count)};
+  }
+  Tensor sorted = std::get<0>(rows.sort());
+  return {sorted.gather(-1, below), sorted.gather(-1, above)};
+}
+
 Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::optional<int64_t> dim, bool keepdim,
                    const std::string& interpolation, bool ignore_nan, Moving how = Moving::InPlace) {
   check_quantile(name, self, q);
@@ -88,10 +109,10 @@ Tensor quantile_of(const char* name, const Tensor& self, const Tensor& q, std::o
   if (between == Between::Linear || between == Between::Midpoint) {
     Tensor weights = between == Between::Midpoint ? full_like(ranks, 0.5, {.dtype = self.dtype()})
                                                   : ranks.sub(below).to(self.dtype());
-    Tensor above = ranks.ceil_().to(DType::Int64), sorted = std::get<0>(rows.sort());
-    values = sorted.gather(-1, below).lerp_(sorted.gather(-1, above), weights);
+    auto [low, high] = at_two_ranks(rows, below, ranks.ceil_().to(DType::Int64));
+    values = low.lerp_(high, weights);
   } else {
-    values = std::get<0>(rows.sort()).gather(-1, below);
+    values = at_ranks(rows, below);
   }
   return moved_in_front(values, q.dim() > 0, how);
 }

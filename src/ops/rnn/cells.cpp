@@ -1,7 +1,10 @@
 // Recurrent cells: tanh, relu, gru, lstm.
 #include "ops/rnn/cells.h"
 
+#include "kernels/copy.h"
+#include "kernels/recurrent.h"
 #include "ops/common/batching.h"
+#include "ops/common/may_read.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -44,9 +47,28 @@ CellState relu_step(const Tensor& input, const CellState& state, const CellParam
   return {plus<kWrites>(parameters.from_hidden(state.hidden), input).relu(), {}};
 }
 
+/// Whether a step is arithmetic on plain rows, so that all of it can be done in one pass.
+bool in_one_pass(const Tensor& past, const Tensor& input, const Tensor& cell) {
+  bool full_width = past.dtype() == DType::Float32 || past.dtype() == DType::Float64;
+  if (!full_width || !values_alone(past) || !values_alone(input) || !values_alone(cell)) return false;
+  bool same = past.dtype() == input.dtype() && past.dtype() == cell.dtype() && past.sym_sizes() == input.sym_sizes();
+  return same && cell.dim() == 2 && cell.size(0) == past.size(0) && 4 * cell.size(1) == past.size(1) &&
+         past.is_contiguous() && input.is_contiguous() && cell.is_contiguous();
+}
+
+CellState lstm_step_of_rows(const Tensor& past, const Tensor& input, const CellState& state,
+                            const CellParameters& parameters) {
+  Tensor hidden = kernels::scratch(state.cell.sizes(), past.dtype());
+  Tensor cell = kernels::scratch(state.cell.sizes(), past.dtype());
+  kernels::lstm_cell(hidden, cell, past, input, state.cell);
+  return {parameters.projected(hidden), cell};
+}
+
 template <bool kWrites>
 CellState lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters) {
-  std::vector<Tensor> gates = plus<kWrites>(parameters.from_hidden(state.hidden), input).unsafe_chunk(4, 1);
+  Tensor past = parameters.from_hidden(state.hidden);
+  if (in_one_pass(past, input, state.cell)) return lstm_step_of_rows(past, input, state, parameters);
+  std::vector<Tensor> gates = plus<kWrites>(past, input).unsafe_chunk(4, 1);
   Tensor in = squashed<kWrites>(gates[0]), forget = squashed<kWrites>(gates[1]);
   Tensor candidate = bent<kWrites>(gates[2]), out = squashed<kWrites>(gates[3]);
   Tensor kept = forget.mul(state.cell);
