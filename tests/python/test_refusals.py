@@ -222,4 +222,4 @@ def test_a_factorisation_without_elements_has_no_permutation_unless_asked():
 
 
 def test_packed_data_has_a_dimension():
-    refused(IndexError, lambda: aten._pad_packed_sequence(torch.tensor(0), torch.tensor([0, 0]), False, 0, 7), "no dimensions")
+    refused(RuntimeError, lambda: aten._pad_packed_sequence(torch.tensor(0), torch.tensor([0, 0]), False, 0, 7), "dimension")
