@@ -182,8 +182,10 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
     .inplace("bernoulli_.Tensor")
     .generated_out("bernoulli.Tensor_out")
     .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
-      check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
-      if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
+      if (self.sym_numel() != 0) {
+        check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
+        check_expands(p, self.sym_sizes());
+      }
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& p, const GeneratorPointer& generator) {
