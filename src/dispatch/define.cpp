@@ -133,24 +133,22 @@ void run_factory_out(const void* context, Value* frame) {
     else if (arguments[i].name == "device") inner[i] = Value(out.device());
   }
   factory.call(inner.data());
-  const Tensor& result = inner[0].tensor_ref();
-  // A sequence (arange, linspace) fills an output of as many elements in whatever shape that has.
-  bool fills = factory.schema().find("end") >= 0 && !(result.sym_sizes() == out.sym_sizes()) &&
-               !result.sym_numel().is_symbolic() && result.sym_numel() == out.sym_numel();
-  if (fills) {
-    static const Operator& view = get_operator("aten::view");
-    Value viewing[2] = {Value::borrow(result),
-                        Value(std::vector<SymInt>(out.sym_sizes().begin(), out.sym_sizes().end()))};
-    view.call(viewing);
-    Value copying[3] = {Value::borrow(out), Value(std::move(viewing[0])), Value(false)};
-    copy.call(copying);
-    frame[0] = Value(std::move(out));
-    return;
-  }
+  Tensor result = inner[0].tensor();
+  auto sizes_of = [](const Tensor& t) {
+    return Value(std::vector<SymInt>(t.sym_sizes().begin(), t.sym_sizes().end()));
+  };
   if (!(result.sym_sizes() == out.sym_sizes())) {
-    Value resizing[3] = {Value::borrow(out),
-                         Value(std::vector<SymInt>(result.sym_sizes().begin(), result.sym_sizes().end())), Value()};
-    resize.call(resizing);
+    // A sequence (arange, linspace) fills an output of as many elements in whatever shape that has.
+    bool fills =
+        factory.schema().find("end") >= 0 && !result.sym_numel().is_symbolic() && result.sym_numel() == out.sym_numel();
+    if (fills) {
+      Value viewing[2] = {Value::borrow(result), sizes_of(out)};
+      get_operator("aten::view").call(viewing);
+      result = viewing[0].tensor();
+    } else {
+      Value resizing[3] = {Value::borrow(out), sizes_of(result), Value()};
+      resize.call(resizing);
+    }
   }
   Value copying[3] = {Value::borrow(out), Value::borrow(result), Value(false)};
   copy.call(copying);

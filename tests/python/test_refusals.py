@@ -214,3 +214,12 @@ def test_memory_that_is_set_is_read_by_the_type_of_the_tensor():
     x = torch.zeros(1, dtype=torch.int32)
     aten.set_.source_Tensor(x, torch.ones(2))
     assert x.dtype == torch.int32 and x.tolist() == [0x3F800000] * 2
+
+
+def test_a_factorisation_without_elements_has_no_permutation_unless_asked():
+    p, lower, upper = torch.linalg.lu(torch.zeros(2, 3, 0), pivot=False)
+    assert p.shape == (0,) and lower.shape == (2, 3, 0) and upper.shape == (2, 0, 0)
+
+
+def test_packed_data_has_a_dimension():
+    refused(RuntimeError, lambda: aten._pad_packed_sequence(torch.tensor(0), torch.tensor([0, 0]), False, 0, 7), "dimension")

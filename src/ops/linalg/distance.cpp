@@ -154,7 +154,6 @@ bool has_pdist(DType dtype) { return dtype == DType::Float32 || dtype == DType::
 UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
     .generated_out("_pdist_forward.out")
     .meta([](const Tensor& self, double p) {
-      check(self.is_contiguous(), "_pdist_forward requires contiguous input");
       SymInt n = self.sym_size(0);  // a number has no rows: an IndexError
       // Of one row nothing more is asked, whatever it is.
       if (!n.has_hint() || n > 1) {
@@ -179,8 +178,6 @@ UMBRA_OPERATOR("_pdist_forward(Tensor self, float p=2) -> Tensor")
 UMBRA_OPERATOR("_pdist_backward(Tensor grad_output, Tensor self, float p, Tensor pdist) -> Tensor")
     .generated_out("_pdist_backward.out")
     .meta([](const Tensor& grad, const Tensor& self, double, const Tensor& distances) {
-      check(self.is_contiguous(), "_pdist_backward requires self to be contiguous");
-      check(distances.is_contiguous(), "_pdist_backward requires pdist to be contiguous");
       TensorSpec result(self.sym_sizes(), self.dtype(), self.device());
       if (!has_elements(self)) return result;
       check_kernel_type(has_pdist(self.dtype()), "pdist_backward", self);

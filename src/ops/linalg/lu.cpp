@@ -127,7 +127,7 @@ UMBRA_OPERATOR("linalg_lu(Tensor A, *, bool pivot=True) -> (Tensor P, Tensor L, 
       check_kernel_type(has_factors(a.dtype()) || a.numel() == 0, "lu_cpu", a);
       if (a.numel() != 0) check_pivoting(pivot);
       auto [lu, pivots, info] = linalg_lu_factor_ex(a, true, false);
-      kernels::lu_unpack(p, l, u, lu, pivots);
+      kernels::lu_unpack(pivot ? p : Tensor(), l, u, lu, pivots);
     })
     .gradient("A", {"grad1", "grad2", "P", "L", "U"}, lu_gradient)
     .differentiable_outputs({false, true, true})

@@ -22,13 +22,6 @@ void check_channels(SymInt channels, NamedTensors tensors) {
             t->sym_numel());
 }
 
-/// In training the dimensions come before the types of parameters.
-void check_before_kernel(const Tensor& input, const Tensor& weight, const Tensor& bias, bool training) {
-  check(input.dim() > 0 || !training, "Expected at least 2 dimensions, got input of shape []");
-  if (training) input.sym_size(1);  // too few dimensions are an IndexError
-  check_kernel_parameters(input, {&weight, &bias});
-}
-
 /// What the fused kernels ask of their arguments, in PyTorch's order. Its kernels read on past the end of a parameter
 /// that is too short; ours refuse it.
 void check_normalized(const Tensor& input, NamedTensors tensors, bool training) {
@@ -161,7 +154,8 @@ UMBRA_OPERATOR(
     "running_var, bool training, float momentum, float eps) -> (Tensor, Tensor, Tensor)")
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
              bool training, double, double) {
-      check_before_kernel(input, weight, bias, training);
+      check_running_statistics(input, mean, var, training);
+      check_kernel_parameters(input, {&weight, &bias});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}, {"running_mean", &mean}, {"running_var", &var}},
                        training);
       return norm_specs(input, {&weight, &bias, &mean, &var}, training);
@@ -190,8 +184,8 @@ UMBRA_OPERATOR(
     "float eps) -> (Tensor, Tensor, Tensor)")
     .out("_native_batch_norm_legit.no_stats_out", {"out", "save_mean", "save_invstd"})
     .meta([](const Tensor& input, const Tensor& weight, const Tensor& bias, bool training, double, double) {
-      check_before_kernel(input, weight, bias, training);
       check_running_statistics(input, {}, {}, training);
+      check_kernel_parameters(input, {&weight, &bias});
       check_normalized(input, {{"weight", &weight}, {"bias", &bias}}, true);
       return norm_specs(input, {&weight, &bias}, true);
     })

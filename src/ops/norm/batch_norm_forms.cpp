@@ -26,8 +26,8 @@ Tensor no_statistics(const Tensor& input) {
 
 Result normalized(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
                   bool training, double momentum, double eps) {
-  check_kernel_parameters(input, {&weight, &bias});
   check_running_statistics(input, mean, var, training);
+  check_kernel_parameters(input, {&weight, &bias});
   if (mean.defined()) return _native_batch_norm_legit(input, weight, bias, mean, var, training, momentum, eps);
   return _native_batch_norm_legit(input, weight, bias, training, momentum, eps);
 }

@@ -86,7 +86,8 @@ struct FractionalPooling {
     builder
         .meta([family](const Tensor& grad, const Tensor& self, Ints kernel, Ints size, const Tensor& indices) {
           for (int64_t d = 0; d <= family.dims; ++d) self.sym_size(d);  // too few dimensions are an IndexError
-          for (int64_t d = 1; d <= family.dims; ++d) grad.sym_size(self.dim() - d);
+          if (family.dims == 3)
+            for (int64_t d = 1; d <= 3; ++d) grad.sym_size(self.dim() - d);
           SymShape shape = family.shape(self, kernel, size);
           check_pooled(grad, shape, "grad_output");
           check_pooled(indices, shape, "indices");

@@ -16,14 +16,28 @@ void filling(OperatorBuilder& builder) {
       .use(BatchRandomLike{});
 }
 
+/// Without data no kernel refuses a type.
+void check_meta_type(const char* name, const Tensor& self, bool fits) {
+  check(fits || !self.is_meta(), name, " not implemented for ", self.dtype());
+}
+void check_normal(const Tensor& self) {
+  check(is_differentiable(self.dtype()) || !self.is_meta(),
+        "expected a floating-point or complex dtype, but got dtype=", self.dtype());
+}
+/// The output of a variant that is a draw and a copy.
+Tensor copied_to(const Tensor& out, const Tensor& drawn) {
+  check(out.dtype() == drawn.dtype(), "Expected out tensor to have dtype ", kernel_name(drawn.dtype()), ", but got ",
+        kernel_name(out.dtype()), " instead");
+  return resized(out, drawn.sym_sizes()).copy_(drawn);
+}
+
 // ---- uniform, normal ----
 
 UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? generator=None) -> Tensor")
     .inplace("uniform_")
     .generated_out("uniform.out")
     .meta([](const Tensor& self, double from, double to, const GeneratorPointer&) {
-      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
-                                 "\"check_uniform_bounds\" not implemented for '", kernel_name(self.dtype()), "'");
+      check_kernel_type(is_differentiable(self.dtype()), "check_uniform_bounds", self);
       check(from <= to, "uniform_ expects to return a [from, to) range, but found from=", from, " > to=", to);
       return spec_like(self);
     })
@@ -35,6 +49,7 @@ UMBRA_OPERATOR("uniform(Tensor self, float from=0, float to=1, *, Generator? gen
 UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, Generator? generator=None) -> Tensor")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
       check(std >= 0, "normal expects std >= 0.0, but found std ", std);
+      check_normal(self);
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double mean, double std, const GeneratorPointer& generator) {
@@ -48,6 +63,7 @@ UMBRA_OPERATOR("normal_functional(Tensor self, float mean=0., float std=1., *, G
 UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator? generator=None) -> Tensor(a!)")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
       check(std >= 0, "normal_ expects std >= 0.0, but found std ", std);
+      check_normal(self);
       return spec_like(self);
     })
     .mutate([](const Tensor& self, double mean, double std, const GeneratorPointer& generator) {
@@ -60,9 +76,7 @@ UMBRA_OPERATOR("normal_(Tensor(a!) self, float mean=0, float std=1, *, Generator
 UMBRA_OPERATOR(
     "normal.out(Tensor self, float mean=0., float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, double mean, double std, const GeneratorPointer& generator,
-                     const Tensor& out) {
-      return resized(out, self.sym_sizes()).copy_(normal_functional(self, mean, std, generator));
-    })
+                     const Tensor& out) { return copied_to(out, normal_functional(self, mean, std, generator)); })
     .random()
     .tags({Tag::Generated});
 
@@ -71,6 +85,7 @@ UMBRA_OPERATOR("log_normal(Tensor self, float mean=1., float std=2., *, Generato
     .generated_out("log_normal.out")
     .meta([](const Tensor& self, double, double std, const GeneratorPointer&) {
       check(std > 0, "log_normal_ expects std > 0.0, but found std=", std);
+      check_meta_type("log_normal", self, is_floating(self.dtype()));
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double mean, double std, const GeneratorPointer& generator) {
@@ -85,6 +100,7 @@ UMBRA_OPERATOR("exponential(Tensor self, float lambd=1., *, Generator? generator
     .generated_out("exponential.out")
     .meta([](const Tensor& self, double lambda, const GeneratorPointer&) {
       check(lambda > 0, "exponential_ expects lambda > 0.0, but found lambda=", lambda);
+      check_meta_type("exponential", self, is_floating(self.dtype()));
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double lambda, const GeneratorPointer& generator) {
@@ -120,6 +136,7 @@ UMBRA_OPERATOR("geometric(Tensor self, float p, *, Generator? generator=None) ->
     .generated_out("geometric.out")
     .meta([](const Tensor& self, double p, const GeneratorPointer&) {
       check(p > 0 && p < 1, "geometric_ expects p to be in (0, 1), but got p=", p);
+      check_meta_type("geometric", self, self.dtype() != DType::Bool && !self.is_complex());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, double p, const GeneratorPointer& generator) {
@@ -182,8 +199,10 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
     .inplace("bernoulli_.Tensor")
     .generated_out("bernoulli.Tensor_out")
     .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
-      check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
-      if (self.sym_numel() != 0) check_expands(p, self.sym_sizes());
+      if (self.sym_numel() != 0) {
+        check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
+        check_expands(p, self.sym_sizes());
+      }
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& p, const GeneratorPointer& generator) {
@@ -225,10 +244,7 @@ UMBRA_OPERATOR("bernoulli_.float(Tensor(a!) self, float p=0.5, *, Generator? gen
 UMBRA_OPERATOR(
     "bernoulli.float_out(Tensor self, float p=0.5, *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, double p, const GeneratorPointer& generator, const Tensor& out) {
-      Tensor drawn = bernoulli(self, p, generator);
-      check(out.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()), ", but got ",
-            kernel_name(out.dtype()), " instead");
-      return resized(out, self.sym_sizes()).copy_(drawn);
+      return copied_to(out, bernoulli(self, p, generator));
     })
     .random()
     .tags({Tag::Generated});

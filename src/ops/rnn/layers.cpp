@@ -212,6 +212,8 @@ struct WholeNetwork {
       return [cell](const Tensor& input, const Tensor& hx, std::vector<Tensor> parameters, bool has_biases,
                     int64_t layers, double dropout, bool train, bool bidirectional, bool batch_first) {
         check_devices(input, {&hx, 1}, parameters);
+        if (batch_first) wrap_dim(1, input.dim());
+        parameters_of(parameters, has_biases, false);  // refuses a number of them that does not fit
         auto [out, hidden] = run(cell, {time_first(input, hx, batch_first), {}, false}, hx, parameters,
                                  {has_biases, layers, dropout, train, bidirectional});
         return Result(batch_first ? out.transpose(0, 1) : out, hidden);

@@ -106,6 +106,7 @@ UMBRA_OPERATOR(
                   int64_t total_length) {
       std::vector<int64_t> counts = batch_sizes_of(batch_sizes), lengths;
       check(!counts.empty(), "batch_sizes must not be empty");
+      check(data.dim() > 0, "packed data must have at least one dimension");
       auto longest = static_cast<int64_t>(counts.size()), time = longest;
       if (total_length > 0) {
         check(total_length >= longest,
