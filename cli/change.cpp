@@ -12,7 +12,7 @@ int decompose_file(const std::string& from, const std::string& to, bool keep_com
   DecomposeOptions options;
   if (keep_composites) options.keeps = [](const Operator&) { return true; };
   else options.table = core_decompositions();
-  ExportedProgram program = decompose(load(from), options);
+  ExportedProgram program = decompose(load_program(from), options);
   save(program, to);
   std::printf("%s: %zu nodes\n", to.c_str(), program.graph().size());
   return 0;
@@ -22,7 +22,7 @@ int convert(const std::string& from, const std::string& to) {
   check<NotImplementedError>(!has_extension(to, ".onnx"), "writing ONNX is not in Umbra yet");
   if (has_extension(to, ".pt2")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as one");
-    save(load(from), to);
+    save(load_program(from), to);
     return 0;
   }
   io::NamedTensors tensors = load_tensors(from);
@@ -97,7 +97,8 @@ int diff(const std::string& first, const std::string& second) {
   bool programs = has_extension(first, ".pt2") && has_extension(second, ".pt2");
   int differences = 0;
   if (programs)
-    differences += compare_lines(lines_of(to_string(load(first).graph())), lines_of(to_string(load(second).graph())));
+    differences += compare_lines(lines_of(to_string(load_program(first).graph())),
+                                 lines_of(to_string(load_program(second).graph())));
   differences += compare_tensors(load_tensors(first), load_tensors(second));
   std::printf(differences ? "%d differences\n" : "no differences\n", differences);
   return differences ? 1 : 0;

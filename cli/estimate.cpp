@@ -3,6 +3,7 @@
 #include <cstdio>
 #include <fstream>
 
+#include "files.h"
 #include "umbra/umbra.h"
 #include "umbra/view/program_cost.h"
 
@@ -21,7 +22,7 @@ std::string amount(double value, double base, const char* units, const char* uni
 }  // namespace
 
 void estimate_program(const std::string& path, const EstimateOptions& options) {
-  ProgramCost cost = cost_of(load(path), {.sizes = options.sizes, .training = options.training});
+  ProgramCost cost = cost_of(cli::load_program(path), {.sizes = options.sizes, .training = options.training});
   for (const auto& [name, size] : cost.sizes)
     std::printf("%-12s %s = %lld\n", "Size", name.c_str(), static_cast<long long>(size));
   const CostReport& report = cost.report;

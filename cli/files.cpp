@@ -7,11 +7,39 @@
 
 #include "umbra/io/npy.h"
 #include "umbra/io/pickle.h"
+#include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
 
 namespace umbra::cli {
 
-bool has_extension(const std::string& path, const char* extension) { return path.ends_with(extension); }
+namespace {
+
+/// The path, and the name behind it.
+std::pair<std::string, std::string> split_place(const std::string& place) {
+  size_t at = place.rfind(".pt2#");
+  if (at == std::string::npos) return {place, ""};
+  return {place.substr(0, at + 4), place.substr(at + 5)};
+}
+
+}  // namespace
+
+bool has_extension(const std::string& path, const char* extension) {
+  return split_place(path).first.ends_with(extension);
+}
+
+ExportedProgram load_program(const std::string& place) {
+  auto [path, name] = split_place(place);
+  io::Pt2Archive archive = io::load_pt2(path);
+  if (name.empty() && archive.programs.size() == 1) return io::from_pt2(archive.programs[0]);
+  std::string names;
+  for (const io::Pt2Program& program : archive.programs) {
+    if (program.name == name) return io::from_pt2(program);
+    names += (names.empty() ? "" : ", ") + program.name;
+  }
+  check<ValueError>(!name.empty(), path, " holds ", archive.programs.size(), " programs: ", names,
+                    "; name one of them behind it: ", path, "#", archive.programs.front().name);
+  fail<ValueError>(path, " holds no program ", name, "; it holds ", names);
+}
 
 io::NamedTensors load_tensors(const std::string& path) {
   if (has_extension(path, ".safetensors")) return io::load_safetensors(path);
@@ -21,7 +49,7 @@ io::NamedTensors load_tensors(const std::string& path) {
     return io::load_state_dict(path);
   check<ValueError>(has_extension(path, ".pt2"), path,
                     ": not a file of tensors that is known (.pt2, .safetensors, .npz, .npy, .pt, .pth, .bin)");
-  ExportedProgram program = load(path);
+  ExportedProgram program = load_program(path);
   io::NamedTensors tensors = program.state;
   tensors.insert(tensors.end(), program.constants.begin(), program.constants.end());
   return tensors;

@@ -9,8 +9,11 @@
 
 namespace umbra::cli {
 
-/// Whether a path ends in ".pt2", say.
+/// Whether a path ends in ".pt2", say; "two.pt2#encoder" does.
 bool has_extension(const std::string& path, const char* extension);
+
+/// The program of a .pt2 file; of a file that holds several, the one named behind its path: "two.pt2#encoder".
+ExportedProgram load_program(const std::string& place);
 
 /// Tensors of a .safetensors, .npz, .npy, .pt or .pth file, or the weights of a .pt2 file.
 io::NamedTensors load_tensors(const std::string& path);

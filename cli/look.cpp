@@ -6,6 +6,7 @@
 #include "estimate.h"
 #include "files.h"
 #include "umbra/graph/print.h"
+#include "umbra/io/pt2_program.h"
 
 namespace umbra::cli {
 
@@ -60,7 +61,7 @@ void count_calls(const fx::GraphModule& module, std::map<std::string, int>& call
 }  // namespace
 
 int info(const std::string& path) {
-  ExportedProgram program = load(path);
+  ExportedProgram program = load_program(path);
   std::printf("%s: a program of dialect %s\n\n", path.c_str(), program.dialect.c_str());
   print_inputs(program);
   if (!program.ranges.empty()) std::printf("sizes\n");
@@ -89,7 +90,7 @@ int info(const std::string& path) {
 }
 
 int show(const std::string& path, bool as_graph) {
-  ExportedProgram program = load(path);
+  ExportedProgram program = load_program(path);
   std::puts((as_graph ? to_string(program.graph()) : to_string(program)).c_str());
   return 0;
 }
@@ -105,22 +106,35 @@ int weights(const std::string& path) {
   return 0;
 }
 
+namespace {
+
+/// Says whether a program of a file can be run here.
+bool check_program(const std::string& label, const io::Pt2Program& stored) {
+  ExportedProgram program = io::from_pt2(stored);
+  std::vector<std::string> missing = missing_operators(program);
+  if (missing.empty()) {
+    std::printf("%s: ok, %zu nodes\n", label.c_str(), program.graph().size());
+    return true;
+  }
+  std::printf("%s: sound, but calls operators that this build does not have:\n", label.c_str());
+  for (const std::string& name : missing) std::printf("  %s\n", name.c_str());
+  return false;
+}
+
+}  // namespace
+
 int check_files(const std::vector<std::string>& paths) {
   int refused = 0;
   for (const std::string& path : paths) {
     try {
-      ExportedProgram program = load(path);
-      std::vector<std::string> missing = missing_operators(program);
-      if (missing.empty()) {
-        std::printf("%s: ok, %zu nodes\n", path.c_str(), program.graph().size());
-        continue;
-      }
-      std::printf("%s: sound, but calls operators that this build does not have:\n", path.c_str());
-      for (const std::string& name : missing) std::printf("  %s\n", name.c_str());
+      io::Pt2Archive archive = io::load_pt2(path);
+      bool several = archive.programs.size() > 1;
+      for (const io::Pt2Program& stored : archive.programs)
+        refused += !check_program(several ? path + "#" + stored.name : path, stored);
     } catch (const std::exception& e) {
       std::printf("%s: %s\n", path.c_str(), e.what());
+      ++refused;
     }
-    ++refused;
   }
   return refused ? 1 : 0;
 }

@@ -158,7 +158,7 @@ void time_runs(const ExportedModule& module, const std::vector<Value>& inputs, i
 }  // namespace
 
 int run(const RunOptions& options) {
-  ExportedProgram program = load(options.path);
+  ExportedProgram program = load_program(options.path);
   std::vector<Value> inputs = options.example ? example_inputs(program) : read_inputs(program, options.inputs);
   ExportedModule module = program.module();
   NoGrad no_gradients;

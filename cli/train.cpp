@@ -38,7 +38,7 @@ std::unique_ptr<optim::Optimizer> make_optimizer(const TrainOptions& options, co
 }  // namespace
 
 int train(const TrainOptions& options) {
-  ExportedProgram program = load(options.path);
+  ExportedProgram program = load_program(options.path);
   std::vector<Tensor> parameters = parameters_of(program);
   ExportedModule module = program.module();
   std::vector<Value> inputs = options.example ? example_inputs(program) : read_inputs(program, options.inputs);

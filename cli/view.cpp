@@ -8,6 +8,7 @@
 #include <filesystem>
 
 #include "commands.h"
+#include "files.h"
 #include "umbra/io/file.h"
 #include "umbra/view/page.h"
 
@@ -39,7 +40,7 @@ std::string temporary_page(const std::string& path) {
 }  // namespace
 
 int view(const ViewOptions& options) {
-  ExportedProgram program = load(options.path);
+  ExportedProgram program = load_program(options.path);
   bool named = !options.output.empty();
   std::string page = named ? options.output : temporary_page(options.path);
   io::save_file(page, program_page(program, {.title = std::filesystem::path(options.path).filename().string(),

@@ -84,6 +84,31 @@ class TestRunning:
         assert "3 runs" in text and "torch.ops.aten.linear.default" in text
 
 
+class TestSeveralPrograms:
+    """A file may hold several: the one that is meant is named behind the path."""
+
+    @pytest.fixture
+    def two(self):
+        path = next((p / "shared/models/multi/two_programs.pt2" for p in pathlib.Path(__file__).parents if (p / "shared/models/multi").exists()), None)
+        if path is None:
+            pytest.skip("no folder of model files beside the checkout")
+        return path
+
+    def test_the_names_are_told(self, two):
+        text = umbra("info", two, status=1)
+        assert "holds 2 programs: " in text and "name one of them behind it" in text
+        assert "holds no program other" in umbra("show", f"{two}#other", status=1)
+
+    def test_commands_take_the_one_that_is_named(self, two, tmp_path):
+        names = umbra("info", two, status=1).split("programs: ")[1].split(";")[0].split(", ")
+        assert len(names) == 2
+        for name in names:
+            assert "outputs" in umbra("info", f"{two}#{name}")
+            umbra("view", f"{two}#{name}", "-o", tmp_path / "page.html")
+            assert f"{two}#{name}: ok" in umbra("check", two)
+        assert "differences" in umbra("diff", f"{two}#{names[0]}", f"{two}#{names[1]}", status=1)
+
+
 class TestTraining:
     def test_a_program_is_trained_and_written(self, files):
         torch.safetensors.save_file({"y": torch.ones(4, 2)}, str(files / "target.safetensors"))
