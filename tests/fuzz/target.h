@@ -29,9 +29,7 @@ inline io::Bytes pack(std::string_view text) {
     size_t next = text.find("\n@@@ ", line);
     std::string name(text.substr(at, line - at));
     if (!io::is_safe_entry_name(name)) fail<ValueError>("an entry has an unsafe name");
-    std::string_view contents =
-        text.substr(line + 1, next == std::string_view::npos || next == line ? next : next - line - 1);
-    if (next == line) contents = {};
+    std::string_view contents = next == line ? std::string_view() : text.substr(line + 1, next - line - 1);
     zip.add(name, contents);
     at = next;
   }
