@@ -23,10 +23,17 @@ aot::GraphCompiler graph_compiler(nb::handle compiler) {
 
 fx::GraphModule& module_of(nb::handle object) { return *nb::cast<GraphModuleObject&>(object).module; }
 
+/// Min-cut, in the memory that the configuration allows at this moment.
+aot::Partition within_budget(const aot::JointGraph& joint) {
+  nb::gil_scoped_acquire lock;
+  nb::object budget = nb::module_::import_("umbra._functorch.config").attr("activation_memory_budget");
+  return aot::budget_partition(joint, nb::cast<double>(budget));
+}
+
 /// "default", "min_cut", or `function(joint graph, primals, forward outputs) -> (forward graph, backward graph)`.
 aot::Partitioner partitioner_of(nb::handle partitioner) {
   if (nb::isinstance<nb::str>(partitioner))
-    return nb::cast<std::string>(partitioner) == "default" ? aot::default_partition : aot::min_cut_partition;
+    return nb::cast<std::string>(partitioner) == "default" ? aot::default_partition : within_budget;
   return [cut = Callable(partitioner)](const aot::JointGraph& joint) {
     nb::gil_scoped_acquire lock;
     nb::object parts = nb::handle(cut.get())(GraphModuleObject{joint.module}, joint.primals, joint.forward_outputs());

@@ -1,8 +1,11 @@
 #include "umbra/aot/partition.h"
 
 #include <algorithm>
+#include <limits>
+#include <unordered_set>
 
 #include "aot/min_cut.h"
+#include "umbra/fake/cost.h"
 #include "umbra/graph/passes.h"
 
 namespace umbra::aot {
@@ -184,6 +187,188 @@ int64_t price_of(const fx::Node* node, int64_t distance) {
   return std::max<int64_t>(bytes_of(node->meta.val), 1) * kByte + kStep * std::min<int64_t>(distance, 100);
 }
 
+/// What to keep so that the backward can be computed from it, at the least price. Each node is an edge from its "in" to
+/// its "out" vertex, of the capacity of its price; keeping it is cutting that edge. Computing it again is cutting the
+/// edge from the source.
+class CutFinder {
+ public:
+  using Price = std::function<int64_t(fx::Node*, int64_t distance)>;
+  CutFinder(const Analysis& analysis, Price keep)
+      : analysis_(analysis),
+        keep_(std::move(keep)),
+        backward_(analysis.ancestors(analysis.gradients())),
+        distances_(analysis.distances_from_backward()) {}
+
+  /// `again`: the price of computing a node in the backward, kUnlimited where that cannot be.
+  std::vector<fx::Node*> cut(const std::function<int64_t(fx::Node*)>& again) {
+    fx::Graph& graph = analysis_.graph();
+    size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
+    FlowNetwork network(sink + 1);
+    for (fx::Node* node : graph.nodes()) {
+      if (node->op() == fx::Op::Output || !backward_[node->id()]) continue;
+      if (analysis_.needs_tangent(node)) {
+        network.add_edge(in(node), sink, FlowNetwork::kUnlimited);
+      } else {
+        bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
+        network.add_edge(in(node), in(node) + 1,
+                         storable ? keep_(node, distances_[node->id()]) : FlowNetwork::kUnlimited);
+        if (node->op() != fx::Op::GetAttr) {
+          int64_t price = node->op() == fx::Op::Placeholder ? FlowNetwork::kUnlimited : again(node);
+          if (price > 0) network.add_edge(source, in(node), price);
+        }
+        for (const fx::Argument& g : analysis_.gradients())
+          if (g.node() == node) network.add_edge(in(node) + 1, sink, FlowNetwork::kUnlimited);
+      }
+      for (fx::Node* user : node->users())
+        if (user->op() != fx::Op::Output && backward_[user->id()] && !analysis_.needs_tangent(node))
+          network.add_edge(in(node) + 1, in(user), FlowNetwork::kUnlimited);
+    }
+    reached_ = network.cut(source, sink);
+    std::vector<fx::Node*> saved;
+    for (fx::Node* node : graph.nodes())
+      if (is_forward(node) && reached_[in(node)] && !reached_[in(node) + 1]) saved.push_back(node);
+    return saved;
+  }
+
+  /// Whether the last cut has the backward compute a node once more.
+  bool computes_again(const fx::Node* node) const { return is_forward(node) && !reached_[in(node)]; }
+
+ private:
+  static size_t in(const fx::Node* n) { return 2 * static_cast<size_t>(n->id()); }
+  bool is_forward(const fx::Node* node) const {
+    return node->op() != fx::Op::Output && backward_[node->id()] && !analysis_.needs_tangent(node);
+  }
+
+  const Analysis& analysis_;
+  Price keep_;
+  std::vector<bool> backward_;
+  std::vector<int64_t> distances_;
+  std::vector<bool> reached_;
+};
+
+/// Whether a call gives the same whenever it is made.
+bool is_repeatable(const fx::Node* node) {
+  const Operator* op = node->target().op();
+  return can_recompute(node) || (op && !op->definition().random && !op->is_mutable() && !node->is_impure());
+}
+
+/// What it costs to make a call once more: its floating-point operations, and what it reads and writes.
+int64_t work_of(const fx::Node* node) {
+  const Operator* op = node->target().op();
+  if (!op || can_recompute(node)) return 0;
+  std::vector<Value> arguments;
+  int64_t elements = 0;
+  auto count = [&](TensorImpl* t) { elements += t->sym_numel().has_hint() ? t->sym_numel().hint() : kUnknownElements; };
+  for (size_t i = 0; i < op->argument_count(); ++i) {
+    const fx::Argument* given = node->argument(i);
+    arguments.push_back(!given              ? Value()
+                        : given->node()     ? given->node()->meta.val
+                        : given->is_value() ? given->value()
+                                            : Value());
+    arguments.back().each_tensor(count);
+  }
+  node->meta.val.each_tensor(count);
+  return count_flops(*op, arguments.data(), &node->meta.val) + elements;
+}
+
+/// What to keep in a part of the memory that min-cut takes: with the least work done again. Work has a price in bytes;
+/// the lowest one at which what is kept fits is found by bisection. Layers that are all alike would change places all
+/// at one price, so each has one of its own, a little above the one before.
+class Budget {
+ public:
+  Budget(const Analysis& analysis, double budget)
+      : analysis_(analysis), finder_(analysis, [this](fx::Node* node, int64_t distance) {
+          return is_input(node) ? 1 : price_of(node, distance);
+        }) {
+    for (fx::Node* node : analysis.graph().placeholders())
+      if (is_tensor_value(node)) inputs_.insert(node->meta.val.tensor_ref().storage().get());
+    work_.resize(analysis.graph().id_bound());
+    repeatable_.resize(work_.size());
+    for (fx::Node* node : analysis.graph().nodes()) {
+      repeatable_[node->id()] = node->op() == fx::Op::CallFunction && is_repeatable(node);
+      if (repeatable_[node->id()]) work_[node->id()] = work_of(node);
+    }
+    Choice usual = at(std::numeric_limits<double>::infinity());
+    limit_ = static_cast<int64_t>(budget * static_cast<double>(usual.bytes));
+    best_ = at(0);  // as little memory as possible
+    limit_ = std::max(limit_, best_.bytes);
+  }
+
+  std::vector<fx::Node*> choose() {
+    double low = 0, high = 1e6;  // thousandths of bytes for a unit of work
+    for (int step = 0; step < 40 && high - low > 1e-9 * high; ++step) {
+      double middle = low == 0 && step < 20 ? high / 8 : (low + high) / 2;
+      (consider(at(middle)) ? low : high) = middle;
+    }
+    fill(low);
+    return best_.saved;
+  }
+
+ private:
+  struct Choice {
+    std::vector<fx::Node*> saved, again;  // `again`: what costs work
+    int64_t bytes = 0, work = 0;
+  };
+
+  Choice at(double price) {
+    double size = static_cast<double>(work_.size());
+    Choice out;
+    out.saved = finder_.cut([&](fx::Node* node) {
+      if (!repeatable_[node->id()]) return FlowNetwork::kUnlimited;
+      double work = static_cast<double>(work_[node->id()]);
+      if (work == 0) return int64_t{0};
+      double own = work * price * (1 + 0.05 * node->id() / size);
+      return own < 1e15 ? static_cast<int64_t>(own) : FlowNetwork::kUnlimited;
+    });
+    for (fx::Node* node : out.saved)
+      if (!is_input(node)) out.bytes += bytes_of(node->meta.val);
+    for (fx::Node* node : analysis_.graph().nodes())
+      if (work_[node->id()] > 0 && finder_.computes_again(node)) {
+        out.again.push_back(node);
+        out.work += work_[node->id()];
+      }
+    return out;
+  }
+
+  /// An input, or a view of one, takes no memory of its own.
+  bool is_input(const fx::Node* node) const {
+    return is_tensor_value(node) && inputs_.contains(node->meta.val.tensor_ref().storage().get());
+  }
+
+  /// Takes a choice that fits and is better than the best; says whether it fits.
+  bool consider(Choice choice) {
+    if (choice.bytes > limit_) return false;
+    if (choice.work < best_.work) best_ = std::move(choice);
+    return true;
+  }
+
+  /// What memory is left is filled with the results of the calls that cost most for their bytes.
+  void fill(double price) {
+    std::vector<fx::Node*> calls = best_.again;
+    auto worth = [&](fx::Node* n) {
+      return static_cast<double>(work_[n->id()]) / static_cast<double>(bytes_of(n->meta.val) + 1);
+    };
+    std::stable_sort(calls.begin(), calls.end(), [&](fx::Node* a, fx::Node* b) { return worth(a) > worth(b); });
+    int tries = 0;
+    for (fx::Node* node : calls) {
+      if (bytes_of(node->meta.val) > limit_ - best_.bytes) continue;
+      if (++tries > 64) break;
+      int64_t before = best_.work;
+      repeatable_[node->id()] = false;
+      consider(at(price));
+      if (best_.work == before) repeatable_[node->id()] = true;
+    }
+  }
+
+  const Analysis& analysis_;
+  std::unordered_set<const void*> inputs_;  // their storages
+  CutFinder finder_;
+  std::vector<int64_t> work_;  // by node
+  std::vector<bool> repeatable_;
+  int64_t limit_ = 0;
+  Choice best_;
+};
+
 }  // namespace
 
 Partition partition_of(IntrusivePtr<fx::GraphModule> forward, IntrusivePtr<fx::GraphModule> backward,
@@ -245,38 +430,17 @@ Partition default_partition(const JointGraph& joint) {
 Partition min_cut_partition(const JointGraph& joint) {
   fx::eliminate_common_subexpressions(joint.module->graph());
   Analysis analysis(joint);
-  fx::Graph& graph = analysis.graph();
-  std::vector<bool> backward = analysis.ancestors(analysis.gradients());
-  std::vector<int64_t> distances = analysis.distances_from_backward();
-  // Each node is an edge from its "in" to its "out" vertex, of the capacity of its bytes; saving it is cutting that
-  // edge.
-  size_t source = 2 * static_cast<size_t>(graph.id_bound()), sink = source + 1;
-  FlowNetwork network(sink + 1);
-  auto in = [](const fx::Node* n) { return 2 * static_cast<size_t>(n->id()); };
-  for (fx::Node* node : graph.nodes()) {
-    if (node->op() == fx::Op::Output || !backward[node->id()]) continue;
-    if (analysis.needs_tangent(node)) {
-      network.add_edge(in(node), sink, FlowNetwork::kUnlimited);
-    } else {
-      bool storable = is_tensor_value(node) || node->meta.val.is_symbolic();
-      network.add_edge(in(node), in(node) + 1,
-                       storable ? price_of(node, distances[node->id()]) : FlowNetwork::kUnlimited);
-      if (node->op() == fx::Op::Placeholder || (node->op() != fx::Op::GetAttr && !can_recompute(node)))
-        network.add_edge(source, in(node), FlowNetwork::kUnlimited);
-      for (const fx::Argument& g : analysis.gradients())
-        if (g.node() == node) network.add_edge(in(node) + 1, sink, FlowNetwork::kUnlimited);
-    }
-    for (fx::Node* user : node->users())
-      if (user->op() != fx::Op::Output && backward[user->id()] && !analysis.needs_tangent(node))
-        network.add_edge(in(node) + 1, in(user), FlowNetwork::kUnlimited);
-  }
-  std::vector<bool> reached = network.cut(source, sink);
-  std::vector<fx::Node*> saved;
-  for (fx::Node* node : graph.nodes())
-    if (node->op() != fx::Op::Output && backward[node->id()] && !analysis.needs_tangent(node) && reached[in(node)] &&
-        !reached[in(node) + 1])
-      saved.push_back(node);
-  return analysis.cut(saved);
+  auto again = [](fx::Node* node) { return can_recompute(node) ? 0 : FlowNetwork::kUnlimited; };
+  return analysis.cut(CutFinder(analysis, price_of).cut(again));
+}
+
+Partition budget_partition(const JointGraph& joint, double budget) {
+  check<ValueError>(budget >= 0 && budget <= 1,
+                    "The valid ranges for memory budget are 0 <= m <= 1. The provided value is ", budget);
+  if (budget == 1) return min_cut_partition(joint);
+  fx::eliminate_common_subexpressions(joint.module->graph());
+  Analysis analysis(joint);
+  return analysis.cut(Budget(analysis, budget).choose());
 }
 
 }  // namespace umbra::aot

@@ -29,6 +29,9 @@ Partition default_partition(const JointGraph& joint);
 /// Keeps the least bytes from which the backward can be computed when pointwise operators and views are recomputed
 /// there.
 Partition min_cut_partition(const JointGraph& joint);
+/// Keeps no more than a part (0 to 1) of the memory that min_cut_partition takes beside the inputs, or as little as can
+/// be, and computes again in the backward what costs the least work.
+Partition budget_partition(const JointGraph& joint, double budget);
 
 }  // namespace aot
 }  // namespace umbra

@@ -58,9 +58,19 @@ def make_boxed_compiler(compiler):
 boxed_nop = make_boxed_compiler(lambda module, inputs: module)
 
 
+def _refuse_random(graph):
+    """Random numbers as functions of a seed and an offset take a generator that counts; the CPU's does not."""
+    for node in graph.nodes:
+        if node.op == "call_function" and any("nondeterministic_seeded" in str(tag) for tag in getattr(node.target, "tags", ())):
+            raise RuntimeError("You are trying to functionalize a CPU RNG operator but CPU does not use Philox/counter-based RNG. Therefore, "
+                               "functionalizing a CPU RNG operator is not supported.")
+
+
 def _call_compiler(compiler, handle):
     """Runs a user's compiler on a graph; gives a function of a list of inputs."""
     module = GraphModule._wrap(handle)
+    if config.functionalize_rng_ops:
+        _refuse_random(module.graph)
     inputs = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
     compiled = compiler(module, inputs)
     boxed = getattr(compiled, "_boxed_call", False)

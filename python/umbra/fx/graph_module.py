@@ -139,9 +139,11 @@ class GraphModule(Module):
             object.__setattr__(self, "_handle", handle)
             object.__setattr__(self, "_compiled", graph)
             object.__setattr__(self, "_source", None)
+            object.__setattr__(self, "_known_plan", None)
 
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
+        object.__setattr__(self, "_known_plan", None)
         graph, _ = self._graph._copy_whole()
         object.__setattr__(self, "_compiled", graph)
         object.__setattr__(self, "_handle", graph._module(self._class_name))
@@ -177,7 +179,7 @@ class GraphModule(Module):
         not_built("GraphModule.print_readable", colored=(colored, False), fast_sympy_print=(fast_sympy_print, False),
                   expanded_def=(expanded_def, False), additional_meta=(additional_meta, None))
         handle = self._graph._module(self._class_name)
-        self._update(handle, self._graph)
+        self._update(handle, _attributes_of(self._graph))
         text = handle.readable(include_stride, include_device)
         if print_output:
             print(text)
@@ -193,15 +195,10 @@ class GraphModule(Module):
 
     def _update_handle(self):
         """Tells the C++ module of attributes that were set since."""
-        self._update(self._handle, self._compiled)
+        self._update(self._handle, self._plan.attributes)
 
-    def _update(self, handle, graph):
-        done = set()
-        for node in graph.nodes:
-            if node.op not in ("get_attr", "call_module") or node.target in done:
-                continue
-            path = node.target
-            done.add(path)
+    def _update(self, handle, attributes):
+        for path, node in attributes.items():
             owner, value = _get_path(self, path)
             if isinstance(value, Tensor):
                 if not handle.holds_tensor(path, value):
@@ -212,13 +209,22 @@ class GraphModule(Module):
             elif value is not None:
                 handle.set(path, value, _kind(owner, "", value))
 
+    @property
+    def _plan(self):
+        """What every call asks of the compiled graph, which stays as it is."""
+        plan = self.__dict__["_known_plan"]
+        if plan is None:
+            plan = _Plan(self._compiled)
+            object.__setattr__(self, "_known_plan", plan)
+        return plan
+
     def _parameters_of_forward(self):
-        return [node for node in self._compiled.nodes if node.op == "placeholder"]
+        return self._plan.parameters
 
     def _bind(self, args, kwargs):
         """Positional arguments in the placeholders' order."""
-        names = [node.target for node in self._parameters_of_forward()]
-        if any(name.startswith("*") for name in names):
+        names = self._plan.names
+        if self._plan.is_starred:
             return self._bind_starred(args, kwargs)
         unknown = [name for name in kwargs if name not in names]
         if unknown:
@@ -269,14 +275,14 @@ class GraphModule(Module):
             inputs = leaves
         else:
             inputs = self._bind(args, kwargs)
-        if self._compiled._needs_python() or any(isinstance(value, Proxy) for value in inputs):
+        if self._plan.needs_python or any(isinstance(value, Proxy) for value in inputs):
             results = self._run_in_python(inputs)
             return results if out_spec is None else pytree.tree_unflatten(results, out_spec)
         self._update_handle()
         results = self._handle.run(inputs)
         if out_spec is not None:
             return pytree.tree_unflatten(results, out_spec)
-        return _arrange(self._compiled, results)
+        return _arrange(self._plan.output, results)
 
     @property
     def __signature__(self):
@@ -335,7 +341,7 @@ class GraphModule(Module):
             self.delete_submodule(name)
 
 
-_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source")
+_OF_GRAPH = ("_handle", "_graph", "_compiled", "_specs", "_source", "_known_plan")
 
 
 def _restore(base, name, nodes, specs):
@@ -348,9 +354,29 @@ def _restore(base, name, nodes, specs):
     return self
 
 
-def _arrange(graph, results):
+class _Plan:
+    """What calls ask of a graph: its parameters, the attributes that it refers to, its result."""
+
+    def __init__(self, graph):
+        self.parameters = [node for node in graph.nodes if node.op == "placeholder"]
+        self.names = [node.target for node in self.parameters]
+        self.is_starred = any(name.startswith("*") for name in self.names)
+        self.attributes = _attributes_of(graph)
+        self.needs_python = graph._needs_python()
+        self.output = graph.output_node()
+
+
+def _attributes_of(graph):
+    """The attributes that a graph refers to, and the first node that does."""
+    found = {}
+    for node in graph.nodes:
+        if node.op in ("get_attr", "call_module"):
+            found.setdefault(node.target, node)
+    return found
+
+
+def _arrange(output, results):
     """Flat results in the shape of the graph's output."""
-    output = graph.output_node()
     if output is None:
         return None
     shape = output.args[0] if output.args else None

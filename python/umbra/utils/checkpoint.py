@@ -3,13 +3,17 @@
     y = checkpoint(block, x, use_reentrant=False)
 """
 import contextlib
+import enum
 import warnings
 
 import umbra
 from umbra.autograd import Function
 from umbra.autograd.graph import saved_tensors_hooks
+from umbra.utils import _pytree as pytree
+from umbra.utils._python_dispatch import TorchDispatchMode
 
-__all__ = ["CheckpointError", "CheckpointFunction", "checkpoint", "checkpoint_sequential", "noop_context_fn", "set_checkpoint_early_stop"]
+__all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
+           "create_selective_checkpoint_contexts", "noop_context_fn", "set_checkpoint_early_stop"]
 
 
 class CheckpointError(RuntimeError):
@@ -214,3 +218,90 @@ def checkpoint_sequential(functions, segments, input, use_reentrant=None, **kwar
     for start in range(0, size * (segments - 1), size):
         input = checkpoint(run(start, start + size), input, use_reentrant=use_reentrant, preserve_rng_state=preserve)
     return run(size * (segments - 1), len(functions))(input)
+
+
+# ---- what is kept all the same ----
+
+class CheckpointPolicy(enum.Enum):
+    """What becomes of an operator's results in a checkpoint. MUST is what programs may rely on; PREFER is advice to compilers."""
+    MUST_SAVE = 0
+    PREFER_SAVE = 1
+    MUST_RECOMPUTE = 2
+    PREFER_RECOMPUTE = 3
+
+
+class SelectiveCheckpointContext:
+    """What a policy is told besides the call: whether it is the first one or the one in the backward pass."""
+
+    def __init__(self, *, is_recompute):
+        self.is_recompute = is_recompute
+
+
+_IGNORED = (umbra.ops.aten.detach.default,)
+
+
+def _saves(policy):
+    if isinstance(policy, bool):
+        return policy
+    return policy in (CheckpointPolicy.MUST_SAVE, CheckpointPolicy.PREFER_SAVE)
+
+
+class _Keeping(TorchDispatchMode):
+    """Keeps the results that the policy says, in the order of the calls."""
+
+    def __init__(self, policy, kept):
+        super().__init__()
+        self.policy, self.kept, self.context = policy, kept, SelectiveCheckpointContext(is_recompute=False)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        result = func(*args, **(kwargs or {}))
+        if func not in _IGNORED and _saves(self.policy(self.context, func, *args, **(kwargs or {}))):
+            values = pytree.tree_map_only(umbra.Tensor, lambda t: (t.detach(), t._version), result)
+            self.kept.setdefault(func, []).append(values)
+        return result
+
+
+class _Giving(TorchDispatchMode):
+    """Gives what was kept instead of computing it."""
+
+    def __init__(self, policy, kept, allow_mutation):
+        super().__init__()
+        self.policy, self.kept, self.allow_mutation, self.context = policy, kept, allow_mutation, SelectiveCheckpointContext(is_recompute=True)
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if func in _IGNORED or not _saves(self.policy(self.context, func, *args, **(kwargs or {}))):
+            return func(*args, **(kwargs or {}))
+        if func not in self.kept:
+            raise RuntimeError(f"{func} encountered during backward, but not found in storage")
+        if not self.kept[func]:
+            raise RuntimeError("Trying to backward an extra time. You are only allowed to backward once on any region computed under selective activation "
+                               "checkpoint.")
+        return self._value(self.kept[func].pop(0))
+
+    def _value(self, kept):
+        if isinstance(kept, tuple) and len(kept) == 2 and isinstance(kept[0], umbra.Tensor) and isinstance(kept[1], int):
+            if kept[0]._version != kept[1] and not self.allow_mutation:
+                raise RuntimeError("Tensor cached during selective activation checkpoint has been mutated")
+            return kept[0]
+        return type(kept)(self._value(part) for part in kept) if isinstance(kept, (tuple, list)) else kept
+
+
+def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mutation=False):
+    """For `checkpoint(..., context_fn=...)`: the results of some operators are kept, others are computed again. The policy is a function of (context, operator,
+    *args, **kwargs) that gives a CheckpointPolicy, or a list of operators whose results are kept.
+
+        checkpoint(block, x, use_reentrant=False, context_fn=functools.partial(create_selective_checkpoint_contexts, [torch.ops.aten.mm.default]))
+    """
+    policy = policy_fn_or_list
+    if isinstance(policy_fn_or_list, list):
+        for op in policy_fn_or_list:
+            if not isinstance(op, umbra._ops.OpOverload):
+                raise ValueError(f"Unexpected op in `op_list`, expected an OpOverload but got: {op} of type {type(op)}. Please update the `op_list` to use a "
+                                 "specific overload instead.")
+
+        def policy(context, op, *args, **kwargs):
+            return CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE
+    elif not callable(policy_fn_or_list):
+        raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
+    kept = {}
+    return _Keeping(policy, kept), _Giving(policy, kept, allow_cache_entry_mutation)
