@@ -1,0 +1,22 @@
+#include "umbra/sym/draft.h"
+
+#include <utility>
+
+namespace umbra::sym {
+
+namespace {
+thread_local Draft* g_current = nullptr;
+}
+
+Draft::Draft() : before_(std::exchange(g_current, this)) {}
+Draft::~Draft() { g_current = before_; }
+Draft* Draft::current() { return g_current; }
+
+std::optional<Number> Draft::value(ShapeEnv& env, const Expression* a) const {
+  Bindings all = values_;
+  for (const Expression* symbol : free_symbols(a))
+    if (symbol->has_hint() && symbol->type() == Type::Int) all.set(symbol, ShapeEnv::sym_int(symbol).hint());
+  return env.evaluate(a, all);
+}
+
+}  // namespace umbra::sym
