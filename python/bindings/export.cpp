@@ -103,7 +103,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
-                            std::vector<std::string> argument_names, nb::callable calls, nb::object draft) {
+                            std::vector<std::string> argument_names, nb::callable calls, nb::object draft,
+                            bool defer_guards) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
@@ -114,7 +115,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
-                        .argument_names = std::move(argument_names)};
+                        .argument_names = std::move(argument_names),
+                        .defer_guards = defer_guards};
   std::vector<sym::DraftAnswer> answers;
   if (!draft.is_none()) options.draft = &answers;
   ProgramObject program{
@@ -291,7 +293,7 @@ void bind_export(nb::module_& m) {
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
         nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"),
-        nb::arg("draft").none());
+        nb::arg("draft").none(), nb::arg("defer_guards"));
   m.def("_load_program", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");

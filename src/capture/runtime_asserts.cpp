@@ -44,10 +44,15 @@ class Inserter {
   }
 
   void run() {
-    bool any = false;
+    bool any = !pending_.empty();
     for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
     if (!any) return;
+    bool among_inputs = true;
     for (fx::Node* node : graph_.nodes()) {
+      if (among_inputs && node->op() != fx::Op::Placeholder) {
+        check_sizes_of_inputs();
+        among_inputs = false;
+      }
       if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
       if (const sym::Expression* e = symbol_of_bool(node->meta.val)) meet_bool(e, node);
       if (node->op() == fx::Op::Output || !node->meta.val.is_tensor()) continue;
@@ -145,6 +150,26 @@ class Inserter {
       if (!condition || !is_computable(condition)) continue;
       std::optional<Bound> bound = bound_of(condition);
       if (!bound || bound->is_equality) add(condition);
+      condition = nullptr;
+    }
+  }
+
+  /// Conditions on sizes of inputs alone, which were left to the run, come first.
+  void check_sizes_of_inputs() {
+    std::vector<fx::Node*> inputs = graph_.placeholders();
+    if (inputs.empty()) return;
+    for (const sym::Expression*& condition : pending_) {
+      if (!condition) continue;
+      auto known = [this](const sym::Expression* symbol) { return nodes_.count(symbol) || sizes_.count(symbol); };
+      std::vector<const sym::Expression*> symbols = sym::free_symbols(condition);
+      if (!std::all_of(symbols.begin(), symbols.end(), known)) continue;
+      place_ = inputs.back();
+      fx::Node* last = place_;  // sizes that were asked for so far stand behind the inputs
+      while (last->next()->calls(sym_size_)) last = last->next();
+      for (const sym::Expression* symbol : symbols) compute(symbol);
+      while (last->next()->calls(sym_size_)) last = last->next();
+      auto scope = graph_.inserting_after(last);
+      add(condition);
       condition = nullptr;
     }
   }

@@ -323,6 +323,7 @@ class Exporter {
 
   Tree run_forward(const FlatInputs& flat) {
     Tree both = unflatten(stand_ins_, flat.spec);
+    sym::DeferGuards deferred(options_.defer_guards);
     if (!options_.draft) return run_source(both);
     sym::Draft draft;
     Tree result = run_source(both);

@@ -136,7 +136,8 @@ void ShapeEnv::rely_on(const Expression* condition) {
 
 // ---- answers
 void ShapeEnv::record(const Expression* condition) {
-  guards_.push_back({condition, current_location()});
+  if (DeferGuards::defers(condition)) runtime_asserts_.push_back({condition, "", current_location()});
+  else guards_.push_back({condition, current_location()});
   learn(condition);
 }
 

@@ -274,3 +274,23 @@ def test_a_module_without_guards_still_refuses_inputs_that_do_not_fit():
     with pytest.raises(RuntimeError) as error:
         exported.module(check_guards=False)(torch.ones(5))
     assert type(error.value) is RuntimeError
+
+
+def test_conditions_on_sizes_can_be_left_to_the_run():
+    exported = export(Function(lambda x, y: x.reshape(2, -1) + y.sum()), (torch.ones(4), torch.ones(3)),
+                      dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}), prefer_deferred_runtime_asserts_over_guards=True)
+    assert [str(bounds) for bounds in exported.range_constraints.values()] == ["VR[0, int_oo]", "VR[0, int_oo]"]
+    assert exported.module()(torch.ones(6), torch.ones(2)).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        exported.module()(torch.ones(5), torch.ones(2))
+    with pytest.raises(torch._dynamo.exc.UserError, match="must always be equal"):
+        export(Function(lambda x, y: x + y), (torch.ones(4), torch.ones(4)), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}),
+               prefer_deferred_runtime_asserts_over_guards=True)
+
+
+def test_a_fake_tensor_can_be_said_to_be_on_another_device():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode():
+        x = torch.ones(2, 2)
+        x.fake_device = torch.device("cuda:0")
+        assert x.device == torch.device("cuda:0") and (x @ x).device == torch.device("cuda:0")

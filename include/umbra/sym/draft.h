@@ -39,5 +39,19 @@ class Draft {
   std::vector<DraftAnswer> answers_;
 };
 
+/// While it stands, conditions on sizes that are more than a relation of two symbols, or of a symbol and a number, are
+/// left to the program's run: they become assertions instead of guards.
+class DeferGuards {
+ public:
+  explicit DeferGuards(bool deferred);
+  ~DeferGuards();
+  DeferGuards(const DeferGuards&) = delete;
+  /// Whether a condition is to be left to the run now.
+  static bool defers(const Expression* condition);
+
+ private:
+  bool before_;
+};
+
 }  // namespace sym
 }  // namespace umbra

@@ -9,7 +9,6 @@ import warnings
 
 from umbra import _C
 from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
-from umbra._options import not_built
 from umbra.compiler import _capturing
 from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes
@@ -207,7 +206,6 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
 
 def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards, draft=None):
     """`export`; with a list as `draft`, questions about data are answered by the example inputs and noted in the list as (condition, stack)."""
-    not_built("torch.export.export", prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
@@ -235,7 +233,7 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
     with errors, kept, _Paths(mod), _Attributes(mod) as attributes, _capturing(exporting=True), _violations_as_user_errors():
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
                              [path for path, _ in mod.named_modules(remove_duplicate=False)], shapes,
-                             _argument_names(mod, args) + list(kwargs), kept.described, draft)
+                             _argument_names(mod, args) + list(kwargs), kept.described, draft, prefer_deferred_runtime_asserts_over_guards)
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=kept.specs())
 
 
