@@ -1,6 +1,7 @@
 #include "fake.h"
 
 #include "arguments.h"
+#include "construct.h"
 #include "operators.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"

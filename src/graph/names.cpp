@@ -91,6 +91,14 @@ bool is_reserved_name(std::string_view name) {
   return is_word_of_code(name) || kNames.contains(name);
 }
 
+std::string name_in_code(const Node& node) {
+  if (node.op() != Op::Placeholder || !is_reserved_name(node.name())) return node.name();
+  std::string name;
+  for (int number = 1; name.empty() || node.graph().names().contains(name); ++number)
+    name = node.name() + "_" + std::to_string(number);
+  return name;
+}
+
 std::string name_from(std::string_view target) {
   if (target.size() >= 4 && target.starts_with("__") && target.ends_with("__"))
     target = target.substr(2, target.size() - 4);

@@ -136,8 +136,13 @@ void ShapeEnv::rely_on(const Expression* condition) {
 
 // ---- answers
 void ShapeEnv::record(const Expression* condition) {
-  if (DeferGuards::defers(condition)) runtime_asserts_.push_back({condition, "", current_location()});
-  else guards_.push_back({condition, current_location()});
+  if (DeferGuards::defers(condition)) {  // asked again it holds, but sizes are not taken to be as it says
+    runtime_asserts_.push_back({condition, "", current_location()});
+    condition->answer_ = 1;
+    table_.logical_not(condition)->answer_ = 0;
+    return;
+  }
+  guards_.push_back({condition, current_location()});
   learn(condition);
 }
 

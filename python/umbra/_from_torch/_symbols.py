@@ -3,6 +3,7 @@ import math
 import operator
 
 import umbra
+from umbra.fx.experimental.symbolic_shapes import guard_or_false, guard_or_true, statically_known_true
 
 _UNARY = {"neg": operator.neg, "floor": math.floor, "ceil": math.ceil, "trunc": math.trunc, "abs": abs, "sym_float": umbra.sym_float, "sym_not": umbra.sym_not,
           "sym_int": umbra.sym_int, "pos": operator.pos, "sym_sqrt": umbra.sym_sqrt}
@@ -13,8 +14,13 @@ _BINARY = {"add": operator.add, "sub": operator.sub, "mul": operator.mul, "trued
            "sym_min": umbra.sym_min, "sym_max": umbra.sym_max}
 
 
+_INTEGERS, _REALS, _TRUTHS, _PLAIN = {int, umbra.SymInt}, {float, umbra.SymFloat}, {bool, umbra.SymBool}, {int, float, bool}
+
+
 class Node:
     """What torch's C++ and Python code ask of a symbolic number."""
+
+    __slots__ = ("value",)
 
     def __init__(self, value):
         self.value = value
@@ -22,19 +28,19 @@ class Node:
     # ---- what it is ----
 
     def is_int(self):
-        return isinstance(self.value, (int, umbra.SymInt)) and not self.is_bool()
+        return type(self.value) in _INTEGERS
 
     def is_float(self):
-        return isinstance(self.value, (float, umbra.SymFloat))
+        return type(self.value) in _REALS
 
     def is_bool(self):
-        return isinstance(self.value, (bool, umbra.SymBool))
+        return type(self.value) in _TRUTHS
 
     def is_nested_int(self):
         return False
 
     def is_constant(self):
-        return not isinstance(self.value, (umbra.SymInt, umbra.SymFloat, umbra.SymBool))
+        return type(self.value) in _PLAIN
 
     def is_symbolic(self):
         return not self.is_constant()
@@ -85,15 +91,12 @@ class Node:
         return bool(self.value)
 
     def guard_or_false(self, *_):
-        from umbra.fx.experimental.symbolic_shapes import guard_or_false
         return guard_or_false(self.value)
 
     def guard_or_true(self, *_):
-        from umbra.fx.experimental.symbolic_shapes import guard_or_true
         return guard_or_true(self.value)
 
     def statically_known_true(self, *_):
-        from umbra.fx.experimental.symbolic_shapes import statically_known_true
         return statically_known_true(self.value)
 
     def expect_true(self, *_):
@@ -140,7 +143,6 @@ class Node:
 
 def _dense(sizes, strides, order):
     """Whether the dimensions, innermost first, lie behind each other, as far as that is known without asking."""
-    from umbra.fx.experimental.symbolic_shapes import statically_known_true
     expected = 1
     for d in order:
         size, stride = sizes[d].value, strides[d].value

@@ -338,11 +338,13 @@ def _is_persistent(mod, path):
 
 
 def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=None,
-            prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True):
-    """`export` under its private name; without `pre_dispatch` the program is recorded below autograd: functional, composites taken apart. (What 2.4 called `_disable_forced_specializations` is how export works since.)"""
+            prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True, _allow_complex_guards_as_runtime_asserts=False):
+    """`export` under its private name; without `pre_dispatch` the program is recorded below autograd: functional, composites taken apart. (What 2.4 called
+    `_disable_forced_specializations` is how export works since, and `_allow_complex_guards_as_runtime_asserts` has another name.)"""
     program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
                      preserve_module_call_signature=preserve_module_call_signature,
-                     prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
+                     prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards
+                                                                  or _allow_complex_guards_as_runtime_asserts))
     return program if pre_dispatch or pre_dispatch is None else program._without_composites()
 
 

@@ -133,8 +133,9 @@ void add_parts(Table& table) {
     c.give_many(
         c.model.emit_many("Split", {c["self"], c.model.list(sizes)}, sizes.size(), Attributes().set("axis", dim)));
   };
-  for (const char* name : {"aten::split_with_sizes", "aten::split.Tensor", "aten::split_with_sizes_copy",
-                           "aten::split_copy.Tensor", "aten::chunk"})
+  for (const char* name :
+       {"aten::split_with_sizes", "aten::split.Tensor", "aten::split_with_sizes_copy", "aten::split_copy.Tensor",
+        "aten::unsafe_split.Tensor", "aten::unsafe_split_with_sizes", "aten::chunk"})
     table[name] = split;
   table["aten::unbind.int"] = [](Call& c) {
     Names names;
