@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "capture/symbol_calls.h"
 #include "umbra/sym/print.h"
@@ -156,22 +157,22 @@ class Inserter {
 
   /// Conditions on sizes of inputs alone, which were left to the run, come first.
   void check_sizes_of_inputs() {
-    std::vector<fx::Node*> inputs = graph_.placeholders();
-    if (inputs.empty()) return;
+    auto known = [this](const sym::Expression* symbol) { return nodes_.count(symbol) || sizes_.count(symbol); };
+    std::vector<const sym::Expression**> checks;
     for (const sym::Expression*& condition : pending_) {
       if (!condition) continue;
-      auto known = [this](const sym::Expression* symbol) { return nodes_.count(symbol) || sizes_.count(symbol); };
       std::vector<const sym::Expression*> symbols = sym::free_symbols(condition);
-      if (!std::all_of(symbols.begin(), symbols.end(), known)) continue;
-      place_ = inputs.back();
-      fx::Node* last = place_;  // sizes that were asked for so far stand behind the inputs
-      while (last->next()->calls(sym_size_)) last = last->next();
-      for (const sym::Expression* symbol : symbols) compute(symbol);
-      while (last->next()->calls(sym_size_)) last = last->next();
-      auto scope = graph_.inserting_after(last);
-      add(condition);
-      condition = nullptr;
+      if (std::all_of(symbols.begin(), symbols.end(), known)) checks.push_back(&condition);
     }
+    std::vector<fx::Node*> inputs = graph_.placeholders();
+    if (checks.empty() || inputs.empty()) return;
+    place_ = inputs.back();
+    for (const sym::Expression** check : checks)
+      for (const sym::Expression* symbol : sym::free_symbols(*check)) compute(symbol);
+    fx::Node* next = place_->next();
+    while (next->calls(sym_size_)) next = next->next();
+    auto scope = graph_.inserting_before(next);
+    for (const sym::Expression** check : checks) add(std::exchange(*check, nullptr));
   }
 
   bool is_computable(const sym::Expression* condition) const {

@@ -37,7 +37,7 @@ TEST(Programs, ADraftGoesByTheExampleAndAssertsIt) {
   std::vector<sym::DraftAnswer> answers;
   ExportedModule draft = export_program(Decides(), {ones({4})}, {.draft = &answers}).module();
   EXPECT_EQ(answers.size(), 1u);
-  EXPECT_EQ(draft(full({4}, 3)).sum().item().to_double(), 16);
+  EXPECT_EQ(draft(full({4}, 3.0)).sum().item().to_double(), 16);
   EXPECT_THROW(draft(zeros({4})), Error);
 }
 
