@@ -76,6 +76,52 @@ def test_buffers_that_the_module_writes_are_written():
     """)
 
 
+def test_a_region_without_gradients_has_none_in_the_program():
+    in_torch("""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.a, self.b = torch.nn.Parameter(torch.ones(2)), torch.nn.Parameter(torch.ones(2))
+
+        def forward(self, x):
+            with torch.no_grad():
+                y = x * self.a
+            return y * self.b
+    program = umbra.from_torch(Model(), (torch.ones(2),))
+    module = program.module()
+    module(umbra.ones(2)).sum().backward()
+    assert module.a.grad is None and module.b.grad.tolist() == [1.0, 1.0]
+    assert umbra.is_grad_enabled() and torch.is_grad_enabled()
+    """)
+
+
+def test_attention_is_captured_as_modules_write_it_for_training():
+    in_torch(EQUAL + """
+    layer = torch.nn.TransformerEncoderLayer(8, 2, 16, batch_first=True).eval()
+    equal(layer, (torch.randn(2, 3, 8),), [(torch.randn(4, 3, 8),)], ({0: Dim("batch")},))
+    """)
+
+
+def test_a_buffer_that_is_replaced_is_written():
+    in_torch("""
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("total", torch.zeros(2))
+            self.calls = 0
+
+        def forward(self, x):
+            self.total = self.total + x
+            self.calls += 1
+            return self.total * 2
+    model = Model()
+    module = umbra.from_torch(model, (torch.ones(2),)).module()
+    assert model.total.tolist() == [0.0, 0.0] and model.calls == 0
+    module(umbra.ones(2))
+    assert module(umbra.ones(2)).tolist() == [4.0, 4.0] and module.total.tolist() == [2.0, 2.0]
+    """)
+
+
 def test_structures_of_inputs_and_outputs():
     in_torch("""
     class Model(torch.nn.Module):

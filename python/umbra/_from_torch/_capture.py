@@ -56,12 +56,14 @@ class Bridge:
         return known if known is not None else self._keep(tensor, umbra.from_dlpack(tensor.detach()))
 
     def run(self, facade, module, args, kwargs):
-        """What the original gives for tensors of Umbra. Below autograd composites are whole, and nobody counts versions."""
+        """What the original gives for tensors of Umbra. Below autograd composites are whole, and nobody counts versions. The grad mode is that of the
+        program all the same: modules ask for it, and regions of another one are noted."""
         torch = self._torch
         paths = {id(part): path for path, part in module.named_modules()}
         versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
         with (self._keeping_attributes(facade, module), torch.inference_mode(), torch._C._ExcludeDispatchKeyGuard(versions), _exporting(torch),
-              _noting_modules(torch, paths), _mode_class()(self)):
+              umbra.set_grad_enabled(umbra.is_grad_enabled()), torch.set_grad_enabled(umbra.is_grad_enabled()), _noting_modules(torch, paths),
+              _mode_class()(self)):
             return self.plain(module(*self._outward(args), **self._outward(kwargs)))
 
     @contextlib.contextmanager
@@ -124,6 +126,8 @@ class Bridge:
         function = self._operators.get(operator)
         if function is None:
             function = self._operators[operator] = self._find(operator)
+        if self._torch.is_grad_enabled() != _C.is_grad_enabled():
+            _C._set_grad_enabled(self._torch.is_grad_enabled())
         written = {}
         given = [self._inward(argument, written) for argument in args]
         named = {key: self._inward(argument, written) for key, argument in kwargs.items()}
