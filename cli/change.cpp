@@ -5,6 +5,7 @@
 #include "commands.h"
 #include "files.h"
 #include "umbra/export/decompose.h"
+#include "umbra/io/onnx.h"
 
 namespace umbra::cli {
 
@@ -19,7 +20,11 @@ int decompose_file(const std::string& from, const std::string& to, bool keep_com
 }
 
 int convert(const std::string& from, const std::string& to) {
-  check<NotImplementedError>(!has_extension(to, ".onnx"), "writing ONNX is not in Umbra yet");
+  if (has_extension(to, ".onnx")) {
+    check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
+    io::save_onnx(to, load(from));
+    return 0;
+  }
   if (has_extension(to, ".pt2")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as one");
     save(load_program(from), to);

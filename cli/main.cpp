@@ -164,7 +164,7 @@ class Program {
     add_pair(add("convert", "write the tensors of a file to one of another kind, or a program anew",
                  [this] { return convert(path_, other_); }),
              "a .pt2, .safetensors, .pt, .npz or .npy file",
-             "the file to write: .safetensors, .pt, .npz, .npy or .pt2");
+             "the file to write: .safetensors, .pt, .npz, .npy, .pt2 or .onnx");
     add("completion", "print a script that completes commands", [this] { return completion(text_, command_words()); })
         ->add_option("shell", text_, "bash, zsh or fish")
         ->required()

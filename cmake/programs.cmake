@@ -96,10 +96,11 @@ if(golden_sources)
   add_test(NAME second COMMAND golden_report --level second --floor ${CMAKE_SOURCE_DIR}/tests/golden/floor.txt)
 endif()
 
-# ---- interop: build/interop_models, used by tools/interop
+# ---- interop: build/interop_models and interop_train, used by tools/interop
 if(EXISTS ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
   umbra_program(interop_models SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
   target_include_directories(interop_models PRIVATE ${CMAKE_SOURCE_DIR}/examples/cpp)
+  umbra_program(interop_train SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/train_models.cpp)
 endif()
 
 # ---- benchmarks: one program for each file

@@ -21,6 +21,10 @@ void bind_autocast(nb::module_& m) {
   m.def("is_autocast_cache_enabled", &is_autocast_cache_enabled);
   m.def("set_autocast_cache_enabled", &set_autocast_cache_enabled);
   m.def("clear_autocast_cache", &clear_autocast_cache);
+  m.def("_autocast_region_begins", [](Device device, DType dtype, bool enabled, bool cache) {
+    autocast_region_begins(device.type, {enabled, dtype}, cache);
+  });
+  m.def("_autocast_region_ends", &autocast_region_ends);
   m.def("autocast_increment_nesting", &autocast_increment_nesting);
   m.def("autocast_decrement_nesting", &autocast_decrement_nesting);
 }

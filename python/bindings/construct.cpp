@@ -265,12 +265,18 @@ Tensor copy_elements(PyObject* data, const Survey& survey, DType dtype) {
 }
 
 /// Numbers in lists as a program makes a tensor of them.
+Tensor lift(const Tensor& made) {
+  Tensor lifted = call<"aten::lift_fresh">(made);
+  // Programs that are recorded above autograd have the call that PyTorch makes of it a leaf with.
+  return active_mode(DispatchKey::PreProxy) ? call<"aten::detach_">(lifted) : lifted;
+}
+
 Tensor make_literal(PyObject* data, std::optional<DType> dtype) {
-  if (is_array(data)) return call<"aten::lift_fresh">(tensor_from_data(data, dtype));
+  if (is_array(data)) return lift(tensor_from_data(data, dtype));
   Survey survey(data);
   DType type = dtype.value_or(survey.dtype());
   if (survey.symbolic()) return stack_elements(data, 0, survey.sizes().size(), type);
-  return call<"aten::lift_fresh">(copy_elements(data, survey, type));
+  return lift(copy_elements(data, survey, type));
 }
 
 Tensor make_tensor(nb::handle data, nb::handle dtype_object, nb::handle device, bool requires_grad) {

@@ -11,6 +11,7 @@
 #include "umbra/export/decompose.h"
 #include "umbra/export/input_check.h"
 #include "umbra/export/unlift.h"
+#include "umbra/io/onnx.h"
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
@@ -102,7 +103,8 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
                             const std::vector<std::tuple<std::string, Tensor, bool>>& buffers,
                             const NamedTensors& attributes, nb::callable assigned_buffers,
                             const std::vector<std::string>& modules, nb::handle dynamic_shapes,
-                            std::vector<std::string> argument_names, nb::callable calls) {
+                            std::vector<std::string> argument_names, nb::callable calls, nb::object draft,
+                            bool defer_guards) {
   ExportSource source;
   source.forward = forward_function(forward);
   source.parameters = parameters;
@@ -113,17 +115,26 @@ ProgramObject export_module(nb::handle forward, nb::handle leaves, nb::handle in
   for (const std::string& path : modules) source.modules.push_back({path});
   Tree inputs = unflatten(read_values(leaves), read_tree(in_spec));
   ExportOptions options{.dynamic_shapes = read_dynamic_shapes(dynamic_shapes),
-                        .argument_names = std::move(argument_names)};
-  return {std::make_shared<ExportedProgram>(export_program(source, inputs.children[0], inputs.children[1], options))};
+                        .argument_names = std::move(argument_names),
+                        .defer_guards = defer_guards};
+  std::vector<sym::DraftAnswer> answers;
+  if (!draft.is_none()) options.draft = &answers;
+  ProgramObject program{
+      std::make_shared<ExportedProgram>(export_program(source, inputs.children[0], inputs.children[1], options))};
+  for (const sym::DraftAnswer& answer : answers)
+    draft.attr("append")(nb::make_tuple(answer.condition, answer.location ? answer.location->text() : std::string()));
+  return program;
 }
 
 nb::object wrap_value(const Value& value) { return nb::steal(checked(wrap(value))); }
 
+constexpr const char* kInputKinds[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "CONSTANT_INPUT"};
+
 nb::list input_specs(const ProgramObject& p) {
-  constexpr const char* kNames[] = {"PARAMETER", "BUFFER", "CONSTANT_TENSOR", "USER_INPUT", "CONSTANT_INPUT"};
   nb::list out;
   for (const InputSpec& s : p.program->signature.inputs)
-    out.append(nb::make_tuple(kNames[static_cast<int>(s.kind)], s.name, s.target, s.persistent, wrap_value(s.value)));
+    out.append(
+        nb::make_tuple(kInputKinds[static_cast<int>(s.kind)], s.name, s.target, s.persistent, wrap_value(s.value)));
   return out;
 }
 nb::list output_specs(const ProgramObject& p) {
@@ -131,6 +142,34 @@ nb::list output_specs(const ProgramObject& p) {
   for (const OutputSpec& s : p.program->signature.outputs)
     out.append(nb::make_tuple(to_string(s.kind), s.name, s.target, wrap_value(s.value)));
   return out;
+}
+/// Takes over a signature that was changed in Python, in the form that `inputs` and `outputs` have it.
+void set_signature(ProgramObject& p, nb::sequence inputs, nb::sequence outputs) {
+  GraphSignature signature;
+  for (nb::handle item : inputs) {
+    nb::tuple spec = nb::borrow<nb::tuple>(item);
+    auto kind = std::find(std::begin(kInputKinds), std::end(kInputKinds), nb::cast<std::string>(spec[0]));
+    check<ValueError>(kind != std::end(kInputKinds), "inputs of the kind ", nb::cast<std::string>(spec[0]),
+                      " are not in Umbra yet");
+    signature.inputs.push_back({static_cast<InputKind>(kind - std::begin(kInputKinds)), nb::cast<std::string>(spec[1]),
+                                nb::cast<std::string>(spec[2]), nb::cast<bool>(spec[3]),
+                                read_values(nb::make_tuple(spec[4])).at(0)});
+  }
+  for (nb::handle item : outputs) {
+    nb::tuple spec = nb::borrow<nb::tuple>(item);
+    OutputSpec out{OutputKind::UserOutput, nb::cast<std::string>(spec[1]), nb::cast<std::string>(spec[2]),
+                   read_values(nb::make_tuple(spec[3])).at(0)};
+    std::string name = nb::cast<std::string>(spec[0]);
+    bool known = false;
+    for (int kind = 0; kind <= static_cast<int>(OutputKind::GradientToUserInput) && !known; ++kind) {
+      out.kind = static_cast<OutputKind>(kind);
+      known = name == to_string(out.kind);
+    }
+    check<ValueError>(known, "outputs of the kind ", name, " are not in Umbra yet");
+    signature.outputs.push_back(std::move(out));
+  }
+  p.program->signature = std::move(signature);
+  p.check.reset();
 }
 nb::object call_signature(const ModuleCall& call) {
   if (!call.signature) return nb::none();
@@ -182,6 +221,21 @@ ProgramObject copy_program(const ProgramObject& p) {
   return {std::make_shared<ExportedProgram>(std::move(copy))};
 }
 
+/// The program with another graph for its own; inputs and outputs are the same by their places.
+ProgramObject with_graph(const ProgramObject& p, const GraphModuleObject& module) {
+  ExportedProgram made = *p.program;
+  made.graph_module = module.module;
+  made.graph().keep_alive(made.shape_env);
+  std::vector<fx::Node*> inputs = made.graph().placeholders();
+  fx::Arguments outputs = made.graph().outputs();
+  check<ValueError>(inputs.size() == made.signature.inputs.size() && outputs.size() == made.signature.outputs.size(),
+                    "a pass has changed the number of a program's inputs or outputs");
+  for (size_t i = 0; i < inputs.size(); ++i) made.signature.inputs[i].name = inputs[i]->name();
+  for (size_t i = 0; i < outputs.size(); ++i)
+    if (outputs[i].node()) made.signature.outputs[i].name = outputs[i].node()->name();
+  return {std::make_shared<ExportedProgram>(std::move(made))};
+}
+
 void bind_program(nb::module_& m) {
   nb::class_<ProgramObject>(m, "_ExportedProgram")
       .def_prop_ro("graph_module", [](const ProgramObject& p) { return GraphModuleObject{p.program->graph_module}; })
@@ -202,6 +256,7 @@ void bind_program(nb::module_& m) {
                      return out;
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
+      .def("set_signature", &set_signature)
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })
@@ -216,6 +271,12 @@ void bind_program(nb::module_& m) {
            })
       .def("page",
            [](ProgramObject& p, std::string title) { return program_page(*p.program, {.title = std::move(title)}); })
+      .def("with_graph", &with_graph)
+      .def("to_onnx",
+           [](const ProgramObject& p) {
+             std::string bytes = io::to_onnx(*p.program);
+             return nb::bytes(bytes.data(), bytes.size());
+           })
       .def_prop_rw(
           "example_inputs",
           [](const ProgramObject& p) {
@@ -231,7 +292,8 @@ void bind_export(nb::module_& m) {
   bind_program(m);
   m.def("_export", &export_module, nb::arg("forward"), nb::arg("leaves"), nb::arg("in_spec").none(),
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
-        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"));
+        nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"),
+        nb::arg("draft").none(), nb::arg("defer_guards"));
   m.def("_load_program", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
     check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");

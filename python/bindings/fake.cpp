@@ -1,6 +1,7 @@
 #include "fake.h"
 
 #include "arguments.h"
+#include "construct.h"
 #include "operators.h"
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -205,6 +206,12 @@ void bind_fake(nb::module_& m) {
   m.def("_fake_constant", [](const Tensor& t) -> nb::object {
     const Tensor* constant = t.is_fake() ? fake_constant(t) : nullptr;
     return constant ? nb::steal(wrap(*constant)) : nb::none();
+  });
+  m.def("_set_fake_device", [](const Tensor& t, Device device) {
+    check<TypeError>(t.is_fake(), "only a fake tensor can be said to be on another device");
+    t.impl()->remove_key(backend_key(t.device()));
+    t.impl()->set_device(device);
+    t.impl()->add_key(backend_key(device));
   });
   m.def("_fake_real", [](const Tensor& t) -> nb::object {
     const Tensor* real = fake_real(t);

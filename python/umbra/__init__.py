@@ -66,7 +66,7 @@ del _value, _name
 
 # Names that live in submodules.
 _LAZY = {
-    "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "vmap": "umbra.func", "Future": "umbra.futures",
+    "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
     "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit",
     **dict.fromkeys(("Stream", "Event", "get_device_module"), "umbra._accelerator"),
     **dict.fromkeys((

@@ -1,10 +1,55 @@
-"""torch.onnx's question; export to ONNX is refused."""
+"""Programs as ONNX models.
+
+    program = umbra.export.export(model, (x,), dynamic_shapes=({0: Dim("batch")},))
+    umbra.onnx.export(program, "model.onnx")
+"""
+import os
+
+from umbra._options import not_built
+from umbra.export import ExportedProgram
+from umbra.export import export as _export_program
+from umbra.nn import Module
+
+_exporting = False
 
 
 def is_in_onnx_export():
-    """Whether a program is being exported to ONNX: it is not."""
-    return False
+    """Whether a module is being captured for ONNX."""
+    return _exporting
 
 
-def export(*args, **kwargs):
-    raise NotImplementedError("torch.onnx.export is not in Umbra yet")
+class ONNXProgram:
+    """A model of ONNX: its bytes, and the program that it was made of."""
+
+    def __init__(self, model, exported_program):
+        self.model_bytes, self.exported_program = model, exported_program
+
+    def save(self, destination):
+        """Writes the model to a path or a file object."""
+        if isinstance(destination, (str, os.PathLike)):
+            with open(destination, "wb") as file:
+                file.write(self.model_bytes)
+        else:
+            destination.write(self.model_bytes)
+
+
+def export(model, args=(), f=None, *, kwargs=None, dynamic_shapes=None, opset_version=18, dynamo=True, external_data=False, verbose=None):
+    """Writes a module, captured with the example inputs, or an ExportedProgram, as an ONNX model of opset 18. Sizes that may vary are named dimensions;
+    an operator that has no counterpart is refused by name. Without `f` the model is only returned."""
+    not_built("torch.onnx.export", opset_version=(opset_version or 18, 18), dynamo=(dynamo, True), external_data=(external_data, False),
+              verbose=(bool(verbose), False))
+    global _exporting
+    if isinstance(args, (str, os.PathLike)) and f is None and isinstance(model, ExportedProgram):
+        args, f = (), args
+    if isinstance(model, Module):
+        before, _exporting = _exporting, True
+        try:
+            model = _export_program(model, tuple(args), kwargs, dynamic_shapes=dynamic_shapes)
+        finally:
+            _exporting = before
+    if not isinstance(model, ExportedProgram):
+        raise TypeError(f"torch.onnx.export: expected a torch.nn.Module or an ExportedProgram, got {type(model)}")
+    program = ONNXProgram(model._synchronised().to_onnx(), model)
+    if f is not None:
+        program.save(f)
+    return program

@@ -182,6 +182,9 @@ Casts& casts() {
 constinit thread_local AutocastState g_cpu;
 constinit thread_local bool g_cache_enabled = true;
 constinit thread_local int g_nesting = 0;
+/// For each region that was entered: whether a program that is being recorded has it.
+thread_local std::vector<bool> g_regions;
+AutocastObserver g_observer = {};
 /// Leaves and what they were cast to. A leaf is kept with its cast: its address means nothing without it.
 thread_local std::unordered_map<const TensorImpl*, std::pair<Tensor, Tensor>> g_cache;
 
@@ -224,17 +227,18 @@ DType target(const Cast& cast, const Operator& op, const Value* frame) {
   return cast.policy == CastPolicy::Short ? g_cpu.dtype : widest(op, frame);
 }
 
-/// A tracer above has recorded the call as it was made. Its program would compute in other types.
-void check_not_recorded(const Operator& op) {
-  check<NotImplementedError>(!active_mode(DispatchKey::PreProxy), "autocast of ", op.name(),
-                             " in a program that is recorded above autograd (torch.export, make_fx with pre_dispatch) "
-                             "is not in Umbra yet");
+/// A tracer above has recorded the call as it was made. A program without the region would compute in other types.
+void check_region_recorded(const Operator& op) {
+  bool recorded = !g_regions.empty() && g_regions.back();
+  check<NotImplementedError>(recorded || !active_mode(DispatchKey::PreProxy), "autocast of ", op.name(),
+                             " in a program that is recorded above autograd (torch.export, make_fx with pre_dispatch): "
+                             "the region has to begin inside the program");
 }
 
 void cast_arguments(const Operator& op, DType dtype, Value* frame) {
   auto changed = [&](const Tensor& t) {
     Tensor made = cast(t, dtype);
-    if (!made.is_same(t)) check_not_recorded(op);
+    if (!made.is_same(t)) check_region_recorded(op);
     return made;
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {
@@ -304,7 +308,18 @@ void clear_autocast_cache() { g_cache.clear(); }
 int autocast_increment_nesting() { return ++g_nesting; }
 int autocast_decrement_nesting() { return --g_nesting; }
 
+void set_autocast_observer(AutocastObserver observer) { g_observer = observer; }
+void autocast_region_begins(DeviceType device, AutocastState state, bool cache) {
+  g_regions.push_back(g_observer.begins && g_observer.begins(device, state, cache));
+}
+void autocast_region_ends() {
+  bool recorded = g_regions.back();
+  g_regions.pop_back();
+  if (recorded) g_observer.ends();
+}
+
 AutocastScope::AutocastScope(DType dtype, bool enabled, bool cache) : before_(g_cpu), cache_before_(g_cache_enabled) {
+  autocast_region_begins(DeviceType::CPU, {enabled, dtype}, cache);
   set_autocast_dtype(DeviceType::CPU, dtype);
   set_autocast_enabled(DeviceType::CPU, enabled);
   g_cache_enabled = cache;
@@ -315,6 +330,7 @@ AutocastScope::~AutocastScope() {
   g_cache_enabled = cache_before_;
   set_autocast_dtype(DeviceType::CPU, before_.dtype);
   set_autocast_enabled(DeviceType::CPU, before_.enabled);
+  autocast_region_ends();
 }
 
 void set_autocast_inputs(const Operator& op, DType dtype) { casts().set(op, dtype); }

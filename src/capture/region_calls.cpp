@@ -1,8 +1,11 @@
 // Parts of programs that run with another grad mode or under autocast, as graphs call them.
+#include <memory>
 #include <optional>
+#include <vector>
 
 #include "umbra/autograd/autocast.h"
 #include "umbra/autograd/grad_mode.h"
+#include "umbra/capture/tracer.h"
 #include "umbra/graph/graph_module.h"
 
 namespace umbra {
@@ -52,6 +55,61 @@ Value evaluate_set_grad_enabled(ArrayRef<Value> arguments) {
                                                                             .format = {},
                                                                             .evaluate = evaluate_set_grad_enabled,
                                                                             .has_side_effects = true});
+
+// ---- autocast between the calls of a graph ----
+
+/// The regions that a graph which runs has entered.
+thread_local std::vector<std::unique_ptr<AutocastScope>> g_entered;
+
+/// (device_type, dtype, enabled, cache_enabled). Nothing casts on devices other than the CPU.
+Value evaluate_enter_autocast(ArrayRef<Value> arguments) {
+  check<TypeError>(arguments.size() == 4, "_enter_autocast takes a type of device, a dtype and two bools");
+  bool casts = Device(arguments[0].to_string()).type == DeviceType::CPU;
+  g_entered.push_back(
+      casts ? std::make_unique<AutocastScope>(arguments[1].to_dtype(), arguments[2].to_bool(), arguments[3].to_bool())
+            : nullptr);
+  return {};
+}
+[[maybe_unused]] const fx::Function& kEnterAutocast =
+    fx::define_function({.name = "torch.amp.autocast_mode._enter_autocast",
+                         .format = {},
+                         .evaluate = evaluate_enter_autocast,
+                         .has_side_effects = true});
+
+Value evaluate_exit_autocast(ArrayRef<Value>) {
+  check(!g_entered.empty(), "_exit_autocast without _enter_autocast");
+  g_entered.pop_back();
+  return {};
+}
+[[maybe_unused]] const fx::Function& kExitAutocast =
+    fx::define_function({.name = "torch.amp.autocast_mode._exit_autocast",
+                         .format = {},
+                         .evaluate = evaluate_exit_autocast,
+                         .has_side_effects = true});
+
+/// The regions that are being recorded: who records them, and the call that began each.
+struct RecordedRegion {
+  IntrusivePtr<Tracer> tracer;
+  fx::Node* entry;
+};
+thread_local std::vector<RecordedRegion> g_recorded;
+
+bool record_autocast(DeviceType device, AutocastState state, bool cache) {
+  Tracer* tracer = active_tracer(DispatchKey::PreProxy);
+  if (!tracer) return false;
+  fx::Node* entry =
+      tracer->record_call(kEnterAutocast, {Value(concat(device)), Value(state.dtype), state.enabled, cache}, Value());
+  g_recorded.push_back({IntrusivePtr<Tracer>(tracer), entry});
+  return true;
+}
+
+void record_autocast_end() {
+  RecordedRegion region = std::move(g_recorded.back());
+  g_recorded.pop_back();
+  region.tracer->record_call(kExitAutocast, {region.entry}, Value());
+}
+
+[[maybe_unused]] const bool kObserved = (set_autocast_observer({record_autocast, record_autocast_end}), true);
 
 }  // namespace
 

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <optional>
 #include <unordered_set>
+#include <utility>
 
 #include "capture/symbol_calls.h"
 #include "umbra/sym/print.h"
@@ -44,10 +45,15 @@ class Inserter {
   }
 
   void run() {
-    bool any = false;
+    bool any = !pending_.empty();
     for (const sym::Symbol& symbol : env_.symbols()) any |= !symbol.backed;
     if (!any) return;
+    bool among_inputs = true;
     for (fx::Node* node : graph_.nodes()) {
+      if (among_inputs && node->op() != fx::Op::Placeholder) {
+        check_sizes_of_inputs();
+        among_inputs = false;
+      }
       if (const sym::Expression* e = bare_symbol(node->meta.val)) bind(e, node);
       if (const sym::Expression* e = symbol_of_bool(node->meta.val)) meet_bool(e, node);
       if (node->op() == fx::Op::Output || !node->meta.val.is_tensor()) continue;
@@ -147,6 +153,26 @@ class Inserter {
       if (!bound || bound->is_equality) add(condition);
       condition = nullptr;
     }
+  }
+
+  /// Conditions on sizes of inputs alone, which were left to the run, come first.
+  void check_sizes_of_inputs() {
+    auto known = [this](const sym::Expression* symbol) { return nodes_.count(symbol) || sizes_.count(symbol); };
+    std::vector<const sym::Expression**> checks;
+    for (const sym::Expression*& condition : pending_) {
+      if (!condition) continue;
+      std::vector<const sym::Expression*> symbols = sym::free_symbols(condition);
+      if (std::all_of(symbols.begin(), symbols.end(), known)) checks.push_back(&condition);
+    }
+    std::vector<fx::Node*> inputs = graph_.placeholders();
+    if (checks.empty() || inputs.empty()) return;
+    place_ = inputs.back();
+    for (const sym::Expression** check : checks)
+      for (const sym::Expression* symbol : sym::free_symbols(*check)) compute(symbol);
+    fx::Node* next = place_->next();
+    while (next->calls(sym_size_)) next = next->next();
+    auto scope = graph_.inserting_before(next);
+    for (const sym::Expression** check : checks) add(std::exchange(*check, nullptr));
   }
 
   bool is_computable(const sym::Expression* condition) const {

@@ -348,7 +348,9 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
     ExcludeKeys off(key);
     return op.redispatch(keys.below(key), frame);
   }
-  if (gives_back_its_input(op, frame)) return;
+  // Above autograd a write that changes no data counts all the same: detach_ cuts gradients off.
+  bool for_gradients = key == DispatchKey::PreProxy && op.is_mutable();
+  if (!for_gradients && gives_back_its_input(op, frame)) return;
   if (tracer->refuses_data && op.has_tag(Tag::DataDependentOutput)) return read_data(*tracer, op, keys, frame);
   if (op.has_tag(Tag::InPlaceView)) tracer->keep_metadata(frame[0].tensor_ref());
   // The arguments have to outlive the call, whose results take their places.

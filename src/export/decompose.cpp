@@ -96,7 +96,17 @@ class Decomposer {
     });
   }
 
+  /// Composites that write or give back what they are given without their schemas saying so.
+  static bool hides_writes_or_aliases(const Operator& op) {
+    static const std::unordered_set<std::string> names = {
+        "aten::batch_norm",      "aten::_batch_norm_impl_index", "aten::dropout",       "aten::alpha_dropout",
+        "aten::feature_dropout", "aten::feature_alpha_dropout",  "aten::atleast_1d",    "aten::atleast_2d",
+        "aten::atleast_3d",      "aten::cartesian_prod",         "aten::conj_physical", "aten::unsafe_chunk"};
+    return names.contains(op.name());
+  }
+
   bool stays_whole(const Operator& op) const {
+    if (hides_writes_or_aliases(op)) return false;
     if (!op.is_composite() || options_.table.find(op) || !options_.keeps || !options_.keeps(op)) return false;
     auto shares = [](const auto& part) { return !part.alias.set.empty(); };
     return std::ranges::none_of(op.schema().arguments, shares) && std::ranges::none_of(op.schema().returns, shares);

@@ -2,10 +2,12 @@
 
 #include "export/names.h"
 #include "export/used_symbols.h"
+#include "sym/source_hash.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/capture/runtime_asserts.h"
 #include "umbra/capture/tracer.h"
-#include "umbra/export/grad_regions.h"
+#include "umbra/export/regions.h"
 #include "umbra/graph/passes.h"
 #include "umbra/sym/constraints.h"
 #include "umbra/sym/print.h"
@@ -15,10 +17,11 @@ namespace umbra {
 
 namespace {
 
+/// The name of a lifted tensor: p_layers_0_weight. PyTorch takes a leading `self_` for its own prefix.
 std::string identifier(const std::string& prefix, const std::string& path) {
-  std::string out = prefix;
+  std::string out;
   for (char c : path) out += std::isalnum(static_cast<unsigned char>(c)) ? c : '_';
-  return out;
+  return prefix + (out.starts_with("self_") ? out.substr(5) : out);
 }
 
 /// The flat user inputs: what each is called in the graph (parts_b_0), and in guards and dynamic_shapes
@@ -78,6 +81,16 @@ sym::SymbolOptions symbol_options(const Dim* dim) {
   return options;
 }
 
+/// A cast that was kept for a region would be used outside of the part of the program that makes it.
+class WithoutAutocastCache {
+ public:
+  WithoutAutocastCache() { set_autocast_cache_enabled(false); }
+  ~WithoutAutocastCache() { set_autocast_cache_enabled(before_); }
+
+ private:
+  bool before_ = is_autocast_cache_enabled();
+};
+
 /// One capture in progress: the pieces of `export_program` share its state.
 class Exporter {
  public:
@@ -86,6 +99,7 @@ class Exporter {
     fake.shape_env =
         make_counted<sym::ShapeEnv>(sym::ShapeEnvOptions{.duck_shape = false, .naming = sym::Naming::BySource});
     fake.allow_non_fake_inputs = fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
+    fake.propagate_real_tensors = options.draft != nullptr;
     env_ = fake.shape_env;
     mode_ = make_counted<FakeModeImpl>(std::move(fake));
     program_.shape_env = env_;
@@ -101,6 +115,7 @@ class Exporter {
     FlatInputs flat = flatten_inputs(arguments, keywords, options_.argument_names);
     program_.in_spec = flat.spec;
     check_dynamic_shapes(flat);
+    find_own_sources(flat);
     add_state();
     add_user_inputs(flat);
     Tree result = run_forward(flat);  // with histories: programs may ask for gradients
@@ -112,6 +127,7 @@ class Exporter {
     remove_dead_code();
     insert_metadata_asserts(program_.graph());
     wrap_grad_regions(*program_.graph_module, is_grad_enabled());
+    wrap_autocast_regions(*program_.graph_module);
     name_nodes(program_);
     name_outputs();
     settle_symbols();
@@ -196,18 +212,41 @@ class Exporter {
                         "instead.");
   }
 
+  static std::string size_source(const std::string& path, int64_t d) {
+    return source_of(path) + ".size()[" + std::to_string(d) + "]";
+  }
+
+  // Of the sizes that are a Dim itself the one whose symbol's name comes first gives the Dim's symbol its name.
+  void find_own_sources(const FlatInputs& flat) {
+    auto name = [](const std::string& source) { return std::to_string(sym::source_number(source)); };
+    for (size_t i = 0; i < flat.values.size(); ++i) {
+      if (!flat.values[i].is_tensor()) continue;
+      int64_t rank = flat.values[i].tensor_ref().dim();
+      for (int64_t d = 0; d < rank; ++d) {
+        const Dim* dim = find_dim(flat.paths[i], d, rank);
+        if (!dim || dim->hint() != Dim::Hint::Named || dim->is_derived()) continue;
+        std::string source = size_source(flat.paths[i], d);
+        auto [at, added] = own_sources_.emplace(dim->name(), source);
+        if (!added && name(source) < name(at->second)) at->second = source;
+      }
+    }
+  }
+
   // The size that a Dim stands for: one symbol for each name, so that equal Dims are equal sizes.
   SymInt size_for(const std::string& path, int64_t d, int64_t hint, const Dim* dim) {
-    std::string text = source_of(path) + ".size()[" + std::to_string(d) + "]";
+    std::string text = size_source(path, d);
     if (!dim || dim->hint() != Dim::Hint::Named) return env_->create_symbol(hint, text, symbol_options(dim));
     auto found = roots_.find(dim->name());
     if (found == roots_.end()) {
       check<UserError>((hint - dim->offset()) % dim->scale() == 0, "Expected shape[", d, "] = ", hint,
                        " of input Tensor to be of the form ", dim->text(), ", where ", dim->name(), " is an integer");
-      SymInt root = env_->create_symbol((hint - dim->offset()) / dim->scale(), dim->is_derived() ? "" : text,
-                                        symbol_options(dim));
+      auto own = own_sources_.find(dim->name());
+      bool has_own = own != own_sources_.end();
+      SymInt root =
+          env_->create_symbol((hint - dim->offset()) / dim->scale(), has_own ? own->second : "", symbol_options(dim));
       found = roots_.emplace(dim->name(), root).first;
-      if (dim->is_derived() && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
+      first_sizes_.emplace(dim->name(), text);
+      if (!has_own && root.is_symbolic()) env_->add_source(env_->expression(root), root_text(text, *dim));
     }
     SymInt size = found->second * dim->scale() + dim->offset();
     if (dim->is_derived() && size.is_symbolic()) add_derived(text, size, *dim);
@@ -219,9 +258,8 @@ class Exporter {
     if (dim.is_derived())
       fail<UserError>("Expected input ", text, " to be equal to ", dim.text(), ", where ", dim.name(), " = ",
                       root.hint(), ", but got ", hint);
-    std::string first = dim.name();
-    if (root.is_symbolic()) first = env_->symbol(env_->expression(root)).sources.front();
-    fail<UserError>(text, " = ", hint, " is not equal to ", first, " = ", root.hint());
+    fail<UserError>(text, " = ", hint, " is not equal to ",
+                    root.is_symbolic() ? first_sizes_.at(dim.name()) : dim.name(), " = ", root.hint());
   }
 
   // The root of a derived Dim in terms of the size that it was met in, for guards: `((L['x'].size()[0] - 1) // 2)`.
@@ -285,9 +323,19 @@ class Exporter {
 
   Tree run_forward(const FlatInputs& flat) {
     Tree both = unflatten(stand_ins_, flat.spec);
+    sym::DeferGuards deferred(options_.defer_guards);
+    if (!options_.draft) return run_source(both);
+    sym::Draft draft;
+    Tree result = run_source(both);
+    *options_.draft = draft.answers();
+    return result;
+  }
+
+  Tree run_source(const Tree& both) {
     EnterMode fake(mode_);
     EnterMode recording(tracer_);
     CallBoundary boundary;
+    WithoutAutocastCache each_cast_is_made_where_it_stands;
     return source_.forward(both.children[0], both.children[1]);
   }
 
@@ -401,6 +449,8 @@ class Exporter {
   std::vector<Tensor> held_;
   std::vector<const TensorImpl*> given_;
   std::map<std::string, SymInt> roots_;
+  std::map<std::string, std::string> first_sizes_;  // of Dims: the size that they were met in first
+  std::map<std::string, std::string> own_sources_;  // of Dims: a size that is the Dim itself
   std::vector<const sym::Expression*> derived_;
   std::vector<std::string> derived_guards_;
   fx::Node* last_lifted_ = nullptr;

@@ -59,7 +59,8 @@ std::optional<std::unordered_map<std::string, std::string>> rename_in_place(fx::
   }
   for (auto [node, name] : changes) {
     std::string before = node->name();
-    node->set_name(*name);  // with a number behind it where code keeps the name for itself
+    if (node->op() == fx::Op::Placeholder) node->set_reserved_name(*name);
+    else node->set_name(*name);
     renamed.emplace(std::move(before), node->name());
     if (node->op() == fx::Op::Placeholder) node->set_target(fx::Target(*name));
   }
@@ -88,6 +89,7 @@ std::unordered_map<std::string, std::string> rename(fx::GraphModule& module, con
     bool input = node->op() == fx::Op::Placeholder;
     fx::Node* made = graph->create_node(node->op(), input ? fx::Target(name) : node->target(), std::move(arguments),
                                         std::move(keywords), name);
+    if (input) made->set_reserved_name(name);
     made->meta = node->meta;
     map[node] = made;
     renamed.emplace(node->name(), made->name());
@@ -117,7 +119,6 @@ std::vector<Use> subgraphs_of(const fx::Node& node) {
   if (name == "cond" && node.args().size() == 4) first = 1, last = 3, operands = 3;
   else if (name == "map_impl" && node.args().size() == 3) first = 0, last = 1, operands = 1;
   else if (name == "wrap_with_set_grad_enabled") first = 1, last = 2, operands = 2;
-  else if (name == "wrap_with_autocast") first = 4, last = 5, operands = 5;
   else return {};
   std::vector<std::string> inputs;
   for (size_t i = operands; i < node.args().size(); ++i) add_names(node.arg(i), inputs);

@@ -4,6 +4,7 @@
 #include "fake/constants.h"
 #include "fake/seen_calls.h"
 #include "umbra/generated/functions.h"
+#include "umbra/sym/draft.h"
 
 namespace umbra {
 
@@ -113,6 +114,20 @@ SymInt answer_size(const char* op, SymInt most) {
   return env->create_unbacked({0, bounded ? Integer{most.value()} : sym::kInfinity}, true);
 }
 
+/// Tells a draft what a number that was read is for the example, where the tensor carries its data.
+void draft_element(sym::Draft& draft, sym::ShapeEnv& env, const Tensor& self, const Scalar& element) {
+  const Tensor* real = fake_real(self);
+  if (!real || real->numel() != 1) return;
+  WithoutMode without(DispatchKey::Fake);
+  SaveDispatchState state;
+  dispatch_state() = {};
+  Scalar number = real->item();
+  if (element.kind() == Scalar::Kind::SymFloat) draft.set(env.expression(element.to_sym_float()), number.to_double());
+  else if (element.kind() == Scalar::Kind::SymInt) draft.set(env.expression(element.to_sym_int()), number.to_int());
+  else if (element.kind() == Scalar::Kind::SymBool)
+    draft.set(env.expression(element.to_sym_bool())->arg(0), int64_t{number.to_bool()});
+}
+
 Scalar answer_element(const char* op, const Tensor& self) {
   FakeModeImpl& mode = answering_mode();
   sym::ShapeEnv* env = mode.shape_env();
@@ -127,6 +142,7 @@ Scalar answer_element(const char* op, const Tensor& self) {
   else if (is_integral(self.dtype(), false)) element = env->create_unbacked();
   else fail_data_dependent(op);
   if (state) state->element = element;
+  if (sym::Draft* draft = sym::Draft::current()) draft_element(*draft, *env, self, element);
   return element;
 }
 

@@ -49,12 +49,23 @@ bool is_identifier(std::string_view text) {
   return true;
 }
 
+namespace {
+
+/// Words that cannot be names, and names that generated code imports.
+bool is_word_of_code(std::string_view name) {
+  static const std::unordered_set<std::string_view> kNames = {
+      "False", "None",     "True",  "and",    "as",        "assert", "async",  "await",    "break",
+      "class", "continue", "def",   "del",    "elif",      "else",   "except", "finally",  "for",
+      "from",  "global",   "if",    "import", "in",        "is",     "lambda", "nonlocal", "not",
+      "or",    "pass",     "raise", "return", "try",       "while",  "with",   "yield",    "inf",
+      "nan",   "NoneType", "torch", "device", "fx_pytree", "pytree"};
+  return kNames.contains(name);
+}
+
+}  // namespace
+
 bool is_reserved_name(std::string_view name) {
   static const std::unordered_set<std::string_view> kNames = {
-      // keywords
-      "False", "True", "and", "as", "assert", "async", "await", "break", "class", "continue", "def", "del", "elif",
-      "else", "except", "finally", "for", "from", "global", "if", "import", "in", "is", "lambda", "nonlocal", "not",
-      "or", "pass", "raise", "return", "try", "while", "with", "yield",
       // builtin functions and types
       "__build_class__", "__debug__", "__doc__", "__import__", "__loader__", "__name__", "__package__", "__spec__",
       "abs", "aiter", "all", "anext", "any", "ascii", "bin", "bool", "breakpoint", "bytearray", "bytes", "callable",
@@ -76,10 +87,16 @@ bool is_reserved_name(std::string_view name) {
       "RecursionError", "ReferenceError", "ResourceWarning", "RuntimeError", "RuntimeWarning", "StopAsyncIteration",
       "StopIteration", "SyntaxError", "SyntaxWarning", "SystemError", "SystemExit", "TabError", "TimeoutError",
       "TypeError", "UnboundLocalError", "UnicodeDecodeError", "UnicodeEncodeError", "UnicodeError",
-      "UnicodeTranslateError", "UnicodeWarning", "UserWarning", "ValueError", "Warning", "ZeroDivisionError",
-      // what generated code imports
-      "inf", "nan", "NoneType", "torch", "device", "fx_pytree", "pytree"};
-  return kNames.contains(name);
+      "UnicodeTranslateError", "UnicodeWarning", "UserWarning", "ValueError", "Warning", "ZeroDivisionError"};
+  return is_word_of_code(name) || kNames.contains(name);
+}
+
+std::string name_in_code(const Node& node) {
+  if (node.op() != Op::Placeholder || !is_reserved_name(node.name())) return node.name();
+  std::string name;
+  for (int number = 1; name.empty() || node.graph().names().contains(name); ++number)
+    name = node.name() + "_" + std::to_string(number);
+  return name;
 }
 
 std::string name_from(std::string_view target) {
@@ -123,6 +140,12 @@ std::string Namespace::create(std::string_view candidate) {
   counter.count = number;
   entries_[name].used = true;
   return name;
+}
+
+std::string Namespace::take(std::string_view name) {
+  if (!is_identifier(name) || is_word_of_code(name) || contains(name)) return create(name);
+  entries_[std::string(name)].used = true;
+  return std::string(name);
 }
 
 }  // namespace umbra::fx

@@ -147,6 +147,12 @@ void Node::set_name(std::string_view name) {
   ++graph_->version_;
 }
 
+void Node::set_reserved_name(std::string_view name) {
+  if (name == name_) return;
+  name_ = graph_->names_.take(name);
+  ++graph_->version_;
+}
+
 void Node::link_before(Node* other) {
   next_ = other;
   previous_ = other->previous_;

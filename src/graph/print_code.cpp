@@ -92,7 +92,7 @@ class CodePrinter {
       for (Node* input : node->inputs()) {
         if (used[input->id()]) continue;
         used[input->id()] = true;
-        released_[node->id()].push_back(input->name());
+        released_[node->id()].push_back(name_in_code(*input));
       }
     // A call that is there for its effect gives nothing to let go of.
     for (Node* node : graph_.nodes())
@@ -171,7 +171,7 @@ class CodePrinter {
     std::string default_value = node.args().empty() ? "" : " = " + python_repr(node.arg(0));
     parameters_.push_back(parameter + annotation(node) + default_value);
     std::string name = parameter.substr(std::min(parameter.find_first_not_of('*'), parameter.size()));
-    if (name != node.name()) body_ += node.name() + " = " + name + "\n";
+    if (std::string own = name_in_code(node); name != own) body_ += own + " = " + name + "\n";
   }
 
   void add_releases(const Node& node) {

@@ -1,6 +1,7 @@
 // Values and arguments as Python writes them.
 #include <cmath>
 
+#include "graph/names.h"
 #include "umbra/graph/print.h"
 
 namespace umbra::fx {
@@ -113,7 +114,8 @@ std::string python_str(const Value& value) {
 
 std::string python_repr(const Argument& argument) {
   return tree_text(
-      argument, [](const Argument& leaf) { return leaf.is_node() ? leaf.node()->name() : python_repr(leaf.value()); },
+      argument,
+      [](const Argument& leaf) { return leaf.is_node() ? name_in_code(*leaf.node()) : python_repr(leaf.value()); },
       quoted);
 }
 

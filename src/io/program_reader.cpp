@@ -87,6 +87,7 @@ class GraphReader {
   void input(const pt2::Argument& a, const std::string& fallback) {
     const std::string* name = name_of(a);
     fx::Node* node = graph_.placeholder(name ? *name : fallback);
+    node->set_reserved_name(node->target().name());
     if (name) {
       define(*name, node);
       node->meta.val = value_of(*name);

@@ -4,6 +4,7 @@
 
 #include "umbra/core/call_site.h"
 #include "umbra/core/error.h"
+#include "umbra/sym/draft.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/sym/walk.h"
@@ -135,6 +136,12 @@ void ShapeEnv::rely_on(const Expression* condition) {
 
 // ---- answers
 void ShapeEnv::record(const Expression* condition) {
+  if (DeferGuards::defers(condition)) {  // asked again it holds, but sizes are not taken to be as it says
+    runtime_asserts_.push_back({condition, "", current_location()});
+    condition->answer_ = 1;
+    table_.logical_not(condition)->answer_ = 0;
+    return;
+  }
   guards_.push_back({condition, current_location()});
   learn(condition);
 }
@@ -152,6 +159,18 @@ bool rests_on_floats(const Expression* condition) {
       });
   return found;
 }
+
+/// What the example says of a question that has no answer yet, where a draft is made.
+std::optional<Number> drafted_value(ShapeEnv& env, const Expression* a) {
+  return Draft::current() ? Draft::current()->value(env, a) : std::nullopt;
+}
+
+/// The program goes by a fact that only the example tells: it asserts it when it runs.
+void assert_drafted(ShapeEnv& env, const Expression* fact) {
+  Draft::current()->note({to_text(fact), current_location()});
+  env.expect_true(fact, nullptr);
+}
+
 }  // namespace
 
 /// What is known of a condition that the program goes by. Comparisons of integers are relied on where they are made;
@@ -166,7 +185,13 @@ bool ShapeEnv::guard_bool(const Expression* condition) {
   if (int answer = known_and_relied_on(condition); answer >= 0) return answer == 1;
   const Expression* simpler = simplify(condition);
   if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
-  if (!simpler->has_hint()) fail_unknown(simpler);
+  if (!simpler->has_hint()) {
+    std::optional<Number> drafted = drafted_value(*this, simpler);
+    if (!drafted) fail_unknown(simpler);
+    bool holds = drafted->integer != 0;
+    assert_drafted(*this, holds ? simpler : table_.logical_not(simpler));
+    return holds;
+  }
   bool holds = simpler->hint_integer_ != 0;
   if (quiet()) return holds;
   record(holds ? simpler : table_.logical_not(simpler));
@@ -201,7 +226,12 @@ Integer ShapeEnv::guard_integer(const Expression* a) {
     rely_on(table_.relation(Kind::Eq, simpler, table_.integer(known.lower)));
     return known.lower;
   }
-  if (!simpler->has_hint()) fail_unknown(simpler);
+  if (!simpler->has_hint()) {
+    std::optional<Number> drafted = drafted_value(*this, simpler);
+    if (!drafted) fail_unknown(simpler);
+    assert_drafted(*this, table_.relation(Kind::Eq, simpler, table_.integer(drafted->integer)));
+    return drafted->integer;
+  }
   Integer value = simpler->hint_integer_;
   if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));
   return value;

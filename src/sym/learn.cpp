@@ -106,7 +106,13 @@ void ShapeEnv::learn_equal(const Linear& linear) {
   // What the user declares is in order; it is not to narrow the ranges that go with it.
   if (!declaring_) narrow(linear.form, Range::point(value));
   if (!linear.form->is(Kind::Add)) return;
-  // Solve for a symbol that stands alone: an unbacked one if there is one, else the youngest.
+  // Solve for a symbol that stands alone: an unbacked one if there is one, else the youngest, or, where names are made
+  // from sources, the one that PyTorch solves for: of the largest example, the last by name.
+  auto is_later = [this](const Expression* a, const Expression* b) {
+    if (options_.naming == Naming::Sequential || a->unbacked()) return a->symbol_index() > b->symbol_index();
+    if (int64_t x = sym_int(a).hint(), y = sym_int(b).hint(); x != y) return x > y;
+    return symbol(a).name > symbol(b).name;
+  };
   const Expression* chosen = nullptr;
   Integer sign = 0;
   auto occurrences = count_occurrences(linear.form);
@@ -115,7 +121,7 @@ void ShapeEnv::learn_equal(const Linear& linear) {
     if (!split.rest->is(Kind::Symbol) || (split.coefficient != 1 && split.coefficient != -1)) continue;
     if (occurrences[split.rest] != 1) continue;
     bool better = !chosen || (split.rest->unbacked() && !chosen->unbacked()) ||
-                  (split.rest->unbacked() == chosen->unbacked() && split.rest->symbol_index() > chosen->symbol_index());
+                  (split.rest->unbacked() == chosen->unbacked() && is_later(split.rest, chosen));
     if (!better) continue;
     chosen = split.rest;
     sign = split.coefficient;

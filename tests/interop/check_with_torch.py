@@ -32,7 +32,7 @@ def write(path, tensors):
 
 def main(folder):
     failed = 0
-    for name in ("mlp", "cnn", "gpt", "halves", "branches"):
+    for name in ("mlp", "cnn", "gpt", "lstm", "halves", "branches"):
         program = torch.export.load(f"{folder}/{name}.pt2")
         tensors = read(f"{folder}/{name}.safetensors")
         for size in (2, 7):

@@ -40,6 +40,12 @@ struct Branches : nn::Module {
   }
 };
 
+struct Sequences : nn::Module {
+  nn::LSTM lstm = add("lstm", nn::LSTM(8, 16));
+  nn::Linear out = add("out", nn::Linear(16, 4));
+  Tensor forward(Tensor x) override { return out(lstm.run_sequence(x.transpose(0, 1)).output); }
+};
+
 template <class Model, class Input>
 void write(const std::string& folder, const std::string& name, Model& model, Input input,
            Dim batch = Dim("batch", {.max = 4096})) {
@@ -68,6 +74,8 @@ int run(const std::string& folder) {
   write(folder, "cnn", cnn, [](int64_t batch) { return randn({batch, 3, 32, 32}); });
   examples::Gpt gpt({.vocabulary = 1000, .context = 64, .width = 768, .heads = 12, .layers = 12});
   write(folder, "gpt", gpt, [](int64_t batch) { return randint(1000, {batch, 64}); });
+  Sequences sequences;
+  write(folder, "lstm", sequences, [](int64_t batch) { return randn({batch, 5, 8}); });
   Halves halves;
   write(
       folder, "halves", halves,

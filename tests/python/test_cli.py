@@ -141,8 +141,14 @@ class TestChanging:
         umbra("convert", files / "net.pt2", files / f"weights.{kind}")
         assert "no differences" in umbra("diff", files / "net.pt2", files / f"weights.{kind}")
 
-    def test_onnx_is_refused_by_name(self, files):
-        assert "ONNX is not in Umbra yet" in umbra("convert", files / "net.pt2", files / "net.onnx", status=1)
+    def test_a_program_becomes_an_onnx_model(self, files):
+        torch.export.save(torch.export.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),)), files / "linear.pt2")
+        umbra("convert", files / "linear.pt2", files / "linear.onnx")
+        assert b"MatMul" in (files / "linear.onnx").read_bytes()
+
+    def test_what_onnx_cannot_hold_is_refused_by_name(self, files):
+        assert "the program writes count" in umbra("convert", files / "net.pt2", files / "net.onnx", status=1)
+        assert "only a program (.pt2)" in umbra("convert", files / "weights.pt", files / "net.onnx", status=1)
 
 
 class TestCommandLine:

@@ -108,8 +108,6 @@ def not_built_calls():
         "record_module_stack": lambda: make_fx(torch.sin, record_module_stack=True),
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
-        "prefer_deferred_runtime_asserts_over_guards": lambda: export(Plus(), (x,), prefer_deferred_runtime_asserts_over_guards=True),
-        "check_guards": lambda: program.module(check_guards=False),
         "compute_crc32": lambda: torch.serialization.set_crc32_options(False),
         "differentiable": lambda: torch.optim.SGD([parameter], differentiable=True),
         "capturable": lambda: torch.optim.Adam([{"params": [parameter], "capturable": True}]),

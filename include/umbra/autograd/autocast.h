@@ -47,6 +47,17 @@ class AutocastScope {
   bool cache_before_;
 };
 
+/// Told of regions that begin and end on this thread, so that a recorded program can have them. `begins` says whether
+/// the region was recorded.
+struct AutocastObserver {
+  bool (*begins)(DeviceType device, AutocastState state, bool cache);
+  void (*ends)();
+};
+void set_autocast_observer(AutocastObserver observer);
+/// For callers that keep regions of their own (Python); AutocastScope does both by itself.
+void autocast_region_begins(DeviceType device, AutocastState state, bool cache);
+void autocast_region_ends();
+
 /// What autocast does with the arguments of an operator. The others are left alone, and so are those of the operators
 /// that they are made of, unless they are composite.
 enum class CastPolicy : uint8_t {

@@ -13,12 +13,18 @@
 #include "umbra/capture/make_fx.h"
 #include "umbra/export/dim.h"
 #include "umbra/export/exported_program.h"
+#include "umbra/sym/draft.h"
 
 namespace UMBRA_API umbra {
 
 struct ExportOptions {
   DynamicShapes dynamic_shapes = {};
   std::vector<std::string> argument_names = {};  // of the positional arguments; arg0, arg1, ... where there are none
+  /// Conditions on sizes that Dims do not express are asserted by the program when it runs.
+  bool defer_guards = false;
+  /// Where it is given, the program is a draft: questions about data are answered by the example inputs' data, asserted
+  /// by the program, and noted here.
+  std::vector<sym::DraftAnswer>* draft = nullptr;
 };
 
 struct NamedBuffer {

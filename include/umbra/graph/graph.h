@@ -25,6 +25,9 @@ class Namespace {
  public:
   std::string create(std::string_view candidate);
   bool contains(std::string_view name) const;
+  /// The name as it is, though code may have another use for it (`input`); another where it is a word of Python's
+  /// grammar or taken.
+  std::string take(std::string_view name);
 
  private:
   struct Hash {

@@ -71,6 +71,8 @@ class Node {
   const std::string& name() const { return name_; }
   /// Renames it; the graph makes the name unique.
   void set_name(std::string_view name);
+  /// The same for names that code generally keeps for itself: an input may be called `input`.
+  void set_reserved_name(std::string_view name);
   Graph& graph() const { return *graph_; }
   /// A small number of its own within its graph, below graph().id_bound(): passes keep what they know in arrays by it.
   uint32_t id() const { return id_; }

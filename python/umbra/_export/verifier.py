@@ -1,10 +1,20 @@
 """Whether a program holds together: its graph, its signature and its state."""
 from umbra._C import OpOverload
+from umbra._higher_order_ops.operator import HigherOrderOperator
 from umbra.export.graph_signature import ConstantArgument, InputKind, OutputKind
 
 
 class SpecViolationError(Exception):
     """A program that is none: what is wrong with it."""
+
+
+def _check_kind(op):
+    """Programs call operators, arithmetic on sizes, and switches of modes; other functions have no form in files."""
+    is_arithmetic = getattr(op, "__module__", None) in ("_operator", "math", "builtins") or getattr(op, "__name__", "").lstrip("_").startswith("sym_")
+    is_switch = getattr(op, "__name__", "") in ("_set_grad_enabled", "_enter_autocast", "_exit_autocast")
+    if not (isinstance(op, (OpOverload, HigherOrderOperator)) or is_arithmetic or is_switch):
+        raise SpecViolationError(f"Operator '{op}' is not an allowed operator type: (<class 'torch._ops.OpOverload'>, "
+                                 "<class 'torch._ops.HigherOrderOperator'>)\n")
 
 
 class Verifier:
@@ -29,6 +39,7 @@ class Verifier:
 
     def check_valid_op(self, op):
         """Raises where an operator may not be in a program of this dialect."""
+        _check_kind(op)
         if isinstance(op, OpOverload) and op._schema.is_mutable and not op.name().startswith(("aten::sym_", "prims::")):
             raise SpecViolationError(f"operator '{op}' is not functional")
 
@@ -66,5 +77,4 @@ class TrainingIRVerifier(Verifier):
     dialect = "TRAINING"
 
     def check_valid_op(self, op):
-        if not callable(op):
-            raise SpecViolationError(f"Operator '{op}' is not an allowed operator type")
+        _check_kind(op)

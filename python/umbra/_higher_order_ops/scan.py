@@ -12,7 +12,8 @@ def _rows(name, xs, dim, reverse):
         raise RuntimeError(f"All xs leaves of {name} must be a Tensor")
     if not isinstance(dim, int):
         raise RuntimeError(f"Dim must be an int, but got {type(dim)}")
-    leaves = [leaf.movedim(dim, 0) for leaf in leaves]
+    if dim != 0:
+        leaves = [leaf.movedim(dim, 0) for leaf in leaves]
     if any(leaf.shape[0] != leaves[0].shape[0] for leaf in leaves):
         raise RuntimeError(f"All xs leaves of {name} must have the same size along dim {dim}")
     return [leaf.flip(0) for leaf in leaves] if reverse else leaves, spec
@@ -20,7 +21,7 @@ def _rows(name, xs, dim, reverse):
 
 def _put_back(stacked, dim, reverse):
     stacked = stacked.flip(0) if reverse else stacked
-    return stacked.movedim(0, dim if dim >= 0 else dim + stacked.dim()) if stacked.dim() > 0 else stacked
+    return stacked.movedim(0, dim if dim >= 0 else dim + stacked.dim()) if stacked.dim() > 0 and dim != 0 else stacked
 
 
 def scan(combine_fn, init, xs, *, dim=0, reverse=False):

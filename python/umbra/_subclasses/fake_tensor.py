@@ -428,7 +428,7 @@ def in_kernel_invocation_manager(fake_mode):
 
 
 FakeTensor.fake_mode = property(lambda self: _mode_object(_C._fake_mode_of(self)))
-FakeTensor.fake_device = property(lambda self: self.device)
+FakeTensor.fake_device = property(lambda self: self.device, _C._set_fake_device)
 FakeTensor.constant = property(lambda self: _C._fake_constant(self))
 FakeTensor.real_tensor = property(lambda self: _C._fake_real(self))
 FakeTensor.from_tensor = staticmethod(lambda t, fake_mode: fake_mode.from_tensor(t))

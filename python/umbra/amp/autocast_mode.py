@@ -85,6 +85,7 @@ class autocast:
         return False
 
     def __enter__(self):
+        _C._autocast_region_begins(umbra.device(self.device), self.fast_dtype, self._enabled, self._cache_enabled)
         self._before.append((is_autocast_enabled(self.device), get_autocast_dtype(self.device), is_autocast_cache_enabled()))
         if self.device == "cpu":
             set_autocast_enabled("cpu", self._enabled)
@@ -101,6 +102,7 @@ class autocast:
             set_autocast_enabled("cpu", enabled)
             set_autocast_dtype("cpu", dtype)
         set_autocast_cache_enabled(cache)
+        _C._autocast_region_ends()
         return False
 
     def __call__(self, func):
@@ -109,6 +111,17 @@ class autocast:
             with self:
                 return func(*args, **kwargs)
         return in_region
+
+
+def _enter_autocast(*vals):
+    """The beginning of a region, as recorded programs call it; `_exit_autocast` takes what it gives."""
+    region = autocast(*vals)
+    region.__enter__()
+    return region
+
+
+def _exit_autocast(mode):
+    mode.__exit__(None, None, None)
 
 
 # ---- custom functions ----

@@ -12,6 +12,7 @@ import tempfile
 from umbra import _C
 from umbra._modules import lazy_submodules
 from umbra._options import not_built
+from umbra.export._draft_export import draft_export  # noqa: F401
 from umbra.export._trace import export  # noqa: F401
 from umbra.export.decomp_utils import CustomDecompTable  # noqa: F401
 from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection, dims  # noqa: F401
@@ -40,6 +41,7 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
             raise AssertionError(f"Expected string but got {type(text)}")
     extra = list((extra_files or {}).items())
     ep._keep_example_inputs()
+    ep._synchronised()
     if isinstance(f, (str, os.PathLike)):
         ep._program.save(os.fspath(f), extra)
         return

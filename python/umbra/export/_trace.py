@@ -1,12 +1,14 @@
 """Export of modules: one run on fake inputs, recorded."""
 import contextlib
+import dis
 import inspect
 import itertools
+import os
+import re
 import warnings
 
 from umbra import _C
-from umbra._dynamo.exc import user_error
-from umbra._options import not_built
+from umbra._dynamo.exc import TorchDynamoException, Unsupported, user_error
 from umbra.compiler import _capturing
 from umbra.export import _tree
 from umbra.export._shapes import read_dynamic_shapes
@@ -198,7 +200,12 @@ class _Paths:
 
 def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserve_module_call_signature=(), prefer_deferred_runtime_asserts_over_guards=False):
     """Runs `mod` once on stand-ins for the arguments and records what it calls, with the sizes that `dynamic_shapes` names as symbols."""
-    not_built("torch.export.export", prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards, False))
+    return run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict, preserve_module_call_signature=preserve_module_call_signature,
+                      prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
+
+
+def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_module_call_signature, prefer_deferred_runtime_asserts_over_guards, draft=None):
+    """`export`; with a list as `draft`, questions about data are answered by the example inputs and noted in the list as (condition, stack)."""
     if not isinstance(mod, nn_module.Module):
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
@@ -222,10 +229,11 @@ def export(mod, args, kwargs=None, *, dynamic_shapes=None, strict=False, preserv
         _check_results(results)
         return results, _tree.describe(out_spec)
 
-    with kept, _Paths(mod), _Attributes(mod) as attributes, _capturing(exporting=True), _violations_as_user_errors():
+    errors = _strict_errors() if strict else contextlib.nullcontext()
+    with errors, kept, _Paths(mod), _Attributes(mod) as attributes, _capturing(exporting=True), _violations_as_user_errors():
         program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
                              [path for path, _ in mod.named_modules(remove_duplicate=False)], shapes,
-                             _argument_names(mod, args) + list(kwargs), kept.described)
+                             _argument_names(mod, args) + list(kwargs), kept.described, draft, prefer_deferred_runtime_asserts_over_guards)
     return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=kept.specs())
 
 
@@ -280,6 +288,33 @@ def _check_results(results):
                                "to deal with")
 
 
+def _is_raised_by_user(error):
+    """Whether an exception comes from a `raise` in the user's code rather than from a call that failed."""
+    at = error.__traceback__
+    while at.tb_next:
+        at = at.tb_next
+    code = at.tb_frame.f_code
+    return code.co_code[at.tb_lasti] == dis.opmap["RAISE_VARARGS"] and not code.co_filename.startswith(_PACKAGE)
+
+
+_PACKAGE = os.path.dirname(os.path.dirname(__file__))
+
+
+@contextlib.contextmanager
+def _strict_errors():
+    """The errors of strict=True, which captures by the same run: PyTorch analyses code there, and has names of its own for what it cannot follow."""
+    try:
+        yield
+    except _C.GuardOnDataDependentSymNode as error:
+        if re.search(r"expression (?:Eq|Ne)\(u\d+, 1\)", str(error)):  # the truth of a tensor
+            raise Unsupported(f"Data-dependent branching\n  Explanation: the program branches on the value of a tensor; torch.cond expresses that.\n\n{error}") from error
+        raise user_error("ANTI_PATTERN", f"Consider annotating your code using torch._check*(). {error}") from error
+    except Exception as error:
+        if isinstance(error, TorchDynamoException) or not _is_raised_by_user(error):
+            raise
+        raise Unsupported(f"Observed exception\n  Explanation: the program raises {type(error).__name__}: {error}") from error
+
+
 @contextlib.contextmanager
 def _violations_as_user_errors():
     """Programs that do not keep what dynamic_shapes promise are the user's to mend; examples out of a Dim's range stay what they are."""
@@ -303,12 +338,14 @@ def _is_persistent(mod, path):
 
 
 def _export(mod, args, kwargs=None, dynamic_shapes=None, *, strict=True, preserve_module_call_signature=(), pre_dispatch=None,
-            prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True):
-    """`export` under its private name. (What 2.4 called `_disable_forced_specializations` is how export works since.)"""
-    not_built("torch.export._trace._export", pre_dispatch=(pre_dispatch or pre_dispatch is None, True))
-    return export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
-                  preserve_module_call_signature=preserve_module_call_signature,
-                  prefer_deferred_runtime_asserts_over_guards=prefer_deferred_runtime_asserts_over_guards)
+            prefer_deferred_runtime_asserts_over_guards=False, _disable_forced_specializations=True, _allow_complex_guards_as_runtime_asserts=False):
+    """`export` under its private name; without `pre_dispatch` the program is recorded below autograd: functional, composites taken apart. (What 2.4 called
+    `_disable_forced_specializations` is how export works since, and `_allow_complex_guards_as_runtime_asserts` has another name.)"""
+    program = export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, strict=strict,
+                     preserve_module_call_signature=preserve_module_call_signature,
+                     prefer_deferred_runtime_asserts_over_guards=(prefer_deferred_runtime_asserts_over_guards
+                                                                  or _allow_complex_guards_as_runtime_asserts))
+    return program if pre_dispatch or pre_dispatch is None else program._without_composites()
 
 
 _export_for_training = export

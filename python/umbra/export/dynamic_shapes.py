@@ -204,9 +204,11 @@ class AdditionalInputs:
 
     def verify(self, ep):
         """Runs the program with every example that was added: one that it does not take raises."""
-        module = ep.module()
         for args, kwargs in self._examples:
-            module(*args, **(kwargs or {}))
+            try:
+                ep._program.check_inputs(ep._flatten_inputs(args, kwargs or {}))
+            except AssertionError as error:
+                raise RuntimeError(str(error)) from error
 
 
 def refine_dynamic_shapes_from_suggested_fixes(msg, dynamic_shapes):

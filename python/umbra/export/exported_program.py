@@ -9,7 +9,7 @@ import warnings
 from umbra import _C
 from umbra._options import not_built
 from umbra.export import _tree
-from umbra.export.graph_signature import argument, read_signature
+from umbra.export.graph_signature import argument, describe_signature, read_signature
 from umbra.fx.graph_module import GraphModule
 from umbra.nn import Parameter
 from umbra.serialization import save
@@ -50,9 +50,10 @@ class ExportedModule(GraphModule):
     """A program as a module: inputs are checked, weights are attributes, what it writes is written."""
 
     @classmethod
-    def _of(cls, program):
-        self = cls._wrap(program._program.unlift())
+    def _of(cls, program, check_guards):
+        self = cls._wrap(program._synchronised().unlift())
         object.__setattr__(self, "_program", program)
+        object.__setattr__(self, "_check_guards", check_guards)
         names = program._argument_names()
         in_spec = program.call_spec.in_spec
         keywords = list(in_spec.children_specs[1].context) if in_spec.num_children == 2 else []
@@ -61,12 +62,21 @@ class ExportedModule(GraphModule):
         for name in program.graph_signature.non_persistent_buffers:
             path, _, leaf = name.rpartition(".")
             self.get_submodule(path)._non_persistent_buffers_set.add(leaf)
+        for name in program.graph_signature.lifted_tensor_constants:  # no part of the state
+            path, _, leaf = name.rpartition(".")
+            owner = self.get_submodule(path)
+            setattr(owner, leaf, owner._buffers.pop(leaf))
         return self
 
     def forward(self, *args, **kwargs):
         program = self._program
         leaves = program._flatten_inputs(args, kwargs)
-        program._program.check_inputs(leaves)
+        try:
+            program._program.check_inputs(leaves)
+        except AssertionError as error:
+            if self._check_guards:
+                raise
+            raise RuntimeError(str(error)) from error  # as PyTorch's check of inputs that is left without guards
         self._update_handle()
         return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
 
@@ -79,6 +89,7 @@ class ExportedModule(GraphModule):
     def __deepcopy__(self, memo):
         result = super().__deepcopy__(memo)
         object.__setattr__(result, "_program", self._program)
+        object.__setattr__(result, "_check_guards", self._check_guards)
         result._graph._set_pytree(self._program._argument_names(), list(self._in_spec.children_specs[1].context), True)
         result._compile()
         return result
@@ -93,6 +104,18 @@ class ExportedModule(GraphModule):
                                  + [inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY) for name in keywords])
 
 
+def _differ_by_order_of_keys(a, b):
+    """Whether two trees are the same but for the order of the keys of plain dicts."""
+    if a.type is not b.type or a.num_children != b.num_children:
+        return False
+    if a.type is dict:
+        if set(a.context) != set(b.context):
+            return False
+        children = dict(zip(a.context, a.children_specs))
+        return all(_differ_by_order_of_keys(children[key], child) for key, child in zip(b.context, b.children_specs))
+    return a.context == b.context and all(map(_differ_by_order_of_keys, a.children_specs, b.children_specs))
+
+
 class ExportedProgram:
     """A graph, what its inputs and outputs mean, its weights, and the ranges of its sizes."""
 
@@ -100,7 +123,8 @@ class ExportedProgram:
         self._program = program
         self._call_specs = call_specs or {}  # trees of kept calls, where the library's own description would lose classes
         self._example_inputs = example_inputs
-        self.call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
+        self._signature = None  # once somebody has asked for it: it may be changed
+        self._call_spec = CallSpec(in_spec or _tree.restore(program.in_spec), out_spec or _tree.restore(program.out_spec))
         self._graph_module = GraphModule._wrap(program.graph_module)
         self._state = state
 
@@ -118,6 +142,14 @@ class ExportedProgram:
 
     # ---- parts ----
 
+    _FIXED = frozenset(("graph_module", "graph", "graph_signature", "state_dict", "range_constraints", "module_call_graph", "call_spec", "verifier",
+                        "verifiers", "dialect", "constants", "tensor_constants"))
+
+    def __setattr__(self, name, value):
+        if name in self._FIXED:
+            raise RuntimeError(f"Unable to set ExportedProgram's {name} attribute.")
+        object.__setattr__(self, name, value)
+
     @property
     def graph_module(self):
         return self._graph_module
@@ -127,8 +159,20 @@ class ExportedProgram:
         return self._graph_module.graph
 
     @property
+    def call_spec(self):
+        return self._call_spec
+
+    @property
     def graph_signature(self):
-        return read_signature(self._program, {node.name: node.meta.get("val") for node in self.graph.nodes})
+        if self._signature is None:
+            self._signature = read_signature(self._program, {node.name: node.meta.get("val") for node in self.graph.nodes})
+        return self._signature
+
+    def _synchronised(self):
+        """The library's program, with the signature as it is now."""
+        if self._signature is not None:
+            self._program.set_signature(*describe_signature(self._signature))
+        return self._program
 
     @property
     def state_dict(self):
@@ -152,6 +196,14 @@ class ExportedProgram:
     @property
     def example_inputs(self):
         return self._example_inputs
+
+    @example_inputs.setter
+    def example_inputs(self, value):
+        if value is not None:
+            if not (isinstance(value, tuple) and len(value) == 2 and isinstance(value[0], tuple) and isinstance(value[1], dict)):
+                raise ValueError("Example inputs should be a tuple containing example arguments (as a tuple), and example kwargs (as a dictionary).")
+            self._flatten_inputs(*value)
+        self._example_inputs = value
 
     @property
     def dialect(self):
@@ -216,14 +268,11 @@ class ExportedProgram:
             kwargs = {name: kwargs[name] for name in order}
         leaves, spec = pytree.tree_flatten((args, kwargs))
         if spec != in_spec:
-            try:
-                if spec.num_leaves != in_spec.num_leaves:
-                    raise ValueError
-                return in_spec.flatten_up_to((args, kwargs))
-            except ValueError:
+            if not _differ_by_order_of_keys(spec, in_spec):
                 raise ValueError(f"Trying to flatten user inputs with exported input tree spec: \n{in_spec}\nbut actually got inputs with tree spec of: "
                                  f"\n{spec}.\nPlease check that the inputs have the same number and type of args and kwargs as the ones you used when "
-                                 "tracing.") from None
+                                 "tracing.")
+            return in_spec.flatten_up_to((args, kwargs))
         return leaves
 
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
@@ -233,22 +282,26 @@ class ExportedProgram:
         not_built("ExportedProgram.run_decompositions", decompose_custom_triton_ops=(decompose_custom_triton_ops, False))
         table = decomp_utils.CustomDecompTable() if decomp_table is None else dict(decomp_table)
         functions, own = decomp_utils.split_table(table)
-        program = self._program.decompose(functions, own, decomp_utils.kept_composites(table))
+        program = self._synchronised().decompose(functions, own, decomp_utils.kept_composites(table))
+        return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
+
+    def _without_composites(self):
+        """The program as autograd sees it from below: without writes, and with composites in their parts."""
+        program = self._synchronised().decompose({}, [], None)
         return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
 
     def module(self, check_guards=True):
-        """The program as a module to call, train and look into."""
-        not_built("ExportedProgram.module", check_guards=(check_guards, True))
+        """The program as a module to call, train and look into. Inputs are checked in any case; without `check_guards` what does not fit is a RuntimeError."""
         missing = self._program.missing_operators
         if missing:
             raise NotImplementedError(f"the program calls {', '.join(missing)}, which this build does not have")
-        return ExportedModule._of(self)
+        return ExportedModule._of(self, check_guards)
 
     def __call__(self, *args, **kwargs):
         raise RuntimeError("Unable to call ExportedProgram directly. You should use `exported_program.module()` instead.")
 
     def __str__(self):
-        return str(self._program)
+        return str(self._synchronised())
 
     def __repr__(self):
         return str(self)
@@ -259,9 +312,23 @@ class ExportedProgram:
         return f'<iframe srcdoc="{page}" style="width:100%;height:640px;border:1px solid #ccc" title="exported program"></iframe>'
 
     def __deepcopy__(self, memo):
-        result = ExportedProgram(self._program.copy(), copy.deepcopy(self._example_inputs, memo), *self.call_spec, call_specs=self._call_specs)
+        result = ExportedProgram(self._synchronised().copy(), copy.deepcopy(self._example_inputs, memo), *self.call_spec, call_specs=self._call_specs)
         memo[id(self)] = result
         return result
+
+    def _transform_do_not_use(self, *passes):
+        """The program after passes over its graph module. What a pass changes in place is changed here too."""
+        module = self.graph_module
+        for step in passes:
+            result = step(module)
+            if result is None:
+                raise RuntimeError("Pass returned None instead of a PassResult")
+            module = result.graph_module
+        module.recompile()
+        program = self._synchronised().with_graph(module._handle)
+        return ExportedProgram(program, self._example_inputs, *self.call_spec, self._state, self._call_specs)
+
+    _transform = _transform_do_not_use
 
     def validate(self):
         """Raises a SpecViolationError where graph, signature and state do not fit together."""

@@ -39,6 +39,11 @@ class InputSpec:
     target: Optional[str]
     persistent: Optional[bool] = None
 
+    def __str__(self):
+        target = "" if self.target is None else f" target='{self.target}'"
+        persistent = "" if self.persistent is None else f" persistent={self.persistent}"
+        return f"{self.arg.name}: {self.kind.name}{target}{persistent}"
+
 
 class OutputKind(Enum):
     USER_OUTPUT = auto()
@@ -56,6 +61,9 @@ class OutputSpec:
     kind: OutputKind
     arg: ArgumentSpec
     target: Optional[str]
+
+    def __str__(self):
+        return f"{self.arg.name}: {self.kind.name}" + ("" if self.target is None else f" target='{self.target}'")
 
 
 @dataclasses.dataclass
@@ -206,3 +214,17 @@ def read_signature(program, values):
     outputs = [OutputSpec(OutputKind[kind], argument(name, value, values.get(name)), target or None)
                for kind, name, target, value in program.outputs]
     return ExportGraphSignature(inputs, outputs)
+
+
+def describe_signature(signature):
+    """A signature as the library takes it: (inputs, outputs)."""
+    inputs = []
+    for spec in signature.input_specs:
+        fixed = isinstance(spec.arg, ConstantArgument)
+        inputs.append(("CONSTANT_INPUT" if fixed else spec.kind.name, spec.arg.name, spec.target or "", spec.persistent is not False,
+                       spec.arg.value if fixed else None))
+    outputs = []
+    for spec in signature.output_specs:
+        fixed = isinstance(spec.arg, ConstantArgument)
+        outputs.append((spec.kind.name, "" if fixed else spec.arg.name, spec.target or "", spec.arg.value if fixed else None))
+    return inputs, outputs

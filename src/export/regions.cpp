@@ -1,4 +1,4 @@
-#include "umbra/export/grad_regions.h"
+#include "umbra/export/regions.h"
 
 #include <algorithm>
 
@@ -8,25 +8,25 @@ namespace {
 
 /// The nodes from one switch of the mode to the next.
 struct Region {
-  bool enabled;
   fx::Node* entry;  // the switch; null for what comes before the first one
+  bool is_wrapped;  // becomes a graph of its own
   std::vector<fx::Node*> nodes = {};
-  std::vector<fx::Node*> inputs = {},
-                         outputs =
-                             {};  // made before and used here; made here and used later: in the order of their use
+  // Made before and used here; made here and used later: in the order of their use.
+  std::vector<fx::Node*> inputs = {}, outputs = {};
 };
 
+/// Makes submodules of regions. What begins one, and how its submodule is called, is for the derived classes to say.
 class Wrapper {
  public:
-  Wrapper(fx::GraphModule& module, bool enabled)
-      : module_(module),
-        enabled_(enabled),
-        switch_(fx::function("torch._C._set_grad_enabled")),
-        graph_(make_counted<fx::Graph>()) {}
+  explicit Wrapper(fx::GraphModule& module) : module_(module), graph_(make_counted<fx::Graph>()) {}
+  virtual ~Wrapper() = default;
 
   void run() {
-    split();
-    wrap_subgraphs();
+    regions_.push_back({nullptr, false});
+    for (fx::Node* node : module_.graph().nodes())
+      if (node->op() != fx::Op::Placeholder && node->op() != fx::Op::Output) add(node);
+    for (const Region& region : regions_)
+      for (fx::Node* node : region.nodes) wrap_subgraphs(node, region);
     if (regions_.size() == 1) return;
     find_uses();
     rebuild();
@@ -37,24 +37,24 @@ class Wrapper {
     module_.remove_unused_attributes();
   }
 
- private:
-  void split() {
-    regions_.push_back({enabled_, nullptr});
-    for (fx::Node* node : module_.graph().nodes()) {
-      if (node->op() == fx::Op::Placeholder || node->op() == fx::Op::Output) continue;
-      if (node->calls(switch_)) regions_.push_back({node->arg(0).value().to_bool(), node});
-      else regions_.back().nodes.push_back(node);
-    }
-  }
+ protected:
+  /// Puts the next node into the last region, or begins one.
+  virtual void add(fx::Node* node) = 0;
+  /// The function that calls a region's submodule, and its arguments before the submodule.
+  virtual const fx::Function& function() const = 0;
+  virtual fx::Arguments leading_arguments(const Region& region) const = 0;
+  /// Does the same with a graph that a node of a region refers to: a branch of cond.
+  virtual void wrap_part(fx::GraphModule& part, const Region& region) = 0;
+  /// Called for each submodule that is made.
+  virtual void finish_part(fx::GraphModule& /*part*/) {}
 
-  // Branches of cond: each in the mode of the region that it stands in.
-  void wrap_subgraphs() {
-    for (const Region& region : regions_)
-      for (fx::Node* node : region.nodes) {
-        if (node->op() != fx::Op::GetAttr) continue;
-        for (const auto& [path, part] : module_.submodules())
-          if (path == node->target().name()) wrap_grad_regions(*part, region.enabled);
-      }
+  std::vector<Region> regions_;
+
+ private:
+  void wrap_subgraphs(fx::Node* node, const Region& region) {
+    if (node->op() != fx::Op::GetAttr) return;
+    for (const auto& [path, part] : module_.submodules())
+      if (path == node->target().name()) wrap_part(*part, region);
   }
 
   void find_uses() {
@@ -89,7 +89,7 @@ class Wrapper {
     size_t wrapped = 0;
     for (size_t i = 0; i < regions_.size(); ++i) {
       const Region& region = regions_[i];
-      if (region.enabled == enabled_)
+      if (!region.is_wrapped)
         for (fx::Node* node : region.nodes) copy(node);
       else call(region, "submod_" + std::to_string(i), "submod_" + std::to_string(regions_.size() + wrapped++));
     }
@@ -104,12 +104,12 @@ class Wrapper {
     module_.set_submodule(path, submodule(region));
     fx::Node* part = graph_->create_node(fx::Op::GetAttr, path, {}, {}, name);
     part->meta.modules = region.entry->meta.modules;
-    fx::Arguments arguments{region.enabled, part};
+    fx::Arguments arguments = leading_arguments(region);
+    arguments.push_back(part);
     for (fx::Node* input : region.inputs) arguments.push_back(mapped(input));
     bool single = region.outputs.size() == 1;
-    fx::Node* node = graph_->create_node(
-        fx::Op::CallFunction, fx::function("torch.ops.higher_order.wrap_with_set_grad_enabled"), std::move(arguments),
-        {}, single ? region.outputs[0]->name() : "wrap_with_set_grad_enabled");
+    fx::Node* node = graph_->create_node(fx::Op::CallFunction, function(), std::move(arguments), {},
+                                         single ? region.outputs[0]->name() : std::string(function().short_name()));
     node->meta.modules = region.entry->meta.modules;
     std::vector<Value> values;
     for (size_t i = 0; i < region.outputs.size(); ++i) {
@@ -140,6 +140,7 @@ class Wrapper {
     fx::Arguments results;
     for (fx::Node* output : region.outputs) results.push_back(inside.at(output));
     graph->output(fx::Argument::tuple(std::move(results)));
+    finish_part(*part);
     return part;
   }
 
@@ -149,15 +150,58 @@ class Wrapper {
   }
 
   fx::GraphModule& module_;
-  bool enabled_;
-  const fx::Function& switch_;
   IntrusivePtr<fx::Graph> graph_;
-  std::vector<Region> regions_;
   fx::NodeMap map_;
+};
+
+class GradWrapper final : public Wrapper {
+ public:
+  GradWrapper(fx::GraphModule& module, bool enabled) : Wrapper(module), enabled_(enabled) {}
+
+ private:
+  static bool mode(const Region& region) { return region.entry->arg(0).value().to_bool(); }
+  void add(fx::Node* node) override {
+    if (node->calls(switch_)) regions_.push_back({node, node->arg(0).value().to_bool() != enabled_});
+    else regions_.back().nodes.push_back(node);
+  }
+  const fx::Function& function() const override {
+    return fx::function("torch.ops.higher_order.wrap_with_set_grad_enabled");
+  }
+  fx::Arguments leading_arguments(const Region& region) const override { return {mode(region)}; }
+  void wrap_part(fx::GraphModule& part, const Region& region) override {
+    wrap_grad_regions(part, region.entry ? mode(region) : enabled_);
+  }
+
+  bool enabled_;
+  const fx::Function& switch_ = fx::function("torch._C._set_grad_enabled");
+};
+
+class AutocastWrapper final : public Wrapper {
+ public:
+  using Wrapper::Wrapper;
+
+ private:
+  // The outermost regions; what is inside them is left to the submodules.
+  void add(fx::Node* node) override {
+    bool begins = node->calls(enter_), ends = node->calls(exit_);
+    if (begins && depth_++ == 0) return void(regions_.push_back({node, true}));
+    if (ends && --depth_ == 0) return void(regions_.push_back({node, false}));
+    regions_.back().nodes.push_back(node);
+  }
+  const fx::Function& function() const override { return fx::function("torch.ops.higher_order.wrap_with_autocast"); }
+  fx::Arguments leading_arguments(const Region& region) const override { return region.entry->args(); }
+  void wrap_part(fx::GraphModule& part, const Region&) override { wrap_autocast_regions(part); }
+  void finish_part(fx::GraphModule& part) override { wrap_autocast_regions(part); }
+
+  int depth_ = 0;
+  const fx::Function& enter_ = fx::function("torch.amp.autocast_mode._enter_autocast");
+  const fx::Function& exit_ = fx::function("torch.amp.autocast_mode._exit_autocast");
 };
 
 }  // namespace
 
-void wrap_grad_regions(fx::GraphModule& module, bool enabled) { Wrapper(module, enabled).run(); }
+void wrap_grad_regions(fx::GraphModule& module, bool enabled) { GradWrapper(module, enabled).run(); }
+
+void wrap_autocast_regions(fx::GraphModule& module) { AutocastWrapper(module).run(); }
 
 }  // namespace umbra

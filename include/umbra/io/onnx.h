@@ -1,0 +1,23 @@
+// Programs as ONNX models, for the many runtimes that read them.
+//
+//     save_onnx("model.onnx", program);        // opset 18; sizes that may vary are named dimensions
+#pragma once
+
+#include <string>
+
+#include "umbra/export/exported_program.h"
+
+namespace UMBRA_API umbra {
+namespace io {
+
+/// The bytes of a ModelProto. The program is taken apart first (`decompose`), and each operator that is left becomes
+/// nodes of ONNX; one that has no counterpart is refused by name, and so is a program that writes its buffers or
+/// inputs. Inputs are the program's user inputs that vary, by their names; outputs are its tensors and symbolic
+/// numbers. What a program asserts is not checked by the model.
+std::string to_onnx(const ExportedProgram& program);
+
+/// Writes it, atomically. A model of more than 2 GB is refused: protocol buffers hold no more.
+void save_onnx(const std::string& path, const ExportedProgram& program);
+
+}  // namespace io
+}  // namespace umbra

@@ -1,0 +1,100 @@
+"""Drafts of programs: where export would refuse, a draft goes by the example, and a report says what it went by."""
+import enum
+import re
+import warnings
+
+from umbra._dynamo.exc import UserError
+from umbra.export._trace import run_export
+from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection
+from umbra.utils import _pytree as pytree
+
+
+class FailureType(enum.IntEnum):
+    MISSING_FAKE_KERNEL = 1
+    DATA_DEPENDENT_ERROR = 2
+    GUARD_ADDED = 3
+    MISMATCHED_FAKE_KERNEL = 4
+
+    def __str__(self):
+        return self.name
+
+
+class FailureReport:
+    """One thing that keeps a program from being exported soundly."""
+
+    def __init__(self, failure_type, data, xfail=False):
+        self.failure_type, self.data, self.xfail = failure_type, data, xfail
+
+    def __repr__(self):
+        return f"FailureReport(failure_type={self.failure_type}, xfail={self.xfail}, data={self.data})"
+
+    def print(self):
+        """What happened, where, and what to do about it."""
+        where = f"\n    It was asked here:\n{self.data['stack']}" if self.data.get("stack") else ""
+        if self.failure_type is FailureType.DATA_DEPENDENT_ERROR:
+            return (f"Data dependent error.\n    When exporting, the value of `{self.data['expr']}` was not known; the example inputs say that it holds.{where}\n"
+                    f"    The program asserts it when it runs. Add `torch._check({self.data['expr']})` to the code, or let the program decide with torch.cond.")
+        return (f"Guard added.\n    {self.data['expr']}\n    The dynamic shapes were changed to:\n    dynamic_shapes = {self.data['new_dynamic_shapes']}\n"
+                "    Dim.AUTO lets export find such relations by itself.")
+
+
+class DraftExportReport:
+    """What a draft went by."""
+
+    def __init__(self, failures, str_to_filename, expressions_created, op_profiles):
+        self.failures, self.str_to_filename = failures, str_to_filename
+        self.expressions_created, self.op_profiles = expressions_created, op_profiles
+
+    def successful(self):
+        """Whether the program is as sound as an exported one."""
+        return all(failure.xfail for failure in self.failures)
+
+    def __repr__(self):
+        return f"DraftExportReport({self.failures})"
+
+    def __str__(self):
+        if self.successful():
+            return "Congratuations: No issues are found during export, and it was able to soundly produce a graph."
+        issues = "\n".join(f"{i}. {failure.print()}\n" for i, failure in enumerate(self.failures, 1))
+        return f"WARNING: {len(self.failures)} issue(s) found during export, and it was not able to soundly produce a graph.\n\n{issues}"
+
+    def apply_suggested_fixes(self):
+        raise NotImplementedError("Not implemented yet")
+
+
+def draft_export(mod, args, kwargs=None, *, dynamic_shapes=None, preserve_module_call_signature=(), strict=False,
+                 prefer_deferred_runtime_asserts_over_guards=False):
+    """`export` that goes on where it would refuse: named dimensions that turn out related or fixed become automatic ones, and questions about data are
+    answered by the example inputs and asserted. `program._report` says where."""
+    options = {"preserve_module_call_signature": preserve_module_call_signature, "strict": strict,
+               "prefer_deferred_runtime_asserts_over_guards": prefer_deferred_runtime_asserts_over_guards}
+    answers, failures = [], []
+    try:
+        program = run_export(mod, args, kwargs, dynamic_shapes=dynamic_shapes, draft=answers, **options)
+    except UserError as error:
+        if dynamic_shapes is None or not str(error).startswith("Constraints violated"):
+            raise
+        del answers[:]
+        shapes = _automatic(mod, args, dict(kwargs or {}), dynamic_shapes)
+        program = run_export(mod, args, kwargs, dynamic_shapes=shapes, draft=answers, **options)
+        failures = [FailureReport(FailureType.GUARD_ADDED, {"expr": text, "new_dynamic_shapes": shapes}) for text in _violations(str(error))]
+    failures = [FailureReport(FailureType.DATA_DEPENDENT_ERROR, {"expr": text, "stack": stack}) for text, stack in answers] + failures
+    program._report = DraftExportReport(failures, {}, {}, {})
+    if failures:
+        warnings.warn(f"{len(failures)} issue(s) found during export, and it was not able to soundly produce a graph: print(program._report)", stacklevel=2)
+    return program
+
+
+def _violations(message):
+    """The violated constraints that an error lists, one text each."""
+    return [text.strip() for text in re.findall(r"^  - (.+)$", message.partition("Suggested fixes:")[0], flags=re.MULTILINE)]
+
+
+def _automatic(mod, args, kwargs, dynamic_shapes):
+    """The same shapes with automatic dimensions in the place of named ones."""
+    if isinstance(dynamic_shapes, (ShapesCollection, AdditionalInputs)):
+        dynamic_shapes = dynamic_shapes.dynamic_shapes(mod, args, kwargs)
+
+    def automatic(dim):
+        return Dim.AUTO(min=dim.min, max=dim.max) if isinstance(dim, Dim) else Dim.AUTO if dim == Dim.DYNAMIC else dim
+    return pytree.tree_map(automatic, dynamic_shapes, is_leaf=lambda value: isinstance(value, Dim))

@@ -1,0 +1,163 @@
+#include "io/onnx/builder.h"
+
+#include <algorithm>
+
+#include "io/tensor_bytes.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::io::onnx {
+
+namespace {
+
+constexpr int64_t kOpset = 18, kFormat = 8;
+
+Message tensor_message(const Tensor& tensor, const std::string& name) {
+  Message message;
+  for (int64_t size : tensor.sizes()) message.number(1, size);
+  message.number(2, element_type(tensor.dtype()));
+  if (!name.empty()) message.text(8, name);
+  std::string buffer;
+  message.text(9, packed_bytes(tensor.detach(), buffer));
+  return message;
+}
+
+enum AttributeType { kReal = 1, kNumber = 2, kText = 3, kTensor = 4, kNumbers = 7 };
+
+Message attribute(const char* name, AttributeType type) {
+  Message message;
+  message.text(1, name).number(20, type);
+  return message;
+}
+
+}  // namespace
+
+int64_t element_type(DType dtype) {
+  switch (dtype) {
+    case DType::Float32: return 1;
+    case DType::UInt8: return 2;
+    case DType::Int8: return 3;
+    case DType::UInt16: return 4;
+    case DType::Int16: return 5;
+    case DType::Int32: return 6;
+    case DType::Int64: return 7;
+    case DType::Bool: return 9;
+    case DType::Float16: return 10;
+    case DType::Float64: return 11;
+    case DType::UInt32: return 12;
+    case DType::UInt64: return 13;
+    case DType::BFloat16: return 16;
+    default: fail<NotImplementedError>("ONNX: tensors of ", name(dtype), " are not in Umbra yet");
+  }
+}
+
+// ---- attributes ----
+
+Attributes& Attributes::set(const char* name, int64_t value) {
+  messages_.push_back(attribute(name, kNumber).number(3, value));
+  return *this;
+}
+Attributes& Attributes::set(const char* name, double value) {
+  messages_.push_back(attribute(name, kReal).real(2, static_cast<float>(value)));
+  return *this;
+}
+Attributes& Attributes::set(const char* name, const char* value) {
+  messages_.push_back(attribute(name, kText).text(4, value));
+  return *this;
+}
+Attributes& Attributes::set(const char* name, const std::vector<int64_t>& values) {
+  Message message = attribute(name, kNumbers);
+  for (int64_t value : values) message.number(8, value);
+  messages_.push_back(std::move(message));
+  return *this;
+}
+Attributes& Attributes::set(const char* name, const Tensor& value) {
+  messages_.push_back(attribute(name, kTensor).message(5, tensor_message(value, "")));
+  return *this;
+}
+
+// ---- nodes ----
+
+Name Builder::reserve(const std::string& name) {
+  Name free = name;
+  while (std::ranges::find(taken_, free) != taken_.end()) free = name + "_" + std::to_string(next_++);
+  taken_.push_back(free);
+  return free;
+}
+
+Names Builder::emit_many(const char* type, const Names& inputs, size_t outputs, const Attributes& attributes,
+                         const std::string& name) {
+  Message node;
+  for (const Name& input : inputs) node.text(1, input);
+  Names made;
+  for (size_t i = 0; i < outputs; ++i) {
+    made.push_back(i == 0 && !name.empty() ? reserve(name) : "v" + std::to_string(next_++));
+    node.text(2, made.back());
+  }
+  node.text(3, std::string(type) + "_" + std::to_string(nodes_.size())).text(4, type);
+  for (const Message& message : attributes.messages()) node.message(5, message);
+  nodes_.push_back(std::move(node));
+  return made;
+}
+
+Name Builder::constant(const Tensor& tensor, const std::string& name) {
+  Name free = reserve(name);
+  initializers_.push_back(tensor_message(tensor, free));
+  return free;
+}
+
+Name Builder::list(const std::vector<int64_t>& values) {
+  for (const auto& [known, name] : lists_)
+    if (known == values) return name;
+  Tensor tensor = empty({static_cast<int64_t>(values.size())}, DType::Int64);
+  std::copy(values.begin(), values.end(), static_cast<int64_t*>(tensor.raw_data()));
+  return lists_.emplace_back(values, constant(tensor, "v" + std::to_string(next_++))).second;
+}
+
+Name Builder::scalar(const Scalar& value, DType dtype) {
+  return constant(full({}, value, dtype), "v" + std::to_string(next_++));
+}
+
+Name Builder::cast(const Name& value, DType from, DType to) {
+  return from == to ? value : emit("Cast", {value}, Attributes().set("to", element_type(to)));
+}
+
+// ---- the model ----
+
+Message Builder::value_info(const Name& name, DType dtype, const std::vector<std::string>& sizes) {
+  Message shape;
+  for (const std::string& size : sizes) {
+    Message dim;
+    if (size.find_first_not_of("0123456789") == std::string::npos) dim.number(1, std::stoll(size));
+    else dim.text(2, size);
+    shape.message(1, dim);
+  }
+  Message type;
+  type.message(1, Message().number(1, element_type(dtype)).message(2, shape));
+  Message info;
+  info.text(1, name).message(2, type);
+  return info;
+}
+
+void Builder::add_input(const Name& name, DType dtype, const std::vector<std::string>& sizes) {
+  inputs_.push_back(value_info(name, dtype, sizes));
+}
+void Builder::add_output(const Name& name, DType dtype, const std::vector<std::string>& sizes) {
+  outputs_.push_back(value_info(name, dtype, sizes));
+}
+
+std::string Builder::finish() const {
+  Message graph;
+  for (const Message& node : nodes_) graph.message(1, node);
+  graph.text(2, "main_graph");
+  for (const Message& tensor : initializers_) graph.message(5, tensor);
+  for (const Message& input : inputs_) graph.message(11, input);
+  for (const Message& output : outputs_) graph.message(12, output);
+  Message model;
+  model.number(1, kFormat).text(2, "umbra").message(7, graph);
+  model.message(8, Message().text(1, "").number(2, kOpset));
+  check<NotImplementedError>(model.bytes().size() < (size_t(1) << 31),
+                             "ONNX: a model of more than 2 GB is not in Umbra yet");
+  return model.bytes();
+}
+
+}  // namespace umbra::io::onnx

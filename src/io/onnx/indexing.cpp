@@ -1,0 +1,150 @@
+// Operators that pick and place elements by their places.
+#include <algorithm>
+#include <numeric>
+
+#include "io/onnx/call.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::io::onnx {
+
+namespace {
+
+/// The tensors of an index, and the dimensions that they are for.
+struct Places {
+  std::vector<fx::Argument> tensors;
+  std::vector<int64_t> dims;
+};
+
+Places places_of(const Call& c) {
+  Places out;
+  int64_t d = 0;
+  for (const fx::Argument& item : c.argument("indices").elements()) {
+    bool given = item.node() != nullptr;
+    int64_t covered = given && item.node()->meta.val.tensor_ref().dtype() == DType::Bool
+                          ? item.node()->meta.val.tensor_ref().dim()
+                          : 1;
+    if (given) out.tensors.push_back(item), out.dims.push_back(d);
+    d += covered;
+  }
+  return out;
+}
+
+/// The places of true elements, one row each.
+Name rows_of_mask(const Call& c, const fx::Argument& mask) {
+  return c.emit("Transpose", {c.emit("NonZero", {c.value_of(mask.node())})}, Attributes().set("perm", {1, 0}));
+}
+
+/// Indices of several dimensions as rows: [..., number of dimensions].
+Name rows_of(const Call& c, const Places& places) {
+  if (places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool)
+    return rows_of_mask(c, places.tensors[0]);
+  Names parts;
+  Name whole = c.value(places.tensors[0], DType::Int64);
+  for (size_t i = 1; i < places.tensors.size(); ++i)
+    whole = c.emit("Add", {whole, c.value(places.tensors[i], DType::Int64)});
+  Name shape = c.emit("Shape", {whole});  // all broadcast together
+  for (const fx::Argument& tensor : places.tensors) {
+    if (tensor.node()->meta.val.tensor_ref().dtype() == DType::Bool) c.refuse("a mask beside other indices");
+    Name spread = c.emit("Expand", {c.value(tensor, DType::Int64), shape});
+    parts.push_back(c.emit("Unsqueeze", {spread, c.model.list({-1})}));
+  }
+  return c.emit("Concat", parts, Attributes().set("axis", -1));
+}
+
+/// Brings the indexed dimensions to the front.
+std::vector<int64_t> indexed_first(const Call& c, const Places& places) {
+  std::vector<int64_t> order = places.dims;
+  for (int64_t d = 0; d < c.rank("self"); ++d)
+    if (std::ranges::find(places.dims, d) == places.dims.end()) order.push_back(d);
+  return order;
+}
+
+bool is_in_order(const std::vector<int64_t>& order) {
+  for (size_t i = 0; i < order.size(); ++i)
+    if (order[i] != static_cast<int64_t>(i)) return false;
+  return true;
+}
+
+void index(Call& c) {
+  Places places = places_of(c);
+  bool mask = places.tensors.size() == 1 && places.tensors[0].node()->meta.val.tensor_ref().dtype() == DType::Bool;
+  if (places.tensors.size() == 1 && !mask)
+    return c.give(c.emit("Gather", {c["self"], c.value(places.tensors[0], DType::Int64)},
+                         Attributes().set("axis", places.dims[0])));
+  if (mask && places.dims[0] != 0) c.refuse("a mask behind other dimensions");
+  std::vector<int64_t> order = mask ? std::vector<int64_t>() : indexed_first(c, places);
+  Name self = c["self"];
+  if (!is_in_order(order)) self = c.emit("Transpose", {self}, Attributes().set("perm", order));
+  Name picked = c.emit("GatherND", {self, rows_of(c, places)});
+  bool adjacent = true;
+  for (size_t i = 1; i < places.dims.size(); ++i) adjacent &= places.dims[i] == places.dims[i - 1] + 1;
+  if (mask || places.dims[0] == 0 || !adjacent) return c.give(picked);
+  // Adjacent indices leave their result where they stood.
+  int64_t rank = c.result().dim(), before = places.dims[0];
+  int64_t own = rank - (c.rank("self") - static_cast<int64_t>(places.dims.size()));
+  std::vector<int64_t> back;
+  for (int64_t d = 0; d < before; ++d) back.push_back(own + d);
+  for (int64_t d = 0; d < own; ++d) back.push_back(d);
+  for (int64_t d = own + before; d < rank; ++d) back.push_back(d);
+  c.give(c.emit("Transpose", {picked}, Attributes().set("perm", back)));
+}
+
+void index_put(Call& c) {
+  Places places = places_of(c);
+  if (places.dims.empty() || places.dims[0] != 0) c.refuse("indices that do not begin at the first dimension");
+  for (size_t i = 1; i < places.dims.size(); ++i)
+    if (places.dims[i] != places.dims[i - 1] + 1) c.refuse("indices with gaps");
+  Name rows = rows_of(c, places);
+  // Values have the shape of what is replaced.
+  Name shape = c.emit("Shape", {c.emit("GatherND", {c["self"], rows})});
+  Name values = c.emit("Expand", {c.as("values", c.result_type()), shape});
+  c.give(c.emit("ScatterND", {c["self"], rows, values},
+                Attributes().set("reduction", c.flag("accumulate") ? "add" : "none")));
+}
+
+void scatter(Call& c, const Name& source, const char* reduction) {
+  c.give(c.emit("ScatterElements", {c["self"], c.as("index", DType::Int64), source},
+                Attributes().set("axis", c.dim("dim")).set("reduction", reduction)));
+}
+
+/// A scatter takes the part of its source that the index covers.
+Name covered(const Call& c) {
+  Name shape = c.emit("Shape", {c["index"]});
+  std::vector<int64_t> zeros(static_cast<size_t>(c.rank("src")), 0);
+  return c.emit("Slice", {c["src"], c.model.list(zeros), shape});
+}
+
+}  // namespace
+
+void add_indexing(Table& table) {
+  table["aten::index.Tensor"] = table["aten::_unsafe_index.Tensor"] = index;
+  table["aten::index_put"] = table["aten::_unsafe_index_put"] = index_put;
+  table["aten::index_select"] = [](Call& c) {
+    c.give(c.emit("Gather", {c["self"], c["index"]}, Attributes().set("axis", c.dim("dim"))));
+  };
+  table["aten::embedding"] = [](Call& c) { c.give(c.emit("Gather", {c["weight"], c["indices"]})); };
+  table["aten::gather"] = [](Call& c) {
+    c.give(c.emit("GatherElements", {c["self"], c["index"]}, Attributes().set("axis", c.dim("dim"))));
+  };
+  table["aten::scatter.src"] = [](Call& c) { scatter(c, covered(c), "none"); };
+  table["aten::scatter_add"] = [](Call& c) { scatter(c, covered(c), "add"); };
+  table["aten::scatter.value"] = [](Call& c) {
+    scatter(c, c.emit("Expand", {c.as("value", c.result_type()), c.emit("Shape", {c["index"]})}), "none");
+  };
+  table["aten::nonzero"] = [](Call& c) {
+    c.give(c.emit("Transpose", {c.emit("NonZero", {c["self"]})}, Attributes().set("perm", {1, 0})));
+  };
+  table["aten::topk"] = [](Call& c) {
+    c.give_many(c.model.emit_many(
+        "TopK", {c["self"], c.list_of("k")}, 2,
+        Attributes().set("axis", c.dim("dim")).set("largest", c.flag("largest")).set("sorted", c.flag("sorted"))));
+  };
+  for (const char* name : {"aten::sort", "aten::sort.stable"})
+    table[name] = [](Call& c) {
+      int64_t dim = c.dim("dim");
+      c.give_many(c.model.emit_many("TopK", {c["self"], c.size_of(c["self"], dim)}, 2,
+                                    Attributes().set("axis", dim).set("largest", c.flag("descending"))));
+    };
+}
+
+}  // namespace umbra::io::onnx

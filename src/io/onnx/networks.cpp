@@ -1,0 +1,291 @@
+// Products, convolutions, norms, poolings, resampling and attention.
+#include <cmath>
+#include <limits>
+
+#include "io/onnx/call.h"
+#include "umbra/generated/functions.h"
+
+namespace umbra::io::onnx {
+
+namespace {
+
+// ---- products ----
+
+Name scaled(const Call& c, const Name& value, std::string_view factor) {
+  return c.plain(factor).to_double() == 1 ? value : c.emit("Mul", {value, c.as(factor, c.result_type())});
+}
+
+void add_products(Table& table) {
+  for (const char* name : {"aten::mm", "aten::bmm", "aten::mv", "aten::dot"})
+    table[name] = [](Call& c) {
+      const char* second = c.node().target().op()->schema().arguments[1].name.c_str();
+      c.give(c.emit("MatMul", {c["self"], c[second]}));
+    };
+  table["aten::matmul"] = [](Call& c) { c.give(c.emit("MatMul", {c["self"], c["other"]})); };
+  for (auto [name, a, b] : {std::tuple("addmm", "mat1", "mat2"), {"baddbmm", "batch1", "batch2"}})
+    table[concat("aten::", name)] = [a = a, b = b](Call& c) {
+      Name product = scaled(c, c.emit("MatMul", {c[a], c[b]}), "alpha");
+      if (c.plain("beta").to_double() == 0) return c.give(product);
+      c.give(c.emit("Add", {scaled(c, c["self"], "beta"), product}));
+    };
+  table["aten::linear"] = [](Call& c) {
+    Name weight = c["weight"];
+    if (c.rank("weight") == 2) weight = c.emit("Transpose", {weight}, Attributes().set("perm", {1, 0}));
+    Name product = c.emit("MatMul", {c["input"], weight});
+    c.give(c.has("bias") ? c.emit("Add", {product, c["bias"]}) : product);
+  };
+}
+
+// ---- convolutions, poolings ----
+
+std::vector<int64_t> both_ends(std::vector<int64_t> pads) {
+  size_t count = pads.size();
+  for (size_t i = 0; i < count; ++i) pads.push_back(pads[i]);
+  return pads;
+}
+
+void convolution(Call& c) {
+  size_t spatial = static_cast<size_t>(c.rank("weight")) - 2;
+  if (c.rank("input") != c.rank("weight")) c.refuse("an input without a batch");
+  Attributes attributes;
+  attributes.set("strides", c.numbers("stride", spatial)).set("pads", both_ends(c.numbers("padding", spatial)));
+  attributes.set("dilations", c.numbers("dilation", spatial)).set("group", c.number("groups"));
+  bool transposed = c.flag("transposed");
+  if (transposed) attributes.set("output_padding", c.numbers("output_padding", spatial));
+  Names inputs = {c["input"], c["weight"]};
+  if (c.has("bias")) inputs.push_back(c["bias"]);
+  c.give(c.emit(transposed ? "ConvTranspose" : "Conv", inputs, attributes));
+}
+
+struct Pool {
+  std::vector<int64_t> kernel, stride, pads;
+};
+Pool pool_of(const Call& c, size_t spatial) {
+  Pool pool{c.numbers("kernel_size", spatial), c.numbers("stride", spatial), c.numbers("padding", spatial)};
+  if (pool.stride.empty()) pool.stride = pool.kernel;
+  if (c.rank("self") != static_cast<int64_t>(spatial) + 2) c.refuse("an input without a batch");
+  return pool;
+}
+Attributes attributes_of(const Pool& pool) {
+  Attributes attributes;
+  attributes.set("kernel_shape", pool.kernel).set("strides", pool.stride).set("pads", both_ends(pool.pads));
+  return attributes;
+}
+
+void max_pool(Call& c, size_t spatial) {
+  Attributes attributes = attributes_of(pool_of(c, spatial));
+  attributes.set("dilations", c.numbers("dilation", spatial)).set("ceil_mode", c.flag("ceil_mode"));
+  bool single = c.node().meta.val.is_tensor();
+  if (single || !c.uses(1))
+    return single ? c.give(c.emit("MaxPool", {c["self"]}, attributes))
+                  : c.give_many({c.emit("MaxPool", {c["self"]}, attributes), ""});
+  // ONNX counts through the whole tensor, PyTorch within each plane.
+  Names made = c.model.emit_many("MaxPool", {c["self"]}, 2, attributes);
+  Name plane = c.emit("ReduceProd", {c.emit("Shape", {c["self"]}, Attributes().set("start", 2))},
+                      Attributes().set("keepdims", 0));
+  c.give_many({made[0], c.emit("Mod", {made[1], plane})});
+}
+
+void average_pool(Call& c, size_t spatial) {
+  if (spatial > 1 && c.has("divisor_override")) c.refuse("divisor_override");
+  Attributes attributes = attributes_of(pool_of(c, spatial));
+  attributes.set("count_include_pad", c.flag("count_include_pad")).set("ceil_mode", c.flag("ceil_mode"));
+  c.give(c.emit("AveragePool", {c["self"]}, attributes));
+}
+
+void adaptive_average_pool(Call& c, size_t spatial) {
+  std::vector<int64_t> wanted = c.numbers("output_size", spatial), dims, kernel;
+  bool ones = true;
+  for (size_t i = 0; i < spatial; ++i) {
+    ones &= wanted[i] == 1;
+    dims.push_back(static_cast<int64_t>(i) + c.rank("self") - static_cast<int64_t>(spatial));
+  }
+  if (ones) return c.give(c.emit("ReduceMean", {c["self"], c.model.list(dims)}, Attributes().set("keepdims", 1)));
+  for (size_t i = 0; i < spatial; ++i) {
+    SymInt size = c.tensor("self").sym_sizes()[dims[i]];
+    if (size.is_symbolic() || size.value() % wanted[i] != 0)
+      c.refuse("an output size that does not divide the input's");
+    kernel.push_back(size.value() / wanted[i]);
+  }
+  c.give(c.emit("AveragePool", {c["self"]}, Attributes().set("kernel_shape", kernel).set("strides", kernel)));
+}
+
+void add_windows(Table& table) {
+  table["aten::convolution"] = convolution;
+  for (int d : {1, 2, 3}) {
+    size_t spatial = static_cast<size_t>(d);
+    table[concat("aten::max_pool", d, "d")] =
+        table[concat("aten::max_pool", d, "d_with_indices")] = [spatial](Call& c) { max_pool(c, spatial); };
+    table[concat("aten::avg_pool", d, "d")] = [spatial](Call& c) { average_pool(c, spatial); };
+    table[concat("aten::adaptive_avg_pool", d, "d")] =
+        table[concat("aten::_adaptive_avg_pool", d, "d")] = [spatial](Call& c) { adaptive_average_pool(c, spatial); };
+  }
+}
+
+// ---- norms ----
+
+Name ones_or(const Call& c, std::string_view name, double value, const std::vector<int64_t>& shape, DType dtype) {
+  return c.has(name) ? c[name] : c.model.constant(full(shape, value, dtype), "norm_constant");
+}
+
+void layer_norm(Call& c) {
+  std::vector<int64_t> shape = c.numbers("normalized_shape");
+  DType dtype = c.type("input");
+  Names inputs = {c["input"], ones_or(c, "weight", 1, shape, dtype), ones_or(c, "bias", 0, shape, dtype)};
+  int64_t axis = c.rank("input") - static_cast<int64_t>(shape.size());
+  Attributes attributes;
+  attributes.set("axis", axis).set("epsilon", c.plain("eps").to_double());
+  if (c.node().meta.val.is_tensor()) return c.give(c.emit("LayerNormalization", inputs, attributes));
+  bool statistics = c.uses(1) || c.uses(2);
+  Names made = c.model.emit_many("LayerNormalization", inputs, statistics ? 3 : 1, attributes);
+  made.resize(3);
+  c.give_many(made);
+}
+
+void batch_norm(Call& c) {
+  std::vector<int64_t> channels = {c.tensor("running_mean").sizes()[0]};
+  DType dtype = c.type("running_mean");
+  Name y = c.emit("BatchNormalization",
+                  {c["input"], ones_or(c, "weight", 1, channels, dtype), ones_or(c, "bias", 0, channels, dtype),
+                   c["running_mean"], c["running_var"]},
+                  Attributes().set("epsilon", c.plain("eps").to_double()));
+  c.give_many({y, "", ""});
+}
+
+void group_norm(Call& c) {
+  int64_t groups = c.number("group"), rank = c.rank("input");
+  DType dtype = c.type("input");
+  Name rows = c.emit("Reshape", {c["input"], c.model.list({0, groups, -1})});
+  Name normal = c.emit("InstanceNormalization",
+                       {rows, c.model.constant(full({groups}, 1, dtype), "norm_constant"),
+                        c.model.constant(full({groups}, 0, dtype), "norm_constant")},
+                       Attributes().set("epsilon", c.plain("eps").to_double()));
+  Name y = c.emit("Reshape", {normal, c.emit("Shape", {c["input"]})});
+  std::vector<int64_t> shape(static_cast<size_t>(rank - 1), 1);
+  shape[0] = -1;
+  for (auto [name, type] : {std::pair("weight", "Mul"), {"bias", "Add"}})
+    if (c.has(name)) y = c.emit(type, {y, c.emit("Reshape", {c[name], c.model.list(shape)})});
+  c.give_many({y, "", ""});
+}
+
+void add_norms(Table& table) {
+  table["aten::native_layer_norm"] = table["aten::layer_norm"] = layer_norm;
+  table["aten::_native_batch_norm_legit_no_training"] = batch_norm;
+  table["aten::native_group_norm"] = group_norm;
+  table["aten::_weight_norm_interface"] = [](Call& c) {
+    std::vector<int64_t> dims;
+    for (int64_t d = 0; d < c.rank("v"); ++d)
+      if (d != c.dim("dim", "v")) dims.push_back(d);
+    Name norm = c.emit("ReduceL2", {c["v"], c.model.list(dims)}, Attributes().set("keepdims", 1));
+    c.give_many({c.emit("Mul", {c["v"], c.emit("Div", {c["g"], norm})}), ""});
+  };
+  for (auto [name, type] : {std::pair("softmax", "Softmax"), {"log_softmax", "LogSoftmax"}}) {
+    auto convert = [type = type](Call& c) {
+      c.give(c.emit(type, {c.as("self", c.result_type())}, Attributes().set("axis", c.dim("dim"))));
+    };
+    table[concat("aten::_", name)] = table[concat("aten::", name, ".int")] = convert;
+  }
+}
+
+// ---- resampling ----
+
+/// To `output_size`, or by `scale_factors`.
+void resize(Call& c, size_t spatial, const Attributes& attributes) {
+  const char* input = c.node().target().op()->schema().arguments[0].name.c_str();
+  if (c.node().target().op()->schema().find("scale_factors") >= 0 && c.has("scale_factors")) {
+    Value given = c.plain("scale_factors");
+    Tensor scales = ones({static_cast<int64_t>(spatial) + 2});
+    for (size_t i = 0; i < spatial; ++i)
+      static_cast<float*>(scales.raw_data())[i + 2] = static_cast<float>(given.double_list()[i]);
+    return c.give(c.emit("Resize", {c[input], "", c.model.constant(scales, "scales")}, attributes));
+  }
+  Name kept = c.emit("Shape", {c[input]}, Attributes().set("start", 0).set("end", 2));
+  Name sizes = c.emit("Concat", {kept, c.sizes("output_size")}, Attributes().set("axis", 0));
+  c.give(c.emit("Resize", {c[input], "", "", sizes}, attributes));
+}
+
+void add_resampling(Table& table) {
+  // The form with numbers has the sizes and the factors they came from; the sizes say it all.
+  for (int d : {1, 2, 3})
+    table[concat("aten::upsample_nearest", d, "d.vec")] =
+        table[concat("aten::upsample_nearest", d, "d")] = [d](Call& c) {
+          resize(c, static_cast<size_t>(d),
+                 Attributes()
+                     .set("mode", "nearest")
+                     .set("coordinate_transformation_mode", "asymmetric")
+                     .set("nearest_mode", "floor"));
+        };
+  for (auto [name, mode] : {std::pair("bilinear", "linear"), {"bicubic", "cubic"}})
+    table[concat("aten::upsample_", name, "2d.vec")] = table[concat("aten::upsample_", name, "2d")] = [mode = mode](
+                                                                                                          Call& c) {
+      const char* corners = c.flag("align_corners") ? "align_corners" : "pytorch_half_pixel";
+      resize(c, 2,
+             Attributes().set("mode", mode).set("coordinate_transformation_mode", corners).set("cubic_coeff_a", -0.75));
+    };
+  table["aten::grid_sampler_2d"] = [](Call& c) {
+    constexpr const char* kModes[] = {"bilinear", "nearest", "bicubic"};
+    constexpr const char* kPaddings[] = {"zeros", "border", "reflection"};
+    c.give(c.emit("GridSample", {c["input"], c["grid"]},
+                  Attributes()
+                      .set("mode", kModes[c.number("interpolation_mode")])
+                      .set("padding_mode", kPaddings[c.number("padding_mode")])
+                      .set("align_corners", c.flag("align_corners"))));
+  };
+}
+
+// ---- attention ----
+
+/// Heads of keys and values that several queries share.
+Name repeated_heads(const Call& c, const char* name) {
+  SymInt queries = c.tensor("query").sym_size(-3), own = c.tensor(name).sym_size(-3);
+  if (!c.flag("enable_gqa") || queries.same(own)) return c[name];
+  if (queries.is_symbolic() || own.is_symbolic() || c.rank(name) != 4) c.refuse("numbers of heads that vary");
+  int64_t times = queries.value() / own.value();
+  Name spread = c.emit("Unsqueeze", {c[name], c.model.list({2})});
+  spread = c.emit("Expand", {spread, c.model.list({1, 1, times, 1, 1})});
+  Name shape = c.emit("Shape", {c[name]});
+  Name sizes = c.emit("Mul", {shape, c.model.list({1, times, 1, 1})});
+  return c.emit("Reshape", {spread, sizes});
+}
+
+void attention(Call& c) {
+  if (c.plain("dropout_p").to_double() != 0) c.refuse("dropout");
+  DType dtype = c.result_type();
+  SymInt width = c.tensor("query").sym_size(-1);
+  if (!c.has("scale") && width.is_symbolic()) c.refuse("a width that varies");
+  double scale = c.has("scale") ? c.plain("scale").to_double() : 1 / std::sqrt(static_cast<double>(width.value()));
+  Name keys = repeated_heads(c, "key"), values = repeated_heads(c, "value");
+  std::vector<int64_t> order;
+  int64_t rank = c.rank("key");
+  for (int64_t d = 0; d < rank - 2; ++d) order.push_back(d);
+  order.insert(order.end(), {rank - 1, rank - 2});
+  Name query = c.emit("Mul", {c["query"], c.model.scalar(scale, dtype)});
+  Name scores = c.emit("MatMul", {query, c.emit("Transpose", {keys}, Attributes().set("perm", order))});
+  Name lowest = c.model.scalar(-std::numeric_limits<double>::infinity(), dtype), zero = c.model.scalar(0, dtype);
+  Name mask;  // of truth values
+  if (c.flag("is_causal")) {
+    Name shape = c.emit("Concat", {c.size_of(c["query"], c.rank("query") - 2), c.size_of(keys, rank - 2)},
+                        Attributes().set("axis", 0));
+    Name all = c.emit("ConstantOfShape", {shape}, Attributes().set("value", ones({1}, DType::Float32)));
+    mask = c.model.cast(c.emit("Trilu", {all}, Attributes().set("upper", 0)), DType::Float32, DType::Bool);
+  } else if (c.has("attn_mask")) {
+    if (c.type("attn_mask") == DType::Bool) mask = c["attn_mask"];
+    else scores = c.emit("Add", {scores, c["attn_mask"]});
+  }
+  if (!mask.empty()) scores = c.emit("Where", {mask, scores, lowest});
+  Name weights = c.emit("Softmax", {scores}, Attributes().set("axis", -1));
+  if (!mask.empty()) weights = c.emit("Where", {c.emit("IsNaN", {weights}), zero, weights});  // rows that see nothing
+  c.give(c.emit("MatMul", {weights, values}));
+}
+
+}  // namespace
+
+void add_networks(Table& table) {
+  add_products(table);
+  add_windows(table);
+  add_norms(table);
+  add_resampling(table);
+  table["aten::scaled_dot_product_attention"] = attention;
+}
+
+}  // namespace umbra::io::onnx

@@ -1,0 +1,296 @@
+"""Exported programs as objects: regions of autocast, signatures that are changed, passes, drafts, names."""
+import collections
+import io
+
+import pytest
+
+import umbra as torch
+from umbra._export.pass_base import _ExportPassBaseDeprecatedDoNotUse
+from umbra._export.verifier import SpecViolationError
+from umbra.export import Dim, export
+from umbra.fx.passes.infra.pass_base import PassResult
+from umbra.nn import functional as F
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, y=None):
+        return self.function(x) if y is None else self.function(x, y)
+
+
+def program(function, *example, dynamic=None):
+    return export(Function(function), example, dynamic_shapes=dynamic)
+
+
+def targets(exported):
+    return [str(node.target) for node in exported.graph.nodes if node.op == "call_function"]
+
+
+def reloaded(exported):
+    file = io.BytesIO()
+    torch.export.save(exported, file)
+    file.seek(0)
+    return torch.export.load(file)
+
+
+# ---- autocast ----
+
+def cast_product(x, y):
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        product = x @ y
+    return product + 1
+
+
+def test_a_region_of_autocast_is_a_graph_of_its_own():
+    exported = program(cast_product, torch.ones(2, 2), torch.ones(2, 2))
+    assert targets(exported) == ["wrap_with_autocast", "<built-in function getitem>", "aten.add.Tensor"]
+    (call,) = [node for node in exported.graph.nodes if str(node.target) == "wrap_with_autocast"]
+    assert call.args[:4] == ("cpu", torch.bfloat16, True, False)
+    for one in (exported, reloaded(exported)):
+        result = one.module()(torch.full((2, 2), 1.001), torch.ones(2, 2))
+        assert result.dtype is torch.bfloat16 and result[0, 0] == cast_product(torch.full((2, 2), 1.001), torch.ones(2, 2))[0, 0]
+
+
+def test_regions_of_autocast_stand_inside_each_other():
+    def function(x, y):
+        with torch.autocast("cpu", dtype=torch.bfloat16):
+            short = x @ y
+            with torch.autocast("cpu", enabled=False):
+                full = x @ y
+        return short, full
+    exported = program(function, torch.ones(2, 2), torch.ones(2, 2))
+    short, full = exported.module()(torch.ones(2, 2), torch.ones(2, 2))
+    assert (short.dtype, full.dtype) == (torch.bfloat16, torch.float32)
+    assert [str(node.target) for node in exported.graph_module.submod_1.graph.nodes].count("wrap_with_autocast") == 1
+
+
+def test_gradients_flow_through_a_region_of_autocast():
+    module = program(cast_product, torch.ones(2, 2), torch.ones(2, 2)).module()
+    x = torch.ones(2, 2, requires_grad=True)
+    module(x, torch.full((2, 2), 2.0)).sum().backward()
+    assert x.grad.dtype is torch.float32 and x.grad.tolist() == [[4.0, 4.0], [4.0, 4.0]]
+
+
+def test_a_decomposed_program_has_the_casts_of_its_region():
+    decomposed = program(cast_product, torch.ones(2, 2), torch.ones(2, 2)).run_decompositions()
+    assert decomposed.module()(torch.ones(2, 2), torch.ones(2, 2)).dtype is torch.bfloat16
+
+
+def test_a_region_around_export_is_refused():
+    with torch.autocast("cpu", dtype=torch.bfloat16), pytest.raises(NotImplementedError, match="begin inside the program"):
+        program(lambda x: x @ x, torch.ones(2, 2))
+
+
+# ---- programs as objects ----
+
+def test_a_changed_signature_counts():
+    exported = program(lambda x: x.sin() + 1, torch.ones(4))
+    exported.graph_signature.output_specs[0].arg.name = "nothing"
+    with pytest.raises(SpecViolationError):
+        exported.validate()
+
+
+def test_a_function_that_is_no_operator_is_found_by_the_verifier():
+    exported = program(lambda x: x.sin(), torch.ones(4))
+    output = next(node for node in exported.graph.nodes if node.op == "output")
+    with exported.graph.inserting_before(output):
+        exported.graph.call_function(torch.sin, (next(iter(exported.graph.nodes)),))
+    with pytest.raises(SpecViolationError, match="not an allowed operator type"):
+        exported.validate()
+
+
+def test_parts_of_a_program_cannot_be_set():
+    exported = program(lambda x: x.sin(), torch.ones(4))
+    for name in ("graph_module", "graph_signature", "state_dict", "range_constraints", "call_spec"):
+        with pytest.raises(RuntimeError, match=f"Unable to set ExportedProgram's {name} attribute"):
+            setattr(exported, name, None)
+    exported.example_inputs = ((torch.zeros(4),), {})
+    assert exported.example_inputs[0][0].sum() == 0
+
+
+def test_constants_are_no_state_of_the_module():
+    class Model(torch.nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("kept", torch.ones(2))
+            self.constant = torch.full((2,), 3.0)
+
+        def forward(self, x):
+            return x + self.kept + self.constant
+    module = export(Model(), (torch.ones(2),)).module()
+    assert list(module.state_dict()) == ["kept"] and module.constant.tolist() == [3.0, 3.0]
+    assert module(torch.ones(2)).tolist() == [5.0, 5.0]
+
+
+def test_an_ordered_dict_is_taken_in_its_order():
+    class Model(torch.nn.Module):
+        def forward(self, d):
+            return d["a"] - d["b"]
+    one, two = torch.ones(2), torch.full((2,), 2.0)
+    module = export(Model(), (collections.OrderedDict(a=one, b=two),)).module()
+    assert module(collections.OrderedDict(a=two, b=one)).tolist() == [1.0, 1.0]
+    for given in (collections.OrderedDict(b=one, a=two), {"a": two, "b": one}):
+        with pytest.raises(ValueError, match="tree spec"):
+            module(given)
+    assert export(Model(), ({"a": one, "b": two},)).module()({"b": one, "a": two}).tolist() == [1.0, 1.0]
+
+
+def test_specs_print_as_they_do_in_the_signature():
+    signature = export(torch.nn.Linear(2, 2), (torch.ones(2),)).graph_signature
+    assert str(signature.input_specs[0]) == "p_weight: PARAMETER target='weight'"
+    assert str(signature.output_specs[0]) == "linear: USER_OUTPUT"
+
+
+# ---- names ----
+
+def test_inputs_keep_names_that_python_has_a_use_for():
+    exported = export(torch.nn.Linear(2, 2), (torch.ones(2),))
+    assert [node.name for node in exported.graph.nodes] == ["p_weight", "p_bias", "input", "linear", "output"]
+    assert [node.name for node in reloaded(exported).graph.nodes] == ["p_weight", "p_bias", "input", "linear", "output"]
+    assert "def forward(self, p_weight, p_bias, input):" in exported.graph_module.code
+
+
+def test_sizes_that_are_equal_are_called_after_the_first_by_name():
+    exported = program(lambda x, y: x + y, torch.ones(4), torch.ones(4), dynamic=({0: Dim.AUTO}, {0: Dim.AUTO}))
+    assert list(map(str, exported.range_constraints)) == ["s17"]
+    n = Dim("n")
+    assert list(map(str, program(lambda x, y: x + y, torch.ones(4), torch.ones(4), dynamic=({0: n}, {0: n})).range_constraints)) == ["s17"]
+
+
+def test_a_literal_is_lifted_and_detached():
+    exported = program(lambda x: x * torch.tensor([1.0, 2.0]), torch.ones(2))
+    assert targets(exported) == ["aten.lift_fresh_copy.default", "aten.detach_.default", "aten.mul.Tensor"]
+    assert targets(exported.run_decompositions()) == ["aten.clone.default", "aten.mul.Tensor"]
+    assert exported.module()(torch.ones(2)).tolist() == [1.0, 2.0]
+
+
+# ---- decompositions ----
+
+def test_running_statistics_are_results_of_a_functional_program():
+    model = torch.nn.BatchNorm1d(2)
+    for table in ({}, None):
+        decomposed = export(model, (torch.ones(3, 2),)).run_decompositions(table)
+        assert set(decomposed.graph_signature.buffers_to_mutate.values()) == {"running_mean", "running_var", "num_batches_tracked"}
+        assert "aten.batch_norm.default" not in targets(decomposed)
+        module = decomposed.module()
+        module(torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 6.0]]))
+        assert module.running_mean.tolist() == pytest.approx([0.3, 0.4])
+        model.reset_running_stats()
+
+
+def test_export_below_autograd_takes_composites_apart():
+    from umbra.export._trace import _export
+    below = _export(Function(lambda x: F.linear(x, x)), (torch.ones(2, 2),), pre_dispatch=False)
+    assert targets(below) == ["aten.t.default", "aten.mm.default"]
+
+
+# ---- passes ----
+
+class SineToCosine(_ExportPassBaseDeprecatedDoNotUse):
+    def call_operator(self, op, args, kwargs, meta):
+        op = torch.ops.aten.cos.default if op == torch.ops.aten.sin.default else op
+        return super().call_operator(op, args, kwargs, meta)
+
+
+def test_a_pass_rebuilds_the_graph_call_by_call():
+    exported = program(lambda x: x.sin() + 1, torch.ones(4))
+    result = SineToCosine()(exported.graph_module)
+    assert result.modified and [str(node.target) for node in result.graph_module.graph.nodes] == ["x", "aten.cos.default", "aten.add.Tensor", "output"]
+    assert exported._transform_do_not_use(SineToCosine()).module()(torch.zeros(4)).tolist() == [2.0] * 4
+    assert exported.module()(torch.zeros(4)).tolist() == [1.0] * 4
+
+
+def test_a_pass_may_change_the_graph_in_place():
+    def to_cosine(module):
+        for node in module.graph.nodes:
+            if node.target == torch.ops.aten.sin.default:
+                node.target = torch.ops.aten.cos.default
+        return PassResult(module, True)
+    exported = program(lambda x: x.sin() + 1, torch.ones(4))
+    assert exported._transform_do_not_use(to_cosine).module()(torch.zeros(4)).tolist() == [2.0] * 4
+
+
+# ---- drafts ----
+
+def test_a_draft_of_a_sound_program_has_no_failures():
+    draft = torch.export.draft_export(Function(lambda x: x + 1), (torch.ones(2),))
+    assert draft._report.successful() and targets(draft) == ["aten.add.Tensor"]
+
+
+def test_a_draft_answers_questions_about_data_by_the_example_and_asserts_them():
+    with pytest.warns(UserWarning, match="1 issue"):
+        draft = torch.export.draft_export(Function(lambda x: x + 1 if x.item() > 2 else x - 1), (torch.tensor(5),))
+    assert not draft._report.successful()
+    assert [failure.failure_type.name for failure in draft._report.failures] == ["DATA_DEPENDENT_ERROR"]
+    assert "u0 > 2" in str(draft._report) or "2 < u0" in str(draft._report)
+    assert draft.module()(torch.tensor(3)) == 4
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        draft.module()(torch.tensor(1))
+
+
+def test_a_draft_lets_named_dimensions_become_automatic():
+    with pytest.warns(UserWarning, match="issue"):
+        draft = torch.export.draft_export(Function(lambda x, y: x + y), (torch.ones(3), torch.ones(3)),
+                                          dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}))
+    assert [failure.failure_type.name for failure in draft._report.failures] == ["GUARD_ADDED"]
+    assert draft.module()(torch.ones(5), torch.ones(5)).shape == (5,)
+
+
+# ---- gradients, strictness ----
+
+def test_detaching_in_place_cuts_gradients_off_in_the_program():
+    def function(x):
+        y = x.clone()
+        y.detach_()
+        return y * x
+    exported = program(function, torch.ones(2))
+    assert targets(exported) == ["aten.clone.default", "aten.detach_.default", "aten.mul.Tensor"]
+    x = torch.full((2,), 3.0, requires_grad=True)
+    exported.module()(x).sum().backward()
+    assert x.grad.tolist() == [3.0, 3.0]
+
+
+def test_strict_export_has_its_own_names_for_what_it_cannot_follow():
+    def strict(function, example):
+        return export(Function(function), (example,), strict=True)
+
+    def fails(x):
+        raise ValueError("not here")
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="Data-dependent branching"):
+        strict(lambda x: x + 1 if x.sum() > 0 else x, torch.ones(2))
+    with pytest.raises(torch._dynamo.exc.UserError, match="Consider annotating"):
+        strict(lambda x: x + 1 if x.item() > 2 else x, torch.tensor(3))
+    with pytest.raises(torch._dynamo.exc.Unsupported, match="ValueError: not here"):
+        strict(fails, torch.ones(2))
+    with pytest.raises(ValueError, match="not here"):
+        program(fails, torch.ones(2))
+
+
+def test_a_module_without_guards_still_refuses_inputs_that_do_not_fit():
+    exported = program(lambda x: x * 2, torch.ones(4))
+    with pytest.raises(RuntimeError) as error:
+        exported.module(check_guards=False)(torch.ones(5))
+    assert type(error.value) is RuntimeError
+
+
+def test_conditions_on_sizes_can_be_left_to_the_run():
+    exported = export(Function(lambda x, y: x.reshape(2, -1) + y.sum()), (torch.ones(4), torch.ones(3)),
+                      dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}), prefer_deferred_runtime_asserts_over_guards=True)
+    assert [str(bounds) for bounds in exported.range_constraints.values()] == ["VR[0, int_oo]", "VR[0, int_oo]"]
+    assert exported.module()(torch.ones(6), torch.ones(2)).shape == (2, 3)
+    with pytest.raises(RuntimeError, match="Runtime assertion failed"):
+        exported.module()(torch.ones(5), torch.ones(2))
+    with pytest.raises(torch._dynamo.exc.UserError, match="must always be equal"):
+        export(Function(lambda x, y: x + y), (torch.ones(4), torch.ones(4)), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}),
+               prefer_deferred_runtime_asserts_over_guards=True)
+
+
+def test_a_fake_tensor_can_be_said_to_be_on_another_device():
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode():
+        x = torch.ones(2, 2)
+        x.fake_device = torch.device("cuda:0")
+        assert x.device == torch.device("cuda:0") and (x @ x).device == torch.device("cuda:0")

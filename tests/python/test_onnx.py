@@ -1,0 +1,141 @@
+"""Programs as ONNX models. What they compute is compared in onnxruntime where ONNX_PYTHON names a Python that has it."""
+import json
+import os
+import subprocess
+
+import pytest
+
+import umbra as torch
+from umbra.export import Dim
+from umbra.nn import functional as F
+
+RUN = """
+import json, sys, numpy, onnxruntime
+session = onnxruntime.InferenceSession(sys.argv[1])
+inputs = [numpy.array(v, dtype=d) for v, d in json.load(open(sys.argv[2]))]
+results = session.run(None, {n.name: v for n, v in zip(session.get_inputs(), inputs)})
+print(json.dumps([[str(r.dtype), list(r.shape), r.reshape(-1).tolist()] for r in results]))
+"""
+
+
+class Function(torch.nn.Module):
+    def __init__(self, function):
+        super().__init__()
+        self.function = function
+
+    def forward(self, x, y=None):
+        return self.function(x) if y is None else self.function(x, y)
+
+
+def in_onnxruntime(folder, model, *inputs):
+    python = os.environ.get("ONNX_PYTHON")
+    if not python:
+        pytest.skip("ONNX_PYTHON names no Python with onnxruntime")
+    path, data = str(folder / "model.onnx"), str(folder / "inputs.json")
+    model.save(path)
+    json.dump([[x.tolist(), str(x.dtype).removeprefix("torch.")] for x in inputs], open(data, "w"))
+    out = subprocess.run([python, "-c", RUN, path, data], capture_output=True, text=True, check=False)
+    assert out.returncode == 0, out.stderr
+    return json.loads(out.stdout)
+
+
+def agrees(folder, function, example, *others, dynamic=None):
+    """Whether the model gives what the function gives, for the example and for inputs of other sizes."""
+    model = torch.onnx.export(Function(function), example, dynamic_shapes=dynamic)
+    for inputs in (example, *others):
+        results = in_onnxruntime(folder, model, *inputs)
+        expected = function(*inputs)
+        expected = expected if isinstance(expected, tuple) else (expected,)
+        assert len(results) == len(expected)
+        for (dtype, shape, values), want in zip(results, expected):
+            assert (dtype, shape) == (str(want.dtype).removeprefix("torch."), list(want.shape))
+            assert values == pytest.approx(want.reshape(-1).tolist(), rel=1e-4, abs=1e-5, nan_ok=True)
+
+
+X, LONG = torch.arange(12.0).view(3, 4) - 5, torch.arange(20.0).view(5, 4) - 9
+BATCH = ({0: Dim.AUTO},)
+
+POINTWISE = [
+    lambda x: F.gelu(x), lambda x: F.gelu(x, approximate="tanh"), lambda x: F.silu(x), lambda x: F.softplus(x, 2.0, 3.0), lambda x: F.hardswish(x),
+    lambda x: x // 3, lambda x: x % 3, lambda x: x % -3, lambda x: x.clamp(-1, 2), lambda x: torch.where(x > 0, x, 1.0), lambda x: x.pow(2), lambda x: 2 ** x,
+    lambda x: x.to(torch.int64) // 3, lambda x: x.to(torch.int64) % -3, lambda x: (x > 0) & (x < 3), lambda x: x.masked_fill(x > 2, -1.0), lambda x: x.rsqrt(),
+    lambda x: x.to(torch.int32) + 1.5, lambda x: torch.sub(x, x, alpha=3), lambda x: x.trunc(), lambda x: (x == 2).logical_not(), lambda x: F.elu(x),
+]
+
+
+@pytest.mark.parametrize("number", range(len(POINTWISE)))
+def test_elementwise(tmp_path, number):
+    agrees(tmp_path, POINTWISE[number], (X,), (LONG,), dynamic=BATCH)
+
+
+SHAPES = [
+    lambda x: x.view(-1), lambda x: x.reshape(x.shape[0] * 2, 2), lambda x: x.t(), lambda x: x[1:], lambda x: x[:, ::2], lambda x: x[-1], lambda x: x.unsqueeze(1),
+    lambda x: x.flip(0), lambda x: x.roll(1, 0), lambda x: torch.cat([x, x * 2], 1), lambda x: torch.stack([x, x]), lambda x: x.repeat(2, 1), lambda x: x.split(2, 1),
+    lambda x: x.expand(2, -1, -1), lambda x: F.pad(x, (1, 2)), lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), lambda x: x.tril(), lambda x: torch.ones_like(x) * x.shape[0],
+    lambda x: torch.arange(x.shape[0]), lambda x: x.new_full((x.shape[0], 2), 7.0), lambda x: x[:x.shape[0] // 2 + 1], lambda x: x.chunk(2, 1)[1], lambda x: x.unbind(1)[2],
+]
+
+
+@pytest.mark.parametrize("number", range(len(SHAPES)))
+def test_shapes(tmp_path, number):
+    agrees(tmp_path, SHAPES[number], (X,), (LONG,), dynamic=BATCH)
+
+
+REDUCTIONS = [
+    lambda x: x.sum(), lambda x: x.mean(1), lambda x: x.var(0), lambda x: x.std(1, keepdim=True), lambda x: x.max(1), lambda x: x.argmin(0), lambda x: x.argmax(),
+    lambda x: x.softmax(-1), lambda x: x.log_softmax(0), lambda x: x.cumsum(0), lambda x: x.logsumexp(1), lambda x: x.norm(dim=1), lambda x: (x > 0).any(1),
+    lambda x: (x > -3).all(), lambda x: x.topk(2, 1), lambda x: x.sort(0), lambda x: x.amax((0, 1)), lambda x: torch.var_mean(x, 1), lambda x: x.to(torch.int64).sum(0),
+]
+
+
+@pytest.mark.parametrize("number", range(len(REDUCTIONS)))
+def test_reductions(tmp_path, number):
+    agrees(tmp_path, lambda x: tuple(REDUCTIONS[number](x)) if not isinstance(REDUCTIONS[number](x), torch.Tensor) else REDUCTIONS[number](x), (X,), (LONG,), dynamic=BATCH)
+
+
+PLACES = torch.tensor([2, 0, 1, 2])
+INDEXING = [
+    lambda x, i: x[i], lambda x, i: x[:, i], lambda x, i: x[i, i], lambda x, i: x.gather(0, i.view(1, 4)), lambda x, i: x.index_select(1, i), lambda x, i: F.embedding(i, x),
+    lambda x, i: x.scatter(0, i.view(1, 4), -1.0), lambda x, i: x.scatter_add(0, i.view(1, 4), x), lambda x, i: x.index_put((i,), x[:1]), lambda x, i: x[x > 0],
+    lambda x, i: x.index_put((i,), x[:1], accumulate=True), lambda x, i: (x > 0).nonzero(), lambda x, i: x.unsqueeze(0)[:, i, i], lambda x, i: x.index_add(0, i, torch.ones(4, 4)),
+]
+
+
+@pytest.mark.parametrize("number", range(len(INDEXING)))
+def test_indexing(tmp_path, number):
+    agrees(tmp_path, INDEXING[number], (X, PLACES), (LONG, PLACES), dynamic=({0: Dim.AUTO}, None))
+
+
+PICTURE = torch.arange(2 * 4 * 6 * 6.0).view(2, 4, 6, 6).sin()
+NETWORKS = [
+    lambda x: F.conv2d(x, torch.ones(2, 2, 3, 3), torch.ones(2), stride=2, padding=1, groups=2), lambda x: F.conv_transpose2d(x, torch.ones(4, 2, 3, 3), stride=2, output_padding=1),
+    lambda x: F.max_pool2d(x, 3, 2, 1), lambda x: F.avg_pool2d(x, 2), lambda x: F.adaptive_avg_pool2d(x, 1), lambda x: F.adaptive_avg_pool2d(x, 3), lambda x: F.layer_norm(x, (6, 6)),
+    lambda x: F.group_norm(x, 2, torch.ones(4) * 2, torch.ones(4)), lambda x: F.batch_norm(x, torch.zeros(4), torch.ones(4)), lambda x: F.interpolate(x, scale_factor=2),
+    lambda x: F.interpolate(x, size=(9, 4), mode="bilinear"), lambda x: F.interpolate(x, size=(9, 4), mode="bilinear", align_corners=True), lambda x: F.pad(x, (1, 2, 2, 1), mode="reflect"),
+    lambda x: F.scaled_dot_product_attention(x, x, x), lambda x: F.scaled_dot_product_attention(x, x, x, is_causal=True), lambda x: F.scaled_dot_product_attention(x, x, x, attn_mask=x[0, 0] > 0),
+    lambda x: torch.einsum("bchw,bdhw->bcd", x, x), lambda x: F.linear(x, torch.ones(3, 6), torch.ones(3)), lambda x: torch.baddbmm(x[:, 0], x[:, 1], x[:, 2], beta=2, alpha=0.5),
+    lambda x: F.prelu(x, torch.full((4,), 0.1)), lambda x: F.max_pool2d(x, 2, return_indices=True),
+]
+
+
+@pytest.mark.parametrize("number", range(len(NETWORKS)))
+def test_networks(tmp_path, number):
+    agrees(tmp_path, NETWORKS[number], (PICTURE,), (torch.cat([PICTURE, PICTURE * 2]),), dynamic=BATCH)
+
+
+def test_what_has_no_counterpart_is_refused_by_name():
+    with pytest.raises(NotImplementedError, match="aten.linalg_inv_ex"):
+        torch.onnx.export(Function(torch.linalg.inv), (torch.eye(2),))
+    with pytest.raises(NotImplementedError, match="complex64"):
+        torch.onnx.export(Function(lambda x: x + x), (torch.ones(2, dtype=torch.complex64),))
+
+
+def test_a_program_that_writes_its_buffers_is_refused():
+    with pytest.raises(NotImplementedError, match="running_mean.*eval mode"):
+        torch.onnx.export(torch.nn.BatchNorm1d(2), (torch.ones(3, 2),))
+
+
+def test_a_model_is_written_to_a_file(tmp_path):
+    model = torch.onnx.export(torch.nn.Linear(3, 2), (torch.ones(4, 3),), tmp_path / "linear.onnx", dynamic_shapes=({0: Dim("batch")},))
+    data = (tmp_path / "linear.onnx").read_bytes()
+    assert data == model.model_bytes and all(word in data for word in (b"MatMul", b"weight", b"input", b"umbra"))
