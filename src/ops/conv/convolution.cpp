@@ -100,7 +100,7 @@ kernels::ConvolutionOptions kernel_options(size_t spatial, SymIntArrayRef stride
 }
 
 MemoryFormat output_format(const Tensor& input, const Tensor& weight, bool transposed) {
-  if (transposed && input.dim() == 5) return MemoryFormat::Contiguous;
+  if (transposed && input.dim() == 5 && input.device().type != DeviceType::CUDA) return MemoryFormat::Contiguous;
   for (const Tensor* t : {&input, &weight})
     if (MemoryFormat f = t->suggested_format(); f != MemoryFormat::Contiguous) return f;
   return MemoryFormat::Contiguous;

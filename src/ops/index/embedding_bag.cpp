@@ -82,12 +82,15 @@ struct EmbeddingBag {
           check_bags(weight, indices, offsets, mode, per_sample_weights, include_last_offset);
           Device device = common_device({&weight, &indices, &offsets});
           SymInt all = offsets.sym_size(0), bags = include_last_offset ? all - 1 : all, width = weight.sym_size(1);
-          bool quick = sums_quickly(weight, mode, per_sample_weights, padding);
+          bool accelerator = device.type == DeviceType::CUDA;
+          bool quick = !accelerator && sums_quickly(weight, mode, per_sample_weights, padding);
           auto integers = [&](SymIntArrayRef sizes) { return TensorSpec(sizes, DType::Int64, device); };
-          TensorSpec sizes = integers({mode == 0 && forward_only ? all : bags});
+          TensorSpec sizes = integers({accelerator || (mode == 0 && forward_only) ? all : bags});
           return {TensorSpec({bags, width}, weight.dtype(), device),
                   integers({quick ? SymInt(0) : indices.sym_numel()}), sizes,
-                  mode == 2 ? integers({bags, width}) : sizes};
+                  mode == 2     ? integers({bags, width})
+                  : accelerator ? integers({0})
+                                : sizes};
         })
         .cpu<4>([](const Tensor& out, const Tensor& offset2bag, const Tensor& bag_size, const Tensor& max_indices,
                    const Tensor& weight, const Tensor& indices, const Tensor& offsets, bool, int64_t mode, bool,

@@ -115,7 +115,9 @@ UMBRA_OPERATOR("linalg_eig(Tensor self) -> (Tensor eigenvalues, Tensor eigenvect
     .meta([](const Tensor& self) -> Specs2 {
       check_square(self, "linalg.eig");
       DType type = eigen_type(self.dtype());
-      return {vector_spec(self, self.sym_size(-1), type), column_major_spec(self.sym_sizes(), type, self.device())};
+      TensorSpec vectors = column_major_spec(self.sym_sizes(), type, self.device());
+      if (self.device().type == DeviceType::CUDA) vectors = TensorSpec(self.sym_sizes(), type, self.device());
+      return {vector_spec(self, self.sym_size(-1), type), vectors};
     })
     .cpu<2>([](const Tensor& values, const Tensor& vectors, const Tensor& self) {
       Tensor info = empty(batch_part(self), {.dtype = DType::Int32});

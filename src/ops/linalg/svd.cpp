@@ -74,7 +74,10 @@ UMBRA_OPERATOR(
       auto spec = [&](SymInt rows, SymInt columns) {
         return column_major_spec(matrix_sizes(batch, rows, columns), a.dtype(), a.device());
       };
-      return {spec(m, full ? m : k), s, spec(full ? n : k, n)};
+      TensorSpec vh = spec(full ? n : k, n);
+      if (a.device().type == DeviceType::CUDA)  // there it is V that the kernel has in columns
+        vh = TensorSpec(matrix_sizes(batch, full ? n : k, n), a.dtype(), a.device());
+      return {spec(m, full ? m : k), s, vh};
     })
     .cpu<3>([](const Tensor& u, const Tensor& s, const Tensor& vh, const Tensor& a, bool, bool compute_uv,
                const OptionalText& driver) {

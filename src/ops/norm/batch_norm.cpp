@@ -8,6 +8,8 @@
 #include "ops/common/shape.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/dispatcher.h"
+#include "umbra/dispatch/typed.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -96,8 +98,9 @@ namespace {
 using Specs = std::tuple<TensorSpec, TensorSpec, TensorSpec>;
 
 Specs norm_specs(const Tensor& input, std::initializer_list<const Tensor*> parameters, bool training) {
-  TensorSpec statistics({training ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, parameters),
-                        input.device());
+  // An accelerator gives them for running statistics, too.
+  bool kept = training || input.device().type == DeviceType::CUDA;
+  TensorSpec statistics({kept ? input.sym_sizes()[1] : SymInt(0)}, statistics_dtype(input, parameters), input.device());
   return {spec_like(input, {}, {}, input.suggested_format()), statistics, statistics};
 }
 
@@ -273,13 +276,41 @@ UMBRA_OPERATOR(
       return batch_norm_by_parts(grad, input, weight, mean, var, train, eps, mask);
     });
 
+// ---- on an accelerator ----
+
+/// What an accelerator's library (cuDNN) takes, by PyTorch's rule.
+bool library_takes(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
+                   bool training, bool enabled) {
+  if (!enabled || input.dim() < 3 || !weight.defined() || !bias.defined() || input.dtype() == DType::BFloat16)
+    return false;
+  if (input.dtype() == DType::Float16 && weight.dtype() == DType::Float16) return false;
+  if (mean.defined() != var.defined() || (!mean.defined() && !training)) return false;
+  return input.sym_size(0) <= (training ? 880801 : 65535);
+}
+
+Tensor accelerated_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,
+                              const Tensor& var, bool training, double momentum, double eps, bool enabled) {
+  using Results = std::tuple<Tensor, Tensor, Tensor, Tensor>;
+  static const auto library_kernel =
+      typed<Results(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, bool, double, double)>(
+          "aten::cudnn_batch_norm");
+  if (library_takes(input, weight, bias, mean, var, training, enabled))
+    return std::get<0>(library_kernel(input, weight, bias, mean, var, training, momentum, eps));
+  return std::get<0>(native_batch_norm(input, weight, bias, mean, var, training, momentum, eps));
+}
+
 UMBRA_OPERATOR(
     "batch_norm(Tensor input, Tensor? weight, Tensor? bias, Tensor? running_mean, Tensor? running_var, bool training, "
     "float momentum, float eps, bool cudnn_enabled) -> Tensor")
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean, const Tensor& var,
-                  bool training, double momentum, double eps, bool) {
+                  bool training, double momentum, double eps, bool enabled) {
       if (Tensor out = normalized_nothing(input, weight, bias); out.defined()) return out;
       check_batch_norm(input, weight, bias, mean, var, training);
+      // The accelerator's operators do not say that they write running statistics: a program that is captured has those
+      // that do.
+      bool captured = active_mode(DispatchKey::Proxy) || active_mode(DispatchKey::Functionalize);
+      if (input.device().type == DeviceType::CUDA && !captured)
+        return accelerated_batch_norm(input, weight, bias, mean, var, training, momentum, eps, enabled);
       if (!mean.defined()) return std::get<0>(_native_batch_norm_legit(input, weight, bias, true, momentum, eps));
       if (!training)
         return std::get<0>(_native_batch_norm_legit_no_training(input, weight, bias, mean, var, momentum, eps));

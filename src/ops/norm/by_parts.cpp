@@ -43,8 +43,10 @@ void check_kernel_parameters(const Tensor& input, std::initializer_list<const Te
 }
 
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters) {
+  bool narrow = is_reduced_floating(input.dtype());
+  if (input.device().type == DeviceType::CUDA) return narrow ? DType::Float32 : input.dtype();
   for (const Tensor* t : parameters)
-    if (t->defined() && is_reduced_floating(input.dtype()) && t->dtype() == DType::Float32) return DType::Float32;
+    if (t->defined() && narrow && t->dtype() == DType::Float32) return DType::Float32;
   return input.dtype();
 }
 

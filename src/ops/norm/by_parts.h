@@ -27,7 +27,7 @@ void check_parameter_types(const Tensor& input, std::initializer_list<const Tens
 /// The same where a kernel will read them.
 void check_kernel_parameters(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 
-/// Statistics of a narrow type are kept in float where the parameters are.
+/// Statistics of a narrow type are kept in float where the parameters are, and on an accelerator.
 DType statistics_dtype(const Tensor& input, std::initializer_list<const Tensor*> parameters);
 
 struct Normalization {

@@ -21,7 +21,10 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
       check(!is_integral(input.dtype(), true), "result type Float can't be cast to the desired output type ",
             kernel_name(input.dtype()));
       if (p == 1) return std::tuple(zeros_like(input), zeros_like(input, {.dtype = DType::Bool}));
-      Tensor mask = bernoulli(empty_like(input, {.dtype = input.dtype()}), 1 - p).to(DType::Bool);
+      Tensor noise = empty_like(input, {.dtype = input.dtype()});
+      // An accelerator's mask lies as the input does.
+      bool accelerator = input.device().type == DeviceType::CUDA;
+      Tensor mask = (accelerator ? noise.bernoulli_(1 - p) : bernoulli(noise, 1 - p)).to(DType::Bool);
       return std::tuple(input.mul(mask).mul(1 / (1 - p)), mask);
     })
     .gradient("input", {"grad", "result1", "p", "train"},

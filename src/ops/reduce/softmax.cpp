@@ -13,8 +13,15 @@ namespace {
 
 TensorSpec softmax_spec(const Tensor& self, int64_t dim, bool half_to_float) {
   wrap_dim(dim, self.dim());
-  check(!half_to_float, "softmax with half to float conversion is not supported on CPU");
-  return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
+  bool accelerator = self.device().type == DeviceType::CUDA;
+  check(!half_to_float || accelerator, "softmax with half to float conversion is not supported on CPU");
+  check<AssertionError>(!half_to_float || is_reduced_floating(self.dtype()), "half_to_float is True but x.dtype is ",
+                        self.dtype(), ", expected half or bfloat16");
+  return TensorSpec(self.sym_sizes(), half_to_float ? DType::Float32 : self.dtype(), self.device());
+}
+/// An accelerator's kernel takes a half and gives a float.
+bool widens(const Tensor& self, std::optional<DType> dtype) {
+  return self.device().type == DeviceType::CUDA && self.dtype() == DType::Float16 && dtype == DType::Float32;
 }
 /// Of no elements any type will do.
 void check_softmax_type(const char* kernel, const char* last_kernel, const Tensor& self, int64_t dim) {
@@ -106,12 +113,14 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .out("softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      if (widens(self, dtype)) return _softmax(self, dim, true);
       return _softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
 
 UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .out("log_softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
+      if (widens(self, dtype)) return _log_softmax(self, dim, true);
       return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
     });
 
