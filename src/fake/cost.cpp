@@ -146,6 +146,11 @@ bool CostTrace::handle(const Operator& op, Value* frame) {
   std::vector<Value> arguments(frame, frame + op.argument_count());
   op.call(frame);
   report_.operations[number].flops = count_flops(op, arguments.data(), frame);
+  if (int64_t bytes = counts_ == Counts::All ? count_workspace(op, arguments.data(), frame) : 0) {
+    std::lock_guard lock(mutex_);
+    change(bytes);
+    change(-bytes);
+  }
   return true;
 }
 

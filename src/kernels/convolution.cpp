@@ -216,12 +216,15 @@ void add_bias(const Tensor& out, const Tensor& bias) {
   });
 }
 
-void make_map(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias, const Geometry& g) {
-  // Below, a call of oneDNN costs more than the product.
+// Where a call of oneDNN costs more than the product.
+bool is_small_product(const Tensor& map, const Tensor& image, const Geometry& g) {
   constexpr int64_t small = 1 << 16;
-  bool product = windows_are_image(g) && map.dtype() == DType::Float32 && image.is_contiguous() &&
-                 map.numel() * (g.image_channels / g.groups) < small;
-  if (!product && onednn_map_of_image(map, image, weight, bias, g)) return;
+  return windows_are_image(g) && map.dtype() == DType::Float32 && image.is_contiguous() &&
+         map.numel() * (g.image_channels / g.groups) < small;
+}
+
+void make_map(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias, const Geometry& g) {
+  if (!is_small_product(map, image, g) && onednn_map_of_image(map, image, weight, bias, g)) return;
   with_plain(map, image, weight,
              [&](const Tensor& out, const Tensor& a, const Tensor& b) { map_of_image(out, a, b, g); });
   add_bias(map, bias);
@@ -276,6 +279,63 @@ void convolution_backward(const Tensor& grad_input, const Tensor& grad_weight, c
   SmallVector<int64_t> dims = {0};
   for (int64_t d = 2; d < grad_output.dim(); ++d) dims.push_back(d);
   sum(grad_bias, grad_output, dims);
+}
+
+// ---- what they take beside their results ----
+
+namespace {
+
+// What `with_plain` copies, and the matrix of windows.
+int64_t plain_workspace(ConvolutionResult result, const Tensor& out, const Tensor& a, const Tensor& b,
+                        const Geometry& g) {
+  DType wide = compute_type(out.dtype());
+  bool direct = out.is_contiguous() && out.dtype() == wide;
+  int64_t elements = direct ? 0 : out.numel();
+  for (const Tensor* t : {&a, &b})
+    if (t->dtype() != wide || !t->is_contiguous()) elements += t->numel();
+  bool columns = result != ConvolutionResult::Map || !windows_are_image(g);
+  if (columns) elements += GroupMatrices(g).columns_rows * g.map_size();
+  return elements * item_size(wide);
+}
+
+int64_t map_workspace(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
+                      const Geometry& g) {
+  if (!is_small_product(map, image, g))
+    if (auto bytes = onednn_workspace(ConvolutionResult::Map, image, map, weight, bias, g)) return *bytes;
+  return plain_workspace(ConvolutionResult::Map, map, image, weight, g);
+}
+
+int64_t image_workspace(const Tensor& image, const Tensor& map, const Tensor& weight, const Geometry& g) {
+  if (auto bytes = onednn_workspace(ConvolutionResult::Image, image, map, weight, Tensor(), g)) return *bytes;
+  return plain_workspace(ConvolutionResult::Image, image, map, weight, g);
+}
+
+int64_t weight_workspace(const Tensor& weight, const Tensor& map, const Tensor& image, const Geometry& g) {
+  if (auto bytes = onednn_workspace(ConvolutionResult::Weight, image, map, weight, Tensor(), g)) return *bytes;
+  return plain_workspace(ConvolutionResult::Weight, weight, map, image, g);
+}
+
+}  // namespace
+
+int64_t convolution_workspace(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                              const ConvolutionOptions& options) {
+  if (out.numel() == 0 || input.numel() == 0 || weight.numel() == 0) return 0;
+  if (options.transposed) return image_workspace(out, input, weight, convolution_geometry(out, input, weight, options));
+  return map_workspace(out, input, weight, bias, convolution_geometry(input, out, weight, options));
+}
+
+int64_t convolution_backward_workspace(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_output,
+                                       const Tensor& input, const Tensor& weight, const ConvolutionOptions& options) {
+  if (grad_output.numel() == 0 || input.numel() == 0 || weight.numel() == 0) return 0;
+  bool transposed = options.transposed;
+  const Tensor &image = transposed ? grad_output : input, &map = transposed ? input : grad_output;
+  Geometry g = convolution_geometry(image, map, weight, options);
+  int64_t most = 0;
+  if (grad_input.defined())
+    most = transposed ? map_workspace(grad_input, grad_output, weight, Tensor(), g)
+                      : image_workspace(grad_input, grad_output, weight, g);
+  if (grad_weight.defined()) most = std::max(most, weight_workspace(grad_weight, map, image, g));
+  return most;
 }
 
 }  // namespace umbra::kernels

@@ -22,4 +22,10 @@ void convolution_backward(const Tensor& grad_input, const Tensor& grad_weight, c
                           const Tensor& grad_output, const Tensor& input, const Tensor& weight,
                           const ConvolutionOptions& options);
 
+/// The bytes that the two take beside their results while they run; tensors need no data.
+int64_t convolution_workspace(const Tensor& out, const Tensor& input, const Tensor& weight, const Tensor& bias,
+                              const ConvolutionOptions& options);
+int64_t convolution_backward_workspace(const Tensor& grad_input, const Tensor& grad_weight, const Tensor& grad_output,
+                                       const Tensor& input, const Tensor& weight, const ConvolutionOptions& options);
+
 }  // namespace umbra::kernels

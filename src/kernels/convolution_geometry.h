@@ -3,6 +3,8 @@
 // and each is the other's gradient. The weight is [map channels, image channels / groups, kernel...] for both.
 #pragma once
 
+#include <optional>
+
 #include "kernels/convolution.h"
 
 namespace umbra::kernels {
@@ -38,6 +40,9 @@ inline ConvolutionGeometry convolution_geometry(const Tensor& image, const Tenso
           options.dilation};
 }
 
+/// What is computed of the other two.
+enum class ConvolutionResult { Map, Image, Weight };
+
 /// The three computations by oneDNN. Each is false where oneDNN has no fast way for the types or the geometry; then
 /// nothing was done. The bias (of the map) may be undefined.
 bool onednn_map_of_image(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
@@ -46,5 +51,9 @@ bool onednn_image_of_map(const Tensor& image, const Tensor& map, const Tensor& w
                          const ConvolutionGeometry& geometry);
 bool onednn_weight_gradient(const Tensor& grad_weight, const Tensor& map, const Tensor& image,
                             const ConvolutionGeometry& geometry);
+/// The bytes that one of them takes while it runs, to bring operands into oneDNN's layouts; none where oneDNN has no
+/// way. Only metadata is looked at. Memory that threads keep from call to call is not counted.
+std::optional<int64_t> onednn_workspace(ConvolutionResult result, const Tensor& image, const Tensor& map,
+                                        const Tensor& weight, const Tensor& bias, const ConvolutionGeometry& geometry);
 
 }  // namespace umbra::kernels

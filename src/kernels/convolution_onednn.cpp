@@ -8,7 +8,7 @@ namespace {
 
 using Dims = dnnl::memory::dims;
 using Geometry = ConvolutionGeometry;
-enum class Kind { Map, Image, Weight };
+using Kind = ConvolutionResult;
 
 // So many multiplications are worth a second thread.
 constexpr int64_t kSharedWork = 1 << 20;
@@ -264,37 +264,105 @@ Division division(Kind kind, const Geometry& g) {
   return {(channels + kChannelBlock - 1) / kChannelBlock, some_channels};
 }
 
-bool run(Kind kind, Operands t, const Geometry& g) {
+// Whether oneDNN has the types, and can write the result in place; inputs may be copied.
+bool takes(Kind kind, const Operands& t) {
   if (onednn::data_type(t.image.dtype()) == dnnl::memory::data_type::undef || !is_floating(t.image.dtype()))
     return false;
-  // What is written has to be written in place; inputs may be copied.
   const Tensor& result = kind == Kind::Map ? t.map : kind == Kind::Image ? t.image : t.weight;
-  if (!result.is_non_overlapping_and_dense()) return false;
+  return result.is_non_overlapping_and_dense();
+}
+
+// The parts that threads take: one where it is not worth more, or where oneDNN has no way for one of several.
+class Shares {
+ public:
+  Shares(Kind kind, const Operands& t, const Geometry& g) : kind_(kind), t_(t), g_(g), parts_(division(kind, g)) {
+    int64_t work = g.batch * g.map_channels * g.map_size() * (g.image_channels / g.groups) * g.kernel_size();
+    int64_t threads = num_threads(), work_of_one = std::max<int64_t>(1, work / parts_.count);
+    // As many parts as threads: each part brings the weight, or the image, into oneDNN's layout anew.
+    grain_ = std::max((kSharedWork + work_of_one - 1) / work_of_one, (parts_.count + threads - 1) / threads);
+    if (grain_ >= parts_.count || in_parallel_region()) return;
+    count_ = (parts_.count + grain_ - 1) / grain_;
+    for (int64_t i : {int64_t{0}, count_ - 1}) {  // all but the last are of one size
+      Part part = at(i);
+      onednn::OneThread here;
+      if (!plan_for(kind, part.operands, part.geometry)) {
+        count_ = 1;
+        return;
+      }
+    }
+  }
+  int64_t count() const { return count_; }
+  Part at(int64_t i) const {
+    if (count_ == 1) return {t_, g_};
+    return parts_.part(kind_, t_, g_, i * grain_, std::min(parts_.count, (i + 1) * grain_));
+  }
+
+ private:
+  Kind kind_;
+  const Operands& t_;
+  const Geometry& g_;
+  Division parts_;
+  int64_t grain_ = 1, count_ = 1;
+};
+
+bool run(Kind kind, Operands t, const Geometry& g) {
+  if (!takes(kind, t)) return false;
   t = {dense(t.image), dense(t.map), dense(t.weight), t.bias.defined() ? contiguous(t.bias) : Tensor()};
   t.keep_layout = channels_last(t.image) && channels_last(t.map);
-  Division parts = division(kind, g);
-  int64_t work = g.batch * g.map_channels * g.map_size() * (g.image_channels / g.groups) * g.kernel_size();
-  int64_t threads = num_threads(), work_of_one = std::max<int64_t>(1, work / parts.count);
-  // As many parts as threads: each part brings the weight, or the image, into oneDNN's layout anew.
-  int64_t grain = std::max((kSharedWork + work_of_one - 1) / work_of_one, (parts.count + threads - 1) / threads);
-  if (grain >= parts.count || in_parallel_region()) return run_part(kind, t, g);
-  int64_t count = (parts.count + grain - 1) / grain;
-  auto part_at = [&](int64_t i) { return parts.part(kind, t, g, i * grain, std::min(parts.count, (i + 1) * grain)); };
-  for (int64_t i : {int64_t{0}, count - 1}) {  // all but the last are of one size
-    Part part = part_at(i);
-    onednn::OneThread here;
-    if (!plan_for(kind, part.operands, part.geometry)) return run_part(kind, t, g);
-  }
-  parallel_for(0, count, 1, [&](int64_t from, int64_t to) {
+  Shares shares(kind, t, g);
+  if (shares.count() == 1) return run_part(kind, t, g);
+  parallel_for(0, shares.count(), 1, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
-      Part part = part_at(i);
+      Part part = shares.at(i);
       run_part(kind, part.operands, part.geometry);
     }
   });
   return true;
 }
 
+// ---- what it takes beside its operands ----
+
+/// The tensor as `dense` gives it, without its contents; the bytes of a copy are added up.
+Tensor dense_look(const Tensor& t, int64_t& bytes) {
+  if (t.is_non_overlapping_and_dense()) return t;
+  bytes += t.numel() * t.item_size();
+  return alias_tensor(t, t.sym_sizes(), contiguous_strides(t.sym_sizes()), 0);
+}
+
+std::optional<int64_t> bytes_of_part(Kind kind, const Part& part) {
+  onednn::OneThread here;
+  auto plan = plan_for(kind, part.operands, part.geometry);
+  if (!plan) return std::nullopt;
+  int64_t bytes = 0;
+  auto add = [&](const dnnl::memory::desc& user, const dnnl::memory::desc& wanted) {
+    if (!(user == wanted)) bytes += static_cast<int64_t>(wanted.get_size());
+  };
+  add(plan->user_image, plan->image);
+  add(plan->user_map, plan->map);
+  add(plan->user_weight, plan->weight);
+  return bytes;
+}
+
+std::optional<int64_t> workspace(Kind kind, Operands t, const Geometry& g) {
+  if (!takes(kind, t)) return std::nullopt;
+  int64_t bytes = 0;
+  t = {dense_look(t.image, bytes), dense_look(t.map, bytes), dense_look(t.weight, bytes), t.bias};
+  t.keep_layout = channels_last(t.image) && channels_last(t.map);
+  Shares shares(kind, t, g);
+  for (int64_t i = 0; i < shares.count(); ++i) {
+    std::optional<int64_t> of_part = bytes_of_part(kind, shares.at(i));
+    if (!of_part) return std::nullopt;
+    bytes += *of_part;
+  }
+  return bytes;
+}
+
 }  // namespace
+
+std::optional<int64_t> onednn_workspace(ConvolutionResult result, const Tensor& image, const Tensor& map,
+                                        const Tensor& weight, const Tensor& bias, const ConvolutionGeometry& geometry) {
+  return workspace(result, {image, map, weight, bias}, geometry);
+}
 
 bool onednn_map_of_image(const Tensor& map, const Tensor& image, const Tensor& weight, const Tensor& bias,
                          const ConvolutionGeometry& geometry) {

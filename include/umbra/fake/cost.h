@@ -6,7 +6,7 @@
 //     cost->report().peak;                                                  // bytes
 //
 // The storages of fake tensors are counted as if they had memory, so that the same account serves a run on data and one
-// without: what the two differ by is what kernels allocate for themselves.
+// without. What kernels take for themselves is seen in a run on data, and counted by `count_workspace` in one without.
 #pragma once
 
 #include <cstdint>
@@ -98,6 +98,10 @@ class CostTrace final : public DispatchMode, private MemoryObserver {
 /// Floating-point operations of a call whose results stand in the frame (a multiply-add counts two), as PyTorch counts
 /// them: products of matrices, convolutions, attention and their gradients; 0 for all others.
 int64_t count_flops(const Operator& op, const Value* arguments, const Value* results);
+
+/// The bytes that the call's kernel takes for itself while it runs, beside the results, where it is known to: 0 for
+/// kernels that take none to speak of.
+int64_t count_workspace(const Operator& op, const Value* arguments, const Value* results);
 
 /// A page with a plot of memory over time, and tables of what takes it.
 std::string cost_page(const CostReport& report, const std::string& title,

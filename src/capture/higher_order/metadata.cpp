@@ -48,10 +48,26 @@ sym::ShapeEnv* symbols_for(const FunctionCall& call) {
 
 bool is_integer(const Value& value) { return value.is_int() || value.is_sym_int(); }
 
+void forget_memory(const std::vector<std::vector<Value>>& of_functions) {
+  for (const std::vector<Value>& values : of_functions)
+    for (const Value& v : values) {
+      if (!v.is_tensor() || !v.tensor_ref().is_fake()) continue;
+      const Tensor& t = v.tensor_ref();
+      bool own = t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && !t.storage()->has_data();
+      if (own) t.storage()->resize(0);
+    }
+}
+
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count) {
   std::vector<Value> out;
+  std::vector<Storage> rows;  // a run keeps them until all are there
   for (const Value& v : values) {
     check<UserError>(v.is_tensor(), "a function that is called on rows must give tensors, got ", tag_name(v.tag()));
+    const Tensor& t = v.tensor_ref();
+    if (t.is_fake() && !count.same(0))
+      rows.push_back(StorageImpl::without_data((count - 1) * t.sym_numel() * t.item_size(), t.device()));
+  }
+  for (const Value& v : values) {
     const Tensor& t = v.tensor_ref();
     out.push_back(Value(empty(with_count(t, count), {.dtype = t.dtype(), .device = t.device()})));
   }

@@ -15,7 +15,9 @@ std::vector<Value> fresh(const std::vector<Value>& values);
 sym::ShapeEnv* symbols_for(const FunctionCall& call);
 /// Whether it is an integer, a symbolic one included.
 bool is_integer(const Value& value);
-/// The same for `count` of each, stacked.
+/// Lets go of the memory of what functions gave without data: it stands for what the operator gives, not beside it.
+void forget_memory(const std::vector<std::vector<Value>>& of_functions);
+/// Values without data for `count` of each, stacked.
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
 /// Which values gradients may flow to, or do.
 std::vector<size_t> differentiable(const std::vector<Value>& values);

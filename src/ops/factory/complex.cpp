@@ -48,7 +48,9 @@ UMBRA_OPERATOR("polar(Tensor abs, Tensor angle) -> Tensor")
     .out("polar.out")
     .meta([](const Tensor& abs, const Tensor& angle) { return complex_spec(abs, angle); })
     .cpu([](const Tensor& out, const Tensor& abs, const Tensor& angle) {
-      fill_parts(out, abs.mul(angle.cos()), abs.mul(angle.sin()));
+      Tensor turned = angle.expand(out.sym_sizes());
+      cos_out(parts(out, 0), turned).mul_(abs);
+      sin_out(parts(out, 1), turned).mul_(abs);
     })
     .gradient("abs, angle", {"grad", "result"},
               [](const Tensor& grad, const Tensor& result) {
