@@ -13,7 +13,8 @@ namespace umbra::python {
 
 namespace {
 
-/// A dimension's policy as Python describes it: ("dynamic", dim name, least, most).
+/// A dimension's policy as Python describes it: ("dynamic", dim name, least, most); a "kept" one must not become a
+/// number.
 sym::SymbolOptions dimension(nb::handle description) {
   sym::SymbolOptions options;
   nb::tuple fields = nb::borrow<nb::tuple>(description);
@@ -21,6 +22,8 @@ sym::SymbolOptions dimension(nb::handle description) {
   options.policy = policy == "static"    ? sym::Policy::Static
                    : policy == "dynamic" ? sym::Policy::Dynamic
                                          : sym::Policy::Duck;
+  options.marked_dynamic = policy == "kept";
+  if (policy == "kept") options.policy = sym::Policy::Dynamic;
   if (fields.size() > 1) options.dim = nb::cast<std::string>(fields[1]);
   if (fields.size() > 3) {
     sym::Range range;
@@ -31,11 +34,20 @@ sym::SymbolOptions dimension(nb::handle description) {
   return options;
 }
 
+/// `dims`: a policy for each dimension, or a size that is there already; `strides`: a policy, or None where it follows.
 Tensor from_tensor(const ConverterObject& self, const FakeModeObject& mode, const Tensor& real,
-                   const std::string& source, nb::handle dims) {
+                   const std::string& source, nb::handle dims, nb::handle strides) {
   if (dims.is_none()) return self.converter->from_tensor(*mode.mode, real);
-  SymbolicContext context{source, {}};
-  for (nb::handle d : nb::borrow<nb::sequence>(dims)) context.dims.push_back(dimension(d));
+  SymbolicContext context{source, {}, {}, {}};
+  for (nb::handle d : nb::borrow<nb::sequence>(dims)) {
+    SymInt given;
+    bool is_given = !nb::isinstance<nb::tuple>(d) && read_int(d.ptr(), given);
+    context.dims.push_back(is_given ? sym::SymbolOptions() : dimension(d));
+    context.given.push_back(is_given ? std::optional(given) : std::nullopt);
+  }
+  if (!strides.is_none())
+    for (nb::handle d : nb::borrow<nb::sequence>(strides))
+      context.strides.push_back(d.is_none() ? std::nullopt : std::optional(dimension(d)));
   return self.converter->from_tensor(*mode.mode, real, &context);
 }
 
@@ -60,7 +72,7 @@ void bind_converter(nb::module_& m) {
   nb::class_<ConverterObject>(m, "_FakeConverter")
       .def("__init__", [](ConverterObject* self) { new (self) ConverterObject{make_counted<FakeConverter>()}; })
       .def("from_tensor", &from_tensor, nb::arg("mode"), nb::arg("tensor"), nb::arg("source") = "",
-           nb::arg("dims") = nb::none())
+           nb::arg("dims") = nb::none(), nb::arg("strides") = nb::none())
       .def("remember",
            [](const ConverterObject& c, const Tensor& real, const Tensor& fake) { c.converter->remember(real, fake); })
       .def("find",

@@ -163,20 +163,25 @@ register_package(22, lambda storage: "meta" if storage.device.type == "meta" els
                  lambda storage, location: umbra.UntypedStorage(storage.nbytes(), device="meta") if location == "meta" else None)
 
 
-def _restorer(map_location):
-    """The function of a storage and its place in the file that gives the storage at its place here."""
-    if map_location is None:
-        return default_restore_location
-    if isinstance(map_location, dict):
-        return lambda storage, location: default_restore_location(storage, map_location.get(location, location))
-    if isinstance(map_location, (str, bytes, umbra.device)):
-        place = map_location.decode() if isinstance(map_location, bytes) else str(map_location)
-        return lambda storage, location: default_restore_location(storage, place)
+class _Restorer:
+    """Gives a storage at its place here, from what `map_location` says and its place in the file."""
 
-    def restore(storage, location):
-        result = map_location(storage, location)
-        return default_restore_location(storage, location) if result is None else result
-    return restore
+    def __init__(self, map_location):
+        self._map_location = map_location
+
+    def place(self, location):
+        """The name of the place, for a place in the file; a function that is given storages has no say in it."""
+        mapped = self._map_location
+        if isinstance(mapped, dict):
+            return mapped.get(location, location)
+        if isinstance(mapped, (str, bytes, umbra.device)):
+            return mapped.decode() if isinstance(mapped, bytes) else str(mapped)
+        return location
+
+    def __call__(self, storage, location):
+        is_function = callable(self._map_location) and not isinstance(self._map_location, umbra.device)
+        result = self._map_location(storage, location) if is_function else None
+        return default_restore_location(storage, self.place(location)) if result is None else result
 
 
 class StorageType:
@@ -315,13 +320,13 @@ def _load_file(file, path, map_location, pickle_module, weights_only, mmap, opti
             return _load_script(file, weights_only, map_location)
         if mmap and path is None:
             raise ValueError("f must be a file path in order to use the mmap argument")
-        read = _ArchiveLoad(archive, _restorer(map_location), path if mmap else None).load
+        read = _ArchiveLoad(archive, _Restorer(map_location), path if mmap else None).load
     elif mmap:
         name = f"{path}, " if path is not None else ""
         raise RuntimeError(f"mmap can only be used with files saved with `torch.save({name}_use_new_zipfile_serialization=True), please torch.save your "
                            "checkpoint with this option in order to use mmap.")
     else:
-        read = _StreamLoad(file, _restorer(map_location)).load
+        read = _StreamLoad(file, _Restorer(map_location)).load
     if not weights_only:
         return read(pickle_module or pickle, options)
     try:
@@ -380,7 +385,7 @@ class _Load:
 
     def _make(self, key, nbytes, dtype, location):
         if _C._active_fake_mode() is not None:
-            return umbra.empty(nbytes, dtype=umbra.uint8, device=location).untyped_storage()
+            return umbra.empty(nbytes, dtype=umbra.uint8, device=self._restore.place(location)).untyped_storage()
         return self._restore(self._read(key, nbytes, dtype), location)
 
 

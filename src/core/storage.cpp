@@ -55,14 +55,18 @@ Allocator& allocator_for(Device device) {
 }
 
 constinit std::atomic<MemoryObserver*> g_observer = nullptr;
+constinit thread_local int t_unobserved = 0;
 
 void observe(const StorageImpl& storage) {
-  if (MemoryObserver* observer = g_observer.load(std::memory_order_relaxed))
+  MemoryObserver* observer = g_observer.load(std::memory_order_relaxed);
+  if (observer && t_unobserved == 0)
     observer->made(&storage, storage.bytes().has_hint() ? storage.bytes().hint() : 0, storage.has_data());
 }
 }  // namespace
 
 MemoryObserver* set_memory_observer(MemoryObserver* observer) { return g_observer.exchange(observer); }
+UnobservedMemory::UnobservedMemory() { ++t_unobserved; }
+UnobservedMemory::~UnobservedMemory() { --t_unobserved; }
 
 Allocator* allocator(DeviceType type) {
   return g_allocators[static_cast<size_t>(type)].load(std::memory_order_acquire);

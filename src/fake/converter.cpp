@@ -13,9 +13,10 @@ namespace umbra {
 
 namespace {
 
-// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride,
-// numbers elsewhere.
-SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
+// Strides of a tensor whose sizes became symbols: expressions where they follow from a size and a smaller stride, what
+// `other(dim)` gives elsewhere, and where `own(dim)` says so.
+template <class Own, class Other>
+SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes, const Own& own, const Other& other) {
   SymShape strides(real.sym_strides());
   std::vector<int64_t> order(real.dim());
   for (int64_t d = 0; d < real.dim(); ++d) order[d] = d;
@@ -25,7 +26,8 @@ SymShape symbolic_strides(const Tensor& real, SymIntArrayRef sizes) {
   std::unordered_map<int64_t, SymInt> following;  // what strides may be, by value
   for (int64_t d : order) {
     int64_t stride = real.strides()[d];
-    if (auto found = following.find(stride); stride > 1 && found != following.end()) strides[d] = found->second;
+    auto found = following.find(stride);
+    if (stride > 1) strides[d] = found != following.end() && !own(d) ? found->second : other(d);
     following.insert_or_assign(stride * real.sizes()[d], strides[d] * sizes[d]);
   }
   return strides;
@@ -147,15 +149,32 @@ Tensor FakeConverter::from_tensor(FakeModeImpl& mode, const Tensor& real, const 
   SymShape sizes(real.sym_sizes());
   // Another mode's tensor has metadata to go by, as a real one has; symbols are understood only where they were made.
   check(!real.is_symbolic() || fake_mode_of(real)->shape_env() == mode.shape_env(), "Mixing fake modes NYI");
-  if (!context || !mode.shape_env() || real.is_symbolic()) return convert(mode, real, sizes, real.sym_strides());
-  for (int64_t d = 0; d < real.dim(); ++d)
-    sizes[d] = mode.shape_env()->create_symbol(real.sizes()[d], context->source + ".size()[" + std::to_string(d) + "]",
-                                               context->dims.at(d));
-  return from_tensor_with_sizes(mode, real, sizes);
+  if (!context || !mode.shape_env() || real.is_symbolic())
+    return convert(mode, real, sizes, real.sym_strides(), real.sym_storage_offset());
+  auto symbol = [&](int64_t value, const std::string& place, const sym::SymbolOptions& options) {
+    return mode.shape_env()->create_symbol(value, context->source + place, options);
+  };
+  auto at = [](const char* what, int64_t d) { return "." + std::string(what) + "()[" + std::to_string(d) + "]"; };
+  for (int64_t d = 0; d < real.dim(); ++d) {
+    bool given = !context->given.empty() && context->given.at(d);
+    sizes[d] = given ? *context->given[d] : symbol(real.sizes()[d], at("size", d), context->dims.at(d));
+  }
+  if (context->strides.empty()) return from_tensor_with_sizes(mode, real, sizes);
+  SymShape strides = symbolic_strides(
+      real, sizes, [&](int64_t d) { return context->strides.at(d).has_value(); },
+      [&](int64_t d) {
+        return symbol(real.strides()[d], at("stride", d), context->strides[d].value_or(sym::SymbolOptions()));
+      });
+  bool fixed = std::all_of(sizes.begin(), sizes.end(), [](SymInt size) { return !size.is_symbolic(); });
+  SymInt offset = real.sym_storage_offset();
+  if (!fixed) offset = symbol(real.storage_offset(), ".storage_offset()", {.policy = sym::Policy::Dynamic});
+  return convert(mode, real, sizes, strides, offset);
 }
 
 Tensor FakeConverter::from_tensor_with_sizes(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes) {
-  return convert(mode, real, sizes, symbolic_strides(real, sizes));
+  SymShape strides = symbolic_strides(
+      real, sizes, [](int64_t) { return false; }, [&](int64_t d) { return SymInt(real.strides()[d]); });
+  return convert(mode, real, sizes, strides, real.sym_storage_offset());
 }
 
 Tensor FakeConverter::convert_sparse(FakeModeImpl& mode, const Tensor& real) {
@@ -169,9 +188,9 @@ Tensor FakeConverter::convert_sparse(FakeModeImpl& mode, const Tensor& real) {
   return fake;
 }
 
-Tensor FakeConverter::convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides) {
+Tensor FakeConverter::convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides,
+                              SymInt offset) {
   std::lock_guard lock(mutex_);
-  SymInt offset = real.sym_storage_offset();
   SymInt bytes =
       any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
   Tensor fake;

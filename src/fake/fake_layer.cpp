@@ -52,16 +52,16 @@ void visit(Arguments& found, TensorImpl* t) {
 void convert_real(const Operator& op, FakeModeImpl& mode, Value* frame) {
   auto convert = [&](const Tensor& t) {
     if (!t.defined() || fake_mode_of(t) == &mode || t.impl()->is_wrapped_number()) return t;
-    check<AssertionError>(mode.options().allow_non_fake_inputs,
-                          "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
-                          "'allow_non_fake_inputs'. Found in ",
-                          op.schema().space, ".", op.schema().name, ".",
-                          op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
     // The stand-in would change, and the tensor itself would not know of it.
     check<AssertionError>(!op.has_tag(Tag::InPlaceView),
                           "Can't call metadata mutating ops on non-Fake Tensor inputs. Found in ", op.schema().space,
                           ".", op.schema().name, ".", op.schema().overload.empty() ? "default" : op.schema().overload,
                           "(...)");
+    check<AssertionError>(mode.options().allow_non_fake_inputs,
+                          "Please convert all Tensors to FakeTensors first or instantiate FakeTensorMode with "
+                          "'allow_non_fake_inputs'. Found in ",
+                          op.schema().space, ".", op.schema().name, ".",
+                          op.schema().overload.empty() ? "default" : op.schema().overload, "(...)");
     return mode.from_tensor(t);
   };
   for (size_t i = 0; i < op.argument_count(); ++i) {

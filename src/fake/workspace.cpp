@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "kernels/convolution.h"
+#include "kernels/sort.h"
 #include "umbra/fake/cost.h"
 
 namespace umbra {
@@ -38,10 +39,28 @@ int64_t convolution_backward(const Value* a, const Value* results) {
                                                  options_of(a + 4, a[2].tensor_ref()));
 }
 
+// sort(self, dim, ...), sort.stable(self, *, stable, dim, ...), topk(self, k, dim, ...): values are the first result
+template <int dim> int64_t sorted(const Value* a, const Value* results) {
+  const Tensor &self = a[0].tensor_ref(), &values = results[0].tensor_ref();
+  if (self.dim() == 0) return 0;
+  int64_t along = a[dim].to_int() < 0 ? a[dim].to_int() + self.dim() : a[dim].to_int();
+  return kernels::sort_workspace(self, along, values.size(along));
+}
+
+// linalg_inv_ex(A): the factors of A and exchanges of rows, both twice, a status, and the unit matrix that is solved
+// for
+int64_t inverse(const Value* a, const Value*) {
+  const Tensor& self = a[0].tensor_ref();
+  int64_t n = self.size(-1), matrices = n == 0 ? 0 : self.numel() / (n * n);
+  return (2 * self.numel() + n * n) * self.item_size() + (2 * n + 1) * matrices * item_size(DType::Int32);
+}
+
 using Rule = int64_t (*)(const Value* arguments, const Value* results);
 const std::unordered_map<std::string_view, Rule>& rules() {
   static const std::unordered_map<std::string_view, Rule> table = {
-      {"aten::convolution", convolution}, {"aten::convolution_backward", convolution_backward}};
+      {"aten::convolution", convolution}, {"aten::convolution_backward", convolution_backward},
+      {"aten::sort", sorted<1>},          {"aten::sort.stable", sorted<2>},
+      {"aten::topk", sorted<2>},          {"aten::linalg_inv_ex", inverse}};
   return table;
 }
 
@@ -52,14 +71,27 @@ bool has_kernel(const Value& value) {
   return yes;
 }
 
+/// Kernels get plain copies of lazily conjugated or negated tensors.
+int64_t resolved_bytes(const Operator& op, const Value* arguments) {
+  int64_t bytes = 0;
+  if (!op.definition().meta || op.is_view()) return 0;
+  for (size_t i = 0; i < op.argument_count(); ++i)
+    arguments[i].each_tensor([&](TensorImpl* t) {
+      if ((t->is_conj() || t->is_neg()) && !t->is_symbolic())
+        bytes += Tensor(IntrusivePtr<TensorImpl>(t)).numel() * item_size(t->dtype());
+    });
+  return bytes;
+}
+
 }  // namespace
 
 int64_t count_workspace(const Operator& op, const Value* arguments, const Value* results) {
+  int64_t bytes = resolved_bytes(op, arguments);
   auto found = rules().find(op.name());
-  if (found == rules().end()) return 0;
+  if (found == rules().end()) return bytes;
   for (size_t i = 0; i < op.argument_count(); ++i)
-    if (!has_kernel(arguments[i]) || arguments[i].is_symbolic()) return 0;
-  return found->second(arguments, results);
+    if (!has_kernel(arguments[i]) || arguments[i].is_symbolic()) return bytes;
+  return bytes + found->second(arguments, results);
 }
 
 }  // namespace umbra

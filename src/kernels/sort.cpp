@@ -20,10 +20,17 @@ template <class T, class Key> class LineSorter {
 
  public:
   LineSorter(int64_t n, int64_t wanted, bool descending)
-      : n_(n), wanted_(wanted), flip_(descending ? ~Number(0) : Number(0)), few_(wanted < n / 4) {
-    room_ = few_ ? wanted + std::max<int64_t>(wanted, 64) : n;
-    memory_ = scratch({(few_ ? 1 : 2) * room_ * static_cast<int64_t>(sizeof(Key))}, DType::UInt8);
+      : n_(n),
+        wanted_(wanted),
+        room_(room(n, wanted)),
+        flip_(descending ? ~Number(0) : Number(0)),
+        few_(few(n, wanted)) {
+    memory_ = scratch({bytes(n, wanted)}, DType::UInt8);
     keys_ = static_cast<Key*>(memory_.raw_data());
+  }
+  /// The memory that it takes.
+  static int64_t bytes(int64_t n, int64_t wanted) {
+    return (few(n, wanted) ? 1 : 2) * room(n, wanted) * static_cast<int64_t>(sizeof(Key));
   }
 
   void sort(const T* in, int64_t step) {
@@ -34,6 +41,8 @@ template <class T, class Key> class LineSorter {
   int64_t place(int64_t rank) const { return keys_[rank].place(); }
 
  private:
+  static bool few(int64_t n, int64_t wanted) { return wanted < n / 4; }
+  static int64_t room(int64_t n, int64_t wanted) { return few(n, wanted) ? wanted + std::max<int64_t>(wanted, 64) : n; }
   Number number(T x) const { return order_key(static_cast<Compute<T>>(x)) ^ flip_; }
 
   // Keeps the least so far: another is passed by with one comparison.
@@ -67,7 +76,21 @@ template <class T, class Key> class LineSorter {
   Key* keys_;
 };
 
+/// Lines that a thread takes at least.
+int64_t line_grain(int64_t n) { return std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * 8)); }
+
 }  // namespace
+
+int64_t sort_workspace(const Tensor& self, int64_t dim, int64_t wanted) {
+  if (self.numel() == 0 || self.dim() == 0) return 0;
+  int64_t n = self.size(dim), lines = self.numel() / n;
+  int64_t at_once = std::min<int64_t>(num_threads(), (lines + line_grain(n) - 1) / line_grain(n)), bytes = 0;
+  visit<SortedTypes>(self.dtype(), "sort", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    with_key_type<Compute<T>>(n, [&]<class Key>(Key*) { bytes = at_once * LineSorter<T, Key>::bytes(n, wanted); });
+  });
+  return bytes;
+}
 
 void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending) {
   if (values.numel() == 0) return;
@@ -79,7 +102,7 @@ void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64
     if (d != dim) lines.push(self.sizes()[d], {self.strides()[d], values.strides()[d], indices.strides()[d]});
   visit<SortedTypes>(self.dtype(), "sort", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    int64_t grain = std::max<int64_t>(1, kGrain / std::max<int64_t>(1, n * 8));
+    int64_t grain = line_grain(n);
     int64_t in_step = step(self), out_step = step(values), where_step = step(indices);
     auto sort_lines = [&]<class Key>(int64_t begin, int64_t end, const Key*) {
       LineSorter<T, Key> sorter(n, wanted, descending);

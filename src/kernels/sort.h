@@ -8,5 +8,7 @@ namespace umbra::kernels {
 /// The first elements of the sorted order, as many as `values` has along the dimension, and where they were. Equal
 /// elements keep their order.
 void sort(const Tensor& values, const Tensor& indices, const Tensor& self, int64_t dim, bool descending);
+/// The bytes that it takes while it runs, for the first `wanted` elements; the tensor needs no data.
+int64_t sort_workspace(const Tensor& self, int64_t dim, int64_t wanted);
 
 }  // namespace umbra::kernels

@@ -317,6 +317,35 @@ const Expression* ShapeEnv::without_common_factors(const Expression* form, Sizes
   return table_.add(divided);
 }
 
+namespace {
+
+/// A sum is at least what it is with a maximum replaced by one of its arguments, and the like: Max(a, b) - a >= a - a.
+template <class RangeOf>
+Range range_by_extremes(ExpressionTable& table, const Expression* sum, const RangeOf& range_of) {
+  constexpr size_t kFew = 16;  // longer ones would cost more than they tell
+  Range out;
+  if (!sum->is(Kind::Add) || sum->args().size() > kFew) return out;
+  for (const Expression* term : sum->args()) {
+    Term split = split_coefficient(term);
+    bool is_max = split.rest->is(Kind::Max);
+    if ((!is_max && !split.rest->is(Kind::Min)) || split.rest->args().size() > kFew) continue;
+    const Expression *others = table.subtract(sum, term), *scale = table.integer(split.coefficient);
+    for (const Expression* argument : split.rest->args()) {
+      Range with;
+      try {
+        with = range_of(table.add(others, table.multiply(scale, argument)));
+      } catch (const OverflowError&) {
+        continue;
+      }
+      if (is_max == (split.coefficient > 0)) out.lower = std::max(out.lower, with.lower);
+      else out.upper = std::min(out.upper, with.upper);
+    }
+  }
+  return out;
+}
+
+}  // namespace
+
 int ShapeEnv::known_relation(const Expression* condition, Sizes sizes) {
   const Expression* a = condition->arg(0);
   const Expression* b = condition->arg(1);
@@ -330,8 +359,12 @@ int ShapeEnv::known_relation(const Expression* condition, Sizes sizes) {
     return known_by_range(kind, apart);  // the terms of both sides together do not fit
   }
   Range together = Range::point(difference.constant);
-  if (difference.form)
-    together = range(difference.form, sizes) * Range::point(difference.scale) + Range::point(difference.constant);
+  if (difference.form) {
+    Range form = range(difference.form, sizes);
+    Range extremes = range_by_extremes(table_, difference.form, [&](const Expression* e) { return range(e, sizes); });
+    if (Range tighter = form.intersect(extremes); !tighter.empty()) form = tighter;
+    together = form * Range::point(difference.scale) + Range::point(difference.constant);
+  }
   if (Range tighter = apart.intersect(together); !tighter.empty()) apart = tighter;
   // Against zero only the sign counts.
   if (difference.form && difference.constant == 0 && apart.contains(0)) {

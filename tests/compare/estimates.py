@@ -55,6 +55,7 @@ def main():
     parser.add_argument("--name", default="")
     parser.add_argument("--json")
     options = parser.parse_args()
+    umbra.set_num_threads(1)  # what several threads take at once depends on what else the machine does
     results, close, counted = {}, {False: 0, True: 0}, {False: 0, True: 0}
     for name in sorted(os.listdir(options.folder)):
         folder = os.path.join(options.folder, name)

@@ -106,3 +106,32 @@ def test_convolutions_and_attention_are_counted_as_torch_counts_them():
     forward = 2 * 6 * 5 * 5 * 16
     cost = umbra.estimate(nn.functional.scaled_dot_product_attention, (q, q, q), training=True)
     assert sum(v for k, v in cost.flops_by_operator.items() if "backward" not in k) == forward
+
+
+class Chooses(nn.Module):
+    def forward(self, x):
+        return umbra.cond(x.sum() > 0, lambda t: t.relu() + 1, lambda t: t.cos() + 2, (x,))
+
+
+def test_what_convolutions_take_for_themselves_is_in_the_estimate():
+    model = nn.Sequential(nn.Conv2d(3, 16, 3, padding=1), nn.BatchNorm2d(16), nn.ReLU(), nn.Conv2d(16, 8, 3, stride=2), nn.Flatten(), nn.Linear(8 * 15 * 15, 4))
+    threads = umbra.get_num_threads()
+    umbra.set_num_threads(1)
+    try:
+        for options in ({}, {"training": True, "optimizer": "sgd"}):
+            estimated, measured = (umbra.estimate(model, (umbra.ones(4, 3, 32, 32),), with_data=data, **options) for data in (False, True))
+            assert abs(estimated.peak - measured.peak) <= 0.03 * measured.peak, options
+    finally:
+        umbra.set_num_threads(threads)
+
+
+def test_a_cond_costs_its_dearer_branch_and_its_result_once():
+    estimated, measured = (umbra.estimate(Chooses(), (umbra.ones(1000),), with_data=data) for data in (False, True))
+    assert estimated.peak == pytest.approx(measured.peak, rel=0.03)
+
+
+def test_sorting_conjugating_and_inverting_take_memory_of_their_own():
+    for function, args in ((lambda x: x.sort().values, (umbra.ones(5000),)), (lambda x: x.conj() * x, (umbra.ones(500, dtype=umbra.complex64),)),
+                           (lambda x: umbra.polar(x, x), (umbra.ones(500),))):
+        estimated, measured = (umbra.estimate(function, args, with_data=data) for data in (False, True))
+        assert estimated.peak == pytest.approx(measured.peak, rel=0.03)

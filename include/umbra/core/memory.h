@@ -24,6 +24,15 @@ class MemoryObserver {
 };
 /// Makes an observer the one that sees all threads' storages, null for none; gives the one before.
 MemoryObserver* set_memory_observer(MemoryObserver* observer);
+/// While it lives, this thread's new storages are not shown to the observer: a run that only finds something out is no
+/// part of what a program takes.
+class UnobservedMemory {
+ public:
+  UnobservedMemory();
+  ~UnobservedMemory();
+  UnobservedMemory(const UnobservedMemory&) = delete;
+  UnobservedMemory& operator=(const UnobservedMemory&) = delete;
+};
 
 /// How many bytes are kept at this moment.
 int64_t cached_memory();

@@ -3,6 +3,7 @@
 
 #include <memory>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -18,6 +19,11 @@ class FakeModeImpl;
 struct SymbolicContext {
   std::string source;  // "L['x']": what guards call the tensor
   std::vector<sym::SymbolOptions> dims;
+  /// Sizes that are there already, instead of new ones; empty where none is.
+  std::vector<std::optional<SymInt>> given;
+  /// Strides that become symbols of their own, by their options; none: one that follows from sizes is an expression of
+  /// them, another a symbol, and so is the offset. Where this is empty, what does not follow from sizes stays a number.
+  std::vector<std::optional<sym::SymbolOptions>> strides;
 };
 
 /// Converts real tensors, and knows what it has converted: one fake for one tensor, one fake storage for one storage,
@@ -43,7 +49,7 @@ class FakeConverter final : public RefCounted {
   /// A real object and what it became; neither is kept alive.
   template <class T> struct Converted { WeakPtr<T> real, fake; };
   template <class T> using Memo = std::unordered_map<const void*, Converted<T>>;
-  Tensor convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides);
+  Tensor convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset);
   Tensor convert_sparse(FakeModeImpl& mode, const Tensor& real);
   Storage fake_storage(const Storage& real, SymInt bytes, Device device);
   /// A copy of the tensor in a copy of its storage: what a fake carries must not write the original.

@@ -219,6 +219,12 @@ class FakeTensorMode:
         _C._fake_cache_crosscheck(value)
 
     @property
+    def cache_enabled(self):
+        """Whether calls are counted by `cache_info`."""
+        from umbra._dynamo import config
+        return config.fake_tensor_cache_enabled
+
+    @property
     def shape_env(self):
         if self._shape_env is None and self._handle.shape_env is not None:
             from umbra.fx.experimental.symbolic_shapes import ShapeEnv
@@ -249,25 +255,53 @@ class FakeTensorMode:
 
     def _from_tensor(self, converter, tensor, static, source, symbolic_context):
         from umbra.nn.parameter import Parameter
-        from umbra.utils._python_dispatch import is_traceable_wrapper_subclass, transform_subclass
+        from umbra.utils._python_dispatch import is_traceable_wrapper_subclass
         if is_traceable_wrapper_subclass(tensor):
-            if symbolic_context is not None or (self.shape_env is not None and not static):
-                raise NotImplementedError(f"a {type(tensor).__name__} cannot be converted with symbolic sizes yet")
-            return transform_subclass(tensor, lambda _, inner: self._from_tensor(converter, inner, True, None, None))
-        fake = converter._converter.from_tensor(self._handle, tensor, *self._sizes(tensor, static, source, symbolic_context))
+            return self._from_subclass(converter, tensor, static, source, symbolic_context)
+        if symbolic_context is not None:
+            if len(symbolic_context.dynamic_sizes) != tensor.dim():
+                raise AssertionError(f"{len(symbolic_context.dynamic_sizes)} != {tensor.dim()}")
+            if symbolic_context.view_base_context is not None and tensor._is_view():
+                self._from_tensor(converter, tensor._base, static, None, symbolic_context.view_base_context)
+        name, *policies = self._sizes(tensor, static, source, symbolic_context)
+        fake = converter._converter.from_tensor(self._handle, tensor, name, *policies)
+        if symbolic_context is not None and hasattr(symbolic_context, "_remember"):
+            symbolic_context._remember(self.shape_env, name, fake)
         if isinstance(tensor, Parameter) and fake is not tensor:
             fake._is_param = True
         return fake
 
+    def _from_subclass(self, converter, tensor, static, source, symbolic_context):
+        """A tensor class around converted tensors. Its own sizes are symbols where those of the tensors inside are."""
+        import umbra
+        from umbra.fx.experimental.symbolic_shapes import SubclassSymbolicContext
+        from umbra.utils._python_dispatch import transform_subclass
+        symbolic = self.shape_env is not None and not static
+        if symbolic and not isinstance(symbolic_context, (SubclassSymbolicContext, type(None))):
+            raise AssertionError(f"Expected SubclassSymbolicContext or None, got {type(symbolic_context)}")
+        name = _source_name(source)
+
+        def convert(attribute, inner):
+            context = symbolic_context.inner_contexts[attribute] if symbolic and symbolic_context is not None else None
+            return self._from_tensor(converter, inner, static, f"{name}.{attribute}" if name else None, context)
+        if not symbolic:
+            return transform_subclass(tensor, convert)
+        with unset_fake_temporarily():
+            outer = umbra.empty_strided(tensor.size(), tensor.stride(), dtype=tensor.dtype, device="meta")
+        policies = self._sizes(outer, static, source, symbolic_context)
+        outer = converter._converter.from_tensor(self._handle, outer, *policies)
+        return transform_subclass(tensor, convert, outer.shape, outer.stride())
+
     def _sizes(self, tensor, static, source, symbolic_context):
-        """What guards call the tensor, and what becomes of its dimensions; None where all stay numbers and nothing has to be said."""
+        """What guards call the tensor, and what becomes of its sizes and strides; None where all stay numbers and nothing has to be said."""
         if self.shape_env is None:
             return "", None
-        name = source if isinstance(source, str) else source.name if source is not None else ""
-        name = name() if callable(name) else name
+        name = _source_name(source)
+        if symbolic_context is not None:
+            return name, symbolic_context._dimensions(self.shape_env), symbolic_context._strides()
         if static:
             return name, [("static",)] * tensor.dim()
-        return name, [("duck",)] * tensor.dim() if symbolic_context is None else symbolic_context._dimensions()
+        return name, [("duck",)] * tensor.dim(), [None] * tensor.dim()
 
     def is_our_fake(self, tensor):
         return isinstance(tensor, FakeTensor) and tensor.fake_mode is self
@@ -299,6 +333,12 @@ class FakeTensorMode:
         return key
 
 
+def _source_name(source):
+    """What guards call a tensor: a text, or the name of a source."""
+    name = source if isinstance(source, str) else source.name if source is not None else ""
+    return name() if callable(name) else name
+
+
 class _BypassDispatchCache(Exception):
     """A call that depends on more than metadata."""
 
@@ -308,14 +348,15 @@ class _BypassDispatchCache(Exception):
 
 
 class FakeCopyMode:
-    """Copies of tensors made inside are fake: `copy.deepcopy(model)` without its memory."""
+    """Copies of tensors made inside are fake: `copy.deepcopy(model)` without its memory, and `clone`."""
 
     def __init__(self, fake_mode):
         self.fake_mode = fake_mode
 
     def __enter__(self):
         from umbra.nn.parameter import Parameter
-        self._before = Tensor.__deepcopy__, Parameter.__deepcopy__
+        self._before = Tensor.__deepcopy__, Parameter.__deepcopy__, Tensor.clone
+        clone = Tensor.clone
 
         def copy(tensor, memo):
             if id(tensor) not in memo:
@@ -323,11 +364,12 @@ class FakeCopyMode:
                 memo[id(tensor)] = Parameter(fake, tensor.requires_grad) if isinstance(tensor, Parameter) else fake
             return memo[id(tensor)]
         Tensor.__deepcopy__ = Parameter.__deepcopy__ = copy
+        Tensor.clone = lambda tensor, **options: clone(self.fake_mode.from_tensor(tensor, static_shapes=True), **options)
         return self
 
     def __exit__(self, *exception):
         from umbra.nn.parameter import Parameter
-        Tensor.__deepcopy__, Parameter.__deepcopy__ = self._before
+        Tensor.__deepcopy__, Parameter.__deepcopy__, Tensor.clone = self._before
 
 
 class FakeContext:
@@ -392,21 +434,39 @@ def get_plain_tensors(subclass, *, out):
 
 
 class TensorMetadata(NamedTuple):
+    """Everything that results of operators on a tensor follow from, but for its data."""
     dtype: object
     shape: tuple
     stride: tuple
     device: object
     layout: object
+    memory_format: object  # the format that the strides are, None where they are none's
     storage_offset: object
+    storage_bytes: object  # None of layouts without a storage
     requires_grad: bool
+    is_quantized: bool
     is_conj: bool
     is_neg: bool
     is_inference: bool
+    is_sparse: bool
+    is_coalesced: object  # this and what follows: of sparse tensors
+    dense_dim: object
+    sparse_dim: object
+
+
+def _memory_format(t):
+    import umbra
+    formats = {4: [umbra.channels_last], 5: [umbra.channels_last_3d]}.get(t.dim(), [])
+    return next((f for f in [umbra.contiguous_format, *formats] if t.is_contiguous(memory_format=f)), None)
 
 
 def extract_tensor_metadata(t):
-    return TensorMetadata(t.dtype, tuple(t.shape), t.stride(), t.device, t.layout, t.storage_offset(), t.requires_grad, t.is_conj(),
-                          t.is_neg(), t.is_inference())
+    import umbra
+    strided, coo = t.layout is umbra.strided, t.layout is umbra.sparse_coo
+    return TensorMetadata(
+        t.dtype, tuple(t.shape), t.stride() if strided else (), t.device, t.layout, _memory_format(t) if strided else None,
+        t.storage_offset() if strided else 0, t.untyped_storage().nbytes() if strided else None, t.requires_grad, t.is_quantized, t.is_conj(), t.is_neg(),
+        t.is_inference(), not strided, t.is_coalesced() if coo else None, None if strided else t.dense_dim(), None if strided else t.sparse_dim())
 
 
 # ---- what FakeTensor has besides what Tensor has ----

@@ -4,6 +4,7 @@
 #include "capture/higher_order/layers.h"
 #include "umbra/capture/lift.h"
 #include "umbra/capture/tracer.h"
+#include "umbra/core/memory.h"
 
 namespace umbra {
 
@@ -24,6 +25,7 @@ struct Scouted {
 /// A run of each function above all other layers, into a graph that nobody keeps: what it does not know is closed over.
 Scouted scout(const FunctionCall& call) {
   Scouted found;
+  UnobservedMemory aside;
   WithoutModes without_tracers(DispatchKey::Proxy), without_users(DispatchKey::UserMode);
   for (size_t which = 0; which < call.functions().size(); ++which) {
     std::vector<Value> inputs = call.inputs(which);

@@ -79,7 +79,7 @@ std::vector<Value> results(const FunctionCall& call, const std::vector<std::vect
   check<UserError>(of[0].size() == of[1].size(), "Unmatched number of outputs from cond() branches: true branch gives ",
                    of[0].size(), ", false branch gives ", of[1].size());
   Merge merge(call);
-  forget_memory(of);
+  forget_memory(of[1]);
   std::vector<Value> out;
   for (size_t i = 0; i < of[0].size(); ++i) {
     check_same_kind(of[0][i], of[1][i], i);

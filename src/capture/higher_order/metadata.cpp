@@ -2,6 +2,7 @@
 
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/capture/functionalize.h"
+#include "umbra/core/memory.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -32,6 +33,7 @@ Value row_stand_in(const Value& value) {
     SetGradEnabled no_grad(false);
     return Value(t.select(0, 0));
   }
+  UnobservedMemory part_of_the_rows;
   return without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1));
 }
 
@@ -48,14 +50,13 @@ sym::ShapeEnv* symbols_for(const FunctionCall& call) {
 
 bool is_integer(const Value& value) { return value.is_int() || value.is_sym_int(); }
 
-void forget_memory(const std::vector<std::vector<Value>>& of_functions) {
-  for (const std::vector<Value>& values : of_functions)
-    for (const Value& v : values) {
-      if (!v.is_tensor() || !v.tensor_ref().is_fake()) continue;
-      const Tensor& t = v.tensor_ref();
-      bool own = t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && !t.storage()->has_data();
-      if (own) t.storage()->resize(0);
-    }
+void forget_memory(const std::vector<Value>& of_function) {
+  for (const Value& v : of_function) {
+    if (!v.is_tensor() || !v.tensor_ref().is_fake()) continue;
+    const Tensor& t = v.tensor_ref();
+    bool own = t.impl()->use_count() == 1 && t.storage()->use_count() == 1 && !t.storage()->has_data();
+    if (own) t.storage()->resize(0);
+  }
 }
 
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count) {

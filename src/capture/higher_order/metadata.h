@@ -15,8 +15,8 @@ std::vector<Value> fresh(const std::vector<Value>& values);
 sym::ShapeEnv* symbols_for(const FunctionCall& call);
 /// Whether it is an integer, a symbolic one included.
 bool is_integer(const Value& value);
-/// Lets go of the memory of what functions gave without data: it stands for what the operator gives, not beside it.
-void forget_memory(const std::vector<std::vector<Value>>& of_functions);
+/// Lets go of the memory of what a function gave without data: it stands for what the operator gives, not beside it.
+void forget_memory(const std::vector<Value>& of_function);
 /// Values without data for `count` of each, stacked.
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
 /// Which values gradients may flow to, or do.

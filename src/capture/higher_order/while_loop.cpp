@@ -72,7 +72,7 @@ std::vector<Value> results(const FunctionCall& call, const std::vector<std::vect
   bool number = of[0].size() == 1 && (of[0][0].is_bool() || of[0][0].tag() == Value::Tag::SymBool);
   check<UserError>(one_bool || number, "while_loop: cond_fn must return a boolean scalar tensor or a boolean");
   check_carried(call.list(kCarried), of[1]);
-  forget_memory(of);
+  forget_memory(of[1]);
   std::vector<Value> out = fresh(of[1]);
   for (Value& v : out)
     if (is_integer(v)) v = unknown_integer(call);

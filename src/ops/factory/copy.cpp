@@ -7,6 +7,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -252,7 +253,8 @@ UMBRA_OPERATOR("_local_scalar_dense(Tensor self) -> Scalar")
 
 UMBRA_OPERATOR("item(Tensor self) -> Scalar")
     .composite([](const Tensor& self) {
-      check(self.sym_numel() == 1, "a Tensor with ", self.sym_numel(), " elements cannot be converted to Scalar");
+      check(expect_equal(self.sym_numel(), 1), "a Tensor with ", self.sym_numel(),
+            " elements cannot be converted to Scalar");
       check(!self.is_meta() || self.is_fake(), "Tensor.item() cannot be called on meta tensors");
       return _local_scalar_dense(self);
     })

@@ -3,6 +3,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/core/warning.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -160,7 +161,7 @@ UMBRA_OPERATOR("combinations(Tensor self, int r=2, bool with_replacement=False) 
       SymInt size = self.sym_numel(), count = 1;
       for (int64_t i = 0; i < r; ++i) count = count * (with_replacement ? size + i : size - i);
       for (int64_t i = 2; i <= r; ++i) count = count / i;
-      if (!with_replacement && size < r) count = 0;
+      if (!with_replacement && less_or(size, r, false)) count = 0;
       Tensors places(r, arange(Scalar(size), {.dtype = DType::Int64, .device = self.device()}));
       places = grid(places);
       Tensor mask = full(places[0].sym_sizes(), Scalar(true), {.dtype = DType::Bool, .device = self.device()});

@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/factory_arguments.h"
 #include "ops/common/out_asks.h"
+#include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -15,7 +16,7 @@ UMBRA_OPERATOR("one_hot(Tensor self, int num_classes=-1) -> Tensor")
     .composite([](const Tensor& self, int64_t classes) {
       check(self.dtype() == DType::Int64, "one_hot is only applicable to index tensor of type LongTensor.");
       SymShape sizes(self.sym_sizes());
-      if (self.sym_numel() == 0) {
+      if (equal_or(self.sym_numel(), 0, false)) {
         check(classes > 0, "Can not infer total number of classes from empty tensor.");
         sizes.push_back(classes);
         return empty(sizes, self.options());

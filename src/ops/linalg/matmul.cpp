@@ -3,6 +3,7 @@
 
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -18,7 +19,7 @@ void check_same_dtype(const Tensor& a, const Tensor& b) {
 TensorSpec mm_spec(const char* name, const Tensor& a, const Tensor& b) {
   check(a.dim() == 2, name, ": self must be a matrix, got ", a.dim(), "-D tensor");
   check(b.dim() == 2, name, ": mat2 must be a matrix, got ", b.dim(), "-D tensor");
-  if (a.sym_sizes()[1] != b.sym_sizes()[0])
+  if (!expect_equal(a.sym_sizes()[1], b.sym_sizes()[0]))
     fail(name, ": mat1 and mat2 shapes cannot be multiplied (", a.sym_sizes()[0], "x", a.sym_sizes()[1], " and ",
          b.sym_sizes()[0], "x", b.sym_sizes()[1], ")");
   check_same_dtype(a, b);
@@ -97,7 +98,7 @@ UMBRA_OPERATOR("addmm(Tensor self, Tensor mat1, Tensor mat2, *, Scalar beta=1, S
 TensorSpec bmm_spec(const Tensor& a, const Tensor& b) {
   check(a.dim() == 3, "batch1 must be a 3D tensor");
   check(b.dim() == 3, "batch2 must be a 3D tensor");
-  if (a.sym_sizes()[0] != b.sym_sizes()[0] || a.sym_sizes()[2] != b.sym_sizes()[1])
+  if (!expect_equal(a.sym_sizes()[0], b.sym_sizes()[0]) || !expect_equal(a.sym_sizes()[2], b.sym_sizes()[1]))
     fail("Expected size for first two dimensions of batch2 tensor to be: [", a.sym_sizes()[0], ", ", a.sym_sizes()[2],
          "] but got: [", b.sym_sizes()[0], ", ", b.sym_sizes()[1], "].");
   check(a.dtype() == b.dtype(), "expected scalar type ", kernel_name(a.dtype()), " but found ", kernel_name(b.dtype()));
@@ -149,8 +150,8 @@ UMBRA_OPERATOR("mv(Tensor self, Tensor vec) -> Tensor")
       self.sym_size(0);  // a 0-d matrix is told by this dimension
       check(self.dim() == 2 && vec.dim() == 1, "vector + matrix @ vector expected, got ", 1, ", ", self.dim(), ", ",
             vec.dim());
-      check(self.sym_sizes()[1] == vec.sym_sizes()[0], "size mismatch, got input (", self.sym_sizes()[0], "), mat (",
-            self.sym_sizes()[0], "x", self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
+      check(expect_equal(self.sym_sizes()[1], vec.sym_sizes()[0]), "size mismatch, got input (", self.sym_sizes()[0],
+            "), mat (", self.sym_sizes()[0], "x", self.sym_sizes()[1], "), vec (", vec.sym_sizes()[0], ")");
       check(self.dtype() == vec.dtype(), "expected scalar type ", kernel_name(self.dtype()), " but found ",
             kernel_name(vec.dtype()));
       return TensorSpec({self.sym_sizes()[0]}, self.dtype(), common_device({&self, &vec}));
@@ -173,9 +174,9 @@ UMBRA_OPERATOR("dot(Tensor self, Tensor tensor) -> Tensor")
             "D tensors");
       check(self.dtype() == tensor.dtype(), "dot : expected both vectors to have same dtype, but found ",
             kernel_name(self.dtype()), " and ", kernel_name(tensor.dtype()));
-      check(self.sym_numel() == tensor.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(),
-            "] and src [", tensor.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(),
-            " and ", tensor.sym_numel(), " elements respectively");
+      check(expect_equal(self.sym_numel(), tensor.sym_numel()), "inconsistent tensor size, expected tensor [",
+            self.sym_numel(), "] and src [", tensor.sym_numel(), "] to have the same number of elements, but got ",
+            self.sym_numel(), " and ", tensor.sym_numel(), " elements respectively");
       return TensorSpec({}, self.dtype(), common_device({&self, &tensor}));
     })
     .cpu(kernels::dot)

@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
+#include "ops/common/unbacked.h"
 #include "ops/linalg/linalg.h"
 #include "ops/pointwise/family.h"
 
@@ -206,9 +207,9 @@ UMBRA_OPERATOR("vdot(Tensor self, Tensor other) -> Tensor")
             "D tensors");
       check(self.dtype() == other.dtype(), "dot : expected both vectors to have same dtype, but found ",
             kernel_name(self.dtype()), " and ", kernel_name(other.dtype()));
-      check(self.sym_numel() == other.sym_numel(), "inconsistent tensor size, expected tensor [", self.sym_numel(),
-            "] and src [", other.sym_numel(), "] to have the same number of elements, but got ", self.sym_numel(),
-            " and ", other.sym_numel(), " elements respectively");
+      check(expect_equal(self.sym_numel(), other.sym_numel()), "inconsistent tensor size, expected tensor [",
+            self.sym_numel(), "] and src [", other.sym_numel(), "] to have the same number of elements, but got ",
+            self.sym_numel(), " and ", other.sym_numel(), " elements respectively");
       return TensorSpec({}, self.dtype(), common_device({&self, &other}));
     })
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& other) {

@@ -2,6 +2,7 @@
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -25,7 +26,7 @@ void check_target(const Tensor& self, const Tensor& target, const Tensor& weight
     check<ValueError>(target.dim() == 0 || target.sym_sizes()[0] == 1,
                       "For 1D input, 1D target must have size 1, but got target size: ",
                       target.dim() ? target.sym_sizes()[0] : SymInt(1));
-  check(self.dim() == 1 || self.sym_sizes()[0] == target.sym_size(0),
+  check(self.dim() == 1 || expect_equal(self.sym_sizes()[0], target.sym_size(0)),
         "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ", to_string(target.sym_sizes()), ")");
   SymInt classes = self.sym_sizes().back();
   check(
@@ -133,7 +134,7 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       check<ValueError>(self.dim() >= 1, "Expected 1 or more dimensions (got ", self.dim(), ")");
       SymInt targets = target.dim() ? target.sym_sizes()[0] : SymInt(0);
-      check<ValueError>(self.dim() == 1 || self.sym_sizes()[0] == targets, "Expected input batch_size (",
+      check<ValueError>(self.dim() == 1 || expect_equal(self.sym_sizes()[0], targets), "Expected input batch_size (",
                         self.sym_sizes()[0], ") to match target batch_size (", targets, ").");
       if (self.dim() <= 2) return nll_loss(self, target, weight, reduction, ignore);
       SymShape wanted(self.sym_sizes());

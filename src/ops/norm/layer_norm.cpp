@@ -66,8 +66,9 @@ UMBRA_OPERATOR(
       check_shapes(input, normalized, weight, bias);
       if (input.device().type == DeviceType::CUDA)
         for (const Tensor* t : {&weight, &bias})
-          check(!t->defined() || t->dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()),
-                " but found ", kernel_name(t->dtype()));
+          if (t->defined())
+            check(t->dtype() == input.dtype(), "expected scalar type ", kernel_name(input.dtype()), " but found ",
+                  kernel_name(t->dtype()));
       SymShape rows(input.sym_sizes());
       for (size_t i = rows.size() - normalized.size(); i < rows.size(); ++i) rows[i] = 1;
       TensorSpec statistics(rows, statistics_dtype(input, {&weight, &bias}), input.device());

@@ -1,5 +1,7 @@
 #include "ops/pool/pool_window.h"
 
+#include "ops/common/unbacked.h"
+
 namespace umbra::ops {
 namespace {
 
@@ -91,7 +93,7 @@ SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, boo
           ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
     auto d = static_cast<size_t>(self.dim() - dims + i);
     shape[d] = pooled_size(shape[d], w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], ceil_mode);
-    too_small |= !(shape[d] >= 1);
+    too_small |= !expect_at_most(1, shape[d]);
   }
   auto count = static_cast<size_t>(dims);
   if (too_small)

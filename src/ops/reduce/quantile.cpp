@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 #include "umbra/generated/functions.h"
 
@@ -22,7 +23,7 @@ Between between_from(const char* name, const std::string& word) {
 }
 
 void check_quantile(const char* name, const Tensor& self, const Tensor& q) {
-  check(self.sym_numel() > 0, name, "() input tensor must be non-empty");
+  check(expect_less(0, self.sym_numel()), name, "() input tensor must be non-empty");
   check(q.dim() <= 1, name, "() q must be a scalar or 1D tensor");
   check(self.dtype() == DType::Float32 || self.dtype() == DType::Float64, name,
         "() input tensor must be either float or double dtype");

@@ -1,6 +1,7 @@
 // Sliding blocks of an image as columns (im2col), back (col2im), and windows along one dimension (unfold).
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -173,7 +174,8 @@ UMBRA_OPERATOR("unfold(Tensor(a) self, int dimension, int size, int step) -> Ten
       int64_t d = wrap_dim(dimension, self.dim());
       SymInt most = self.dim() == 0 ? SymInt(1) : self.sym_sizes()[d];
       check(size >= 0, "size is ", size, " but must be >= 0");
-      check(size <= most, "maximum size for tensor at dimension ", d, " is ", most, " but size is ", size);
+      check(expect_at_most(size, most), "maximum size for tensor at dimension ", d, " is ", most, " but size is ",
+            size);
       check(step > 0, "step is ", step, " but must be > 0");
       SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
       sizes.push_back(size);

@@ -84,7 +84,7 @@ UMBRA_OPERATOR("diagonal(Tensor(a) self, int offset=0, int dim1=0, int dim2=1) -
       SymInt length =
           offset >= 0 ? sym_max(sym_min(rows, columns - offset), 0) : sym_max(sym_min(rows + offset, columns), 0);
       SymInt at = self.sym_storage_offset();
-      if (!(length == 0)) at += offset >= 0 ? strides[b] * offset : strides[a] * -offset;
+      if (!equal_or(length, 0, false)) at += offset >= 0 ? strides[b] * offset : strides[a] * -offset;
       SymInt stride = strides[a] + strides[b];
       for (int64_t d : {std::max(a, b), std::min(a, b)}) {
         sizes.erase(d);

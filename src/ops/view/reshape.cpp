@@ -213,9 +213,9 @@ Tensor expand_to(const Tensor& self, SymIntArrayRef size, bool) {
     if (keep || have.same(size[d])) {
       sizes[d] = have;
       strides[d] = self.sym_strides()[d - lead];
-    } else if (have == 1) {
+    } else if (equal_or(have, 1, false)) {
       check(size[d].is_symbolic() || size[d].value() >= 0, "invalid size ", size[d], " in expand");
-    } else if (have == size[d]) {
+    } else if (expect_equal(have, size[d])) {
       strides[d] = self.sym_strides()[d - lead];
     } else {
       fail("The expanded size of the tensor (", size[d], ") must match the existing size (", have,

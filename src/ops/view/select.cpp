@@ -78,6 +78,9 @@ bool is_less(SymInt a, SymInt b) {
   return a < b;
 }
 
+// How many places there are in a span, of which every `step`-th is taken.
+SymInt in_steps(SymInt span, SymInt step) { return step.same(1) || span.same(0) ? span : (span + step - 1) / step; }
+
 // Bounds as Python's slices have them: negative ones count from the end, all are clamped.
 Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
   check(step > 0, "slice step must be positive");
@@ -92,7 +95,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
   SymInt from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
   if (!from.same(0) && is_less(to, from)) to = from;
   SymInt span = to - from;
-  return {from, step.same(1) || span.same(0) ? span : (span - 1) / step + 1};
+  return {from, in_steps(span, step)};
 }
 
 // Whether only the run will tell what a bound of a slice is clamped to.
@@ -103,6 +106,20 @@ bool is_open_bound(SymInt bound, SymInt size) {
   return is_open(bound, 0) || is_open(size, bound);
 }
 
+// The same where only the run will tell, as expressions; none where it is not known which end a bound counts from.
+std::optional<Range> open_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
+  auto place = [&](SymInt v) -> std::optional<SymInt> {
+    if (v.same(0) || v.same(size)) return v;
+    if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
+    if (sym_lt(v, 0).known_true()) return sym_max(v + size, 0);
+    if (sym_lt(v, 0).known_false()) return sym_min(v, size);
+    return std::nullopt;
+  };
+  std::optional<SymInt> from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
+  if (!from || !to) return std::nullopt;
+  return Range{*from, in_steps(sym_max(*to - *from, 0), step)};
+}
+
 Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
                    SymInt step) {
   check<IndexError>(self.dim() > 0, "slice() cannot be applied to a 0-dim tensor.");
@@ -110,7 +127,11 @@ Tensor slice_range(const Tensor& self, int64_t dim, std::optional<SymInt> start,
   SymShape sizes(self.sym_sizes()), strides(self.sym_strides());
   SymInt size = sizes[at], offset = self.sym_storage_offset();
   bool open_start = start && is_open_bound(*start, size), open_end = end && is_open_bound(*end, size);
-  if (open_start || open_end || (start && end && is_open(*end, *start))) {
+  bool open = open_start || open_end || (start && end && is_open(*end, *start));
+  if (std::optional<Range> range = open ? open_range(size, start, end, step) : std::nullopt) {
+    offset = offset + range->start * strides[at];
+    sizes[at] = range->length;
+  } else if (open) {
     sizes[at] = unknown_size("aten::slice.Tensor", size);
     if (open_start) offset = unknown_size("aten::slice.Tensor", INT64_MAX);
     else if (start) offset = offset + clamp_range(size, start, std::nullopt, 1).start * strides[at];

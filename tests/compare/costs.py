@@ -1,0 +1,110 @@
+"""What umbra.estimate says of five models, against PyTorch's FlopCounterMode and MemTracker on fake tensors: operations and time.
+
+    python tests/compare/costs.py --torch PYTHON_WITH_TORCH
+
+Each package runs in a process of its own, the two in turn, and the best of some rounds counts.
+"""
+import argparse
+import json
+import os
+import subprocess
+import sys
+import time
+
+MODELS = ("mlp", "convolutions", "residual", "gpt", "encoder")
+
+
+def models(torch):
+    """By name: a module and its arguments."""
+    nn = torch.nn
+
+    class Residual(nn.Module):
+        def __init__(self, width):
+            super().__init__()
+            self.first, self.second = (nn.Sequential(nn.Conv2d(width, width, 3, padding=1, bias=False), nn.BatchNorm2d(width)) for _ in range(2))
+
+        def forward(self, x):
+            return (x + self.second(self.first(x).relu())).relu()
+
+    class Block(nn.Module):
+        def __init__(self, width, heads):
+            super().__init__()
+            self.heads = heads
+            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
+            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
+            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
+
+        def forward(self, x):
+            q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
+            attention = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
+            x = x + self.out(attention.transpose(1, 2).flatten(2))
+            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+
+    tokens = torch.zeros(4, 128, dtype=torch.int64)
+    return {
+        "mlp": (nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 10)), torch.ones(64, 512)),
+        "convolutions": (nn.Sequential(nn.Conv2d(3, 32, 3, stride=2), nn.BatchNorm2d(32), nn.ReLU(), nn.Conv2d(32, 64, 3, groups=4), nn.ReLU(),
+                                       nn.ConvTranspose2d(64, 16, 2, stride=2), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(16, 10)), torch.ones(8, 3, 64, 64)),
+        "residual": (nn.Sequential(nn.Conv2d(3, 32, 3), *(Residual(32) for _ in range(8)), nn.AdaptiveAvgPool2d(1), nn.Flatten(), nn.Linear(32, 10)), torch.ones(4, 3, 32, 32)),
+        "gpt": (nn.Sequential(nn.Embedding(1000, 256), *(Block(256, 8) for _ in range(6)), nn.Linear(256, 1000)), tokens),
+        "encoder": (nn.Sequential(nn.Embedding(1000, 128), *(nn.TransformerEncoderLayer(128, 4, 512, dropout=0.0, batch_first=True) for _ in range(3))), tokens),
+    }
+
+
+def of_torch(name):
+    import torch
+    from torch._subclasses.fake_tensor import FakeTensorMode
+    from torch.distributed._tools.mem_tracker import MemTracker
+    from torch.utils.flop_counter import FlopCounterMode
+    with FakeTensorMode():
+        model, x = models(torch)[name]
+        model(x).sum().backward()
+        model.zero_grad()
+        start = time.perf_counter()
+        tracker = MemTracker()
+        tracker.track_external(model, x)
+        with FlopCounterMode(display=False) as flops, tracker:
+            model(x).sum().backward()
+        return flops.get_total_flops(), time.perf_counter() - start
+
+
+def of_umbra(name):
+    import umbra
+    from umbra._subclasses.fake_tensor import FakeTensorMode
+    with FakeTensorMode():
+        model, x = models(umbra)[name]
+        umbra.estimate(model, (x,), training=True)
+        start = time.perf_counter()
+        cost = umbra.estimate(model, (x,), training=True)
+        return cost.flops, time.perf_counter() - start
+
+
+def run(python, package, rounds):
+    """By model: operations, and the best time of some rounds."""
+    command = [python, os.path.abspath(__file__), "--inside", package, "--rounds", str(rounds)]
+    return json.loads(subprocess.run(command, capture_output=True, text=True, check=True).stdout.splitlines()[-1])
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--torch", help="a Python that has torch")
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--inside", choices=["torch", "umbra"], help=argparse.SUPPRESS)
+    options = parser.parse_args()
+    if options.inside:
+        measure = of_torch if options.inside == "torch" else of_umbra
+        out = {}
+        for name in MODELS:
+            results = [measure(name) for _ in range(options.rounds)]
+            out[name] = results[0][0], min(seconds for _, seconds in results)
+        print(json.dumps(out))
+        return
+    ours, theirs = run(sys.executable, "umbra", options.rounds), run(options.torch, "torch", options.rounds)
+    for name in MODELS:
+        (flops, seconds), (wanted, slow) = ours[name], theirs[name]
+        print(f"{name:<14} {flops:>14} operations, PyTorch {wanted:>14} {'the same' if flops == wanted else 'DIFFERENT'}   "
+              f"{1000 * seconds:8.2f} ms, PyTorch {1000 * slow:8.1f} ms: {slow / seconds:6.1f} times")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,103 @@
+"""Fake tensors on an accelerator have the metadata that a run there would have, where it differs from the CPU's."""
+import pytest
+
+import umbra
+import umbra.nn.functional as F
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.utils._python_dispatch import TorchDispatchMode
+
+aten = umbra.ops.aten
+
+
+@pytest.fixture(autouse=True)
+def fake():
+    with FakeTensorMode():
+        yield
+
+
+def cuda(*sizes, **options):
+    return umbra.empty(*sizes, device="cuda", **options)
+
+
+class Calls(TorchDispatchMode):
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+def calls(function):
+    with Calls() as seen:
+        function()
+    return seen.names
+
+
+def norm(*sizes, training=True, dtype=None, weights=None, affine=True):
+    vector = lambda: cuda(sizes[1], dtype=weights)  # noqa: E731
+    weight, bias = (vector(), vector()) if affine else (None, None)
+    return calls(lambda: F.batch_norm(cuda(*sizes, dtype=dtype), cuda(sizes[1]), cuda(sizes[1]), weight, bias, training))[-1]
+
+
+def test_batch_norm_goes_to_the_library_where_that_has_a_kernel():
+    library, native = "aten.cudnn_batch_norm.default", "aten.native_batch_norm.default"
+    assert norm(4, 6, 8, 8) == norm(4, 6, 5) == norm(65535, 6, 3, training=False) == library
+    assert norm(2, 6, 3, 3, dtype=umbra.float16) == library
+    assert norm(2, 6, 3, 3, dtype=umbra.float16, weights=umbra.float16) == norm(2, 6, 3, 3, dtype=umbra.bfloat16) == native
+    assert norm(4, 6) == norm(4, 6, 8, 8, affine=False) == norm(65536, 6, 3, training=False) == norm(880802, 6, 3) == native
+
+
+def test_batch_norm_keeps_statistics_in_float_and_trains():
+    def kept(*results):
+        return [(tuple(t.shape), t.dtype) for t in results[1:]]
+    x, vector = cuda(4, 6, 3, 3, dtype=umbra.float16), lambda: cuda(6)
+    assert kept(*aten.native_batch_norm(x, vector(), vector(), vector(), vector(), False, 0.1, 1e-5)) == [((6,), umbra.float32)] * 2
+    assert kept(*aten.cudnn_batch_norm(x, vector(), vector(), vector(), vector(), True, 0.1, 1e-5)) == [((6,), umbra.float32)] * 2 + [((0,), umbra.uint8)]
+    model = umbra.nn.Sequential(umbra.nn.Conv2d(3, 6, 3), umbra.nn.BatchNorm2d(6)).to("cuda")
+    image = cuda(2, 3, 8, 8, requires_grad=True)
+    assert "aten.cudnn_batch_norm_backward.default" in calls(lambda: model(image).sum().backward())
+    assert model[1].weight.grad.shape == (6,) and image.grad.shape == image.shape and str(image.grad.device) == "cuda:0"
+
+
+def test_a_captured_batch_norm_says_what_it_writes():
+    from umbra.fx.experimental.proxy_tensor import make_fx
+    graph = make_fx(lambda x, m, v, w: F.batch_norm(x, m, v, w, w, True))(cuda(2, 6, 3, 3), cuda(6), cuda(6), cuda(6))
+    assert "cudnn" not in graph.code
+
+
+def test_other_norms():
+    half = cuda(3, 4, 5, dtype=umbra.float16)
+    assert aten.native_layer_norm(half, [5], cuda(5, dtype=umbra.float16), None, 1e-5)[1].dtype == umbra.float32
+    with pytest.raises(RuntimeError, match="expected scalar type Half but found Float"):
+        F.layer_norm(half, (5,), cuda(5))
+    assert aten.native_group_norm(half, cuda(4), cuda(4), 3, 4, 5, 2, 1e-5)[1].dtype == umbra.float16
+
+
+def test_masks_of_dropout_lie_as_the_input_does():
+    out, mask = aten.native_dropout(cuda(3, 4).t(), 0.3, True)
+    assert out.stride() == mask.stride() == (1, 4) and mask.dtype == umbra.bool
+
+
+def test_softmax_of_halves_gives_floats():
+    half = cuda(3, 4, dtype=umbra.float16)
+    assert aten._softmax(half, -1, True).dtype == aten._log_softmax(half, -1, True).dtype == umbra.float32
+    assert calls(lambda: half.softmax(-1, dtype=umbra.float32)) == ["aten._softmax.default"]
+    with pytest.raises(AssertionError, match="half_to_float is True but x.dtype is torch.float32"):
+        aten._softmax(cuda(3), -1, True)
+
+
+def test_embedding_bags_keep_all_bags_and_no_places():
+    indices, offsets = umbra.zeros(6, dtype=umbra.int64, device="cuda"), umbra.zeros(3, dtype=umbra.int64, device="cuda")
+    sizes = lambda mode, last=False: [tuple(t.shape) for t in aten._embedding_bag(cuda(4, 5), indices, offsets, False, mode, False, None, last)]  # noqa: E731
+    assert sizes(0) == sizes(1) == [(3, 5), (6,), (3,), (0,)]
+    assert sizes(2, True) == [(2, 5), (6,), (3,), (2, 5)]
+
+
+def test_strides_of_decompositions_and_of_transposed_convolutions():
+    u, _, vh = umbra.linalg.svd(cuda(5, 4))
+    assert u.stride() == (1, 5) and vh.stride() == (4, 1)
+    assert umbra.linalg.eig(cuda(4, 4)).eigenvectors.stride() == (4, 1)
+    image = cuda(2, 4, 5, 5, 5).to(memory_format=umbra.channels_last_3d)
+    assert F.conv_transpose3d(image, cuda(4, 4, 3, 3, 3)).stride() == (1372, 1, 196, 28, 4)
