@@ -48,6 +48,7 @@ void bind_shape_env(nb::module_& m) {
           "__init__",
           [](ShapeEnvObject* self, bool duck_shape, bool specialize_zero_one) {
             sym::ShapeEnvOptions options{.duck_shape = duck_shape, .specialize_zero_one = specialize_zero_one};
+            options.naming = sym::Naming::BySource;  // as PyTorch names them
             new (self) ShapeEnvObject{make_counted<ShapeEnv>(options)};
           },
           nb::arg("duck_shape") = true, nb::arg("specialize_zero_one") = true)

@@ -179,8 +179,8 @@ class _Restorer:
         return location
 
     def __call__(self, storage, location):
-        is_function = callable(self._map_location) and not isinstance(self._map_location, umbra.device)
-        result = self._map_location(storage, location) if is_function else None
+        named = self._map_location is None or isinstance(self._map_location, (dict, str, bytes, umbra.device))
+        result = None if named else self._map_location(storage, location)
         return default_restore_location(storage, self.place(location)) if result is None else result
 
 

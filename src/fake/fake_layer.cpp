@@ -3,6 +3,7 @@
 #include "dispatch/data_dependent.h"
 #include "fake/constants.h"
 #include "fake/seen_calls.h"
+#include "sym/observed.h"
 #include "umbra/generated/functions.h"
 #include "umbra/sym/draft.h"
 
@@ -172,10 +173,22 @@ bool read_carried(const Operator& op, Frame& inner) {
     all &= real || !t.defined() || !t.is_fake();
     return real ? *real : t;
   };
+  // Sizes that were seen beside are numbers there.
+  auto number = [&](SymInt s) {
+    std::optional<int64_t> value = sym::observed(s);
+    all &= value.has_value();
+    return SymInt(value.value_or(0));
+  };
   for (size_t i = 0; i < op.argument_count(); ++i) {
-    if (inner[i].is_symbolic()) return false;
-    if (inner[i].is_int_list())
-      for (SymInt s : inner[i].int_list()) all &= !s.is_symbolic();
+    if (inner[i].is_symbolic()) {
+      if (!inner[i].is_sym_int()) return false;
+      inner[i] = Value(number(inner[i].to_sym_int()));
+    }
+    if (inner[i].is_int_list() && any_symbolic(inner[i].int_list())) {
+      std::vector<SymInt> numbers;
+      for (SymInt s : inner[i].int_list()) numbers.push_back(number(s));
+      inner[i] = Value(std::move(numbers));
+    }
     if (inner[i].is_tensor()) {
       inner[i] = Value(carried(inner[i].tensor_ref()));
     } else if (inner[i].is_tensor_list()) {
@@ -198,6 +211,16 @@ void separate_views(const Operator& op, FakeModeImpl& mode, Value* frame) {
     });
 }
 
+/// What the run beside shows of sizes and numbers that the fake one does not know.
+void observe(const Value& fake, const Value& real) {
+  if (fake.is_tensor() && real.is_tensor()) {
+    SymIntArrayRef unknown = fake.tensor_ref().sym_sizes(), seen = real.tensor_ref().sym_sizes();
+    for (size_t d = 0; d < unknown.size() && d < seen.size(); ++d) sym::observe(unknown[d], seen[d]);
+  } else if (fake.is_symbolic() && real.is_scalar()) {
+    sym::observe(fake.to_scalar(), real.to_scalar());
+  }
+}
+
 /// Runs the operator on fakes, and beside on the real tensors that they carry.
 void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
   Frame inner(op, frame);
@@ -212,6 +235,7 @@ void run_beside(const Operator& op, FakeModeImpl& mode, Value* frame) {
     op.call(inner.data());
   }
   for (size_t i = 0; i < op.return_count(); ++i) {
+    observe(frame[i], inner[i]);
     if (frame[i].is_tensor() && inner[i].is_tensor()) carry(mode, frame[i].tensor_ref(), inner[i].tensor_ref());
     if (!frame[i].is_tensor_list() || !inner[i].is_tensor_list()) continue;
     TensorList fakes = frame[i].tensor_list(), reals = inner[i].tensor_list();

@@ -2,6 +2,7 @@
 #include <algorithm>
 #include <unordered_set>
 
+#include "sym/observed.h"
 #include "umbra/core/call_site.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/draft.h"
@@ -186,11 +187,15 @@ bool ShapeEnv::guard_bool(const Expression* condition) {
   const Expression* simpler = simplify(condition);
   if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
   if (!simpler->has_hint()) {
-    std::optional<Number> drafted = drafted_value(*this, simpler);
-    if (!drafted) fail_unknown(simpler);
-    bool holds = drafted->integer != 0;
-    assert_drafted(*this, holds ? simpler : table_.logical_not(simpler));
-    return holds;
+    if (std::optional<Number> drafted = drafted_value(*this, simpler)) {
+      bool holds = drafted->integer != 0;
+      assert_drafted(*this, holds ? simpler : table_.logical_not(simpler));
+      return holds;
+    }
+    std::optional<Number> seen = observed(simpler);
+    if (!seen) fail_unknown(simpler);
+    expect_true(seen->integer != 0 ? simpler : table_.logical_not(simpler), "");
+    return seen->integer != 0;
   }
   bool holds = simpler->hint_integer_ != 0;
   if (quiet()) return holds;
@@ -227,10 +232,14 @@ Integer ShapeEnv::guard_integer(const Expression* a) {
     return known.lower;
   }
   if (!simpler->has_hint()) {
-    std::optional<Number> drafted = drafted_value(*this, simpler);
-    if (!drafted) fail_unknown(simpler);
-    assert_drafted(*this, table_.relation(Kind::Eq, simpler, table_.integer(drafted->integer)));
-    return drafted->integer;
+    if (std::optional<Number> drafted = drafted_value(*this, simpler)) {
+      assert_drafted(*this, table_.relation(Kind::Eq, simpler, table_.integer(drafted->integer)));
+      return drafted->integer;
+    }
+    std::optional<Number> seen = observed(simpler);
+    if (!seen) fail_unknown(simpler);
+    expect_true(table_.relation(Kind::Eq, simpler, table_.integer(seen->integer)), "");
+    return seen->integer;
   }
   Integer value = simpler->hint_integer_;
   if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));

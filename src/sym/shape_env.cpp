@@ -1,6 +1,7 @@
 // Symbols, handles, substitution and evaluation.
 #include "umbra/sym/shape_env.h"
 
+#include "sym/observed.h"
 #include "sym/source_hash.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/print.h"
@@ -26,7 +27,7 @@ const Number* Bindings::find(const Expression* symbol) const {
 
 // ---- symbols
 ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), table_(*this) {}
-ShapeEnv::~ShapeEnv() = default;
+ShapeEnv::~ShapeEnv() { forget_observed(*this); }
 
 const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
   auto index = static_cast<uint32_t>(symbols_.size());

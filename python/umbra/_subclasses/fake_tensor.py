@@ -5,6 +5,7 @@
         y = w @ w
 """
 import contextlib
+import itertools
 import weakref
 from typing import NamedTuple
 
@@ -123,6 +124,7 @@ class FakeTensorConverter:
         not_built("FakeTensorConverter", copy_data=(copy_data, False))
         self.export = export
         self._converter = _converter or _C._FakeConverter()
+        self._unnamed = itertools.count()  # of tensors that were converted without a source; symbols are named after them, as in PyTorch
         self._from_meta = {}  # (id of a meta tensor, device): the tensor, weakly, and its fake
 
     @property
@@ -296,7 +298,7 @@ class FakeTensorMode:
         """What guards call the tensor, and what becomes of its sizes and strides; None where all stay numbers and nothing has to be said."""
         if self.shape_env is None:
             return "", None
-        name = _source_name(source)
+        name = _source_name(source) or f"__meta_utils_unknown_tensor{next(self.fake_tensor_converter._unnamed)}"
         if symbolic_context is not None:
             return name, symbolic_context._dimensions(self.shape_env), symbolic_context._strides()
         if static:

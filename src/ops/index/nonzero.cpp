@@ -3,6 +3,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
+#include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -38,7 +39,7 @@ UMBRA_OPERATOR("where(Tensor condition) -> Tensor[]").composite(columns);
 UMBRA_OPERATOR("nonzero_static(Tensor self, *, SymInt size, int fill_value=-1) -> Tensor")
     .out("nonzero_static.out")
     .meta([](const Tensor& self, SymInt size, int64_t) {
-      check(size >= 0, "nonzero_static: 'size' must be an non-negative integer");
+      check(expect_at_most(0, size), "nonzero_static: 'size' must be an non-negative integer");
       return TensorSpec({size, SymInt(self.dim())}, DType::Int64, self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymInt size, int64_t fill_value) {

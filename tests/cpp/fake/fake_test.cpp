@@ -1,4 +1,9 @@
 // Fake tensors: metadata without data, on any device, with clear errors where data would be needed.
+#include <cstdlib>
+#ifdef __GLIBC__
+#include <malloc.h>
+#endif
+
 #include "../../../examples/cpp/models.h"
 #include "autograd/testing.h"
 
@@ -124,6 +129,27 @@ TEST(Fake, ALlamaOf70BillionParametersFits) {
   NoGrad no_grad;
   EXPECT_EQ(model(empty({4, 8192}, {.dtype = DType::Int64})).sizes(), IntArrayRef({4, 8192, 128256}));
 }
+
+#ifdef __GLIBC__
+size_t heap_in_use() { return mallinfo2().uordblks; }
+
+TEST(Fake, ATensorTakesUnder400BytesAndAMillionOfThemLeaveNothing) {
+  FakeMode fake;
+  auto scope = fake.enter();
+  Tensor x = empty({8, 16}), y = empty({8, 16});
+  x + y;
+  constexpr size_t kCount = 10'000;
+  std::vector<Tensor> kept;
+  kept.reserve(kCount);
+  size_t before = heap_in_use();
+  for (size_t i = 0; i < kCount; ++i) kept.push_back(x + y);
+  EXPECT_LT((heap_in_use() - before) / kCount, 400u);
+  kept.clear();
+  for (int i = 0; i < 1'000'000; ++i) x + y;
+  size_t after = heap_in_use();
+  EXPECT_LT(after > before ? after - before : 0, 64u * 1024);
+}
+#endif
 
 }  // namespace
 }  // namespace umbra

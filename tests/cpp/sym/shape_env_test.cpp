@@ -86,6 +86,15 @@ TEST_F(Known, WholeBlocksAndRestsAddUp) {
   EXPECT_TRUE(env->guards().empty());
 }
 
+TEST_F(Known, AMaximumIsAtLeastEachOfItsArguments) {
+  SymInt most = sym_max(sym_max(s0, s1), u0), least = sym_min(s0, u0);
+  for (SymInt one : {s0, s1, u0}) EXPECT_TRUE(sym_le(0, most - one).known_true());
+  EXPECT_TRUE(sym_le(least, u0).known_true());
+  EXPECT_TRUE(sym_le(2 * s0 + 1, 2 * most + 1).known_true());
+  EXPECT_FALSE(sym_lt(0, most - s0).known_true());
+  EXPECT_FALSE(sym_le(0, sym_min(s0, s1) - s0).known_true());
+}
+
 TEST_F(Known, ParityDecidesEquality) {
   EXPECT_FALSE(s0 * 2 == s1 * 2 + 1);
   EXPECT_FALSE(s0 * 4 + s1 * 6 == 7);

@@ -1,0 +1,78 @@
+"""Sizes that only the run tells: operators take them as they are, and what they rely on becomes an assertion."""
+import pytest
+
+import umbra
+import umbra.nn.functional as F
+from umbra._subclasses.fake_tensor import FakeTensorMode
+from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.fx.experimental.symbolic_shapes import GuardOnDataDependentSymNode, ShapeEnv
+
+
+def rows(function):
+    """The shapes of what a function gives for (u0, 3)."""
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        result = function(umbra.empty(10, 3)[umbra.empty(10, dtype=umbra.bool)])
+    return [", ".join(map(str, t.shape)) for t in (result if isinstance(result, (tuple, list)) else [result])]
+
+
+@pytest.mark.parametrize("function, shape", [
+    (lambda x: umbra.cat([x, umbra.ones(2, 3)], 1), "2, 6"), (lambda x: umbra.ones(2, 5) @ x, "2, 3"),
+    (lambda x: umbra.mv(x.t(), umbra.ones(6)), "3"), (lambda x: umbra.dot(x[:, 0], umbra.ones(5)), ""),
+    (lambda x: x.expand(5, 3), "5, 3"), (lambda x: x.topk(2, 0).values, "2, 3"), (lambda x: x.quantile(0.5), ""),
+    (lambda x: x.diagonal(), "Min(3, u0)"), (lambda x: umbra.eye(x.shape[0]), "u0, u0"), (lambda x: x[:, 0].diag(), "u0, u0"),
+    (lambda x: F.avg_pool1d(x.t(), 2), "3, (u0//2)"), (lambda x: x[:, 0].unfold(0, 2, 1), "u0 - 1, 2"),
+    (lambda x: F.one_hot(x[:, 0].long(), 5), "u0, 5"), (lambda x: F.cross_entropy(x, umbra.zeros(7, dtype=umbra.int64)), ""),
+    (lambda x: umbra.combinations(x[:, 0]), "((u0*(u0 - 1))//2), 2"),
+    (lambda x: x[1:], "u0 - Min(1, u0), 3"), (lambda x: x[:2], "Min(2, u0), 3"), (lambda x: x[:-1], "Max(0, u0 - 1), 3"),
+    (lambda x: x[2:5], "Max(0, -Min(2, u0) + Min(5, u0)), 3"), (lambda x: x[::2], "((u0 + 1)//2), 3"), (lambda x: x[-2:], "Max(0, u0 - Max(0, u0 - 2)), 3"),
+])
+def test_operators_take_them(function, shape):
+    assert rows(function) == [shape]
+
+
+def test_what_an_operator_relies_on_is_asserted_when_the_program_runs():
+    def f(x):
+        kept = x[x > 0]
+        return kept @ umbra.arange(3.0), kept.expand(3)
+    graph = make_fx(f, tracing_mode="symbolic")(umbra.tensor([1.0, -1.0, 2.0, 3.0]))
+    value, _ = graph(umbra.tensor([-1.0, 4.0, 5.0, 6.0]))
+    assert value == 17
+    with pytest.raises(RuntimeError):
+        graph(umbra.tensor([-1.0, -4.0, 5.0, 6.0]))
+
+
+@pytest.mark.parametrize("values", [[1.0, 2, 3, 4], [-1.0, -2, -3, -4], [5.0, -1, -1, -1]])
+def test_slices_are_right_for_every_number_of_rows(values):
+    def f(x):
+        kept = x[x > 0]
+        return kept[1:], kept[:2], kept[:-1], kept[2:5], kept[::2], kept[-2:], kept[1:2]
+    graph = make_fx(f, tracing_mode="symbolic")(umbra.tensor([1.0, -1.0, 2.0, 3.0]))
+    x = umbra.tensor(values)
+    for got, expected in zip(graph(x), f(x)):
+        assert got.tolist() == expected.tolist()
+
+
+def test_real_tensors_that_are_carried_answer_questions():
+    with umbra._functorch.config.patch(fake_tensor_propagate_real_tensors=True):
+        mode = FakeTensorMode(shape_env=ShapeEnv())
+        x = mode.from_tensor(umbra.tensor([1.0, -2, 3, 4]))
+        with mode:
+            kept = x[x > 0]
+            n, first = kept.shape[0], x[0].int().item()
+            assert isinstance(n, umbra.SymInt) and n > 2 and not n > 5 and n == 3 and first == 1
+            assert umbra.zeros(n).real_tensor.shape == (3,)
+    with FakeTensorMode(shape_env=ShapeEnv()):
+        x = umbra.empty(4)
+        with pytest.raises(GuardOnDataDependentSymNode):
+            bool(x[x > 0].shape[0] > 2)
+
+
+def test_three_sequences_of_any_length_are_padded():
+    from umbra.export import Dim, export
+
+    class Pad(umbra.nn.Module):
+        def forward(self, a, b, c):
+            return umbra.nn.utils.rnn.pad_sequence([a, b, c])
+    program = export(Pad(), (umbra.ones(3), umbra.ones(5), umbra.ones(4)), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}, {0: Dim("c")}))
+    inputs = umbra.ones(7), umbra.ones(2), umbra.ones(6)
+    assert umbra.equal(program.module()(*inputs), Pad()(*inputs))
