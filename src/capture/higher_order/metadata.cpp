@@ -50,7 +50,7 @@ sym::ShapeEnv* symbols_for(const FunctionCall& call) {
 
 bool is_integer(const Value& value) { return value.is_int() || value.is_sym_int(); }
 
-void forget_memory(const std::vector<Value>& of_function) {
+void forget_memory(std::span<const Value> of_function) {
   for (const Value& v : of_function) {
     if (!v.is_tensor() || !v.tensor_ref().is_fake()) continue;
     const Tensor& t = v.tensor_ref();

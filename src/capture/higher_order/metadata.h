@@ -1,6 +1,8 @@
 // Metadata of what functions are given and give.
 #pragma once
 
+#include <span>
+
 #include "umbra/capture/higher_order.h"
 
 namespace umbra {
@@ -16,7 +18,7 @@ sym::ShapeEnv* symbols_for(const FunctionCall& call);
 /// Whether it is an integer, a symbolic one included.
 bool is_integer(const Value& value);
 /// Lets go of the memory of what a function gave without data: it stands for what the operator gives, not beside it.
-void forget_memory(const std::vector<Value>& of_function);
+void forget_memory(std::span<const Value> of_function);
 /// Values without data for `count` of each, stacked.
 std::vector<Value> fresh_stacked(const std::vector<Value>& values, SymInt count);
 /// Which values gradients may flow to, or do.

@@ -45,6 +45,7 @@ std::vector<Value> run(const FunctionCall& call) {
 std::vector<Value> results(const FunctionCall& call, const std::vector<std::vector<Value>>& of) {
   std::vector<Value> carry = call.list(kInit);
   check_carry(carry, of[0]);
+  forget_memory(std::span(of[0]).first(carry.size()));
   return joined(fresh(part(of[0], 0, carry.size())),
                 fresh_stacked(part(of[0], carry.size(), of[0].size()), row_count("scan", call.list(kRows))));
 }
