@@ -371,7 +371,9 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
   check<NotImplementedError>(run.make != allocate_meta, op.name(),
                              ": attempted to run this operator with Meta tensors, but there was no fake impl or Meta "
                              "kernel registered.");
-  fail<UnsupportedOperatorException>(op.name());
+  const Schema& schema = op.schema();  // as PyTorch's errors name it: mylib.scale.default
+  fail<UnsupportedOperatorException>(schema.space, ".", schema.name, ".",
+                                     schema.overload.empty() ? "default" : schema.overload);
 }
 
 }  // namespace

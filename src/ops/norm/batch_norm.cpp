@@ -6,6 +6,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
+#include "ops/common/unbacked.h"
 #include "ops/norm/by_parts.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -285,7 +286,7 @@ bool library_takes(const Tensor& input, const Tensor& weight, const Tensor& bias
     return false;
   if (input.dtype() == DType::Float16 && weight.dtype() == DType::Float16) return false;
   if (mean.defined() != var.defined() || (!mean.defined() && !training)) return false;
-  return input.sym_size(0) <= (training ? 880801 : 65535);
+  return !less_or(training ? 880801 : 65535, input.sym_size(0), false);
 }
 
 Tensor accelerated_batch_norm(const Tensor& input, const Tensor& weight, const Tensor& bias, const Tensor& mean,

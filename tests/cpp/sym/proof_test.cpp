@@ -121,7 +121,7 @@ TEST_P(Proof, AnswersFollowFromWhatWasAssumed) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Proof, ::testing::Range(0, 20));
+INSTANTIATE_TEST_SUITE_P(Seeds, Proof, ::testing::Range(0, seeds(20)));
 
 }  // namespace
 }  // namespace umbra::sym

@@ -173,7 +173,7 @@ TEST_P(Random, AnswersFollowFromFacts) {
   }
 }
 
-INSTANTIATE_TEST_SUITE_P(Seeds, Random, ::testing::Range(0, 40));
+INSTANTIATE_TEST_SUITE_P(Seeds, Random, ::testing::Range(0, seeds(40)));
 
 }  // namespace
 }  // namespace umbra::sym

@@ -3,12 +3,20 @@
 
 #include <gtest/gtest.h>
 
+#include <cstdlib>
+
 #include "umbra/core/error.h"
 #include "umbra/sym/parse.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/shape_env.h"
 
 namespace umbra::sym {
+
+/// How many seeds random tests go through: UMBRA_SEEDS says more.
+inline int seeds(int usual) {
+  const char* asked = std::getenv("UMBRA_SEEDS");
+  return asked ? std::atoi(asked) : usual;
+}
 
 inline std::string source_of(const std::string& tensor, int dim = 0) {
   return "L['" + tensor + "'].size()[" + std::to_string(dim) + "]";
