@@ -323,8 +323,14 @@ namespace {
 template <class RangeOf>
 Range range_by_extremes(ExpressionTable& table, const Expression* sum, const RangeOf& range_of) {
   constexpr size_t kFew = 16;  // longer ones would cost more than they tell
+  // What is put together here may ask in its turn: one step is looked ahead, not all of them.
+  static thread_local bool looking = false;
   Range out;
-  if (!sum->is(Kind::Add) || sum->args().size() > kFew) return out;
+  if (looking || !sum->is(Kind::Add) || sum->args().size() > kFew) return out;
+  struct Looking {
+    Looking() { looking = true; }
+    ~Looking() { looking = false; }
+  } here;
   for (const Expression* term : sum->args()) {
     Term split = split_coefficient(term);
     bool is_max = split.rest->is(Kind::Max);

@@ -150,7 +150,7 @@ def test_options_that_are_not_built_are_errors():
     with pytest.raises(TypeError):
         ShapeEnv(no_such_option=True)
     with pytest.raises(NotImplementedError):
-        ShapeEnv(assume_static_by_default=True)
+        ShapeEnv(trace_asserts=True)
 
 
 # ---- programs

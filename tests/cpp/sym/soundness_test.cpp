@@ -125,7 +125,10 @@ TEST_P(Random, NormalFormKeepsTheValue) {
   for (int i = 0; i < 300; ++i) {
     Pair one = integer(static_cast<int>(pick(1, 4)));
     expect_value(one.expression, one.value, "normal form");
-    expect_value(table().expand(one.expression), one.value, "expanded");
+    try {
+      expect_value(table().expand(one.expression), one.value, "expanded");
+    } catch (const OverflowError&) {  // refused: multiplied out, it does not fit
+    }
     if (HasFailure()) return;
   }
 }
