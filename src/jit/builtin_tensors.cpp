@@ -3,6 +3,7 @@
 
 #include "jit/builtin_rules.h"
 #include "jit/program.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/generated/functions.h"
 
@@ -199,6 +200,10 @@ const std::vector<Builtin> kTensorBuiltins = {
      [](Value* a, size_t) { return set_grad_enabled(a[0].to_bool()), Value(); }},
     {"aten::manual_seed", [](const Types& t) { return t.size() == 1 && is_int(t[0]) ? none_type() : nullptr; },
      [](Value* a, size_t) { return manual_seed(static_cast<uint64_t>(a[0].to_int())), Value(); }},
+    {"aten::is_autocast_enabled", no_arguments_bool,
+     [](Value*, size_t) { return Value(is_autocast_enabled(DeviceType::CUDA)); }},
+    {"aten::is_autocast_cpu_enabled", no_arguments_bool,
+     [](Value*, size_t) { return Value(is_autocast_enabled(DeviceType::CPU)); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
 };
 

@@ -44,6 +44,7 @@ SugaredPtr Emitter::call_special(const Tree& e, const std::string& name, const T
       {"abs", &Emitter::call_extreme},
       {"list", &Emitter::call_list},
       {"dict", &Emitter::call_dict},
+      {"aten::dict", &Emitter::call_dict},
       {"tuple", &Emitter::call_tuple},
       {"fork", &Emitter::call_fork},
       {"wait", &Emitter::call_wait},

@@ -39,17 +39,42 @@ class Numbers {
         {"aten::mul", "aten::mul"},
         {"aten::floor_divide", "aten::floordiv"},
         {"aten::remainder", "aten::remainder"}};
+    if (n.is("aten::div")) return quotient(n);
     auto found = operators.find(n.kind());
     if (found == operators.end() || n.inputs.size() < 2 || (n.inputs.size() > 2 && !is_one(*n.inputs[2]->node())))
       return nullptr;
     Variable *a = as_int(n.inputs[0]), *b = a ? as_int(n.inputs[1]) : nullptr;
-    if (!b) return nullptr;
+    return b ? computed(n, found->second, a, b) : nullptr;
+  }
+
+  Variable* computed(Node& n, const char* kind, Variable* a, Variable* b) {
     graph_.set_current(n.block());
     graph_.set_before(&n);
-    Node* made = graph_.insert(found->second, {a, b}, {simple_type(TypeKind::Int)});
+    Node* made = graph_.insert(kind, {a, b}, {simple_type(TypeKind::Int)});
     made->source = n.source;
     graph_.set_before(nullptr);
     return made->output();
+  }
+
+  /// A division that rounds down, or towards zero where nothing is below it.
+  Variable* quotient(Node& n) {
+    const Node* mode = n.inputs.size() == 3 ? n.inputs[2]->node() : nullptr;
+    const Value* value = mode && mode->is("prim::Constant") ? mode->attribute("value") : nullptr;
+    if (!value || !value->is_string()) return nullptr;
+    Variable *a = as_int(n.inputs[0]), *b = a ? as_int(n.inputs[1]) : nullptr;
+    bool down = value->to_string() == "floor" ||
+                (value->to_string() == "trunc" && b && is_not_negative(*a->node()) && is_not_negative(*b->node()));
+    return b && down ? computed(n, "aten::floordiv", a, b) : nullptr;
+  }
+
+  static bool is_not_negative(const Node& n) {
+    if (n.is("aten::size") || n.is("aten::numel") || n.is("aten::len")) return true;
+    if (n.is("prim::Constant")) {
+      const Value* value = n.attribute("value");
+      return value && value->is_int() && value->to_int() >= 0;
+    }
+    bool closed = n.is("aten::add") || n.is("aten::mul") || n.is("aten::floordiv");
+    return closed && is_not_negative(*n.inputs[0]->node()) && is_not_negative(*n.inputs[1]->node());
   }
 
   Variable* constant(Node& n) {

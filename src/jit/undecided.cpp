@@ -77,21 +77,29 @@ void Program::undecided_loop(const Step& s, const Tensor& truth, std::vector<Val
   refuse_writes(*s.node->blocks()[0]);
   check<NotImplementedError>(state.in(s, 0).to_int() == std::numeric_limits<int64_t>::max(),
                              "a loop that ends at a count or by data, whichever comes first, cannot be captured");
-  for (const Value& v : carried)
+  std::vector<bool> is_truth;  // truth values are carried as tensors
+  for (Value& v : carried) {
+    is_truth.push_back(v.is_bool() || object_as<Undecided>(v));
+    if (is_truth.back()) v = Value(truth_of(v));
     check<NotImplementedError>(v.is_tensor(), "a loop that data ends carries a value of type ",
                                type_of(v)->annotation(), ", which cannot be captured");
+  }
   carried.insert(carried.begin(), Value(truth));
   auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{v[0]}; };
   auto turn = [&](const std::vector<Value>& v) {
     State inner{state.r, {}};
-    for (size_t k = 1; k < v.size(); ++k) inner.r[body.inputs[k]] = v[k];
+    for (size_t k = 1; k < v.size(); ++k) inner.r[body.inputs[k]] = is_truth[k - 1] ? undecided(v[k].tensor()) : v[k];
     execute(body, inner);
     std::vector<Value> out{Value(truth_of(inner.r[body.outputs[0]]))};
-    for (size_t k = 1; k < v.size(); ++k) out.push_back(inner.r[body.outputs[k]]);
+    for (size_t k = 1; k < v.size(); ++k) {
+      const Value& now = inner.r[body.outputs[k]];
+      out.push_back(is_truth[k - 1] ? Value(truth_of(now)) : now);
+    }
     return out;
   };
   std::vector<Value> results = while_loop(go_on, turn, carried);
-  for (size_t k = 0; k < s.outputs.size(); ++k) state.out(s, k) = results.at(k + 1);
+  for (size_t k = 0; k < s.outputs.size(); ++k)
+    state.out(s, k) = is_truth[k] ? undecided(results.at(k + 1).tensor()) : results.at(k + 1);
 }
 
 }  // namespace umbra::jit
