@@ -201,9 +201,9 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"aten::manual_seed", [](const Types& t) { return t.size() == 1 && is_int(t[0]) ? none_type() : nullptr; },
      [](Value* a, size_t) { return manual_seed(static_cast<uint64_t>(a[0].to_int())), Value(); }},
     {"aten::is_autocast_enabled", no_arguments_bool,
-     [](Value*, size_t) { return Value(is_autocast_enabled(DeviceType::CUDA)); }},
+     [](Value*, size_t) { return Value(autocast_state(DeviceType::CUDA).enabled); }},
     {"aten::is_autocast_cpu_enabled", no_arguments_bool,
-     [](Value*, size_t) { return Value(is_autocast_enabled(DeviceType::CPU)); }},
+     [](Value*, size_t) { return Value(autocast_state(DeviceType::CPU).enabled); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
 };
 
