@@ -1,5 +1,6 @@
 #include "umbra/jit/interpreter.h"
 
+#include <algorithm>
 #include <limits>
 
 #include "jit/program.h"
