@@ -161,7 +161,7 @@ def max_pool3d(input: Tensor, kernel_size: BroadcastingList3[int], stride: Optio
 def embedding(input: Tensor, weight: Tensor, padding_idx: Optional[int] = None, max_norm: Optional[float] = None, norm_type: float = 2.0,
               scale_grad_by_freq: bool = False, sparse: bool = False) -> Tensor:
     if max_norm is not None:
-        raise NotImplementedError("torch.jit.script: embedding(max_norm=...) is not in Umbra yet")
+        raise NotImplementedError(f"torch.jit.script: embedding(max_norm={max_norm}, norm_type={norm_type}) is not in Umbra yet")
     padding = -1
     if padding_idx is not None:
         padding = padding_idx if padding_idx >= 0 else weight.size(0) + padding_idx
@@ -243,15 +243,15 @@ def threshold(input: Tensor, threshold: float, value: float, inplace: bool = Fal
 
 
 def dropout1d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return torch.feature_dropout(input, p, training)
+    return torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
 
 
 def dropout2d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return torch.feature_dropout(input, p, training)
+    return torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
 
 
 def dropout3d(input: Tensor, p: float = 0.5, training: bool = True, inplace: bool = False) -> Tensor:
-    return torch.feature_dropout(input, p, training)
+    return torch.feature_dropout_(input, p, training) if inplace else torch.feature_dropout(input, p, training)
 
 
 # ---- losses ----
@@ -514,9 +514,9 @@ class _TransformerEncoderLayer:
     def forward(self, src: Tensor, src_mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False) -> Tensor:
         if self.norm_first:
             x = self.norm1(src)
-            src = src + self.dropout1(self.self_attn(x, x, x, src_key_padding_mask, False, src_mask)[0])
+            src = src + self.dropout1(self.self_attn(x, x, x, src_key_padding_mask, False, src_mask, True, is_causal)[0])
             return src + self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(self.norm2(src))))))
-        src = self.norm1(src + self.dropout1(self.self_attn(src, src, src, src_key_padding_mask, False, src_mask)[0]))
+        src = self.norm1(src + self.dropout1(self.self_attn(src, src, src, src_key_padding_mask, False, src_mask, True, is_causal)[0]))
         return self.norm2(src + self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(src))))))
 
 
@@ -611,6 +611,8 @@ class _ConvTranspose3d:
 class _MultiheadAttention:
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
                 attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+        if is_causal and attn_mask is None:
+            raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
         batched = query.dim() == 3
         if not batched:
             query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
