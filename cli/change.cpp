@@ -19,14 +19,17 @@ int decompose_file(const std::string& from, const std::string& to, bool keep_com
   return 0;
 }
 
-int convert(const std::string& from, const std::string& to) {
+int convert(const std::string& from, const std::string& to, const std::vector<std::string>& inputs) {
+  if (has_extension(to, ".pt2") && has_extension(from, ".pt")) return convert_torchscript(from, to, inputs);
+  check<ValueError>(inputs.empty(), "--input is for TorchScript files (.pt) that become programs (.pt2)");
   if (has_extension(to, ".onnx")) {
     check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as an ONNX model");
     io::save_onnx(to, load(from));
     return 0;
   }
   if (has_extension(to, ".pt2")) {
-    check<ValueError>(has_extension(from, ".pt2"), from, ": only a program (.pt2) can be written as one");
+    check<ValueError>(has_extension(from, ".pt2"), from,
+                      ": only a program (.pt2, or a TorchScript file, .pt) can be written as one");
     save(load_program(from), to);
     return 0;
   }

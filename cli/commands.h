@@ -50,7 +50,9 @@ int train(const TrainOptions& options);
 
 int decompose_file(const std::string& from, const std::string& to, bool keep_composites);
 int diff(const std::string& first, const std::string& second);
-int convert(const std::string& from, const std::string& to);
+int convert(const std::string& from, const std::string& to, const std::vector<std::string>& inputs);
+/// A TorchScript archive as a program, for inputs like these: files, or looks such as float32[batch=2,3,224,224].
+int convert_torchscript(const std::string& from, const std::string& to, const std::vector<std::string>& inputs);
 
 /// A command as a shell completes it.
 struct CommandWords {

@@ -161,10 +161,13 @@ class Program {
     add_pair(add("diff", "what differs between two programs, or between the tensors of two files",
                  [this] { return diff(path_, other_); }),
              "a file", "another file");
-    add_pair(add("convert", "write the tensors of a file to one of another kind, or a program anew",
-                 [this] { return convert(path_, other_); }),
-             "a .pt2, .safetensors, .pt, .npz or .npy file",
+    CLI::App* converted = add("convert", "write the tensors of a file to one of another kind, or a program anew",
+                              [this] { return convert(path_, other_, paths_); });
+    add_pair(converted, "a .pt2, .safetensors, .pt, .npz or .npy file",
              "the file to write: .safetensors, .pt, .npz, .npy, .pt2 or .onnx");
+    converted->add_option("--input,-i", paths_,
+                          "examples of the inputs of a TorchScript file that becomes a .pt2 file: files of tensors, or "
+                          "looks such as float32[batch=2,3,224,224], where a size with a name may be another");
     add("completion", "print a script that completes commands", [this] { return completion(text_, command_words()); })
         ->add_option("shell", text_, "bash, zsh or fish")
         ->required()
@@ -187,7 +190,9 @@ class Program {
         {"train", "umbra train mlp.pt2 --input x.npy --target y.npy --steps 100 --lr 0.1 --output trained.pt2"},
         {"decompose", "umbra decompose mlp.pt2 core.pt2"},
         {"diff", "umbra diff before.pt2 after.pt2\n  umbra diff weights.pt weights.safetensors"},
-        {"convert", "umbra convert mlp.pt2 weights.safetensors\n  umbra convert weights.pt weights.npz"},
+        {"convert",
+         "umbra convert mlp.pt2 weights.safetensors\n  umbra convert weights.pt weights.npz\n"
+         "  umbra convert model.pt model.pt2 --input 'float32[batch=2,3,224,224]'"},
         {"completion", "source <(umbra completion bash)"}};
     for (const auto& [name, text] : examples) app_.get_subcommand(name)->footer(std::string("Examples:\n  ") + text);
   }

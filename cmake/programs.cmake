@@ -101,6 +101,7 @@ if(EXISTS ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
   umbra_program(interop_models SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/export_models.cpp)
   target_include_directories(interop_models PRIVATE ${CMAKE_SOURCE_DIR}/examples/cpp)
   umbra_program(interop_train SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/train_models.cpp)
+  umbra_program(interop_torchscript SOURCES ${CMAKE_SOURCE_DIR}/tests/interop/torchscript_check.cpp)
 endif()
 
 # ---- benchmarks: one program for each file

@@ -5,6 +5,7 @@
 #include "tensor_type.h"
 #include "torch_function.h"
 #include "umbra/dispatch/dispatcher.h"
+#include "umbra/jit/trace.h"
 #include "values.h"
 
 NAMESPACE_BEGIN(NB_NAMESPACE)
@@ -366,6 +367,7 @@ void bind_construct(nb::module_& m) {
       [](nb::handle data, nb::handle dtype, nb::handle device, bool requires_grad, bool pin_memory) -> nb::object {
         if (torch_function_modes_active()) return offer_tensor(data, dtype, device, requires_grad, pin_memory);
         check(!pin_memory, "Cannot access accelerator device when none is available.");
+        jit::warn_of_constant("torch.tensor");
         return nb::cast(make_tensor(data, dtype, device, requires_grad));
       },
       nb::arg("data").none(), nb::kw_only(), nb::arg("dtype") = nb::none(), nb::arg("device") = nb::none(),

@@ -364,6 +364,10 @@ PyObject* iterate(PyObject* self) {
   return guarded([&] {
     const Tensor& t = tensor_of(self);
     check<TypeError>(t.dim() > 0, "iteration over a 0-d tensor");
+    if (jit::active_trace() && jit::active_trace()->on)
+      jit::trace_warning(
+          "Iterating over a tensor might cause the trace to be incorrect. Passing a tensor of different shape won't "
+          "change the number of iterations executed (and might lead to errors or silently give incorrect results).");
     static PyObject* unbind = make_function("aten::unbind", Reading::Method);  // of which a user's class hears
     nb::object parts = owned(call_function(unbind, &self, 1, nullptr));
     return checked(PyObject_GetIter(parts.ptr()));

@@ -2,6 +2,7 @@
 #include "call.h"
 #include "construct.h"
 #include "tensor_type.h"
+#include "umbra/jit/trace.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -131,6 +132,7 @@ void bind_interop(nb::module_& m) {
   m.def("from_numpy", [](nb::handle array) {
     check<TypeError>(std::string_view(type_name(array.ptr())) == "numpy.ndarray", "expected np.ndarray (got ",
                      short_type_name(Py_TYPE(array.ptr())), ")");
+    jit::warn_of_constant("torch.from_numpy");
     return call<"aten::lift_fresh">(tensor_from_buffer(array.ptr()));
   });
   m.def("frombuffer", &frombuffer, nb::arg("buffer"), nb::kw_only(), nb::arg("dtype"), nb::arg("count") = -1,

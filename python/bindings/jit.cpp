@@ -79,11 +79,14 @@ const char* kind_name(TypeKind kind) {
 
 void bind_types(nb::module_& m) {
   nb::class_<TypeRef>(m, "_jit_Type")
-      .def("__str__", [](const TypeRef& t) { return t.type->text(); })
-      .def("__repr__", [](const TypeRef& t) { return t.type->text(); })
+      .def("__str__", [](const TypeRef& t) { return t.type->annotation(); })
+      .def("__repr__", [](const TypeRef& t) { return t.type->annotation(); })
       .def("str", [](const TypeRef& t) { return t.type->text(); })
       .def_prop_ro("annotation_str", [](const TypeRef& t) { return t.type->annotation(); })
-      .def("kind", [](const TypeRef& t) { return kind_name(t.type->kind); })
+      .def("kind",
+           [](const TypeRef& t) {
+             return t.type->cls && t.type->cls->is_interface ? "InterfaceType" : kind_name(t.type->kind);
+           })
       .def("__eq__", [](const TypeRef& a, const TypeRef& b) { return jit::same_type(a.type, b.type); })
       .def("__hash__", [](const TypeRef& t) { return nb::hash(nb::cast(t.type->annotation())); })
       .def("isSubtypeOf", [](const TypeRef& a, const TypeRef& b) { return jit::is_subtype(a.type, b.type); })
@@ -125,8 +128,11 @@ void bind_types(nb::module_& m) {
   m.def("_jit_tuple_type", [](const std::vector<TypeRef>& t) { return TypeRef{jit::tuple_type(types_of(t))}; });
   m.def("_jit_union_type", [](const std::vector<TypeRef>& t) { return TypeRef{jit::union_type(types_of(t))}; });
   m.def("_jit_named_tuple_type",
-        [](const std::string& name, std::vector<std::string> fields, const std::vector<TypeRef>& t) {
-          return TypeRef{jit::named_tuple_type(name, std::move(fields), types_of(t))};
+        [](const std::string& name, std::vector<std::string> fields, const std::vector<TypeRef>& t, nb::list defaults) {
+          std::vector<Value> values;
+          for (size_t i = 0; i < defaults.size(); ++i)
+            values.push_back(to_jit(nb::object(defaults[i]).ptr(), t[t.size() - defaults.size() + i].type));
+          return TypeRef{jit::named_tuple_type(name, std::move(fields), types_of(t), std::move(values))};
         });
   m.def(
       "_jit_type_of", [](nb::handle object) { return TypeRef{jit::type_of(to_jit(object.ptr(), nullptr))}; },
@@ -140,6 +146,30 @@ void bind_types(nb::module_& m) {
                     cls->is_module = is_module;
                     return ClassRef{cls};
                   })
+      .def_static("make_interface",
+                  [](const std::string& name, bool is_module) {
+                    auto cls = std::make_shared<ClassType>();
+                    cls->name = name;
+                    cls->is_module = is_module;
+                    cls->is_interface = true;
+                    return ClassRef{cls};
+                  })
+      .def("add_overloads", [](ClassRef& c, const std::string& name,
+                               std::vector<std::string> methods) { c.cls->overloads[name] = std::move(methods); })
+      .def("has_overloads", [](const ClassRef& c, const std::string& name) { return c.cls->overloads.contains(name); })
+      .def("set_hooks",
+           [](ClassRef& c, std::vector<std::string> pre, std::vector<std::string> post) {
+             c.cls->pre_hooks = std::move(pre);
+             c.cls->hooks = std::move(post);
+           })
+      .def("hooks", [](const ClassRef& c) { return std::make_pair(c.cls->pre_hooks, c.cls->hooks); })
+      .def("is_interface", [](const ClassRef& c) { return c.cls->is_interface; })
+      .def("has_constant",
+           [](const ClassRef& c, const std::string& name) {
+             for (const auto& [key, value] : c.cls->constants)
+               if (key == name) return true;
+             return false;
+           })
       .def_static("make_enum",
                   [](const std::string& name, const TypeRef& value,
                      const std::vector<std::pair<std::string, nb::object>>& members) {
@@ -257,6 +287,13 @@ void bind_graphs(nb::module_& m) {
           nb::arg("kind"), nb::arg("recurse") = true)
       .def("copy", [](const Graph& g) { return g.copy(); })
       .def("lint", [](const Graph& g) { jit::lint(g); });
+  m.def(
+      "parse_ir",
+      [](const std::string& text, bool tensors) {
+        check<NotImplementedError>(!tensors, "parse_ir(parse_tensor_constants=True) is not in Umbra yet");
+        return jit::parse_graph(text);
+      },
+      nb::arg("input"), nb::arg("parse_tensor_constants") = false);
   nb::class_<NodeRef>(m, "_jit_Node")
       .def("kind", [](const NodeRef& n) { return n.node->kind(); })
       .def("inputs", [](const NodeRef& n) { return nb::iter(nb::cast(refs(n.graph, n.node->inputs))); })
@@ -429,6 +466,7 @@ void bind_functions_and_objects(nb::module_& m) {
           nb::arg("name"), nb::arg("value").none())
       .def("set_parameter_type",
            [](FunctionRef& f, size_t i, const TypeRef& t) { f.function->parameters.at(i).type = t.type; })
+      .def("set_result", [](FunctionRef& f, const TypeRef& t) { f.function->result = t.type; })
       .def("parameters",
            [](const FunctionRef& f) {
              std::vector<std::pair<std::string, TypeRef>> out;
@@ -457,6 +495,17 @@ void bind_functions_and_objects(nb::module_& m) {
           f->result = result.type;
           return FunctionRef{f};
         });
+  m.def("_jit_unused_function", [](const FunctionRef& declared, const std::string& text) {
+    auto f = std::make_shared<Function>(*declared.function);
+    if (!f->result) f->result = jit::tensor_type();
+    f->define = [text](Function& self) {  // takes what it takes, and raises
+      self.graph = std::make_shared<Graph>();
+      for (const auto& p : self.parameters) self.graph->add_input(p.name, p.type);
+      self.graph->insert("prim::RaiseException", {self.graph->insert_constant(Value(text))}, {});
+      self.graph->add_output(self.graph->insert("prim::Uninitialized", {}, {self.result})->output());
+    };
+    return FunctionRef{f};
+  });
   m.def("_create_function_from_graph", function_of_graph);
   m.def("_jit_method_of", [](const FunctionRef& f, const ClassRef& c) { return method_of(*f.function, c.cls); });
   m.def("_jit_freeze", [](const JitObject& o, const std::vector<std::string>& preserved) {

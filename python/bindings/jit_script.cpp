@@ -50,6 +50,10 @@ class PythonResolver final : public jit::Resolver {
     }
     return read(found);
   }
+  std::string setter(const Sugared& of, const std::string& name) override {
+    if (!of.variable || !of.variable->type()->cls) return "";
+    return nb::cast<std::string>(names_.attr("setter")(JitClass{of.variable->type()->cls}, name));
+  }
 
  private:
   SugaredPtr read(nb::object found) {
@@ -62,6 +66,13 @@ class PythonResolver final : public jit::Resolver {
     if (kind == "type") return jit::sugar_type(nb::cast<JitType>(what).type);
     if (kind == "constant") return jit::sugar_constant(to_jit(what.ptr(), nullptr));
     if (kind == "typed") return jit::sugar_constant(to_jit(nb::object(what[1]).ptr(), nb::cast<JitType>(what[0]).type));
+    if (kind == "overloads") {
+      auto s = std::make_shared<Sugared>();
+      s->kind = Sugared::Kind::Overloads;
+      for (nb::handle f : nb::cast<nb::list>(what))
+        s->parts.push_back(jit::sugar_function(nb::cast<JitFunction>(f).function));
+      return s;
+    }
     if (kind == "error") throw jit::CompileError(nb::cast<std::string>(what));
     auto s = std::make_shared<Sugared>();
     s->kind = Sugared::Kind::Python;

@@ -25,6 +25,10 @@ std::string variable_name(const Tensor& tensor) {
   nb::gil_scoped_acquire lock;
   PyFrameObject* frame = PyEval_GetFrame();
   if (!frame) return "";
+  PyCodeObject* code = PyFrame_GetCode(frame);
+  bool own = text_of(code->co_filename).ends_with("umbra/jit/_trace.py");  // its names are not the user's
+  Py_DECREF(code);
+  if (own) return "";
   nb::object locals = nb::steal(PyFrame_GetLocals(frame));
   if (!locals.is_valid()) {
     PyErr_Clear();
@@ -89,6 +93,10 @@ void bind_jit_trace(nb::module_& m) {
       .def_prop_rw(
           "on", [](TraceRef& t) { return t.trace->on; }, [](TraceRef& t, bool on) { t.trace->on = on; })
       .def_prop_ro("graph", [](TraceRef& t) { return t.trace->graph(); });
+  m.def("_get_tracing_state", [] {
+    bool tracing = jit::active_trace() != nullptr && jit::active_trace()->on;
+    return tracing ? nb::object(nb::bool_(true)) : nb::object(nb::none());
+  });
   m.def("_jit_is_tracing", [] { return jit::active_trace() != nullptr && jit::active_trace()->on; });
 }
 

@@ -57,13 +57,15 @@ Value read_enum(PyObject* object, const TypePtr& type) {
 }
 
 Value read_instance(PyObject* object, const TypePtr& type) {
-  if (PyObject_HasAttrString(object, "_c")) {
-    nb::object inner = owned(PyObject_GetAttrString(object, "_c"));
-    JitObject held;
-    if (nb::try_cast<JitObject>(inner, held)) return held.value;
-  }
   JitObject held;
-  if (nb::try_cast<JitObject>(nb::handle(object), held)) return held.value;
+  bool found = nb::try_cast<JitObject>(nb::handle(object), held);
+  if (!found && PyObject_HasAttrString(object, "_c"))
+    found = nb::try_cast<JitObject>(owned(PyObject_GetAttrString(object, "_c")), held);
+  if (found) {
+    bool fits = type->cls->is_module && !type->cls->is_interface;
+    if (!fits && !jit::is_subtype(jit::class_type(held.instance().cls), type)) cannot_cast(object, type);
+    return held.value;
+  }
   if (type->cls->is_module) cannot_cast(object, type);
   if (!python_classes().contains(type->cls->name.c_str()) ||
       !nb::handle(object).type().is(python_classes()[type->cls->name.c_str()]))
@@ -152,11 +154,15 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       break;
     case TypeKind::Tensor:
       if (is_tensor(object)) return Value(tensor_of(object));
+      if (object == Py_None) return Value();  // a tensor that is not there, as PyTorch has it
       break;
     case TypeKind::Bool:
       if (PyBool_Check(object)) return Value(object == Py_True);
+      if (is_int || PyFloat_Check(object)) return Value(PyObject_IsTrue(object) == 1);
+      if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_bool());
       break;
     case TypeKind::Int:
+      if (PyBool_Check(object)) return Value(static_cast<int64_t>(object == Py_True));
       if (is_int || Py_TYPE(object) == g_dtype_type || Py_TYPE(object) == g_memory_format_type) return infer(object);
       if (Layout layout; read_layout(object, layout)) return infer(object);
       if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_int());
@@ -165,13 +171,17 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       break;
     case TypeKind::Float:
       if (PyFloat_Check(object)) return Value(PyFloat_AS_DOUBLE(object));
-      if (is_int) return Value(static_cast<double>(PyLong_AsLongLong(object)));
+      if (PyLong_Check(object)) return Value(static_cast<double>(PyLong_AsLongLong(object)));
       if (is_tensor(object) && tensor_of(object).numel() == 1) return Value(tensor_of(object).item().to_double());
       break;
-    case TypeKind::Number:
-    case TypeKind::Complex: {
+    case TypeKind::Number: {
       Scalar number;
       if (!PyBool_Check(object) && read_scalar(object, number)) return Value(number);
+      break;
+    }
+    case TypeKind::Complex: {
+      Scalar number;
+      if (read_scalar(object, number)) return Value(number.to_complex());
       break;
     }
     case TypeKind::String:
@@ -188,6 +198,7 @@ Value to_jit(PyObject* object, const TypePtr& type) {
       break;
     case TypeKind::Tuple:
       if (PyTuple_Check(object)) return read_tuple(object, type);
+      if (PyList_Check(object)) return read_tuple(owned(PyList_AsTuple(object)).ptr(), type);
       break;
     case TypeKind::Dict:
       if (PyDict_Check(object)) return read_dict(object, type);

@@ -101,17 +101,6 @@ Scalar single_item(PyObject* self) {
   return frame[0].to_scalar();
 }
 
-/// A trace cannot follow what becomes a number of Python's.
-void warn_of_constant(const char* what) {
-  jit::Trace* trace = jit::active_trace();
-  if (!trace || !trace->on) return;
-  jit::trace_warning(
-      concat("Converting a tensor to a Python ", what,
-             " might cause the trace to be incorrect. We can't record the data flow of Python values, so "
-             "this value will be treated as a constant in the future. This means that the trace might "
-             "not generalize to other inputs!"));
-}
-
 /// The integer that a tensor holds; those of uint64 come as their bits.
 PyObject* integer_object(PyObject* self, const Scalar& value) {
   if (tensor_of(self).dtype() == DType::UInt64)
@@ -128,13 +117,13 @@ int truth(PyObject* self) {
     check(!transform::is_batched_inside(t),
           "vmap: It looks like you're attempting to use a Tensor in some data-dependent control flow. We don't support "
           "that yet, please file an issue at https://github.com/pytorch/pytorch/issues .");
-    warn_of_constant("boolean");
+    jit::warn_of_value("a Python boolean");
     return single_item(self).to_bool();
   });
 }
 PyObject* as_int(PyObject* self) {
   return guarded([&] {
-    warn_of_constant("integer");
+    jit::warn_of_value("a Python integer");
     Scalar value = single_item(self);
     if (value.is_floating() && !value.is_symbolic()) return PyLong_FromDouble(value.to_double());
     return integer_object(self, value);
@@ -142,7 +131,7 @@ PyObject* as_int(PyObject* self) {
 }
 PyObject* as_float(PyObject* self) {
   return guarded([&] {
-    warn_of_constant("float");
+    jit::warn_of_value("a Python float");
     return PyFloat_FromDouble(single_item(self).to_double());
   });
 }
@@ -151,7 +140,6 @@ PyObject* as_index(PyObject* self) {
     const Tensor& t = tensor_of(self);
     bool single = t.sym_numel().same(1) && is_integral(t.dtype(), true);
     check<TypeError>(single, "only integer tensors of a single element can be converted to an index");
-    warn_of_constant("index");
     return integer_object(self, single_item(self));
   });
 }

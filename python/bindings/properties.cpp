@@ -240,6 +240,7 @@ PyObject* item(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
     if (!t.sym_numel().is_symbolic())
       check(t.sym_numel().value() == 1, "a Tensor with ", t.sym_numel(), " elements cannot be converted to Scalar");
+    jit::warn_of_value("a Python number");
     Value value = call_value<"aten::item">(t);
     if (t.dtype() == DType::UInt64 && value.tag() == Value::Tag::Int)
       return PyLong_FromUnsignedLongLong(static_cast<uint64_t>(value.to_int()));
@@ -247,11 +248,15 @@ PyObject* item(PyObject* self, PyObject*) {
   });
 }
 PyObject* tolist(PyObject* self, PyObject*) {
-  return property(self, [](const Tensor& t) { return to_list(t); });
+  return property(self, [](const Tensor& t) {
+    jit::warn_of_value("a Python list");
+    return to_list(t);
+  });
 }
 PyObject* numpy(PyObject* self, PyObject*, PyObject* kwargs) {
   return property(self, [&](const Tensor& t) {
     PyObject* force = kwargs ? PyDict_GetItemString(kwargs, "force") : nullptr;
+    jit::warn_of_value("a NumPy array");
     if (!force || PyObject_IsTrue(force) != 1) return to_numpy(t);
     Tensor plain = call<"aten::resolve_neg">(call<"aten::resolve_conj">(call<"aten::detach">(t)));
     return to_numpy(call<"aten::to.dtype_layout">(plain, plain.dtype(), Layout::Strided, Device()));

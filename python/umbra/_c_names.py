@@ -4,6 +4,5 @@ from umbra._C import Tensor
 
 _C._TensorMeta = type(Tensor)
 _C._log_api_usage_once = lambda event: None  # nothing is reported to anybody
-_C._get_tracing_state = lambda: None  # there is no torch.jit.trace that could be at work
 _C._current_graph_task_id = lambda: _C._backward_pass() or -1
 _C._are_functorch_transforms_active = lambda: _C._level_count() > 0

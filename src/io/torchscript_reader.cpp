@@ -37,7 +37,7 @@ class Values {
     TypePtr own = source_.type(v.class_name());
     if (!own || !jit::is_subtype(own, type))
       refuse("an object of ", type->annotation(), " is expected where it holds one of '", v.class_name(), "'");
-    if (own->is(TypeKind::Enum)) refuse("an enum's member is pickled in an unknown way");
+    if (!own->is(TypeKind::Class)) refuse("'", v.class_name(), "' is no class of objects");
     auto made = make_counted<jit::Instance>(own->cls);
     known_[v.identity()] = Value::object(made);
     const PickleValue& state = v.state();
@@ -55,6 +55,16 @@ class Values {
       made->slots[i] = value(*entry, a.type, 0);
     }
     return Value::object(made);
+  }
+
+  Value member(const PickleValue& v, const TypePtr& type) {
+    if (v.kind() != PickleValue::Kind::Object || v.class_name() != type->cls->name)
+      refuse("a member of ", type->cls->name, " is expected where it holds ", v.kind_name());
+    Value wanted = value(v.state(), type->cls->enum_value, 0);
+    for (size_t i = 0; i < type->cls->constants.size(); ++i)
+      if (jit::equal(type->cls->constants[i].second, wanted))
+        return Value::object(make_counted<jit::EnumValue>(type->cls, i));
+    refuse("the enum ", type->cls->name, " has no member of the value that it holds");
   }
 
   Value value(const PickleValue& v, const TypePtr& type, int depth) {
@@ -103,6 +113,7 @@ class Values {
         return Value::object(dict);
       }
       case TypeKind::Class: return instance(v, type);
+      case TypeKind::Enum: return member(v, type);
       default: refuse("an attribute of type ", type->annotation(), " is not supported in files");
     }
   }
@@ -111,6 +122,20 @@ class Values {
   std::string label_;
   std::unordered_map<const void*, Value> known_;
 };
+
+int64_t version_of(ZipReader& zip, const std::string& root) {
+  const ZipEntry* entry = zip.find(root + ".data/version");
+  if (!entry) entry = zip.find(root + "version");
+  check<ValueError>(entry, "cannot load '", zip.label(), "': it does not say its version");
+  std::string text(zip.read(*entry).text());
+  char* end = nullptr;
+  int64_t version = std::strtoll(text.c_str(), &end, 10);
+  check<ValueError>(end != text.c_str() && (*end == 0 || *end == '\n') && version > 0, "cannot load '", zip.label(),
+                    "': its version is no number");
+  check<ValueError>(version <= jit::kArchiveVersion, "cannot load '", zip.label(), "': it is of version ", version,
+                    ", and the newest that is known is ", jit::kArchiveVersion);
+  return version;
+}
 
 Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::string>* extra_files) {
   std::string root = zip->root();
@@ -133,7 +158,7 @@ Value read_archive(std::shared_ptr<ZipReader> zip, std::map<std::string, std::st
     check<ValueError>(is_utf8(text), "cannot load '", zip->label(), "': the source in ", file, " is not UTF-8");
     return text;
   };
-  jit::SourceReader source(load, std::move(tensors));
+  jit::SourceReader source(load, std::move(tensors), version_of(*zip, root));
   PickleValue data = read_pickle(*zip, root + "data.pkl", root + "data/", options);
   if (data.kind() != PickleValue::Kind::Object) refuse("its data are no module");
   if (extra_files)

@@ -99,6 +99,13 @@ class ScriptPickler {
     if (auto* list = jit::object_as<jit::ListObject>(v)) return write_list(*list);
     if (auto* dict = jit::object_as<jit::DictObject>(v)) return write_dict(*dict);
     if (auto* instance = jit::object_as<jit::Instance>(v)) return object(v, *instance);
+    if (auto* member = jit::object_as<jit::EnumValue>(v)) {
+      source_.add_class(member->cls);
+      size_t dot = member->cls->name.rfind('.');
+      global(member->cls->name.substr(0, dot), member->cls->name.substr(dot + 1));
+      write(member->cls->constants[member->member].second, nullptr);
+      return opcode(op::kReduce);
+    }
     fail<NotImplementedError>("TorchScript archives: an attribute of type ",
                               type ? type->annotation() : jit::type_of(v)->annotation(), " cannot be saved yet");
   }
@@ -218,7 +225,7 @@ void write_torchscript(ByteSink& sink, const Value& module, const std::string& r
   for (size_t i = 0; i < constants.storages().size(); ++i)
     zip.add(concat(root, "/constants/", i), storage_bytes_of(constants.storages()[i]));
   zip.add(root + "/constants.pkl", constants_program);
-  zip.add(root + "/version", "3\n");
+  zip.add(root + "/.data/version", std::to_string(jit::kArchiveVersion) + "\n");
   zip.add(root + "/byteorder", "little");
   zip.add(root + "/.data/serialization_id", zip.serialization_id());
   zip.finish();

@@ -102,6 +102,11 @@ PickleValue Unpickler::global(std::string_view module, std::string_view name) co
 }
 
 PickleValue Unpickler::reduce(const PickleValue& function, const PickleValue& arguments) {
+  if (function.kind() == Kind::Global && known(function.int_).id == Name::ScriptClass && !arguments.is_tuple()) {
+    PickleValue member = keep(PickleValue::object(function.node_->text));  // an enum's, by its value
+    member.node_->items[0] = arguments;
+    return member;
+  }
   if (function.kind() != Kind::Global || !arguments.is_tuple())
     refuse("its pickle is damaged: it calls ", function.kind_name(), " with ", arguments.kind_name());
   const Items& args = arguments.items();

@@ -46,15 +46,15 @@ TypePtr list_item(const Types& t) { return fits(t, {is_list, is_int}) ? t[0]->el
 TypePtr dict_item(const Types& t) {
   return t.size() == 2 && is_dict(t[0]) && is_subtype(t[1], t[0]->element(0)) ? t[0]->element(1) : nullptr;
 }
-TypePtr tuple_item(const Types& t) {  // elements of one type, or the index is found by the front end
+TypePtr tuple_item(const Types& t) {  // of elements of one type; other tuples need an index that the compiler knows
   if (!(t.size() == 2 && t[0]->is(TypeKind::Tuple) && is_int(t[1])) || t[0]->elements.empty()) return nullptr;
   TypePtr type = t[0]->element(0);
   for (const TypePtr& e : t[0]->elements) type = type ? unify(type, e) : nullptr;
-  return type ? type : simple_type(TypeKind::Any);
+  return type;
 }
-TypePtr list_slice(const Types& t) {
-  return t.size() == 4 && is_list(t[0]) && optional_int(t[1]) && optional_int(t[2]) && optional_int(t[3]) ? t[0]
-                                                                                                          : nullptr;
+TypePtr list_slice(const Types& t) {  // list, start, stop, step
+  if (t.empty() || t.size() > 4 || !is_list(t[0])) return nullptr;
+  return std::all_of(t.begin() + 1, t.end(), optional_int) ? t[0] : nullptr;
 }
 TypePtr add_element(const Types& t) {
   return t.size() == 2 && is_list(t[0]) && takes_element(t, 0, 1) ? none_type() : nullptr;
@@ -100,14 +100,22 @@ TypePtr any_all(const Types& t) {
   return fits(t, {is_list}) && (is_number(t[0]->element()) || is_bool(t[0]->element())) ? bool_type() : nullptr;
 }
 TypePtr list_extreme(const Types& t) {
-  return fits(t, {is_list}) && !is_tensor(t[0]->element()) ? t[0]->element() : nullptr;
+  bool ordered = fits(t, {is_list}) && (is_real(t[0]->element()) || is_bool(t[0]->element()));
+  return ordered ? t[0]->element() : nullptr;
 }
+/// Lists are compared by their elements; tuples are, where their elements are of one type (as lists).
 TypePtr same_kind(const Types& t) {
-  auto structured = [](const TypePtr& x) {
-    return is_list(x) || is_dict(x) || x->is(TypeKind::Tuple) || x->is(TypeKind::Enum) || x->is(TypeKind::Device) ||
-           x->is(TypeKind::None);
-  };
-  return t.size() == 2 && structured(t[0]) && structured(t[1]) ? bool_type() : nullptr;
+  if (t.size() != 2 || t[0]->kind != t[1]->kind) return nullptr;
+  bool lists = is_list(t[0]) && same_type(t[0], t[1]) && t[0]->element()->elements.empty();
+  bool whole = t[0]->is(TypeKind::Enum) || t[0]->is(TypeKind::Device) || t[0]->is(TypeKind::None);
+  return lists || whole ? bool_type() : nullptr;
+}
+bool is_pair(const TypePtr& t) { return t->is(TypeKind::Tuple) && t->elements.size() == 2; }
+TypePtr dict_of_pairs(const Types& t) {
+  if (fits(t, {is_dict})) return t[0];
+  return fits(t, {is_list}) && is_pair(t[0]->element())
+             ? dict_type(t[0]->element()->element(0), t[0]->element()->element(1))
+             : nullptr;
 }
 TypePtr identity_rule(const Types& t) { return t.size() == 2 ? bool_type() : nullptr; }
 TypePtr dict_keys(const Types& t) { return fits(t, {is_dict}) ? list_type(t[0]->element(0)) : nullptr; }
@@ -175,7 +183,7 @@ bool contained(const std::vector<Value>& items, const Value& wanted) {
 
 bool identical(const Value& a, const Value& b) {
   if (a.is_tensor() && b.is_tensor()) return a.tensor_impl() == b.tensor_impl();
-  if (a.is_object() && b.is_object()) return a.object() == b.object() || (object_as<EnumValue>(a) && equal(a, b));
+  if (a.is_object() && b.is_object()) return a.object() == b.object();
   return a.tag() == b.tag() && equal(a, b);
 }
 
@@ -216,10 +224,13 @@ const std::vector<Builtin> kContainerBuiltins = {
            .list()[static_cast<size_t>(wrapped_index(a[1].to_int(), a[0].list().size(), "Tuple index out of range"))];
      }},
     {"aten::slice", list_slice,
-     [](Value* a, size_t) {
+     [](Value* a, size_t n) {
        auto& list = expect_object<ListObject>(a[0], "a list");
        std::vector<Value> out;
-       slice_range(a[1], a[2], a[3], list.items.size()).each([&](size_t i) { out.push_back(list.items[i]); });
+       auto bound = [&](size_t i) { return n > i ? a[i] : Value(); };
+       slice_range(bound(1), bound(2), bound(3), list.items.size()).each([&](size_t i) {
+         out.push_back(list.items[i]);
+       });
        return make_list(list.element, std::move(out));
      }},
     {"aten::_set_item", set_list_item,
@@ -323,6 +334,18 @@ const std::vector<Builtin> kContainerBuiltins = {
        }
        return make_list(expect_object<ListObject>(a[0], "a list").element, items_of(a[0]));
      }},
+    {"aten::dict", dict_of_pairs,
+     [](Value* a, size_t) {
+       if (auto* dict = object_as<DictObject>(a[0])) {
+         auto out = make_counted<DictObject>(dict->key, dict->value);
+         out->items = dict->items;
+         return Value::object(out);
+       }
+       auto& list = expect_object<ListObject>(a[0], "a list");
+       auto out = make_counted<DictObject>(list.element->element(0), list.element->element(1));
+       for (const Value& pair : list.items) out->set(pair.list()[0], pair.list()[1]);
+       return Value::object(out);
+     }},
     {"aten::list", [](const Types& t) { return fits(t, {is_list}) ? t[0] : nullptr; },
      [](Value* a, size_t) { return make_list(expect_object<ListObject>(a[0], "a list").element, items_of(a[0])); }},
     {"aten::sum", list_of_numbers,
@@ -383,8 +406,8 @@ const std::vector<Builtin> kContainerBuiltins = {
      [](Value* a, size_t) {
        auto& items = dict_of(a[0]).items;
        check<KeyError>(!items.empty(), "popitem(): dictionary is empty");
-       Value out(std::vector<Value>{items.back().first, items.back().second});
-       items.pop_back();
+       Value out(std::vector<Value>{items.front().first, items.front().second});
+       items.erase(items.begin());
        return out;
      }},
     {"aten::setdefault", get_rule,

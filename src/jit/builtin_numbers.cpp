@@ -16,7 +16,29 @@ TypePtr comparison(const Types& t) { return t.size() == 2 && promoted(t[0], t[1]
 TypePtr unary(const Types& t) { return t.size() == 1 && is_number(t[0]) ? t[0] : nullptr; }
 TypePtr unary_to_float(const Types& t) { return t.size() == 1 && is_number(t[0]) ? float_type() : nullptr; }
 TypePtr unary_to_int(const Types& t) { return t.size() == 1 && is_number(t[0]) ? int_type() : nullptr; }
-TypePtr unary_to_bool(const Types& t) { return t.size() == 1 && is_number(t[0]) ? bool_type() : nullptr; }
+TypePtr float_to_bool(const Types& t) { return t.size() == 1 && is_float(t[0]) ? bool_type() : nullptr; }
+TypePtr float_to_pair(const Types& t) {
+  return t.size() == 1 && is_float(t[0]) ? tuple_type({float_type(), float_type()}) : nullptr;
+}
+TypePtr float_to_parts(const Types& t) {
+  return t.size() == 1 && is_float(t[0]) ? tuple_type({float_type(), int_type()}) : nullptr;
+}
+TypePtr float_and_int(const Types& t) {
+  return t.size() == 2 && is_float(t[0]) && is_int(t[1]) ? float_type() : nullptr;
+}
+TypePtr magnitude(const Types& t) {
+  return t.size() == 1 && is_number(t[0]) ? (t[0]->is(TypeKind::Complex) ? float_type() : t[0]) : nullptr;
+}
+TypePtr digits_rule(const Types& t) { return t.size() == 1 && is_int(t[0]) ? string_type() : nullptr; }
+
+/// 0x1f, 0o17, 0b101.
+Value digits(int64_t number, unsigned base, const char* prefix) {
+  std::string out;
+  uint64_t rest = number < 0 ? -static_cast<uint64_t>(number) : static_cast<uint64_t>(number);
+  do out.insert(out.begin(), "0123456789abcdef"[rest % base]);
+  while ((rest /= base) != 0);
+  return Value((number < 0 ? "-" : "") + (prefix + out));
+}
 TypePtr binary_to_float(const Types& t) { return arithmetic(t) ? float_type() : nullptr; }
 TypePtr bits(const Types& t) {
   if (t.size() != 2) return nullptr;
@@ -27,11 +49,22 @@ TypePtr bits(const Types& t) {
 bool any_complex(const Value* a) { return a[0].tag() == Value::Tag::Complex || a[1].tag() == Value::Tag::Complex; }
 bool both_ints(const Value* a) { return a[0].is_int() && a[1].is_int(); }
 
+/// Sizes of a captured program: numbers that only the run tells.
+bool any_symbolic(const Value* a) {
+  auto whole = [](const Value& v) { return v.is_int() || v.is_sym_int(); };
+  return (a[0].is_sym_int() || a[1].is_sym_int()) && whole(a[0]) && whole(a[1]);
+}
+
 template <class F> Value arithmetic_of(const Value* a, F&& f) {
+  if (any_symbolic(a)) return Value(f(a[0].to_sym_int(), a[1].to_sym_int()));
   if (any_complex(a)) return Value(f(a[0].to_complex(), a[1].to_complex()));
   if (both_ints(a))  // wraps around where it does not fit
     return Value(static_cast<int64_t>(f(static_cast<uint64_t>(a[0].to_int()), static_cast<uint64_t>(a[1].to_int()))));
   return Value(f(a[0].to_double(), a[1].to_double()));
+}
+bool equals(const Value* a) {
+  if (any_complex(a)) return a[0].to_complex() == a[1].to_complex();
+  return both_ints(a) ? a[0].to_int() == a[1].to_int() : a[0].to_double() == a[1].to_double();
 }
 template <class F> Value compared(const Value* a, F&& f) {
   return both_ints(a) ? Value(f(a[0].to_int(), a[1].to_int())) : Value(f(a[0].to_double(), a[1].to_double()));
@@ -128,12 +161,14 @@ const std::vector<Builtin> kNumberBuiltins = {
      }},
     {"aten::floordiv", arithmetic,
      [](Value* a, size_t) {
+       if (any_symbolic(a)) return Value(a[0].to_sym_int() / a[1].to_sym_int());
        if (both_ints(a)) return Value(floor_divide(a[0].to_int(), a[1].to_int()));
        check<ZeroDivisionError>(a[1].to_double() != 0, "float division by zero");
        return Value(std::floor(a[0].to_double() / a[1].to_double()));
      }},
     {"aten::remainder", arithmetic,
      [](Value* a, size_t) {
+       if (any_symbolic(a)) return Value(a[0].to_sym_int() % a[1].to_sym_int());
        return both_ints(a) ? Value(modulo(a[0].to_int(), a[1].to_int()))
                            : Value(modulo(a[0].to_double(), a[1].to_double()));
      }},
@@ -148,12 +183,13 @@ const std::vector<Builtin> kNumberBuiltins = {
        if (a[0].tag() == Value::Tag::Complex) return Value(-a[0].to_complex());
        return a[0].is_int() ? Value(-a[0].to_int()) : Value(-a[0].to_double());
      }},
-    {"prim::abs", unary,
+    {"prim::abs", magnitude,
      [](Value* a, size_t) {
+       if (a[0].tag() == Value::Tag::Complex) return Value(std::abs(a[0].to_complex()));
        return a[0].is_int() ? Value(std::abs(a[0].to_int())) : Value(std::fabs(a[0].to_double()));
      }},
-    {"aten::eq", comparison, [](Value* a, size_t) { return compared(a, [](auto x, auto y) { return x == y; }); }},
-    {"aten::ne", comparison, [](Value* a, size_t) { return compared(a, [](auto x, auto y) { return x != y; }); }},
+    {"aten::eq", comparison, [](Value* a, size_t) { return Value(equals(a)); }},
+    {"aten::ne", comparison, [](Value* a, size_t) { return Value(!equals(a)); }},
     {"aten::lt", comparison, [](Value* a, size_t) { return compared(a, [](auto x, auto y) { return x < y; }); }},
     {"aten::le", comparison, [](Value* a, size_t) { return compared(a, [](auto x, auto y) { return x <= y; }); }},
     {"aten::gt", comparison, [](Value* a, size_t) { return compared(a, [](auto x, auto y) { return x > y; }); }},
@@ -184,7 +220,6 @@ const std::vector<Builtin> kNumberBuiltins = {
        check<ValueError>(n >= 0 && n < 64, "a shift by ", n, " is not defined");
        return Value(a[0].to_int() >> n);
      }},
-    {"aten::bitwise_not", unary, [](Value* a, size_t) { return Value(~a[0].to_int()); }},
     {"aten::__not__", boolean_not, [](Value* a, size_t) { return Value(!a[0].to_bool()); }},
     {"aten::Int", to_int_rule,
      [](Value* a, size_t) {
@@ -243,14 +278,31 @@ const std::vector<Builtin> kNumberBuiltins = {
      }},
     {"aten::floor", unary_to_int, [](Value* a, size_t) { return Value(to_integer(std::floor(a[0].to_double()))); }},
     {"aten::ceil", unary_to_int, [](Value* a, size_t) { return Value(to_integer(std::ceil(a[0].to_double()))); }},
-    {"aten::trunc", unary_to_int, [](Value* a, size_t) { return Value(to_integer(a[0].to_double())); }},
     {"aten::sqrt", unary_to_float, through_double<real_sqrt>},
     {"aten::exp", unary_to_float, through_double<std::exp>},
     {"aten::expm1", unary_to_float, through_double<std::expm1>},
     {"aten::log", unary_to_float, through_double<real_log>},
+    {"aten::log", binary_to_float,
+     [](Value* a, size_t) { return Value(std::log(a[0].to_double()) / std::log(a[1].to_double())); }},
+    {"aten::mathremainder", binary_to_float, through_doubles<std::remainder>},
+    {"aten::ldexp", float_and_int,
+     [](Value* a, size_t) { return Value(std::ldexp(a[0].to_double(), static_cast<int>(a[1].to_int()))); }},
+    {"aten::frexp", float_to_parts,
+     [](Value* a, size_t) {
+       int exponent = 0;
+       double mantissa = std::frexp(a[0].to_double(), &exponent);
+       return Value(std::vector<Value>{Value(mantissa), Value(static_cast<int64_t>(exponent))});
+     }},
+    {"aten::modf", float_to_pair,
+     [](Value* a, size_t) {
+       double whole = 0, part = std::modf(a[0].to_double(), &whole);
+       return Value(std::vector<Value>{Value(part), Value(whole)});
+     }},
+    {"aten::hex", digits_rule, [](Value* a, size_t) { return digits(a[0].to_int(), 16, "0x"); }},
+    {"aten::oct", digits_rule, [](Value* a, size_t) { return digits(a[0].to_int(), 8, "0o"); }},
+    {"aten::bin", digits_rule, [](Value* a, size_t) { return digits(a[0].to_int(), 2, "0b"); }},
     {"aten::log1p", unary_to_float, through_double<std::log1p>},
     {"aten::log10", unary_to_float, through_double<std::log10>},
-    {"aten::log2", unary_to_float, through_double<std::log2>},
     {"aten::sin", unary_to_float, through_double<std::sin>},
     {"aten::cos", unary_to_float, through_double<std::cos>},
     {"aten::tan", unary_to_float, through_double<std::tan>},
@@ -260,6 +312,9 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::sinh", unary_to_float, through_double<std::sinh>},
     {"aten::cosh", unary_to_float, through_double<std::cosh>},
     {"aten::tanh", unary_to_float, through_double<std::tanh>},
+    {"aten::asinh", unary_to_float, through_double<std::asinh>},
+    {"aten::acosh", unary_to_float, through_double<std::acosh>},
+    {"aten::atanh", unary_to_float, through_double<std::atanh>},
     {"aten::erf", unary_to_float, through_double<std::erf>},
     {"aten::erfc", unary_to_float, through_double<std::erfc>},
     {"aten::gamma", unary_to_float, through_double<std::tgamma>},
@@ -269,10 +324,9 @@ const std::vector<Builtin> kNumberBuiltins = {
     {"aten::degrees", unary_to_float, through_double<degrees>},
     {"aten::atan2", binary_to_float, through_doubles<std::atan2>},
     {"aten::copysign", binary_to_float, through_doubles<std::copysign>},
-    {"aten::hypot", binary_to_float, through_doubles<std::hypot>},
-    {"aten::isnan", unary_to_bool, [](Value* a, size_t) { return Value(std::isnan(a[0].to_double())); }},
-    {"aten::isinf", unary_to_bool, [](Value* a, size_t) { return Value(std::isinf(a[0].to_double())); }},
-    {"aten::isfinite", unary_to_bool, [](Value* a, size_t) { return Value(std::isfinite(a[0].to_double())); }},
+    {"aten::isnan", float_to_bool, [](Value* a, size_t) { return Value(std::isnan(a[0].to_double())); }},
+    {"aten::isinf", float_to_bool, [](Value* a, size_t) { return Value(std::isinf(a[0].to_double())); }},
+    {"aten::isfinite", float_to_bool, [](Value* a, size_t) { return Value(std::isfinite(a[0].to_double())); }},
     {"aten::factorial", unary_to_int, [](Value* a, size_t) { return Value(factorial(a[0].to_int())); }},
     {"aten::gcd", bits, [](Value* a, size_t) { return Value(std::gcd(a[0].to_int(), a[1].to_int())); }},
 };

@@ -2,6 +2,8 @@
 #include <unordered_map>
 
 #include "jit/builtin_rules.h"
+#include "jit/program.h"
+#include "umbra/autograd/autocast.h"
 #include "umbra/autograd/autograd.h"
 #include "umbra/generated/functions.h"
 
@@ -108,7 +110,13 @@ Tensor number_tensor(const Value& v) {
 const std::vector<Builtin> kTensorBuiltins = {
     {"aten::Int", tensor_to_int, [](Value* a, size_t) { return Value(single(a[0]).to_int()); }},
     {"aten::Float", tensor_to_float, [](Value* a, size_t) { return Value(single(a[0]).to_double()); }},
-    {"aten::Bool", tensor_to_bool, [](Value* a, size_t) { return Value(single(a[0]).to_bool()); }},
+    {"aten::Bool", tensor_to_bool,
+     [](Value* a, size_t) {
+       const Tensor& t = a[0].tensor_ref();
+       if (t.is_fake() && t.sym_numel() == 1)
+         return undecided(t.dtype() == DType::Bool && t.dim() == 0 ? t : t.reshape({}).ne(0));
+       return Value(single(a[0]).to_bool());
+     }},
     {"aten::IntImplicit", tensor_to_int,
      [](Value* a, size_t) {
        check(a[0].tensor_ref().dim() == 0, "Cannot input a tensor of dimension other than 0 as a scalar argument");
@@ -119,7 +127,6 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"aten::ComplexImplicit", [](const Types& t) { return one_tensor(t) ? simple_type(TypeKind::Complex) : nullptr; },
      [](Value* a, size_t) { return Value(single(a[0]).to_complex()); }},
     {"prim::NumToTensor", number_to_tensor, [](Value* a, size_t) { return Value(number_tensor(a[0])); }},
-    {"aten::scalar_tensor", number_to_tensor, [](Value* a, size_t) { return Value(number_tensor(a[0])); }},
     {"aten::size", tensor_to_sizes, [](Value* a, size_t) { return sizes_of(a[0].tensor_ref().sym_sizes()); }},
     {"prim::shape", tensor_to_sizes, [](Value* a, size_t) { return sizes_of(a[0].tensor_ref().sym_sizes()); }},
     {"aten::stride", tensor_to_sizes, [](Value* a, size_t) { return sizes_of(a[0].tensor_ref().sym_strides()); }},
@@ -147,6 +154,10 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"prim::is_sparse", tensor_to_bool,
      [](Value* a, size_t) { return Value(a[0].tensor_ref().layout() == Layout::SparseCoo); }},
     {"prim::is_quantized", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_nested", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_mkldnn", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_xpu", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
+    {"prim::is_mps", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
     {"prim::requires_grad", tensor_to_bool, [](Value* a, size_t) { return Value(a[0].tensor_ref().requires_grad()); }},
     {"prim::grad", tensor_to_optional, [](Value* a, size_t) { return Value(a[0].tensor_ref().grad()); }},
     {"prim::data", tensor_to_tensor, [](Value* a, size_t) { return Value(a[0].tensor_ref().detach()); }},
@@ -187,6 +198,12 @@ const std::vector<Builtin> kTensorBuiltins = {
      [](Value* a, size_t) { return Value(is_floating(dtype_of_number(a[0].to_int()))); }},
     {"aten::set_grad_enabled", [](const Types& t) { return t.size() == 1 && is_bool(t[0]) ? none_type() : nullptr; },
      [](Value* a, size_t) { return set_grad_enabled(a[0].to_bool()), Value(); }},
+    {"aten::manual_seed", [](const Types& t) { return t.size() == 1 && is_int(t[0]) ? none_type() : nullptr; },
+     [](Value* a, size_t) { return manual_seed(static_cast<uint64_t>(a[0].to_int())), Value(); }},
+    {"aten::is_autocast_enabled", no_arguments_bool,
+     [](Value*, size_t) { return Value(autocast_state(DeviceType::CUDA).enabled); }},
+    {"aten::is_autocast_cpu_enabled", no_arguments_bool,
+     [](Value*, size_t) { return Value(autocast_state(DeviceType::CPU).enabled); }},
     {"aten::is_grad_enabled", no_arguments_bool, [](Value*, size_t) { return Value(is_grad_enabled()); }},
 };
 

@@ -7,8 +7,13 @@ namespace umbra::jit {
 namespace {
 
 bool may_be_none(const TypePtr& t) {
-  return t->is(TypeKind::Optional) || t->is(TypeKind::None) || t->is(TypeKind::Any) ||
-         (t->is(TypeKind::Union) && is_subtype(none_type(), t));
+  return t->is(TypeKind::Optional) || t->is(TypeKind::None) || (t->is(TypeKind::Union) && is_subtype(none_type(), t));
+}
+
+bool compares_with_none(const Tree& e) {
+  if (e.kind != Syntax::Compare || (e.text != "is" && e.text != "is not")) return false;
+  auto is_none = [](const Tree& t) { return t.kind == Syntax::Constant && t.text == "None"; };
+  return is_none(*e.children[0]) || is_none(*e.children[1]);
 }
 
 /// The type without None.
@@ -21,17 +26,14 @@ TypePtr not_none(const TypePtr& t) {
   return union_type(std::move(rest));
 }
 
-/// The members of a type that are, or are not, among some types.
-TypePtr narrowed(const TypePtr& t, const std::vector<TypePtr>& among, bool inside) {
+/// The members of a type that fit, or do not.
+template <class Fits> TypePtr narrowed(const TypePtr& t, const Fits& fits, bool inside) {
   std::vector<TypePtr> members, kept;
   if (t->is(TypeKind::Optional)) members = {t->element(), none_type()};
   else if (t->is(TypeKind::Union)) members = t->elements;
   else members = {t};
-  for (const TypePtr& m : members) {
-    bool found = false;
-    for (const TypePtr& a : among) found |= is_subtype(m, a);
-    if (found == inside) kept.push_back(m);
-  }
+  for (const TypePtr& m : members)
+    if (fits(m) == inside) kept.push_back(m);
   return kept.empty() ? nullptr : union_type(std::move(kept));
 }
 
@@ -88,20 +90,7 @@ SugaredPtr Emitter::expression(const Tree& e, const TypePtr& hint) {
     case Syntax::Attribute: return attribute(e);
     case Syntax::Subscript: return subscript(e);
     case Syntax::Call: return call(e, hint);
-    case Syntax::Tuple: {
-      auto s = std::make_shared<Sugared>();
-      s->kind = Sugared::Kind::Values;
-      bool typed = hint && hint->is(TypeKind::Tuple) && hint->elements.size() == e.children.size();
-      for (size_t i = 0; i < e.children.size(); ++i) {
-        const Tree& c = *e.children[i];
-        if (c.kind == Syntax::Starred) {
-          for (const SugaredPtr& p : parts_of(c, expression(*c.children[0]))) s->parts.push_back(p);
-          continue;
-        }
-        s->parts.push_back(expression(c, typed ? hint->elements[i] : nullptr));
-      }
-      return s;
-    }
+    case Syntax::Tuple: return tuple_of(e, hint);
     case Syntax::List: return list(e, hint);
     case Syntax::Dict: return dict(e, hint);
     case Syntax::ListComp:
@@ -112,47 +101,66 @@ SugaredPtr Emitter::expression(const Tree& e, const TypePtr& hint) {
     case Syntax::Not: return short_circuit(e);
     case Syntax::Compare: return compare(e);
     case Syntax::Format: return format(e);
-    case Syntax::Unary: {
-      Variable* v = value(*e.children[0]);
-      if (e.text == "+") return sugar(v);
-      if (e.text == "-" && v->node()->is("prim::Constant")) {
-        const Value* c = v->node()->attribute("value");
-        if (c && c->is_int()) return sugar(constant(Value(-c->to_int())));
-        if (c && c->is_double()) return sugar(constant(Value(-c->to_double())));
-      }
-      return builtin(e, e.text == "-" ? "aten::neg" : "aten::bitwise_not", {{"", v}});
-    }
-    case Syntax::Binary: {
-      static const std::map<std::string, std::string> names = {
-          {"+", "aten::add"},       {"-", "aten::sub"},       {"*", "aten::mul"},         {"/", "aten::div"},
-          {"%", "aten::remainder"}, {"//", "aten::floordiv"}, {"**", "aten::pow"},        {"&", "aten::__and__"},
-          {"|", "aten::__or__"},    {"^", "aten::__xor__"},   {"<<", "aten::__lshift__"}, {">>", "aten::__rshift__"},
-          {"@", "aten::matmul"}};
-      SugaredPtr left = expression(*e.children[0]);
-      if (e.text == "%" && left->kind == Sugared::Kind::Variable && left->variable->type()->is(TypeKind::String)) {
-        std::vector<Argument> arguments{{"", left->variable}};
-        SugaredPtr right = expression(*e.children[1]);
-        bool many = right->kind == Sugared::Kind::Values ||
-                    (right->kind == Sugared::Kind::Variable && right->variable->type()->is(TypeKind::Tuple));
-        if (many)
-          for (const SugaredPtr& p : parts_of(e, right)) arguments.push_back({"", as_value(e, p)});
-        else arguments.push_back({"", as_value(e, right)});
-        return builtin(e, "aten::percentFormat", arguments);
-      }
-      Variable* a = as_value(e, left);
-      Variable* b = value(*e.children[1]);
-      if (a->type()->is(TypeKind::Tuple) && b->type()->is(TypeKind::Tuple) && e.text == "+") {
-        auto s = std::make_shared<Sugared>();
-        s->kind = Sugared::Kind::Values;
-        for (Variable* v : {a, b})
-          for (const SugaredPtr& p : parts_of(e, sugar(v))) s->parts.push_back(p);
-        return s;
-      }
-      return builtin(e, names.at(e.text), {{"", a}, {"", b}});
-    }
+    case Syntax::Unary: return unary(e);
+    case Syntax::Binary: return binary(e);
     case Syntax::Starred: fail_at(e, "a starred expression cannot stand here");
     default: fail_at(e, "this expression is not supported");
   }
+}
+
+SugaredPtr Emitter::tuple_of(const Tree& e, const TypePtr& hint) {
+  auto s = std::make_shared<Sugared>();
+  s->kind = Sugared::Kind::Values;
+  bool typed = hint && hint->is(TypeKind::Tuple) && hint->elements.size() == e.children.size();
+  for (size_t i = 0; i < e.children.size(); ++i) {
+    const Tree& c = *e.children[i];
+    if (c.kind == Syntax::Starred) {
+      for (const SugaredPtr& p : parts_of(c, expression(*c.children[0]))) s->parts.push_back(p);
+      continue;
+    }
+    s->parts.push_back(expression(c, typed ? hint->elements[i] : nullptr));
+  }
+  return s;
+}
+
+SugaredPtr Emitter::unary(const Tree& e) {
+  Variable* v = value(*e.children[0]);
+  if (e.text == "+") return sugar(v);
+  if (e.text == "-" && v->node()->is("prim::Constant")) {
+    const Value* c = v->node()->attribute("value");
+    if (c && c->is_int()) return sugar(constant(Value(-c->to_int())));
+    if (c && c->is_double()) return sugar(constant(Value(-c->to_double())));
+  }
+  return builtin(e, e.text == "-" ? "aten::neg" : "aten::bitwise_not", {{"", v}});
+}
+
+SugaredPtr Emitter::binary(const Tree& e) {
+  static const std::map<std::string, std::string> names = {
+      {"+", "aten::add"},       {"-", "aten::sub"},       {"*", "aten::mul"},         {"/", "aten::div"},
+      {"%", "aten::remainder"}, {"//", "aten::floordiv"}, {"**", "aten::pow"},        {"&", "aten::__and__"},
+      {"|", "aten::__or__"},    {"^", "aten::__xor__"},   {"<<", "aten::__lshift__"}, {">>", "aten::__rshift__"},
+      {"@", "aten::matmul"}};
+  SugaredPtr left = expression(*e.children[0]);
+  if (e.text == "%" && left->kind == Sugared::Kind::Variable && left->variable->type()->is(TypeKind::String)) {
+    std::vector<Argument> arguments{{"", left->variable}};
+    SugaredPtr right = expression(*e.children[1]);
+    bool many = right->kind == Sugared::Kind::Values ||
+                (right->kind == Sugared::Kind::Variable && right->variable->type()->is(TypeKind::Tuple));
+    if (many)
+      for (const SugaredPtr& p : parts_of(e, right)) arguments.push_back({"", as_value(e, p)});
+    else arguments.push_back({"", as_value(e, right)});
+    return builtin(e, "aten::percentFormat", arguments);
+  }
+  Variable* a = as_value(e, left);
+  Variable* b = value(*e.children[1]);
+  if (a->type()->is(TypeKind::Tuple) && b->type()->is(TypeKind::Tuple) && e.text == "+") {
+    auto s = std::make_shared<Sugared>();
+    s->kind = Sugared::Kind::Values;
+    for (Variable* v : {a, b})
+      for (const SugaredPtr& p : parts_of(e, sugar(v))) s->parts.push_back(p);
+    return s;
+  }
+  return builtin(e, names.at(e.text), {{"", a}, {"", b}});
 }
 
 SugaredPtr Emitter::number(const Tree& e) {
@@ -197,8 +205,12 @@ SugaredPtr Emitter::format(const Tree& e) {
 
 Variable* Emitter::truth(const Tree& at, Variable* v) {
   if (v->type()->is(TypeKind::Bool)) return v;
-  if (v->type()->is(TypeKind::Tensor) || is_number(v->type()))
+  if (v->type()->is(TypeKind::Tensor) || is_real(v->type()) || v->type()->is(TypeKind::Number))
     return as_value(at, builtin(at, "aten::Bool", {{"", v}}));
+  if (is_list(v->type()) || is_dict(v->type()) || is_string(v->type())) {
+    Variable* length = as_value(at, builtin(at, "aten::len", {{"", v}}));
+    return as_value(at, builtin(at, "aten::Bool", {{"", length}}));
+  }
   fail_at(at, "Could not cast value of type ", v->type()->annotation(), " to bool");
 }
 
@@ -210,58 +222,56 @@ Condition Emitter::condition(const Tree& e) {
     c.value = negated(e, c.value);
     return c;
   }
-  if (e.kind == Syntax::Compare && (e.text == "is" || e.text == "is not")) {
-    for (int i : {0, 1})
-      if (e.children[static_cast<size_t>(i)]->kind == Syntax::Constant &&
-          e.children[static_cast<size_t>(i)]->text == "None")
-        return is_none(e);
-  }
+  if (compares_with_none(e)) return is_none(e);
   if (e.kind == Syntax::Call && e.children[0]->kind == Syntax::Name && e.children[0]->text == "isinstance")
     return is_instance(e);
   if (e.kind == Syntax::Call && e.children[0]->kind == Syntax::Attribute && e.children[0]->text == "isinstance")
     return is_instance(e);
-  if (e.kind == Syntax::And || e.kind == Syntax::Or) {
-    bool both = e.kind == Syntax::And;
-    Condition left = condition(*e.children[0]);
-    if (left.known && *left.known != both) return left;
-    if (left.known) {
-      refine(both ? left.if_true : left.if_false);
-      return condition(*e.children[1]);
-    }
-    Condition right;
-    Condition out;
-    Environment before = env_;
-    Node* node = insert(e, "prim::If", {left.value}, {bool_type()});
-    outer_.push_back(&before);
-    for (bool first : {true, false}) {
-      Block* block = node->add_block();
-      Block* current = graph_.current();
-      graph_.set_current(block);
-      env_ = before;
-      if (first == both) {
-        refine(both ? left.if_true : left.if_false);
-        right = condition(*e.children[1]);
-        block->outputs.push_back(right.value);
-      } else {
-        block->outputs.push_back(constant(Value(!both)));
-      }
-      graph_.set_current(current);
-    }
-    outer_.pop_back();
-    env_ = before;
-    out.value = node->output();
-    // Both hold in one answer; in the other, only what is told either way.
-    Refinements& sure = both ? out.if_true : out.if_false;
-    sure = both ? left.if_true : left.if_false;
-    for (const auto& [name, type] : both ? right.if_true : right.if_false) sure[name] = type;
-    return out;
-  }
+  if (e.kind == Syntax::And || e.kind == Syntax::Or) return both_conditions(e);
   Condition c;
   if (e.kind == Syntax::Constant && e.text != "None") c.known = e.text == "True";
   SugaredPtr s = expression(e);
   if (s->kind == Sugared::Kind::Constant && s->value.is_bool()) c.known = s->value.to_bool();
   c.value = truth(e, as_value(e, s));
   return c;
+}
+
+/// `a and b`, `a or b`: the second is looked at only where the first leaves it open.
+Condition Emitter::both_conditions(const Tree& e) {
+  bool both = e.kind == Syntax::And;
+  Condition left = condition(*e.children[0]);
+  if (left.known && *left.known != both) return left;
+  if (left.known) {
+    refine(both ? left.if_true : left.if_false);
+    return condition(*e.children[1]);
+  }
+  Condition right;
+  Condition out;
+  Environment before = env_;
+  Node* node = insert(e, "prim::If", {left.value}, {bool_type()});
+  outer_.push_back(&before);
+  for (bool first : {true, false}) {
+    Block* block = node->add_block();
+    Block* current = graph_.current();
+    graph_.set_current(block);
+    env_ = before;
+    if (first == both) {
+      refine(both ? left.if_true : left.if_false);
+      right = condition(*e.children[1]);
+      block->outputs.push_back(right.value);
+    } else {
+      block->outputs.push_back(constant(Value(!both)));
+    }
+    graph_.set_current(current);
+  }
+  outer_.pop_back();
+  env_ = before;
+  out.value = node->output();
+  // Both hold in one answer; in the other, only what is told either way.
+  Refinements& sure = both ? out.if_true : out.if_false;
+  sure = both ? left.if_true : left.if_false;
+  for (const auto& [name, type] : both ? right.if_true : right.if_false) sure[name] = type;
+  return out;
 }
 
 Condition Emitter::is_none(const Tree& e) {
@@ -276,7 +286,7 @@ Condition Emitter::is_none(const Tree& e) {
   else c.value = one(e, wanted ? "aten::__is__" : "aten::__isnot__", {v, constant(Value())}, bool_type());
   if (other.kind == Syntax::Name && !c.known) {
     (wanted ? c.if_true : c.if_false)[other.text] = none_type();
-    if (!v->type()->is(TypeKind::Any)) (wanted ? c.if_false : c.if_true)[other.text] = not_none(v->type());
+    (wanted ? c.if_false : c.if_true)[other.text] = not_none(v->type());
   }
   return c;
 }
@@ -302,13 +312,16 @@ Condition Emitter::is_instance(const Tree& e) {
     return false;
   };
   Condition c;
-  if (v->type()->is(TypeKind::Any)) {
-    // decided when it runs
+  TypePtr any = simple_type(TypeKind::Any);
+  if (v->type()->is(TypeKind::Any)) {  // decided when it runs
+    if (any_tuple) fail_at(e, "isinstance(x, tuple) of a value of type Any is not in Umbra's TorchScript yet");
+    if (any_list) types.push_back(list_type(any));
+    if (any_dict) types.push_back(dict_type(any, any));
   } else {
-    TypePtr in = narrowed(v->type(), types, true), out = narrowed(v->type(), types, false);
-    if (fits(v->type())) c.known = true;
-    else if (!in && !any_list && !any_tuple && !any_dict) c.known = false;
-    else if (!v->type()->is(TypeKind::Optional) && !v->type()->is(TypeKind::Union)) c.known = false;
+    TypePtr in = narrowed(v->type(), fits, true), out = narrowed(v->type(), fits, false);
+    if (in) types = in->is(TypeKind::Union) ? in->elements : std::vector<TypePtr>{in};
+    if (!out) c.known = true;
+    else if (!in) c.known = false;
     if (!c.known && e.children[1]->kind == Syntax::Name) {
       if (in) c.if_true[e.children[1]->text] = in;
       if (out) c.if_false[e.children[1]->text] = out;
@@ -321,7 +334,7 @@ Condition Emitter::is_instance(const Tree& e) {
   Node* node = insert(e, "prim::isinstance", {v}, {bool_type()});
   node->op_types = types;
   c.value = node->output();
-  if (v->type()->is(TypeKind::Any) && e.children[1]->kind == Syntax::Name && !types.empty())
+  if (v->type()->is(TypeKind::Any) && e.children[1]->kind == Syntax::Name && !types.empty() && !any_list && !any_dict)
     c.if_true[e.children[1]->text] = union_type(types);
   return c;
 }
@@ -330,8 +343,9 @@ SugaredPtr Emitter::short_circuit(const Tree& e) { return sugar(condition(e).val
 
 SugaredPtr Emitter::compare(const Tree& e) {
   if (e.text == "is" || e.text == "is not") {
-    Condition c = condition(e);
-    return c.value ? sugar(c.value) : nullptr;
+    if (compares_with_none(e)) return sugar(condition(e).value);
+    Variable *a = value(*e.children[0]), *b = value(*e.children[1]);
+    return sugar(one(e, e.text == "is" ? "aten::__is__" : "aten::__isnot__", {a, b}, bool_type()));
   }
   if (e.text == "in" || e.text == "not in") {
     Variable* item = value(*e.children[0]);
@@ -393,10 +407,7 @@ SugaredPtr Emitter::list(const Tree& e, const TypePtr& hint) {
   if (!element) {
     for (Variable* v : parts) {
       TypePtr both = element ? unify(element, v->type()) : without_details(v->type());
-      if (!both)
-        fail_at(e, "Expected all elements of a list to be of one type, but found ", element->annotation(), " and ",
-                v->type()->annotation());
-      element = both;
+      element = both ? both : union_type({element, without_details(v->type())});
     }
     if (!element) element = tensor_type();
   }
@@ -419,6 +430,9 @@ SugaredPtr Emitter::dict(const Tree& e, const TypePtr& hint) {
     t = both;
   }
   if (!key) key = string_type(), element = tensor_type();
+  if (!is_number(key) && !is_string(key) && !is_tensor(key) && !key->is(TypeKind::Device) && !is_bool(key))
+    fail_at(e, "Cannot create dict for key type '", key->text(),
+            "', only int, float, complex, Tensor, device and string keys are supported");
   for (size_t i = 0; i < parts.size(); ++i) parts[i] = coerced(e, parts[i], i % 2 ? element : key, "the dict's entry");
   return sugar(one(e, "prim::DictConstruct", parts, dict_type(key, element)));
 }
@@ -427,55 +441,40 @@ SugaredPtr Emitter::comprehension(const Tree& e, const TypePtr& hint) {
   bool is_dict = e.kind == Syntax::DictComp;
   size_t first = is_dict ? 2 : 1;
   const Tree &target = *e.children[first], &source = *e.children[first + 1];
-  const Tree* filter = e.children.size() > first + 2 ? e.children[first + 2].get() : nullptr;
   Iterable it = iterable_of(source);
-  Environment before = env_;
   TypePtr inner = hint && hint->is(TypeKind::Optional) ? hint->element() : hint;
   TypePtr key, element;
   if (inner && inner->is(is_dict ? TypeKind::Dict : TypeKind::List))
     key = inner->element(0), element = inner->elements.back();
-  if (it.is_fixed && !is_dict && !filter) {
+  if (it.is_fixed && !is_dict) {
+    Environment before = env_;
     std::vector<Variable*> parts;
     for (const SugaredPtr& item : it.fixed) {
       assign(target, item);
       parts.push_back(value(*e.children[0], element));
-      if (!element) element = parts.back()->type();
+      if (!element) element = without_details(parts.back()->type());
+      if (!is_subtype(parts.back()->type(), element))
+        fail_at(e, "List type must be the same for all elements, but found ", element->annotation(), " and ",
+                parts.back()->type()->annotation());
     }
     env_ = before;
     return sugar(one(e, "prim::ListConstruct", parts, list_type(element ? element : tensor_type())));
   }
   if (it.is_fixed) fail_at(e, "a comprehension of this kind over a tuple or modules is not supported");
-  // The type of the elements is found by writing one down.
-  Node* trial = insert(e, "prim::Loop", {}, {});
-  Block* current = graph_.current();
-  graph_.set_current(trial->add_block());
-  assign(target, it.item(trial->blocks()[0]->add_input(int_type())));
-  if (filter) refine(condition(*filter).if_true);
-  TypePtr found_key = value(*e.children[0])->type();
-  TypePtr found = is_dict ? value(*e.children[1])->type() : found_key;
-  graph_.set_current(current);
-  env_ = before;
-  graph_.erase(trial);
-  if (!element) element = without_details(found), key = without_details(found_key);
+  if (!element)
+    try_body(e, [&](Variable* i) {
+      assign(target, it.item(i));
+      key = without_details(value(*e.children[0])->type());
+      element = is_dict ? without_details(value(*e.children[1])->type()) : key;
+    });
   Variable* out = is_dict ? one(e, "prim::DictConstruct", {}, dict_type(key, element))
                           : one(e, "prim::ListConstruct", {}, list_type(element));
-  Node* node = insert(e, "prim::Loop", {it.length, constant(Value(true))}, {});
-  Block* block = node->add_block();
-  Variable* index = block->add_input(int_type());
-  graph_.set_current(block);
-  outer_.push_back(&before);
-  assign(target, it.item(index));
-  auto add = [&] {
+  plain_loop(e, it.length, [&](Variable* i) {
+    assign(target, it.item(i));
     Variable* v = coerced(e, value(*e.children[is_dict ? 1 : 0], element), element, "the element");
     if (is_dict) builtin(e, "aten::_set_item", {{"", out}, {"", value(*e.children[0], key)}, {"", v}});
     else builtin(e, "aten::append", {{"", out}, {"", v}});
-  };
-  if (filter) branches(e, condition(*filter), add, [] {});
-  else add();
-  outer_.pop_back();
-  block->outputs.push_back(constant(Value(true)));
-  graph_.set_current(current);
-  env_ = before;
+  });
   return sugar(out);
 }
 
@@ -487,8 +486,7 @@ std::vector<SugaredPtr> Emitter::parts_of(const Tree& at, const SugaredPtr& s) {
     return out;
   }
   Variable* v = as_value(at, s);
-  if (!v->type()->is(TypeKind::Tuple))
-    fail_at(at, "Cannot unpack a value of type ", v->type()->annotation(), ": its length is not known");
+  if (!v->type()->is(TypeKind::Tuple)) fail_at(at, v->type()->annotation(), " cannot be used as a tuple");
   if (v->node()->is("prim::TupleConstruct")) {
     std::vector<SugaredPtr> out;
     for (Variable* p : v->node()->inputs) out.push_back(sugar(p));

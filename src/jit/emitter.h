@@ -22,17 +22,23 @@ struct Argument {
   Variable* value;
 };
 
+/// The dotted name that an expression spells, or an empty text.
+std::string path_of(const Tree& t);
+/// Methods of tensors that no operator has by that name.
+bool is_method_of_tensors(const std::string& name);
+
 class Emitter {
  public:
   Emitter(Function& function, Resolver& resolver) : function_(function), graph_(*function.graph), resolver_(resolver) {}
   void body(const Tree& def);
 
  private:
-  // ---- statements (emit.cpp) ----
+  // ---- statements (emit.cpp, emit_assign.cpp, emit_control.cpp) ----
   void statements(const std::vector<TreePtr>& list);
   void statement(const Tree& s);
   void assign(const Tree& target, const SugaredPtr& value);
   void assign_name(const Tree& at, const std::string& name, SugaredPtr value);
+  void assign_attribute(const Tree& target, const SugaredPtr& value);
   void assign_subscript(const Tree& target, Variable* value);
   void unpack(const Tree& target, const SugaredPtr& value);
   void annotated(const Tree& s);
@@ -44,6 +50,10 @@ class Emitter {
             bool no_raises);
   void loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition,
             const std::function<void(Variable*)>& head);
+  void try_body(const Tree& at, const std::function<void(Variable*)>& body);
+  void plain_loop(const Tree& at, Variable* length, const std::function<void(Variable*)>& body);
+  std::vector<std::string> carried_by(const Tree& s, const std::function<void(Variable*)>& head);
+  Variable* carried_on(const Tree& s, const std::string& name, const TypePtr& type);
   void while_statement(const Tree& s);
   void for_statement(const Tree& s);
   void with_statement(const Tree& s);
@@ -51,17 +61,25 @@ class Emitter {
   void assertion(const Tree& s);
   Variable* not_ended(const Tree& s, Variable* condition);
 
-  // ---- expressions (emit_expression.cpp) ----
+  // ---- expressions (emit_expression.cpp, emit_access.cpp) ----
   SugaredPtr expression(const Tree& e, const TypePtr& hint = nullptr);
   Variable* value(const Tree& e, const TypePtr& hint = nullptr);
   Variable* as_value(const Tree& at, const SugaredPtr& s);
   Condition condition(const Tree& e);
+  Condition both_conditions(const Tree& e);
   Condition is_none(const Tree& e);
   Condition is_instance(const Tree& e);
   Variable* truth(const Tree& at, Variable* v);
   SugaredPtr attribute(const Tree& e);
   SugaredPtr attribute_of(const Tree& at, const SugaredPtr& of, const std::string& name);
+  SugaredPtr method_of(const SugaredPtr& self, const std::string& name);
+  SugaredPtr name_in_namespace(const Sugared& of, const std::string& name);
+  SugaredPtr attribute_of_type(const Tree& at, const SugaredPtr& of, const std::string& name);
+  SugaredPtr attribute_of_object(const Tree& at, const SugaredPtr& of, Variable* v, const std::string& name);
+  SugaredPtr property_of_tensor(const Tree& at, Variable* v, const std::string& name);
   SugaredPtr subscript(const Tree& e);
+  SugaredPtr part_of(const Tree& e, const SugaredPtr& of, const Tree& index);
+  Variable* slice_tensor(const Tree& at, Variable* tensor, int64_t dim, const Tree& item);
   SugaredPtr modules_of(const Tree& at, const SugaredPtr& s);
   Variable* index_tensor(const Tree& at, Variable* tensor, const Tree& index, std::vector<Variable*>& indices);
   SugaredPtr list(const Tree& e, const TypePtr& hint);
@@ -70,18 +88,57 @@ class Emitter {
   SugaredPtr if_else(const Tree& e, const TypePtr& hint);
   SugaredPtr short_circuit(const Tree& e);
   SugaredPtr number(const Tree& e);
+  SugaredPtr tuple_of(const Tree& e, const TypePtr& hint);
+  SugaredPtr unary(const Tree& e);
+  SugaredPtr binary(const Tree& e);
   SugaredPtr format(const Tree& e);
   SugaredPtr compare(const Tree& e);
   std::vector<SugaredPtr> parts_of(const Tree& at, const SugaredPtr& s);
 
-  // ---- calls (emit_call.cpp) ----
+  // ---- calls (emit_call.cpp, emit_special.cpp, emit_operator.cpp) ----
   SugaredPtr call(const Tree& e, const TypePtr& hint);
-  SugaredPtr call_special(const Tree& e, const std::string& name, const TypePtr& hint, bool& done);
+  SugaredPtr call_builtin(const Tree& e, const Sugared& callee, const TypePtr& hint);
+  SugaredPtr call_on_modules(const Tree& e, const Sugared& callee);
+  SugaredPtr call_on_value(const Tree& e, const Sugared& callee, const TypePtr& hint);
+  SugaredPtr call_module(const Tree& at, Variable* self, std::vector<Argument> arguments);
+  SugaredPtr first_that_fits(const Tree& at, size_t count, const std::function<SugaredPtr(size_t)>& call);
+  struct SpecialCall;
+  /// Null where the name is that of no special function.
+  SugaredPtr call_special(const Tree& e, const std::string& name, const TypePtr& hint);
+  SugaredPtr call_isinstance(const SpecialCall& c);
+  SugaredPtr call_annotate(const SpecialCall& c);
+  SugaredPtr call_uninitialized(const SpecialCall& c);
+  SugaredPtr call_is_scripting(const SpecialCall& c);
+  SugaredPtr call_range(const SpecialCall& c);
+  SugaredPtr call_getattr(const SpecialCall& c);
+  SugaredPtr call_hasattr(const SpecialCall& c);
+  SugaredPtr call_len(const SpecialCall& c);
+  SugaredPtr call_print(const SpecialCall& c);
+  SugaredPtr call_extreme(const SpecialCall& c);
+  SugaredPtr call_list(const SpecialCall& c);
+  SugaredPtr call_dict(const SpecialCall& c);
+  SugaredPtr call_tuple(const SpecialCall& c);
+  SugaredPtr call_fork(const SpecialCall& c);
+  SugaredPtr call_wait(const SpecialCall& c);
+  SugaredPtr call_device(const SpecialCall& c);
   SugaredPtr call_function(const Tree& at, const FunctionPtr& function, std::vector<Argument> arguments);
   SugaredPtr call_method(const Tree& at, Variable* self, const std::string& name, std::vector<Argument> arguments);
   SugaredPtr create(const Tree& at, const TypePtr& type, std::vector<Argument> arguments);
   SugaredPtr builtin(const Tree& at, const std::string& name, std::vector<Argument> arguments);
-  SugaredPtr try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert);
+  SugaredPtr by_magic(const Tree& at, const std::string& name, std::vector<Argument> arguments);
+  SugaredPtr by_registry(const Tree& at, const std::string& name, const std::vector<Argument>& arguments,
+                         std::string& reasons);
+  SugaredPtr turned_around(const Tree& at, const std::string& name, const std::vector<Argument>& a);
+  std::vector<Argument> tensor_arguments(const Tree& at, const std::string& name, const std::vector<Argument>& given);
+  std::vector<Argument> rearranged(const Tree& at, const std::string& name, std::vector<Argument> arguments);
+  bool widened(const Tree& at, std::vector<Argument>& arguments);
+  SugaredPtr try_operator(const Tree& at, const Operator& op, const std::vector<Argument>& arguments, bool convert,
+                          std::string& why);
+  std::vector<Variable*> operands(const Tree& at, const Operator& op, const std::vector<Argument>& arguments,
+                                  bool convert, std::string& why);
+  Variable* operand(const Tree& at, Variable* v, const SchemaType& type, size_t place, bool convert);
+  Variable* default_operand(const Tree& at, const SchemaArgument& argument);
+  Variable* spelt_out(const Tree& at, const std::vector<Argument>& arguments, size_t& k);
   std::vector<Variable*> match(const Tree& at, const Function& function, size_t skipped,
                                const std::vector<Argument>& arguments);
   std::vector<Argument> arguments_of(const Tree& call);
@@ -89,7 +146,7 @@ class Emitter {
   Variable* coerced(const Tree& at, Variable* v, const TypePtr& type, const std::string& what);
   TypePtr type_argument(const Tree& e);
 
-  // ---- iterables ----
+  // ---- iterables (emit_iterable.cpp) ----
   struct Iterable {
     std::vector<SugaredPtr> fixed;  // unrolled, where `is_fixed`
     bool is_fixed = false;
@@ -98,6 +155,10 @@ class Emitter {
   };
   Iterable iterable(const Tree& at, const SugaredPtr& s);
   Iterable iterable_of(const Tree& e);
+  Iterable range_of(const Tree& at, const Sugared& s);
+  Iterable enumerated(const Tree& at, const Sugared& s);
+  Iterable zipped(const Tree& at, const Sugared& s);
+  Iterable members_of(const Tree& at, const TypePtr& type);
 
   // ---- nodes ----
   Node* insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
@@ -117,6 +178,7 @@ class Emitter {
   std::vector<const Environment*> outer_;  // environments of enclosing blocks
   bool raises_ = false;                    // the block being written always raises
   std::vector<TypePtr> returned_;
+  TreePtr forked_;  // the body of the last `def __forked_function()`
   int depth_ = 0;
 };
 

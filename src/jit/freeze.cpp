@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "umbra/jit/objects.h"
 #include "umbra/jit/passes.h"
@@ -6,73 +7,153 @@
 namespace umbra::jit {
 namespace {
 
-/// The value that a chain of attributes of `self` has, or null where it is no such chain.
-const Value* attribute_value(const Variable* v, const Variable* self, const Value& module) {
-  if (v == self) return &module;
-  if (!v->node()->is("prim::GetAttr")) return nullptr;
-  const Value* owner = attribute_value(v->node()->inputs[0], self, module);
-  auto* instance = owner ? object_as<Instance>(*owner) : nullptr;
-  return instance ? &instance->attribute(v->node()->attribute("name")->to_string()) : nullptr;
+bool contains(const std::vector<std::string>& names, const std::string& name) {
+  return std::find(names.begin(), names.end(), name) != names.end();
 }
 
-/// Puts the attributes that a method reads into it. Attributes that are written stay attributes.
-void fold(Graph& graph, const Value& module, const std::vector<std::string>& preserved) {
-  Variable* self = graph.block().input(0);
-  each_node(graph.block(), [](const Node& n) {
-    check<NotImplementedError>(!n.is("prim::SetAttr"),
-                               "torch.jit.freeze: a module whose methods set attributes cannot be frozen yet");
-  });
-  std::vector<Node*> reads;
-  each_node(graph.block(), [&](Node& n) {
-    if (n.is("prim::GetAttr")) reads.push_back(&n);
-  });
-  for (Node* n : reads) {
-    const Value* value = attribute_value(n->output(), self, module);
-    const std::string& name = n->attribute("name")->to_string();
-    bool kept = n->inputs[0] == self && std::find(preserved.begin(), preserved.end(), name) != preserved.end();
-    if (!value || kept || object_as<Instance>(*value)) continue;
-    Value constant = value->is_tensor() ? Value(value->tensor_ref().detach()) : *value;
-    graph.set_before(n);
-    Variable* c = graph.insert_constant(constant, constant.is_none() ? nullptr : n->output()->type());
-    graph.set_before(nullptr);
-    graph.replace_uses(n->output(), c);
+class Freezer {
+ public:
+  Freezer(const Value& module, const std::vector<std::string>& preserved) : module_(module), preserved_(preserved) {}
+
+  Value run() {
+    Instance& root = expect_object<Instance>(module_, "a module");
+    for (const std::string& name : preserved_)
+      check(root.cls->find(name) >= 0 || root.cls->method(name), "Unknown name: ", name);
+    for (const std::string& method : root.cls->method_order) {
+      FunctionPtr function = root.cls->method(method);
+      if ((method != "forward" && !contains(preserved_, method)) || function->ignored) continue;
+      methods_.emplace_back(method, copy_of(*function));
+      find_written(*methods_.back().second->graph);
+    }
+    Value made = rebuilt(root, true);
+    ClassPtr cls = object_as<Instance>(made)->cls;
+    for (auto& [name, method] : methods_) {
+      fold(*method->graph);
+      method->parameters[0].type = class_type(cls);
+      cls->add_method(name, method);
+    }
+    return made;
   }
-  graph.set_current(&graph.block());
-  eliminate_dead_code(graph);
-}
+
+ private:
+  static FunctionPtr copy_of(Function& function) {
+    function.ensure();
+    auto copy = std::make_shared<Function>(function);
+    copy->define = nullptr;
+    copy->program = nullptr;
+    copy->graph = function.graph->copy();
+    inline_calls(*copy->graph);
+    return copy;
+  }
+
+  /// The value that a chain of attributes of `self` has, or null where it is no such chain.
+  const Value* value_of(const Graph& graph, const Variable* v) const {
+    if (v == graph.block().input(0)) return &module_;
+    if (!v->node()->is("prim::GetAttr")) return nullptr;
+    const Value* owner = value_of(graph, v->node()->inputs[0]);
+    auto* instance = owner ? object_as<Instance>(*owner) : nullptr;
+    return instance ? &instance->attribute(v->node()->attribute("name")->to_string()) : nullptr;
+  }
+  const Instance* owner_of(const Graph& graph, const Node& n) const {
+    const Value* owner = value_of(graph, n.inputs[0]);
+    return owner ? object_as<Instance>(*owner) : nullptr;
+  }
+
+  void find_written(const Graph& graph) {
+    each_node(graph.block(), [&](const Node& n) {
+      if (!n.is("prim::SetAttr") || !n.inputs[0]->type()->cls || !n.inputs[0]->type()->cls->is_module) return;
+      const Instance* owner = owner_of(graph, n);
+      check<NotImplementedError>(owner,
+                                 "torch.jit.freeze: a method sets an attribute of a module that is chosen when it "
+                                 "runs; this is not in Umbra yet");
+      written_.emplace(owner, n.attribute("name")->to_string());
+    });
+  }
+
+  /// A module with the attributes that are kept; none for a module that keeps nothing.
+  Value rebuilt(Instance& instance, bool is_root) {
+    auto cls = std::make_shared<ClassType>();
+    cls->name = instance.cls->name;
+    cls->is_module = true;
+    auto made = make_counted<Instance>(cls);
+    for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
+      Attribute a = instance.cls->attributes[i];
+      Value value = instance.slots[i];
+      auto* inner = object_as<Instance>(value);
+      if ((is_root && contains(preserved_, a.name)) || written_.contains({&instance, a.name})) {
+        std::unordered_map<const void*, Value> memo;
+        if (!inner) value = deep_copy(value, false, memo);
+      } else if (inner && inner->cls->is_module) {
+        value = rebuilt(*inner, false);
+        if (value.is_none()) continue;
+        a.type = class_type(object_as<Instance>(value)->cls);
+      } else {
+        continue;
+      }
+      kept_.emplace(&instance, a.name);
+      cls->add_attribute(a);
+      made->slots.push_back(value);
+    }
+    if (cls->attributes.empty() && !is_root) return Value();
+    types_[&instance] = class_type(cls);
+    return Value::object(made);
+  }
+
+  /// A dropout that does not drop is its input.
+  static void remove_dropout(Graph& graph) {
+    each_node(graph.block(), [&](Node& n) {
+      if (!n.op || n.op->name() != "aten::dropout") return;
+      const Node& train = *n.inputs[2]->node();
+      const Value* value = train.is("prim::Constant") ? train.attribute("value") : nullptr;
+      if (value && value->is_bool() && !value->to_bool()) graph.replace_uses(n.output(), n.inputs[0]);
+    });
+  }
+
+  /// Puts the attributes that a method reads into it, and computes what follows from them.
+  void fold(Graph& graph) {
+    std::vector<Node*> reads;
+    each_node(graph.block(), [&](Node& n) {
+      if (n.is("prim::GetAttr")) reads.push_back(&n);
+    });
+    for (Node* n : reads) {
+      const Value* value = value_of(graph, n->output());
+      const Instance* owner = owner_of(graph, *n);
+      if (!value) continue;
+      if (auto* inner = object_as<Instance>(*value); inner && inner->cls->is_module) continue;
+      if (owner && kept_.contains({owner, n->attribute("name")->to_string()})) continue;
+      std::unordered_map<const void*, Value> memo;
+      Value constant = value->is_tensor() ? Value(value->tensor_ref().detach()) : deep_copy(*value, false, memo);
+      graph.set_current(n->block());
+      graph.set_before(n);
+      Variable* c = graph.insert_constant(constant, constant.is_none() ? nullptr : n->output()->type());
+      graph.set_before(nullptr);
+      graph.replace_uses(n->output(), c);
+    }
+    graph.set_current(&graph.block());
+    do propagate_constants(graph);
+    while (fold_branches(graph));
+    remove_dropout(graph);
+    eliminate_dead_code(graph);
+    each_node(graph.block(), [&](Node& n) {
+      const Value* value = n.is("prim::GetAttr") ? value_of(graph, n.output()) : nullptr;
+      auto* inner = value ? object_as<Instance>(*value) : nullptr;
+      if (auto found = types_.find(inner); inner && found != types_.end()) n.output()->set_type(found->second);
+    });
+    graph.block().input(0)->set_type(types_.at(object_as<Instance>(module_)));
+    pool_constants(graph);
+  }
+
+  const Value& module_;
+  const std::vector<std::string>& preserved_;
+  std::vector<std::pair<std::string, FunctionPtr>> methods_;
+  std::set<std::pair<const Instance*, std::string>> written_, kept_;
+  std::unordered_map<const Instance*, TypePtr> types_;
+};
 
 }  // namespace
 
 Value freeze(const Value& module, const std::vector<std::string>& preserved) {
-  auto& instance = expect_object<Instance>(module, "a module");
-  auto cls = std::make_shared<ClassType>();
-  cls->name = instance.cls->name;
-  cls->is_module = true;
-  for (const std::string& method : instance.cls->method_order) {
-    bool kept = method == "forward" || std::find(preserved.begin(), preserved.end(), method) != preserved.end();
-    FunctionPtr function = instance.cls->method(method);
-    if (!kept || function->ignored) continue;
-    auto copy = std::make_shared<Function>(*function);
-    function->ensure();
-    copy->define = nullptr;
-    copy->program = nullptr;
-    copy->result = function->result;
-    copy->graph = function->graph->copy();
-    inline_calls(*copy->graph);
-    fold(*copy->graph, module, preserved);
-    copy->graph->block().input(0)->set_type(class_type(cls));
-    copy->parameters[0].type = class_type(cls);
-    cls->add_method(method, copy);
-  }
-  auto made = make_counted<Instance>(cls);
-  for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
-    const Attribute& a = instance.cls->attributes[i];
-    bool kept = a.name == "training" || std::find(preserved.begin(), preserved.end(), a.name) != preserved.end();
-    if (!kept) continue;
-    cls->add_attribute(a);
-    made->slots.push_back(instance.slots[i]);
-  }
-  return Value::object(made);
+  return Freezer(module, preserved).run();
 }
 
 }  // namespace umbra::jit

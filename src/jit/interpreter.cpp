@@ -1,11 +1,10 @@
 #include "umbra/jit/interpreter.h"
 
+#include <algorithm>
 #include <limits>
-#include <unordered_set>
 
-#include "jit/builtins.h"
+#include "jit/program.h"
 #include "umbra/autograd/grad_mode.h"
-#include "umbra/generated/functions.h"
 
 namespace umbra::jit {
 
@@ -13,275 +12,22 @@ namespace {
 
 PythonCall g_python_call = nullptr;
 
-// ---- between programs' values and operators' arguments ----
+constexpr const char* kHead = "The following operation failed in the TorchScript interpreter.";
 
-template <class T, class F> Value list_of(const ListObject& list, F&& convert) {
-  std::vector<T> items;
-  items.reserve(list.items.size());
-  for (const Value& v : list.items) items.push_back(convert(v));
-  return Value(std::move(items));
+/// How the error of a step reads: with the line of the program it came from.
+std::string placed(const Node& node, const std::string& text) {
+  if (text.starts_with(kHead)) return text;
+  std::string place = node.source.empty() ? node.kind() : node.source;
+  return concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text);
 }
 
-Value to_argument(const Value& value, const SchemaType& type) {
-  using Base = SchemaType::Base;
-  if (value.is_none()) return Value();
-  if (auto* list = object_as<ListObject>(value)) {
-    switch (type.base) {
-      case Base::Tensor: return list_of<Tensor>(*list, [](const Value& v) { return v.tensor(); });
-      case Base::Int:
-      case Base::SymInt: return list_of<SymInt>(*list, [](const Value& v) { return v.to_sym_int(); });
-      case Base::Float: return list_of<double>(*list, [](const Value& v) { return v.to_double(); });
-      case Base::Bool: return list_of<bool>(*list, [](const Value& v) { return v.to_bool(); });
-      default: return Value(list->items);
-    }
-  }
-  if (type.list && type.list_size > 0 && value.is_int())
-    return Value(std::vector<SymInt>(static_cast<size_t>(type.list_size), SymInt(value.to_int())));
-  if (type.list && type.list_size > 0 && value.is_double())
-    return Value(std::vector<double>(static_cast<size_t>(type.list_size), value.to_double()));
-  if (value.is_int()) {
-    switch (type.base) {
-      case Base::DType: return Value(dtype_of_number(value.to_int()));
-      case Base::Layout: return Value(static_cast<Layout>(value.to_int()));
-      case Base::MemoryFormat: return Value(static_cast<MemoryFormat>(value.to_int()));
-      case Base::Float: return Value(static_cast<double>(value.to_int()));
-      default: break;
-    }
-  }
-  if (value.is_string() && type.base == Base::Device) return Value(Device(value.to_string()));
-  return Value::borrow(value);
-}
-
-Value from_result(Value value, const SchemaType& type) {
-  using Tag = Value::Tag;
-  auto items = [&](auto&& list) {
-    std::vector<Value> out;
-    for (size_t i = 0; i < list.size(); ++i) out.emplace_back(Value(list[i]));
-    return make_list(type_of_schema({.base = type.base}), std::move(out));
-  };
-  switch (value.tag()) {
-    case Tag::TensorList: return items(value.tensor_list());
-    case Tag::IntList: return items(value.int_list());
-    case Tag::DoubleList: return items(value.double_list());
-    case Tag::DType: return Value(number_of(value.to_dtype()));
-    case Tag::Layout: return Value(static_cast<int64_t>(value.to_layout()));
-    case Tag::MemoryFormat: return Value(static_cast<int64_t>(value.to_memory_format()));
-    default: return value;
-  }
-}
-
-/// The elements of a tensor in nested lists, as deep as the type says.
-Value to_list(const Tensor& tensor, const TypePtr& type) {
-  if (!type->is(TypeKind::List)) {
-    check(tensor.dim() == 0, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
-    Scalar item = tensor.item();
-    bool floating = item.is_floating(), truth = tensor.dtype() == DType::Bool;
-    bool fits = type->is(TypeKind::Float) ? floating : type->is(TypeKind::Int) ? !floating && !truth : truth;
-    check(fits, "Output annotation element type and runtime tensor element type must match for tolist()");
-    return Value(item);
-  }
-  check(tensor.dim() > 0, "Output annotation list dimension and runtime tensor dimension must match for tolist()");
-  std::vector<Value> items;
-  for (int64_t i = 0; i < tensor.size(0); ++i) items.push_back(to_list(tensor.select(0, i), type->element()));
-  return make_list(type->element(), std::move(items));
-}
-
-}  // namespace
-
-/// A graph as steps over registers. A register is let go when nothing later reads it.
-class Program {
- public:
-  explicit Program(std::shared_ptr<Graph> graph);
-  std::vector<Value> run(std::vector<Value> inputs) const;
-
- private:
-  struct Code;
-  struct Step {
-    enum class Kind : uint8_t {
-      Operator,
-      Builtin,
-      If,
-      Loop,
-      Tuple,
-      Unpack,
-      List,
-      Dict,
-      GetAttr,
-      SetAttr,
-      CallMethod,
-      CallFunction,
-      Create,
-      Raise,
-      Python,
-      Pass,
-      IsInstance,
-      ToList,
-      Cast,
-    } kind;
-    const Node* node;
-    const Builtin* builtin = nullptr;
-    std::vector<uint32_t> inputs, outputs, dead;
-    std::vector<std::unique_ptr<Code>> blocks;
-    uint32_t slot = 0;
-  };
-  struct Code {
-    std::vector<uint32_t> inputs, outputs;
-    std::vector<Step> steps;
-  };
-
-  uint32_t reg(const Variable* v) {
-    auto [found, fresh] = registers_.try_emplace(v, static_cast<uint32_t>(registers_.size()));
-    return found->second;
-  }
-  void compile(const Block& block, Code& code);
-  void release(const Block& block, Code& code);
-  void classify(Step& step, const Node& node);
-  void execute(const Code& code, std::vector<Value>& r) const;
-  void step(const Step& s, std::vector<Value>& r) const;
-  void call_operator(const Step& s, std::vector<Value>& r) const;
-  void loop(const Step& s, std::vector<Value>& r) const;
-
-  std::shared_ptr<Graph> graph_;
-  std::unordered_map<const Variable*, uint32_t> registers_;
-  std::vector<std::pair<uint32_t, Value>> constants_;
-  Code code_;
-};
-
-Program::Program(std::shared_ptr<Graph> graph) : graph_(std::move(graph)) { compile(graph_->block(), code_); }
-
-void Program::classify(Step& s, const Node& node) {
-  using Kind = Step::Kind;
-  static const std::unordered_map<std::string_view, Kind> kinds = {
-      {"prim::If", Kind::If},
-      {"prim::Loop", Kind::Loop},
-      {"prim::TupleConstruct", Kind::Tuple},
-      {"prim::TupleUnpack", Kind::Unpack},
-      {"prim::ListUnpack", Kind::Unpack},
-      {"prim::ListConstruct", Kind::List},
-      {"prim::DictConstruct", Kind::Dict},
-      {"prim::GetAttr", Kind::GetAttr},
-      {"prim::SetAttr", Kind::SetAttr},
-      {"prim::CallMethod", Kind::CallMethod},
-      {"prim::CallFunction", Kind::CallFunction},
-      {"prim::CreateObject", Kind::Create},
-      {"prim::RaiseException", Kind::Raise},
-      {"prim::PythonOp", Kind::Python},
-      {"prim::Uninitialized", Kind::Pass},
-      {"prim::isinstance", Kind::IsInstance},
-      {"prim::tolist", Kind::ToList},
-      {"prim::unchecked_cast", Kind::Cast},
-      {"prim::unchecked_unwrap_optional", Kind::Cast},
-  };
-  if (node.op) {
-    s.kind = Kind::Operator;
-    return;
-  }
-  if (auto found = kinds.find(node.kind()); found != kinds.end()) {
-    s.kind = found->second;
-    return;
-  }
-  std::vector<TypePtr> types;
-  for (const Variable* v : node.inputs) types.push_back(v->type());
-  TypePtr result;
-  s.kind = Kind::Builtin;
-  s.builtin = find_builtin(node.kind(), types, &result);
-  std::string texts;
-  for (const TypePtr& t : types) texts += (texts.empty() ? "" : ", ") + t->text();
-  check<NotImplementedError>(s.builtin, "TorchScript: ", node.kind(), "(", texts, ") is not in Umbra yet");
-}
-
-void Program::compile(const Block& block, Code& code) {
-  for (const auto& v : block.inputs()) code.inputs.push_back(reg(v.get()));
-  for (const auto& node : block.nodes()) {
-    if (node->is("prim::Constant")) {
-      const Value* value = node->attribute("value");
-      constants_.emplace_back(reg(node->output()), value ? *value : Value());
-      if (node->callee) constants_.back().second = Value::object(make_counted<FunctionObject>(node->callee));
-      continue;
-    }
-    Step& s = code.steps.emplace_back();
-    s.node = node.get();
-    for (const Variable* v : node->inputs) s.inputs.push_back(reg(v));
-    for (const auto& v : node->outputs()) s.outputs.push_back(reg(v.get()));
-    for (const auto& inner : node->blocks()) {
-      s.blocks.push_back(std::make_unique<Code>());
-      compile(*inner, *s.blocks.back());
-    }
-    classify(s, *node);
-  }
-  for (const Variable* v : block.outputs) code.outputs.push_back(reg(v));
-  release(block, code);
-}
-
-void Program::release(const Block& block, Code& code) {
-  std::unordered_set<uint32_t> own, later(code.outputs.begin(), code.outputs.end());
-  for (const auto& node : block.nodes())
-    if (!node->is("prim::Constant"))
-      for (const auto& v : node->outputs()) own.insert(reg(v.get()));
-  for (auto s = code.steps.rbegin(); s != code.steps.rend(); ++s) {
-    auto use = [&](uint32_t r) {
-      if (own.contains(r) && later.insert(r).second) s->dead.push_back(r);
-    };
-    for (uint32_t r : s->outputs) use(r);
-    for (uint32_t r : s->inputs) use(r);
-    for (const auto& inner : s->node->blocks()) {
-      each_node(*inner, [&](const Node& n) {
-        for (const Variable* v : n.inputs) use(reg(v));
-        for (const auto& b : n.blocks())
-          for (const Variable* v : b->outputs) use(reg(v));
-      });
-      for (const Variable* v : inner->outputs) use(reg(v));
-    }
-  }
-}
-
-std::vector<Value> Program::run(std::vector<Value> inputs) const {
-  check(inputs.size() == code_.inputs.size(), "expected ", code_.inputs.size(), " inputs, but got ", inputs.size());
-  std::vector<Value> r(registers_.size());
-  for (const auto& [index, value] : constants_) r[index] = value;
-  for (size_t i = 0; i < inputs.size(); ++i) r[code_.inputs[i]] = std::move(inputs[i]);
-  execute(code_, r);
+std::vector<Value> gathered(const std::vector<Value>& r, const std::vector<uint32_t>& from, size_t first = 0) {
   std::vector<Value> out;
-  for (uint32_t i : code_.outputs) out.push_back(r[i]);
+  out.reserve(from.size() - first);
+  for (size_t i = first; i < from.size(); ++i) out.push_back(r[from[i]]);
   return out;
 }
 
-namespace {
-/// How the error of a step reads: with the line of the program it came from.
-[[noreturn]] void fail_at(const Node& node, const Error& error) {
-  std::string text = error.what();
-  static const char* const kHead = "The following operation failed in the TorchScript interpreter.";
-  if (text.starts_with(kHead)) throw Error(text);
-  std::string place = node.source.empty() ? node.kind() : node.source;
-  throw Error(
-      concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text));
-}
-}  // namespace
-
-void Program::execute(const Code& code, std::vector<Value>& r) const {
-  for (const Step& s : code.steps) {
-    try {
-      step(s, r);
-    } catch (const RaisedError&) {
-      throw;
-    } catch (const Error& error) {
-      fail_at(*s.node, error);
-    }
-    for (uint32_t i : s.dead) r[i] = Value();
-  }
-}
-
-void Program::call_operator(const Step& s, std::vector<Value>& r) const {
-  const Operator& op = *s.node->op;
-  const auto& arguments = op.schema().arguments;
-  Frame frame(op);
-  for (size_t i = 0; i < arguments.size(); ++i) frame[i] = to_argument(r[s.inputs[i]], arguments[i].type);
-  op.call(frame.data());
-  for (size_t i = 0; i < s.outputs.size(); ++i)
-    r[s.outputs[i]] = from_result(std::move(frame[i]), op.schema().returns[i].type);
-}
-
-namespace {
 constexpr int64_t kNoLimit = std::numeric_limits<int64_t>::max();
 thread_local int64_t g_work_left = kNoLimit;
 
@@ -289,111 +35,200 @@ void spend_work() {
   if (g_work_left == kNoLimit) return;
   check(g_work_left-- > 0, "a program that runs while its file is loaded does not come to an end");
 }
+
+/// Whatever a program sets, and however it ends: the mode is what it was. Functions inside it may set it for the
+/// others.
+struct Call {
+  static constexpr int kDeepest = 1000;  // as Python has it, well within a thread's stack
+  static thread_local int depth;
+  bool before = is_grad_enabled();
+  Call() { ++depth; }
+  ~Call() {
+    if (--depth == 0) set_grad_enabled(before);
+  }
+};
+thread_local int Call::depth = 0;
+
+const std::string& name_of(const Node& node) { return node.attribute("name")->to_string(); }
+
+Instance& object(const Value& value) { return expect_object<Instance>(value, "an object"); }
+
+FunctionPtr method_of(const Instance& self, const std::string& name) {
+  FunctionPtr method = self.cls->method(name);
+  check(method != nullptr, "'", self.cls->name, "' has no method '", name, "'");
+  return method;
+}
+
 }  // namespace
 
 LimitedWork::LimitedWork(int64_t rounds) : before_(g_work_left) { g_work_left = std::min(rounds, before_); }
 LimitedWork::~LimitedWork() { g_work_left = before_; }
 
-void Program::loop(const Step& s, std::vector<Value>& r) const {
-  const Code& body = *s.blocks[0];
-  int64_t most = r[s.inputs[0]].to_int();
-  bool go_on = r[s.inputs[1]].to_bool();
-  std::vector<Value> carried;
-  for (size_t i = 2; i < s.inputs.size(); ++i) carried.push_back(r[s.inputs[i]]);
-  for (int64_t i = 0; i < most && go_on; ++i) {
-    spend_work();
-    r[body.inputs[0]] = Value(i);
-    for (size_t k = 0; k < carried.size(); ++k) r[body.inputs[k + 1]] = std::move(carried[k]);
-    execute(body, r);
-    go_on = r[body.outputs[0]].to_bool();
-    for (size_t k = 0; k < carried.size(); ++k) carried[k] = r[body.outputs[k + 1]];
+// ---- runs ----
+
+std::vector<Value> Program::run(std::vector<Value> inputs) const {
+  check(inputs.size() == code_.inputs.size(), "expected ", code_.inputs.size(), " inputs, but got ", inputs.size());
+  State state;
+  state.r.resize(registers_.size());
+  for (const auto& [index, value] : constants_) state.r[index] = Value::borrow(value);
+  for (size_t i = 0; i < inputs.size(); ++i) state.r[code_.inputs[i]] = std::move(inputs[i]);
+  try {
+    execute(code_, state);
+  } catch (...) {
+    while (!state.open.empty()) leave(state);
+    throw;
   }
-  for (size_t k = 0; k < carried.size(); ++k) r[s.outputs[k]] = std::move(carried[k]);
+  return gathered(state.r, code_.outputs);
 }
 
-void Program::step(const Step& s, std::vector<Value>& r) const {
+void Program::execute(const Code& code, State& state) const {
+  for (const Step& s : code.steps) {
+    try {
+      step(s, state);
+    } catch (const RaisedError&) {
+      throw;
+    } catch (const NotImplementedError& error) {
+      throw NotImplementedError(placed(*s.node, error.what()));
+    } catch (const Error& error) {
+      throw Error(placed(*s.node, error.what()));
+    }
+    for (uint32_t i : s.dead) state.r[i] = Value();
+  }
+}
+
+void Program::step(const Step& s, State& state) const {
   using Kind = Step::Kind;
-  const Node& node = *s.node;
-  auto in = [&](size_t i) -> Value& { return r[s.inputs[i]]; };
-  auto inputs_from = [&](size_t first) {
-    std::vector<Value> out;
-    for (size_t i = first; i < s.inputs.size(); ++i) out.push_back(in(i));
-    return out;
-  };
-  auto name = [&]() -> const std::string& { return node.attribute("name")->to_string(); };
   switch (s.kind) {
-    case Kind::Operator: return call_operator(s, r);
-    case Kind::Builtin: {
-      std::vector<Value> arguments = inputs_from(0);
-      Value result = s.builtin->run(arguments.data(), arguments.size());
-      if (!s.outputs.empty()) r[s.outputs[0]] = std::move(result);
-      return;
-    }
-    case Kind::If: {
-      const Code& branch = *s.blocks[in(0).to_bool() ? 0 : 1];
-      execute(branch, r);
-      for (size_t i = 0; i < s.outputs.size(); ++i) r[s.outputs[i]] = r[branch.outputs[i]];
-      return;
-    }
-    case Kind::Loop: return loop(s, r);
-    case Kind::Tuple: r[s.outputs[0]] = Value(inputs_from(0)); return;
-    case Kind::Unpack: {
-      std::vector<Value> items =
-          in(0).is_list() ? in(0).list().vec() : expect_object<ListObject>(in(0), "a list").items;
-      check(items.size() == s.outputs.size(), "Expected ", s.outputs.size(), " elements in a list but found ",
-            items.size());
-      for (size_t i = 0; i < items.size(); ++i) r[s.outputs[i]] = items[i];
-      return;
-    }
-    case Kind::List: r[s.outputs[0]] = make_list(node.output()->type()->element(), inputs_from(0)); return;
-    case Kind::Dict: {
-      auto dict = make_counted<DictObject>(node.output()->type()->element(0), node.output()->type()->element(1));
-      for (size_t i = 0; i + 1 < s.inputs.size(); i += 2) dict->set(in(i), in(i + 1));
-      r[s.outputs[0]] = Value::object(dict);
-      return;
-    }
-    case Kind::GetAttr: r[s.outputs[0]] = expect_object<Instance>(in(0), "an object").attribute(name()); return;
-    case Kind::SetAttr: expect_object<Instance>(in(0), "an object").attribute(name()) = in(1); return;
-    case Kind::CallMethod: {
-      auto& self = expect_object<Instance>(in(0), "an object");
-      FunctionPtr method = self.cls->method(name());
-      check(method != nullptr, "'", self.cls->name, "' has no method '", name(), "'");
-      Value result = jit::run(*method, inputs_from(0));
-      if (!s.outputs.empty()) r[s.outputs[0]] = std::move(result);
-      return;
-    }
-    case Kind::CallFunction: {
-      Value result = jit::run(*expect_object<FunctionObject>(in(0), "a function").function, inputs_from(1));
-      if (!s.outputs.empty()) r[s.outputs[0]] = std::move(result);
-      return;
-    }
-    case Kind::Create: r[s.outputs[0]] = Value::object(make_counted<Instance>(node.output()->type()->cls)); return;
-    case Kind::Raise: {
-      std::string type = s.inputs.size() > 1 && in(1).is_string() ? in(1).to_string() : "Exception";
-      std::string message = in(0).is_none() ? "" : to_text(in(0));
-      throw RaisedError(concat("The following operation failed in the TorchScript interpreter.\nTraceback of "
-                               "TorchScript (most recent call last):\n  ",
-                               node.source, "\n", type, ": ", message),
-                        type);
-    }
-    case Kind::Python: {
-      check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
-      Value result = g_python_call(*node.attribute("function"), node, inputs_from(0));
-      if (s.outputs.size() == 1) r[s.outputs[0]] = std::move(result);
-      else
-        for (size_t i = 0; i < s.outputs.size(); ++i) r[s.outputs[i]] = result.list()[i];
-      return;
-    }
-    case Kind::Pass: r[s.outputs[0]] = Value(); return;
-    case Kind::Cast: r[s.outputs[0]] = in(0); return;
-    case Kind::ToList: r[s.outputs[0]] = to_list(in(0).tensor_ref(), node.output()->type()); return;
+    case Kind::Operator: return call_operator(s, state);
+    case Kind::Builtin: return call_builtin(s, state);
+    case Kind::If: return branch(s, state);
+    case Kind::Loop: return loop(s, state);
+    case Kind::Tuple: state.out(s) = Value(gathered(state.r, s.inputs)); return;
+    case Kind::Unpack: return unpack(s, state);
+    case Kind::List: state.out(s) = make_list(s.node->output()->type()->element(), gathered(state.r, s.inputs)); return;
+    case Kind::Dict: return make_dict(s, state);
+    case Kind::GetAttr: state.out(s) = object(state.in(s, 0)).attribute(name_of(*s.node)); return;
+    case Kind::SetAttr: object(state.in(s, 0)).attribute(name_of(*s.node)) = state.in(s, 1); return;
+    case Kind::CallMethod: return call_method(s, state);
+    case Kind::CallFunction: return call_function(s, state);
+    case Kind::Create: state.out(s) = Value::object(make_counted<Instance>(s.node->output()->type()->cls)); return;
+    case Kind::Raise: raise(s, state);
+    case Kind::Python: return call_python(s, state);
+    case Kind::Pass: state.out(s) = Value(); return;
+    case Kind::Cast: state.out(s) = state.in(s, 0); return;
+    case Kind::ToList: state.out(s) = to_list(state.in(s, 0).tensor_ref(), s.node->output()->type()); return;
     case Kind::IsInstance: {
       bool any = false;
-      for (size_t i = 0; i < node.op_types.size(); ++i) any |= has_type(in(0), *node.op_types[i]);
-      r[s.outputs[0]] = Value(any);
+      for (const TypePtr& type : s.node->op_types) any |= has_type(state.in(s, 0), *type);
+      state.out(s) = Value(any);
       return;
     }
+    case Kind::Enter: return enter(s, state);
+    case Kind::Exit: return leave(state);
   }
+}
+
+// ---- steps ----
+
+void Program::branch(const Step& s, State& state) const {
+  if (auto* open = object_as<Undecided>(state.in(s, 0))) return undecided_branch(s, Tensor(open->truth), state);
+  const Code& taken = *s.blocks[state.in(s, 0).to_bool() ? 0 : 1];
+  execute(taken, state);
+  for (size_t i = 0; i < s.outputs.size(); ++i) state.out(s, i) = state.r[taken.outputs[i]];
+}
+
+void Program::loop(const Step& s, State& state) const {
+  const Code& body = *s.blocks[0];
+  int64_t most = state.in(s, 0).to_int();
+  Value go_on = state.in(s, 1);
+  std::vector<Value> carried = gathered(state.r, s.inputs, 2);
+  for (int64_t i = 0; i < most; ++i) {
+    spend_work();
+    if (auto* open = object_as<Undecided>(go_on))
+      return undecided_loop(s, Tensor(open->truth), std::move(carried), state);
+    if (!go_on.to_bool()) break;
+    state.r[body.inputs[0]] = Value(i);
+    for (size_t k = 0; k < carried.size(); ++k) state.r[body.inputs[k + 1]] = std::move(carried[k]);
+    execute(body, state);
+    go_on = state.r[body.outputs[0]];
+    for (size_t k = 0; k < carried.size(); ++k) carried[k] = state.r[body.outputs[k + 1]];
+  }
+  for (size_t k = 0; k < carried.size(); ++k) state.out(s, k) = std::move(carried[k]);
+}
+
+void Program::call_operator(const Step& s, State& state) {
+  const Operator& op = *s.node->op;
+  const auto& arguments = op.schema().arguments;
+  Frame frame(op);
+  for (size_t i = 0; i < arguments.size(); ++i) frame[i] = to_argument(state.in(s, i), arguments[i].type);
+  op.call(frame.data());
+  for (size_t i = 0; i < s.outputs.size(); ++i)
+    state.out(s, i) = from_result(std::move(frame[i]), op.schema().returns[i].type);
+}
+
+void Program::call_builtin(const Step& s, State& state) {
+  std::vector<Value> arguments = gathered(state.r, s.inputs);
+  bool open = false;
+  for (const Value& v : arguments) open |= v.is_object() && object_as<Undecided>(v);
+  if (open) return void(state.out(s) = call_undecided(s.node->kind(), arguments));
+  Value result = s.builtin->run(arguments.data(), arguments.size());
+  if (!s.outputs.empty()) state.out(s) = std::move(result);
+}
+
+void Program::call_method(const Step& s, State& state) {
+  FunctionPtr method = method_of(object(state.in(s, 0)), name_of(*s.node));
+  Value result = jit::run(*method, gathered(state.r, s.inputs));
+  if (!s.outputs.empty()) state.out(s) = std::move(result);
+}
+
+void Program::call_function(const Step& s, State& state) {
+  Function& function = *expect_object<FunctionObject>(state.in(s, 0), "a function").function;
+  Value result = jit::run(function, gathered(state.r, s.inputs, 1));
+  if (!s.outputs.empty()) state.out(s) = std::move(result);
+}
+
+void Program::call_python(const Step& s, State& state) {
+  check<NotImplementedError>(g_python_call, "the program calls Python, and there is none");
+  Value result = g_python_call(*s.node->attribute("function"), *s.node, gathered(state.r, s.inputs));
+  if (s.outputs.size() == 1) state.out(s) = std::move(result);
+  else
+    for (size_t i = 0; i < s.outputs.size(); ++i) state.out(s, i) = result.list()[i];
+}
+
+void Program::unpack(const Step& s, State& state) {
+  const Value& from = state.in(s, 0);
+  std::vector<Value> items = from.is_list() ? from.list().vec() : expect_object<ListObject>(from, "a list").items;
+  check(items.size() == s.outputs.size(), "Expected ", s.outputs.size(), " elements in a list but found ",
+        items.size());
+  for (size_t i = 0; i < items.size(); ++i) state.out(s, i) = items[i];
+}
+
+void Program::make_dict(const Step& s, State& state) {
+  const TypePtr& type = s.node->output()->type();
+  auto dict = make_counted<DictObject>(type->element(0), type->element(1));
+  for (size_t i = 0; i + 1 < s.inputs.size(); i += 2) dict->set(state.in(s, i), state.in(s, i + 1));
+  state.out(s) = Value::object(dict);
+}
+
+void Program::enter(const Step& s, State& state) {
+  const Value self = state.in(s, 0);
+  Value result = jit::run(*method_of(object(self), "__enter__"), {self});
+  state.open.push_back(self);
+  state.out(s) = std::move(result);
+}
+
+void Program::leave(State& state) {
+  const Value self = std::move(state.open.back());
+  state.open.pop_back();
+  jit::run(*method_of(object(self), "__exit__"), {self, Value(), Value(), Value()});
+}
+
+void Program::raise(const Step& s, State& state) {
+  std::string type = s.inputs.size() > 1 && state.in(s, 1).is_string() ? state.in(s, 1).to_string() : "Exception";
+  std::string message = state.in(s, 0).is_none() ? "" : to_text(state.in(s, 0));
+  throw RaisedError(concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", s.node->source, "\n", type,
+                           ": ", message),
+                    type);
 }
 
 // ---- functions ----
@@ -415,21 +250,13 @@ Value run(Function& function, std::vector<Value> arguments) {
     Node none;
     return g_python_call(function.python, none, std::move(arguments));
   }
-  constexpr int kDeepest = 1000;  // as Python has it, well within a thread's stack
-  thread_local int depth = 0;
-  struct Deeper {
-    Deeper() { ++depth; }
-    ~Deeper() { --depth; }
-  } deeper;
-  check(depth <= kDeepest, "maximum recursion depth exceeded: ", function.name, " calls itself without an end");
+  Call call;
+  check(Call::depth <= Call::kDeepest, "maximum recursion depth exceeded: ", function.name,
+        " calls itself without an end");
   check(function.ensure() != nullptr, function.name, " is called while it is compiled");
   spend_work();
   if (!function.program) function.program = std::make_shared<Program>(function.graph);
   std::shared_ptr<Program> program = function.program;
-  struct KeepGradMode {  // whatever the program sets, and however it ends
-    bool before = is_grad_enabled();
-    ~KeepGradMode() { set_grad_enabled(before); }
-  } keep;
   std::vector<Value> out = program->run(std::move(arguments));
   if (out.size() == 1) return std::move(out[0]);
   return out.empty() ? Value() : Value(std::move(out));

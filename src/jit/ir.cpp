@@ -86,12 +86,13 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 
 bool Node::has_side_effects() const {
   static const char* const kKinds[] = {
-      "prim::RaiseException", "prim::Print",   "prim::SetAttr",      "prim::CallMethod",  "prim::CallFunction",
-      "prim::PythonOp",       "aten::append",  "aten::extend",       "aten::insert",      "aten::pop",
-      "aten::popitem",        "aten::reverse", "aten::sort",         "aten::clear",       "aten::remove",
-      "aten::_set_item",      "aten::Delete",  "aten::setdefault",   "aten::update",      "aten::add_",
-      "aten::warn",           "prim::fork",    "prim::CreateObject", "aten::manual_seed", "aten::set_grad_enabled",
-      "aten::is_grad_enabled"};
+      "prim::RaiseException", "prim::Print",       "prim::SetAttr",          "prim::CallMethod",
+      "prim::CallFunction",   "prim::PythonOp",    "aten::append",           "aten::extend",
+      "aten::insert",         "aten::pop",         "aten::popitem",          "aten::reverse",
+      "aten::sort",           "aten::clear",       "aten::remove",           "aten::_set_item",
+      "aten::Delete",         "aten::setdefault",  "aten::update",           "aten::add_",
+      "aten::warn",           "prim::fork",        "prim::CreateObject",     "prim::Enter",
+      "prim::Exit",           "aten::manual_seed", "aten::set_grad_enabled", "aten::is_grad_enabled"};
   for (const char* kind : kKinds)
     if (kind_ == kind) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
@@ -218,13 +219,16 @@ std::shared_ptr<Graph> Graph::copy() const {
 const std::shared_ptr<Graph>& Function::ensure() {
   if (define) {
     auto compile = std::exchange(define, nullptr);
+    compiling = true;
     try {
       compile(*this);
     } catch (...) {  // whoever asks again is told again
-      define = std::move(compile);
+      compiling = false;
+      define = compile;
       graph = nullptr;
       throw;
     }
+    compiling = false;
   }
   return graph;
 }
@@ -233,12 +237,14 @@ std::string Function::schema() const {
   std::string out = name.substr(name.rfind('.') + 1) + "(";
   for (size_t i = 0; i < parameters.size(); ++i) {
     if (i) out += ", ";
+    if (parameters[i].keyword_only && (i == 0 || !parameters[i - 1].keyword_only)) out += "*, ";
     out += parameters[i].type->text() + " " + parameters[i].name;
     if (parameters[i].default_value) out += "=" + to_source(*parameters[i].default_value);
   }
   out += ") -> ";
   if (!result) return out + "?";
-  return out + (result->is(TypeKind::Tuple) && result->name.empty() ? result->text() : "(" + result->text() + ")");
+  bool several = result->is(TypeKind::Tuple) && result->name.empty();
+  return out + (several ? "(" + result->text() + ")" : result->text());
 }
 
 }  // namespace umbra::jit

@@ -24,6 +24,22 @@ std::string SourceText::pointed(size_t offset, size_t length) const {
   return out + std::string(offset - start, ' ') + std::string(marks, '~') + " <--- HERE\n";
 }
 
+std::string type_comment(const SourceText& source, size_t colon) {
+  static constexpr std::string_view kMark = "# type:";
+  const std::string& text = source.text;
+  size_t end = text.find('\n', colon);
+  for (int lines = 0; lines < 2 && colon < text.size(); ++lines) {
+    std::string_view line = std::string_view(text).substr(colon, end - colon);
+    size_t at = line.find(kMark);
+    if (at != std::string_view::npos && line.find("ignore", at) == std::string_view::npos)
+      return std::string(line.substr(at + kMark.size()));
+    if (end == std::string::npos) break;
+    colon = end + 1;
+    end = text.find('\n', colon);
+  }
+  return "";
+}
+
 namespace {
 
 class Lexer {

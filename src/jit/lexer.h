@@ -12,6 +12,9 @@ struct Token {
   size_t begin, end;
 };
 
+/// What `# type:` says on the line of a function's colon or on the next.
+std::string type_comment(const SourceText& source, size_t colon);
+
 std::vector<Token> tokenize(const SourceText& source);
 
 }  // namespace umbra::jit

@@ -96,6 +96,10 @@ bool has_type(const Value& value, const Type& type) {
       auto* list = object_as<ListObject>(value);
       return list && is_subtype(list->element, type.element());
     }
+    case TypeKind::Dict: {
+      auto* dict = object_as<DictObject>(value);
+      return dict && is_subtype(dict->key, type.element(0)) && is_subtype(dict->value, type.element(1));
+    }
     default: return is_subtype(type_of(value), std::make_shared<Type>(type));
   }
 }
@@ -176,10 +180,28 @@ template <class Items, class F> std::string listed(const Items& items, const cha
 }
 }  // namespace
 
+namespace {
+
+/// A number as C++ writes it with all its digits: 3., 0.10000000000000001.
+std::string digits_of(double value) {
+  if (!std::isfinite(value)) return float_text(value);
+  char buffer[40];
+  std::snprintf(buffer, sizeof buffer, "%.17g", value);
+  std::string out = buffer;
+  return out.find_first_of(".e") == std::string::npos ? out + "." : out;
+}
+
+}  // namespace
+
 std::string to_text(const Value& value, bool quote) {
-  auto inner = [](const Value& v) { return to_text(v, true); };
+  auto inner = [](const Value& v) { return to_text(v); };
   if (value.is_string()) return quote ? "'" + value.to_string() + "'" : value.to_string();
-  if (value.is_double()) return float_text(value.to_double());
+  if (value.is_double()) return digits_of(value.to_double());
+  if (value.tag() == Value::Tag::Device) return to_string(value.to_device());
+  if (value.tag() == Value::Tag::Complex) {
+    std::complex<double> z = value.to_complex();
+    return digits_of(z.real()) + (std::signbit(z.imag()) ? "" : "+") + digits_of(z.imag()) + "j";
+  }
   if (value.is_list())
     return value.list().size() == 1 ? "(" + inner(value.list()[0]) + ",)" : listed(value.list(), "(", ")", inner);
   if (auto* list = object_as<ListObject>(value)) return listed(list->items, "[", "]", inner);

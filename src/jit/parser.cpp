@@ -51,6 +51,12 @@ class Parser {
   [[noreturn]] void unsupported(const std::string& what, size_t begin) {
     throw UnsupportedSyntax(concat(what, " aren't supported:\n", source_->pointed(begin, now().end - begin)), true);
   }
+  [[noreturn]] void variable_arguments(size_t begin, size_t length) {
+    throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only "
+                                   "arguments with defaults:\n",
+                                   source_->pointed(begin, length)),
+                            false);
+  }
   struct Depth {
     explicit Depth(Parser& p) : parser(p) {
       if (++parser.depth_ > kDeepest) parser.refuse("the program is nested too deeply");
@@ -122,6 +128,9 @@ class Parser {
       return void(out.push_back(tree));
     }
     if (is("try")) unsupported("try blocks", begin);
+    bool is_match = is("match") && (next().kind == Token::Kind::Name || next().kind == Token::Kind::Number ||
+                                    next().kind == Token::Kind::String);
+    if (is_match) unsupported("match statements", begin);
     if (is("global") || is("nonlocal")) unsupported(now().text + " variables", begin);
     simple_line(out);
   }
@@ -222,6 +231,7 @@ class Parser {
       if (take("->")) tree->returns = expression();
     }
     tree->decorators = std::move(decorators);
+    if (tree->kind == Syntax::Def) tree->type_comment = type_comment(*source_, now().end);
     tree->body = block();
     return tree;
   }
@@ -231,23 +241,17 @@ class Parser {
     while (!take(")")) {
       size_t begin = now().begin;
       if (take("*")) {
-        if (!is(","))
-          throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use "
-                                         "keyword-only arguments with defaults:\n",
-                                         source_->pointed(begin, 1)),
-                                  false);
+        if (!is(",")) variable_arguments(begin, 1);
         keyword_only = true;
       } else if (is("**")) {
-        throw UnsupportedSyntax(concat("Compiled functions can't take variable number of arguments or use keyword-only "
-                                       "arguments with defaults:\n",
-                                       source_->pointed(begin, 2)),
-                                false);
+        variable_arguments(begin, 2);
       } else if (!take("/")) {
         ParameterTree p;
         p.name = name();
         p.keyword_only = keyword_only;
         if (take(":")) p.annotation = expression();
         if (take("=")) p.default_value = expression();
+        if (p.default_value && keyword_only) variable_arguments(p.default_value->begin, 1);
         def.parameters.push_back(std::move(p));
       }
       if (!is(")")) expect(",");
@@ -289,7 +293,7 @@ class Parser {
   TreePtr expression() {
     Depth guard(*this);
     size_t begin = now().begin;
-    if (is("lambda")) unsupported("lambda expressions", begin);
+    if (is("lambda")) unsupported("Lambda", begin);
     if (is("yield")) unsupported("yield expressions", begin);
     if (is("await")) unsupported("await expressions", begin);
     TreePtr value = disjunction();
@@ -450,7 +454,8 @@ class Parser {
     parts.push_back(targets());
     expect("in");
     parts.push_back(disjunction());
-    if (take("if")) parts.push_back(disjunction());
+    if (is("if"))
+      throw UnsupportedSyntax(concat("Comprehension ifs are not supported yet:\n", source_->pointed(begin, 1)), false);
     if (is("for"))
       throw UnsupportedSyntax(concat("Only a single generator is currently supported:\n", source_->pointed(begin, 1)),
                               false);
@@ -491,8 +496,6 @@ class Parser {
       static const char* const keywords[] = {"lambda", "yield",  "await", "in",   "is",    "and",   "or",
                                              "not",    "if",     "else",  "for",  "while", "def",   "class",
                                              "return", "import", "from",  "with", "try",   "except"};
-      if (is("lambda")) unsupported("lambda expressions", begin);
-      if (is("yield")) unsupported("yield expressions", begin);
       for (const char* k : keywords)
         if (now().text == k) refuse("invalid syntax");
       std::string text = name();
@@ -556,9 +559,8 @@ class Parser {
       if (close == std::string::npos) refuse("an f-string whose braces do not match");
       std::string inner = s.substr(i + 1, close - i - 1);
       if (inner.find(':') != std::string::npos || inner.find('!') != std::string::npos)
-        throw UnsupportedSyntax(
-            concat("Don't support specifying formats or conversions in f-strings:\n", source_->pointed(token.begin, 1)),
-            false);
+        throw UnsupportedSyntax(concat("Don't support formatting in JoinedStr:\n", source_->pointed(token.begin, 1)),
+                                false);
       parts.push_back(make(Syntax::String, token.begin, {}, plain));
       plain.clear();
       auto text = std::make_shared<SourceText>(SourceText{inner, source_->file, source_->first_line});

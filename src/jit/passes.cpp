@@ -142,6 +142,75 @@ void propagate_constants(Graph& graph) {
   eliminate_dead_code(graph);
 }
 
+bool fold_branches(Graph& graph) {
+  std::vector<Node*> found;
+  each_node(graph.block(), [&](Node& n) {
+    const Value* c = n.is("prim::If") ? constant_value(n.inputs[0]) : nullptr;
+    if (c && c->is_bool()) found.push_back(&n);
+  });
+  if (found.empty()) return false;
+  Node* n = found.back();  // the innermost of the last: those around it are folded when it is gone
+  const Block& taken = *n->blocks()[constant_value(n->inputs[0])->to_bool() ? 0 : 1];
+  ValueMap values;
+  graph.set_current(n->block());
+  graph.set_before(n);
+  std::vector<Variable*> outputs = copy_into(graph, taken, values);
+  graph.set_before(nullptr);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    std::string name = n->output(i)->name();
+    graph.replace_uses(n->output(i), outputs[i]);
+  }
+  graph.erase(n);
+  graph.set_current(&graph.block());
+  return true;
+}
+
+void pool_constants(Graph& graph) {
+  std::vector<Node*> found;
+  each_node(graph.block(), [&](Node& n) {
+    if (n.is("prim::Constant")) found.push_back(&n);
+  });
+  std::unordered_map<std::string, Variable*> pooled;
+  ValueMap replaced;
+  Node* first = graph.block().nodes().empty() ? nullptr : graph.block().nodes().front().get();
+  if (!first) return;
+  for (Node* n : found) {
+    const Value* value = n->attribute("value");
+    bool shared = n->callee || !value || is_plain(*value);
+    std::string key = n->callee ? "function " + std::to_string(reinterpret_cast<uintptr_t>(n->callee.get()))
+                      : shared  ? n->output()->type()->text() + (value ? to_source(*value) : "")
+                                : "";
+    Variable*& same = shared ? pooled[key] : replaced[n->output()];
+    if (!same) {
+      graph.set_current(&graph.block());
+      graph.set_before(first);
+      Node* moved = graph.insert("prim::Constant", {}, {n->output()->type()});
+      moved->attributes = n->attributes;
+      moved->source = n->source;
+      moved->callee = n->callee;
+      same = moved->output();
+    }
+    if (same->name().empty() && !n->output()->name().empty()) {
+      std::string name = n->output()->name();
+      n->output()->set_name("");
+      same->set_name(name);
+    }
+    replaced[n->output()] = same;
+  }
+  graph.set_before(nullptr);
+  auto replace = [&](std::vector<Variable*>& values) {
+    for (Variable*& v : values)
+      if (auto at = replaced.find(v); at != replaced.end()) v = at->second;
+  };
+  replace(graph.block().outputs);
+  each_node(graph.block(), [&](Node& n) {
+    replace(n.inputs);
+    for (const auto& inner : n.blocks()) replace(inner->outputs);
+  });
+  for (Node* n : found) graph.erase(n);
+  graph.set_current(&graph.block());
+}
+
 // ---- inlining ----
 
 namespace {

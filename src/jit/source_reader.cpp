@@ -1,13 +1,35 @@
-#include <unordered_set>
+#include <algorithm>
 
 #include "umbra/jit/compile.h"
 #include "umbra/jit/source.h"
 
 namespace umbra::jit {
 
+namespace {
+
+/// Marks of a profiler, which does not run here: what archives have for them uses objects of PyTorch's own.
+constexpr const char* kProfiler = "code/__torch__/torch/autograd/profiler.py";
+constexpr const char* kProfilerSource = R"(class record_function:
+  name : str
+  args : Optional[str]
+  run_callbacks_on_exit : bool
+  def __init__(self, name: str, args: Optional[str]=None) -> NoneType:
+    self.name = name
+    return None
+  def __enter__(self) -> NoneType:
+    return None
+  def __exit__(self, exc_type: Any, exc_value: Any, traceback: Any) -> NoneType:
+    return None
+)";
+
+}  // namespace
+
 class SourceReader::Implementation final : public Resolver, public std::enable_shared_from_this<Implementation> {
  public:
-  Implementation(Load load, std::vector<Value> constants) : load_(std::move(load)), constants_(std::move(constants)) {}
+  Implementation(Load load, std::vector<Value> constants, int64_t version)
+      : load_(std::move(load)), constants_(std::move(constants)), version_(version) {}
+
+  std::optional<int64_t> version() const override { return version_; }
 
   SugaredPtr name(const std::string& name) override {
     if (name == "torch" || name == "ops" || name == "math") return sugar_namespace(name);
@@ -67,6 +89,7 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     for (size_t i = 0; i < tree->parameters.size(); ++i)
       if (const TreePtr& d = tree->parameters[i].default_value)
         f->parameters[i].default_value = literal(*d, f->parameters[i].type);
+    if (self && self->cls->is_interface) return f;
     auto keep = shared_from_this();
     f->define = [keep, tree](Function& function) { jit::define(function, tree, *keep); };
     return f;
@@ -121,54 +144,66 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
       int& depth;
       ~Leave() { --depth; }
     } leave{depth_};
-    if (base == "NamedTuple") {
-      std::vector<std::string> fields;
-      std::vector<TypePtr> elements;
-      for (const TreePtr& s : tree.body)
-        if (s->kind == Syntax::Annotated) {
-          fields.push_back(s->children[0]->text);
-          elements.push_back(resolve_type(*s->children[1], *this));
-        }
-      return types_[name] = named_tuple_type(name, fields, elements);
-    }
+    if (base == "NamedTuple") return read_named_tuple(name, tree);
+    if (base == "Enum") return read_enum(name, tree);
     auto cls = std::make_shared<ClassType>();
     cls->name = name;
-    if (base == "Enum") {
-      cls->is_enum = true;
-      for (const TreePtr& s : tree.body)
-        if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name)
-          cls->constants.emplace_back(s->children[0]->text, literal(*s->children[1], nullptr));
-      check<ValueError>(!cls->constants.empty(), "the enum ", name, " has no members");
-      cls->enum_value = type_of(cls->constants[0].second);
-      return types_[name] = class_type(cls);
-    }
-    check<ValueError>(base.empty() || base == "Module" || base == "object", "class ", name, " has the base '", base,
-                      "', which is not supported");
-    cls->is_module = base == "Module";
+    cls->is_interface = base == "Interface" || base == "ModuleInterface";
+    cls->is_module = base == "Module" || base == "ModuleInterface";
+    check<ValueError>(base.empty() || cls->is_interface || cls->is_module || base == "object", "class ", name,
+                      " has the base '", base, "', which is not supported");
     TypePtr self = types_[name] = class_type(cls);
-    std::unordered_set<std::string> parameters, buffers;
-    for (const TreePtr& s : tree.body) {
-      if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name && s->children[1]->kind == Syntax::List) {
-        auto& names = s->children[0]->text == "__parameters__" ? parameters : buffers;
-        if (s->children[0]->text != "__parameters__" && s->children[0]->text != "__buffers__") continue;
-        for (const TreePtr& c : s->children[1]->children) names.insert(c->text);
+    read_attributes(*cls, tree);
+    for (const TreePtr& s : tree.body)
+      if (s->kind == Syntax::Def) cls->add_method(s->text, make(name + "." + s->text, s, self));
+    return self;
+  }
+
+  TypePtr read_named_tuple(const std::string& name, const Tree& tree) {
+    std::vector<std::string> fields;
+    std::vector<TypePtr> elements;
+    for (const TreePtr& s : tree.body)
+      if (s->kind == Syntax::Annotated) {
+        fields.push_back(s->children[0]->text);
+        elements.push_back(resolve_type(*s->children[1], *this));
       }
-    }
+    return types_[name] = named_tuple_type(name, fields, elements);
+  }
+
+  TypePtr read_enum(const std::string& name, const Tree& tree) {
+    auto cls = std::make_shared<ClassType>();
+    cls->name = name;
+    cls->is_enum = true;
+    for (const TreePtr& s : tree.body)
+      if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name)
+        cls->constants.emplace_back(s->children[0]->text, literal(*s->children[1], nullptr));
+    check<ValueError>(!cls->constants.empty(), "the enum ", name, " has no members");
+    cls->enum_value = type_of(cls->constants[0].second);
+    return types_[name] = class_type(cls);
+  }
+
+  void read_attributes(ClassType& cls, const Tree& tree) {
+    std::map<std::string, std::vector<std::string>> lists;  // __parameters__ and the like
+    for (const TreePtr& s : tree.body)
+      if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Name && s->children[1]->kind == Syntax::List)
+        for (const TreePtr& c : s->children[1]->children) lists[s->children[0]->text].push_back(c->text);
+    cls.pre_hooks = lists["__forward_pre_hooks__"];
+    cls.hooks = lists["__forward_hooks__"];
+    auto among = [&](const char* list, const std::string& name) {
+      return std::find(lists[list].begin(), lists[list].end(), name) != lists[list].end();
+    };
     auto add = [&](const std::string& attribute, const Tree& type) {
-      cls->add_attribute(
-          {attribute, resolve_type(type, *this), parameters.contains(attribute), buffers.contains(attribute)});
+      cls.add_attribute(
+          {attribute, resolve_type(type, *this), among("__parameters__", attribute), among("__buffers__", attribute)});
     };
     for (const TreePtr& s : tree.body) {
       if (s->kind == Syntax::Annotated && s->children[0]->kind == Syntax::Name && s->children.size() == 2)
         add(s->children[0]->text, *s->children[1]);
       else if (s->kind == Syntax::Annotated && s->children.size() == 3 && s->children[0]->kind == Syntax::Name)
-        cls->constants.emplace_back(s->children[0]->text, literal(*s->children[2], nullptr));
+        cls.constants.emplace_back(s->children[0]->text, literal(*s->children[2], nullptr));
       else if (s->kind == Syntax::Assign && s->children[0]->kind == Syntax::Subscript)
         add(s->children[0]->children[1]->text, *s->children[1]);
     }
-    for (const TreePtr& s : tree.body)
-      if (s->kind == Syntax::Def) cls->add_method(s->text, make(name + "." + s->text, s, self));
-    return self;
   }
 
   TreePtr find(const std::string& name, Syntax kind) {
@@ -178,7 +213,8 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
     path += ".py";
     auto [found, fresh] = files_.try_emplace(path);
     if (fresh)
-      if (std::optional<std::string> text = load_(path))
+      if (std::optional<std::string> text =
+              path == kProfiler ? std::optional<std::string>(kProfilerSource) : load_(path))
         found->second = parse(std::make_shared<SourceText>(SourceText{*text, path, 1}));
     std::string last = name.substr(name.rfind('.') + 1);
     for (const TreePtr& t : found->second)
@@ -188,14 +224,15 @@ class SourceReader::Implementation final : public Resolver, public std::enable_s
 
   Load load_;
   std::vector<Value> constants_;
+  int64_t version_;
   std::map<std::string, std::vector<TreePtr>> files_;
   std::map<std::string, TypePtr> types_;
   std::map<std::string, FunctionPtr> functions_;
   int depth_ = 0;
 };
 
-SourceReader::SourceReader(Load load, std::vector<Value> constants)
-    : implementation_(std::make_shared<Implementation>(std::move(load), std::move(constants))) {}
+SourceReader::SourceReader(Load load, std::vector<Value> constants, int64_t version)
+    : implementation_(std::make_shared<Implementation>(std::move(load), std::move(constants), version)) {}
 SourceReader::~SourceReader() = default;
 TypePtr SourceReader::type(const std::string& name) { return implementation_->type(name); }
 

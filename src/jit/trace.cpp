@@ -19,6 +19,22 @@ void trace_warning(const std::string& text) {
   if (g_front_end.warn) g_front_end.warn(text);
 }
 
+void warn_of_value(const std::string& what) {
+  if (g_active && g_active->on)
+    trace_warning(concat("Converting a tensor to ", what,
+                         " might cause the trace to be incorrect. We can't record the data flow of Python values, so "
+                         "this value will be treated as a constant in the future. This means that the trace might "
+                         "not generalize to other inputs!"));
+}
+void warn_of_constant(const std::string& function) {
+  if (g_active && g_active->on)
+    trace_warning(concat(function,
+                         " results are registered as constants in the trace. You can safely ignore this warning if you "
+                         "use this function to create tensors out of constant variables that would be the same every "
+                         "time you call this function. In any other case, this might cause the trace to be "
+                         "incorrect."));
+}
+
 TraceScope::TraceScope(Trace& trace)
     : before_(std::exchange(g_active, &trace)), level_(IntrusivePtr<transform::Level>(&trace)) {}
 TraceScope::~TraceScope() { g_active = before_; }
@@ -156,7 +172,7 @@ Variable* Trace::attribute_in(Scope& scope, const std::string& path) {
     Node* node = graph_->insert("prim::GetAttr", {v}, {cls->attributes[static_cast<size_t>(index)].type});
     node->set_attribute("name", Value(name));
     v = node->output();
-    v->set_name(name);
+    v->set_name(std::isdigit(static_cast<unsigned char>(name[0])) ? "_" + name : name);
     if (dot == std::string_view::npos) break;
     rest.remove_prefix(dot + 1);
   }
@@ -405,7 +421,9 @@ void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std:
 }
 
 void Trace::number(Node* node, Variable*& v, const Tensor& value) {
-  Node* made = insert("prim::NumToTensor", {node->output()}, {tensor_type_of(value)});
+  auto type = std::make_shared<Type>(*tensor_type_of(value));
+  type->tensor.requires_grad.reset();
+  Node* made = insert("prim::NumToTensor", {node->output()}, {std::move(type)});
   made->source.clear();
   v = made->output();
 }
@@ -503,73 +521,6 @@ void Trace::record_python(const std::string& name, const Value& function, const 
   if (result.is_tensor()) give(result, node->add_output(tensor_type()));
   else if (result.is_list())
     for (const Value& v : result.list()) give(v, node->add_output(traced_type(v)));
-}
-
-// ---- the result ----
-
-Variable* Trace::output(const Value& value, bool strict, bool top) {
-  if (value.is_tensor()) return tensor_variable(value.tensor_ref());
-  const char* kNot =
-      "Only tensors, lists, tuples of tensors, or dictionary of tensors can be output from traced functions";
-  if (value.is_list()) {
-    std::vector<Variable*> parts;
-    std::vector<TypePtr> types;
-    for (const Value& v : value.list()) {
-      parts.push_back(output(v, strict, false));
-      types.push_back(parts.back()->type());
-    }
-    Node* node = insert("prim::TupleConstruct", std::move(parts), {tuple_type(std::move(types))});
-    node->source.clear();
-    return node->output();
-  }
-  if (auto* list = object_as<ListObject>(value)) {
-    for (const Value& v : list->items) check(v.is_tensor(), kNot);
-    check(!strict,
-          "Encountering a list at the output of the tracer might cause the trace to be incorrect, this is only "
-          "valid if the container structure does not change based on the module's inputs. Consider using a "
-          "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
-          "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
-          "allow this behavior.");
-    std::vector<Variable*> parts;
-    for (const Value& v : list->items) parts.push_back(output(v, strict, false));
-    return insert("prim::ListConstruct", std::move(parts), {list_type(tensor_type())})->output();
-  }
-  if (auto* dict = object_as<DictObject>(value)) {
-    check(!strict,
-          "Encountering a dict at the output of the tracer might cause the trace to be incorrect, this is only "
-          "valid if the container structure does not change based on the module's inputs. Consider using a "
-          "constant container instead (e.g. for `list`, use a `tuple` instead. for `dict`, use a `NamedTuple` "
-          "instead). If you absolutely need this and know the side effects, pass strict=False to trace() to "
-          "allow this behavior.");
-    std::vector<Variable*> parts;
-    TypePtr type;
-    for (auto& [k, v] : dict->items) {
-      bool fits = v.is_tensor();
-      if (v.is_list()) {
-        fits = true;
-        for (const Value& e : v.list()) fits &= e.is_tensor();
-      }
-      check(fits, "output has type ", type_of(value)->annotation(),
-            ", which cannot be understood by the tracer, only outputs matching dict[Union[str, Tensor], Union[Tensor, "
-            "Tuple[Tensor, ...]]] can be a dictionary output of a traced function");
-      parts.push_back(k.is_tensor() ? output(k, strict, false) : constant(k));
-      parts.push_back(output(v, strict, false));
-      TypePtr here = without_details(parts.back()->type());
-      type = type ? unify(type, here) : here;
-    }
-    check(type != nullptr, "a traced function gives a dict that is empty, or whose values are of different types");
-    TypePtr key = dict->items.empty() ? simple_type(TypeKind::String) : type_of(dict->items[0].first);
-    return insert("prim::DictConstruct", std::move(parts), {dict_type(key, type)})->output();
-  }
-  if (value.is_object()) {
-    if (auto found = objects_.find(value.object()); found != objects_.end()) return found->second.second;
-  }
-  fail(kNot, top ? ", but got " : ", but found ", to_text(value, true));
-}
-
-void Trace::set_output(const Value& result, bool strict) {
-  graph_->set_current(&graph_->block());
-  graph_->add_output(output(result, strict, true));
 }
 
 }  // namespace umbra::jit

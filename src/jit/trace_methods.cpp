@@ -1,4 +1,5 @@
 // From a trace with blocks for the modules that were called to one method for each call.
+#include <algorithm>
 #include <unordered_set>
 
 #include "umbra/jit/objects.h"
@@ -32,16 +33,6 @@ std::vector<Variable*> captures_of(const Block& block, const std::unordered_set<
   return out;
 }
 
-/// Values that are read outside the node `inside`.
-void uses_outside(const Block& block, const Node* inside, std::unordered_set<const Variable*>& used) {
-  for (const auto& n : block.nodes()) {
-    if (n.get() == inside) continue;
-    for (const Variable* v : n->inputs) used.insert(v);
-    for (const auto& b : n->blocks()) uses_outside(*b, inside, used);
-  }
-  for (const Variable* v : block.outputs) used.insert(v);
-}
-
 std::string free_method_name(const ClassType& cls) {
   std::string name = "forward";
   for (int i = 1; cls.methods.contains(name); ++i) name = "forward" + std::to_string(i);
@@ -50,7 +41,12 @@ std::string free_method_name(const ClassType& cls) {
 
 class Methods {
  public:
-  explicit Methods(Graph& graph) : graph_(graph) {}
+  explicit Methods(Graph& graph) : graph_(graph) {
+    each_node(graph.block(), [&](Node& n) {
+      for (const Variable* v : n.inputs) readers_[v].push_back(&n);
+    });
+    given_.insert(graph.block().outputs.begin(), graph.block().outputs.end());
+  }
 
   void lower(Block& block) {
     std::vector<Node*> calls;
@@ -66,13 +62,14 @@ class Methods {
   void replace(Node* node) {
     Block& block = *node->blocks()[0];
     ClassPtr cls = block.input(0)->type()->cls;
-    std::unordered_set<const Variable*> defined, used;
+    std::unordered_set<const Variable*> defined;
+    std::unordered_set<const Node*> inside;
     collect_defined(block, defined);
-    uses_outside(graph_.block(), node, used);
+    each_node(block, [&](const Node& n) { inside.insert(&n); });
     std::vector<Variable*> captures = captures_of(block, defined), results;
     for (const auto& n : block.nodes())
       for (const auto& v : n->outputs())
-        if (used.contains(v.get())) results.push_back(v.get());
+        if (is_read_outside(v.get(), inside)) results.push_back(v.get());
 
     auto function = std::make_shared<Function>();
     std::string method = free_method_name(*cls);
@@ -100,10 +97,15 @@ class Methods {
     Node* call = graph_.insert("prim::CallMethod", std::move(inputs), {function->result});
     call->set_attribute("name", Value(method));
     call->scope = node->scope;
-    unpack(call->output(), results);
+    for (Variable* v : call->inputs) {
+      std::erase_if(readers_[v], [&](const Node* n) { return n == node || inside.contains(n); });
+      readers_[v].push_back(call);
+    }
+    unpack(call->output(), results, inside);
     block.outputs.clear();
     graph_.set_before(nullptr);
     for (Variable* v : results) v->set_name("");
+    for (const Variable* v : defined) readers_.erase(v);  // others may come to lie where these lay
     graph_.erase(node);
   }
 
@@ -115,13 +117,36 @@ class Methods {
     return graph.insert("prim::TupleConstruct", values, {tuple_type(std::move(types))})->output();
   }
 
-  void unpack(Variable* result, const std::vector<Variable*>& values) {
-    if (values.size() == 1) return graph_.replace_uses(values[0], result);
-    if (values.empty()) return;
-    Node* node = graph_.insert("prim::TupleUnpack", {result}, {});
-    for (Variable* v : values) graph_.replace_uses(v, node->add_output(without_details(v->type())));
+  bool is_read_outside(const Variable* v, const std::unordered_set<const Node*>& inside) {
+    if (given_.contains(v)) return true;
+    for (const Node* n : readers_[v])
+      if (!inside.contains(n)) return true;
+    return false;
   }
 
+  void unpack(Variable* result, const std::vector<Variable*>& values, const std::unordered_set<const Node*>& inside) {
+    if (values.size() == 1) return replace(values[0], result, inside);
+    if (values.empty()) return;
+    Node* node = graph_.insert("prim::TupleUnpack", {result}, {});
+    readers_[result].push_back(node);
+    for (Variable* v : values) replace(v, node->add_output(without_details(v->type())), inside);
+  }
+
+  /// Puts a value in the place of another wherever that is read, but for nodes that go away.
+  void replace(Variable* from, Variable* to, const std::unordered_set<const Node*>& inside) {
+    for (Node* n : readers_[from]) {
+      if (inside.contains(n)) continue;
+      std::replace(n->inputs.begin(), n->inputs.end(), from, to);
+      readers_[to].push_back(n);
+    }
+    if (!given_.erase(from)) return;
+    auto& outputs = graph_.block().outputs;
+    std::replace(outputs.begin(), outputs.end(), from, to);
+    given_.insert(to);
+  }
+
+  std::unordered_map<const Variable*, std::vector<Node*>> readers_;
+  std::unordered_set<const Variable*> given_;  // by the whole program
   Graph& graph_;
 };
 

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "umbra/jit/ir.h"
+
 namespace umbra::jit {
 
 namespace {
@@ -132,9 +134,11 @@ TypePtr dict_type(TypePtr key, TypePtr value) { return make(TypeKind::Dict, {std
 TypePtr tuple_type(std::vector<TypePtr> elements) { return make(TypeKind::Tuple, std::move(elements)); }
 TypePtr future_type(TypePtr element) { return make(TypeKind::Future, {std::move(element)}); }
 
-TypePtr named_tuple_type(std::string name, std::vector<std::string> fields, std::vector<TypePtr> elements) {
+TypePtr named_tuple_type(std::string name, std::vector<std::string> fields, std::vector<TypePtr> elements,
+                         std::vector<Value> defaults) {
   auto type = make(TypeKind::Tuple, std::move(elements));
   type->name = std::move(name);
+  type->defaults = std::move(defaults);
   type->fields = std::move(fields);
   return type;
 }
@@ -207,6 +211,23 @@ bool same_type(const TypePtr& a, const TypePtr& b) {
   return true;
 }
 
+namespace {
+/// Whether a class has the methods of an interface, for all that an interface's users give and take.
+bool implements(const ClassType& cls, const ClassType& interface) {
+  for (const auto& [name, wanted] : interface.methods) {
+    FunctionPtr own = cls.method(name);
+    if (!own || own->parameters.size() != wanted->parameters.size()) return false;
+    for (size_t i = 1; i < wanted->parameters.size(); ++i)
+      if (own->parameters[i].name != wanted->parameters[i].name ||
+          !is_subtype(wanted->parameters[i].type, own->parameters[i].type))
+        return false;
+    if (!own->ignored && !own->result) own->ensure();
+    if (!own->result || !is_subtype(own->result, wanted->result)) return false;
+  }
+  return true;
+}
+}  // namespace
+
 bool is_subtype(const TypePtr& a, const TypePtr& b) {
   if (same_type(a, b) || b->is(TypeKind::Any)) return true;
   if (a->is(TypeKind::Union))
@@ -215,6 +236,7 @@ bool is_subtype(const TypePtr& a, const TypePtr& b) {
   if (b->is(TypeKind::Optional)) return a->is(TypeKind::None) || is_subtype(a, b->element());
   if (b->is(TypeKind::Union))
     return std::any_of(b->elements.begin(), b->elements.end(), [&](const TypePtr& e) { return is_subtype(a, e); });
+  if (a->is(TypeKind::Class) && b->is(TypeKind::Class) && b->cls->is_interface) return implements(*a->cls, *b->cls);
   if (b->is(TypeKind::Number)) return a->is(TypeKind::Int) || a->is(TypeKind::Float) || a->is(TypeKind::Complex);
   if (a->is(TypeKind::Tuple) && b->is(TypeKind::Tuple) && a->elements.size() == b->elements.size() &&
       (b->name.empty() || a->name == b->name)) {

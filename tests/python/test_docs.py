@@ -12,6 +12,7 @@ FAKES, PROGRAMS = "fakes.cpp", "programs.cpp"
 PAGES = {  # and the program that has their examples in C++
     "fake_tensors": FAKES, "symbolic_shapes": FAKES, "shape_errors": FAKES,
     "run_in_cpp": PROGRAMS, "train_in_cpp": PROGRAMS, "export_from_cpp": PROGRAMS, "given_a_pt2": None, "from_torch_export": None,
+    "jit": "torchscript.cpp",
 }
 
 
@@ -36,8 +37,9 @@ def files(tmp_path, monkeypatch):
 @pytest.mark.parametrize("page", PAGES)
 def test_python_examples_run(page, files):
     names = {"__name__": f"docs_{page}"}
+    file = str(ROOT / "docs" / f"{page}.md")  # lines of the examples are those of the page, where torch.jit.script finds their source
     for line, source in blocks(page, "python"):
-        exec(compile("\n" * (line - 1) + source, f"docs/{page}.md", "exec"), names)  # noqa: S102
+        exec(compile("\n" * (line - 1) + source, file, "exec"), names)  # noqa: S102
 
 
 @pytest.mark.parametrize("page", PAGES)

@@ -30,6 +30,7 @@ NOTHING_TO_CHANGE = {
         "optim/optimizer.py _default_to_fused_or_foreach", "distributed/__init__.py ProcessGroup.__init__")},
     "cpu/__init__.py current_stream": "there is one",
     "jit/_annotations.py annotate": "for the compiler of TorchScript",
+    "jit/_library.py _NoGrad.__exit__": "of with statements", "jit/_library.py _RecordFunction.__exit__": "of with statements",
     "nn/modules/lazy.py LazyModuleMixin._lazy_load_hook": "of hooks", "nn/utils/spectral_norm.py note": "of hooks",
     "_functorch/aot_autograd.py aot_function": "enable_log changes no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",

@@ -43,8 +43,8 @@ enum class Syntax : uint8_t {
   Tuple,
   List,
   Dict,      // key, value, key, value ...
-  ListComp,  // children: element, target, iterable, [condition]
-  DictComp,  // children: key, value, target, iterable, [condition]
+  ListComp,  // children: element, target, iterable
+  DictComp,  // children: key, value, target, iterable
   Format,    // f"": children are Strings and expressions
   Lambda,
   // statements

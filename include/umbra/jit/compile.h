@@ -27,6 +27,7 @@ struct Sugared {
     Python,     // an object of the front end, which resolves its attributes and calls
     Range,      // range, enumerate, zip and the like, with their arguments
     Constant,   // a value that becomes a constant where it is used
+    Overloads,  // functions of one name: the first that takes the arguments is meant
   } kind = Kind::Variable;
   Variable* variable = nullptr;
   FunctionPtr function;
@@ -48,6 +49,10 @@ class Resolver {
   virtual TypePtr type(const std::string& text) = 0;
   /// An attribute of what `name` gave as Python.
   virtual SugaredPtr attribute(const Sugared& of, const std::string& name) = 0;
+  /// The method that an assignment to this attribute calls, or an empty text.
+  virtual std::string setter(const Sugared&, const std::string&) { return ""; }
+  /// The version of the archive that the program is read from, or none.
+  virtual std::optional<int64_t> version() const { return std::nullopt; }
 };
 
 /// The type of an annotation.

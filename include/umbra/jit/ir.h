@@ -148,6 +148,10 @@ class Graph {
   Node* before_ = nullptr;
 };
 
+/// Reads what `Graph::text` wrote. Of classes and tensors the text has no contents: classes are names, and a graph with
+/// a constant tensor of more than one element is refused.
+std::shared_ptr<Graph> parse_graph(std::string_view text);
+
 /// Calls `visit` for every node, inner blocks included, in order.
 template <class F> void each_node(const Block& block, F&& visit) {
   for (const auto& node : block.nodes()) {
@@ -178,6 +182,7 @@ struct Function {
   std::shared_ptr<Graph> graph;
   std::shared_ptr<Program> program;       // made on the first run
   std::function<void(Function&)> define;  // compiles it on first use
+  bool compiling = false;                 // `define` is running
   bool ignored = false;                   // calls Python
   umbra::Value python;                    // what an ignored one calls
   std::string doc;

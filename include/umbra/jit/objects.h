@@ -58,7 +58,7 @@ TypePtr type_of(const Value& value);
 bool has_type(const Value& value, const Type& type);
 /// Equality as Python has it, but for tensors: the same tensor.
 bool equal(const Value& a, const Value& b);
-/// As Python prints it.
+/// As programs print it: numbers with all their digits, texts inside containers without quotes.
 std::string to_text(const Value& value, bool quoted = false);
 /// As source writes a constant.
 std::string to_source(const Value& value);

@@ -12,10 +12,16 @@ void eliminate_dead_code(Graph& graph);
 void eliminate_common_subexpressions(Graph& graph);
 /// Computes what depends on constants alone.
 void propagate_constants(Graph& graph);
+/// Puts the branch that is taken in the place of a prim::If whose condition is a constant. True where there was one.
+bool fold_branches(Graph& graph);
+/// Makes one of equal constants; all stand at the top of the graph.
+void pool_constants(Graph& graph);
+/// Numbers that go through tensors and back, as traces write sizes, stay numbers.
+void simplify_numbers(Graph& graph);
 /// Puts the bodies of functions and methods in the place of their calls.
 void inline_calls(Graph& graph);
 /// A copy of a module whose methods (`forward` and those to be kept) have its tensors and modules inside: what nothing
-/// reads any more is gone, the original stays as it is.
+/// reads any more is gone, what the methods set stays an attribute. The original stays as it is.
 Value freeze(const Value& module, const std::vector<std::string>& preserved);
 /// An error that says what is wrong with a graph: a value that is read before it is there, a block that gives another
 /// number of values than its node.

@@ -27,6 +27,7 @@ class SourcePrinter {
   void use(const TypePtr& type);
   std::string constant(const Tensor& tensor);
   std::string class_text(ClassType& cls);
+  std::string interface_text(const ClassType& cls, const std::string& name);
   std::string function_name(const FunctionPtr& function);
   std::vector<Tensor> constants_;
   std::vector<std::pair<std::string, std::string>> texts_;  // full name, text
@@ -34,12 +35,16 @@ class SourcePrinter {
   std::map<const Function*, std::string> function_names_;
 };
 
+/// The version of archives whose operators mean what they mean now.
+inline constexpr int64_t kArchiveVersion = 10;
+
 /// Reads classes and functions by their full names from the files of an archive, when they are first needed.
 class SourceReader {
  public:
   using Load = std::function<std::optional<std::string>(const std::string& file)>;
-  /// `load` gives the text of "code/__torch__.py", or nothing.
-  SourceReader(Load load, std::vector<Value> constants);
+  /// `load` gives the text of "code/__torch__.py", or nothing. `version` is the archive's: operators that have meant
+  /// something else since are refused in older ones.
+  SourceReader(Load load, std::vector<Value> constants, int64_t version = kArchiveVersion);
   ~SourceReader();
   /// A type by its full name, or null.
   TypePtr type(const std::string& name);

@@ -14,7 +14,7 @@
 // operator takes such a number, it is a symbol of the trace's own that stands for the tensor.
 #pragma once
 
-#include "umbra/jit/ir.h"
+#include "umbra/jit/objects.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/transform/level.h"
 
@@ -86,7 +86,8 @@ class Trace final : public transform::Level {
   void record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments, Value* results);
   void know(const Tensor& tensor, Variable* v);
   void give(const Value& value, Variable* v);
-  Variable* output(const Value& value, bool strict, bool top);
+  Variable* output(const Value& value, bool strict, size_t place);
+  Variable* dict_output(const Value& value, const DictObject& dict, bool strict);
   void find_attributes(const Value& module, const std::string& prefix);
   void number(Node* node, Variable*& tensor, const Tensor& value);
 
@@ -127,6 +128,10 @@ struct TraceFrontEnd {
 };
 void set_trace_front_end(TraceFrontEnd front_end);
 void trace_warning(const std::string& text);
+/// What front ends call where a trace cannot follow: a tensor's value becomes theirs ("a Python float"), or a function
+/// makes a tensor of theirs ("torch.tensor").
+void warn_of_value(const std::string& what);
+void warn_of_constant(const std::string& function);
 
 }  // namespace jit
 }  // namespace umbra

@@ -55,9 +55,11 @@ struct Type {
   TypeKind kind = TypeKind::Tensor;
   std::vector<TypePtr> elements;    // of Optional, List, Tuple, Dict, Union, Future
   std::string name;                 // of named tuples, by their full name
-  std::vector<std::string> fields;  // of named tuples
+  std::vector<std::string> fields;  // of named tuples, and of operators' named results
+  std::vector<Value> defaults;      // of a named tuple's last fields
   TensorDetails tensor;
-  ClassPtr cls;  // of Class and Enum
+  int broadcast = 0;  // of an argument's List: one element stands for so many
+  ClassPtr cls;       // of Class and Enum
 
   bool is(TypeKind k) const { return kind == k; }
   const TypePtr& element(size_t i = 0) const { return elements.at(i); }
@@ -75,7 +77,8 @@ TypePtr optional_type(TypePtr element);
 TypePtr list_type(TypePtr element);
 TypePtr dict_type(TypePtr key, TypePtr value);
 TypePtr tuple_type(std::vector<TypePtr> elements);
-TypePtr named_tuple_type(std::string name, std::vector<std::string> fields, std::vector<TypePtr> elements);
+TypePtr named_tuple_type(std::string name, std::vector<std::string> fields, std::vector<TypePtr> elements,
+                         std::vector<Value> defaults = {});
 TypePtr union_type(std::vector<TypePtr> elements);
 TypePtr class_type(ClassPtr cls);
 TypePtr future_type(TypePtr element);
@@ -97,16 +100,19 @@ struct Attribute {
   bool is_parameter = false, is_buffer = false;
 };
 
-/// A class of the program: of a module, a user's class, or an enum (whose members are `constants`).
+/// A class of the program: of a module, a user's class, an enum (whose members are `constants`), or an interface
+/// (whose methods have signatures and no bodies: every class that has them is a subtype).
 struct ClassType {
   std::string name;  // "__torch__.Mlp"
-  bool is_module = false, is_enum = false;
-  bool is_container = false;  // nn.ModuleList and the like: its modules can be looped over
+  bool is_module = false, is_enum = false, is_interface = false;
+  bool is_container = false;  // nn.ModuleList and the like: its modules or parameters can be looped over
   std::vector<Attribute> attributes;
   std::map<std::string, FunctionPtr> methods;
   std::vector<std::string> method_order;
-  std::vector<std::pair<std::string, Value>> constants;  // of an enum: its members in order
-  TypePtr enum_value;                                    // the type of an enum's values
+  std::vector<std::pair<std::string, Value>> constants;       // of an enum: its members in order
+  TypePtr enum_value;                                         // the type of an enum's values
+  std::map<std::string, std::vector<std::string>> overloads;  // the methods that a name may stand for
+  std::vector<std::string> pre_hooks, hooks;  // methods that run before and after `forward` when a module is called
 
   int find(std::string_view attribute) const;
   int add_attribute(Attribute attribute);

@@ -1,7 +1,9 @@
 """Marks for the compiler, which do nothing while Python runs."""
 import builtins
+import inspect
 import typing
 import warnings
+import weakref
 
 Final = typing.Final
 T = typing.TypeVar("T")
@@ -19,6 +21,17 @@ def _mark(fn, modifier):
 def modifier_of(fn):
     """What a function's marks say: "default", "export", "ignore" or "unused"."""
     return getattr(fn, "_torchscript_modifier", _Modifier.DEFAULT)
+
+
+_marked = weakref.WeakKeyDictionary()  # classes to their methods that have a mark
+
+
+def marked_methods(cls):
+    """The methods of a class and its bases that have a mark: {name: function}. Classes are taken to be finished."""
+    found = _marked.get(cls)
+    if found is None:
+        found = _marked[cls] = {n: f for n, f in inspect.getmembers(cls, inspect.isfunction) if modifier_of(f) != _Modifier.DEFAULT}
+    return found
 
 
 def export(fn):
@@ -62,6 +75,28 @@ def interface(obj):
         raise RuntimeError("interface must be applied to a class")
     obj._torchscript_interface = True
     return obj
+
+
+_overloads = {}  # signatures by the qualified name of their function
+
+
+def _signature_key(fn):
+    return f"{fn.__module__}.{fn.__qualname__}"
+
+
+def _overload(func):
+    """Declares a signature of the function of that name which is defined after it; programs choose among them."""
+    _overloads.setdefault(_signature_key(func), []).append(func)
+    return func
+
+
+_overload_method = _overload
+
+
+def overloads_of(fn):
+    """The signatures that were declared for a function."""
+    found = _overloads.get(_signature_key(fn), []) if hasattr(fn, "__qualname__") else []
+    return [f for f in found if f is not fn]
 
 
 def is_scripting():

@@ -9,7 +9,8 @@ from umbra.jit._script_module import ScriptModule, wrap_object
 def freeze(mod, preserved_attrs=None, optimize_numerics=True):
     """A copy of a module in evaluation mode whose methods have its tensors as constants; results are the same."""
     _deprecated_freeze()
-    not_built("torch.jit.freeze", optimize_numerics=(bool(optimize_numerics), True))
+    if not isinstance(optimize_numerics, bool):  # either way: no pass here changes numbers
+        raise TypeError("optimize_numerics has to be a bool")
     if not isinstance(mod, ScriptModule):
         raise RuntimeError("Freezing expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
     if mod.training:
@@ -31,7 +32,8 @@ def run_frozen_optimizations(mod, optimize_numerics=True, preserved_methods=None
 
 def optimize_for_inference(mod, other_methods=None):
     """The frozen module; there are no further passes."""
-    not_built("torch.jit.optimize_for_inference", other_methods=(other_methods, None))
     if not isinstance(mod, ScriptModule):
         raise RuntimeError("optimize_for_inference expects a ScriptModule as input. Please use torch.jit.script or torch.jit.trace to script your 'nn.Module'.")
-    return freeze(mod.eval()) if mod.training else freeze(mod)
+    if not hasattr(mod, "training"):  # frozen already
+        return mod
+    return freeze(mod.eval() if mod.training else mod, other_methods)

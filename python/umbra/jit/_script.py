@@ -3,6 +3,7 @@ import builtins
 import enum
 import functools
 import inspect
+import linecache
 import math
 import textwrap
 import types
@@ -14,8 +15,8 @@ from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit import _annotations
-from umbra.jit._annotations import modifier_of
-from umbra.jit._script_module import ScriptModule, attach, wrap_object, wrapping
+from umbra.jit._annotations import marked_methods, modifier_of
+from umbra.jit._script_module import ScriptModule, attach, keep_python_only, wrap_object, wrapping
 from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize, qualified_name
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
@@ -72,7 +73,8 @@ def type_of_class(cls):
         hints = typing.get_type_hints(cls)
         name = qualified_name(cls)
         kinds = [type_of_annotation(hints.get(f, Tensor)) for f in cls._fields]
-        _classes[cls] = _C._jit_named_tuple_type(name, list(cls._fields), kinds)
+        defaults = [cls._field_defaults[f] for f in cls._fields if f in cls._field_defaults]
+        _classes[cls] = _C._jit_named_tuple_type(name, list(cls._fields), kinds, defaults)
         _C._jit_register_class(name, cls)
         return _classes[cls]
     if issubclass(cls, enum.Enum):
@@ -85,28 +87,46 @@ def type_of_class(cls):
         _C._jit_register_class(name, cls)
         _classes[cls] = made.type
         return made.type
+    if cls.__dict__.get("_torchscript_interface"):
+        return _declare_interface(cls)
     if issubclass(cls, Module) or cls.__module__ == "builtins" or issubclass(cls, BaseException):
         return None
     return _compile_class(cls)
 
 
+def _declare_interface(cls):
+    """The type of a class whose methods' signatures others have to have."""
+    name = qualified_name(cls)
+    made = _C._jit_Class.make_interface(name, issubclass(cls, Module))
+    _classes[cls] = made.type
+    for method, function in cls.__dict__.items():
+        if not inspect.isfunction(function):
+            continue
+        source, file, line = _source(function)
+        declared = _C._jit_compile(source, file, line, f"{name}.{method}", _Names(function), made.type, _defaults(function), True)
+        if declared.declared_result() is None:
+            del _classes[cls]
+            raise RuntimeError(f"the method '{method}' of the interface {cls.__name__} has no return annotation")
+        made.add_method(method, declared)
+    return made.type
+
+
 def _compile_class(cls):
-    if not hasattr(cls, "__init__") or cls.__init__ is object.__init__:
-        has_init = False
-    else:
-        has_init = True
+    from umbra.jit._library import CLASSES
+    written = CLASSES.get(cls, cls)  # a class of this package has a form for the compiler
+    has_init = written.__init__ is not object.__init__
     name = qualified_name(cls)
     made = _C._jit_Class.make(name, False)
     _classes[cls] = made.type
     _C._jit_register_class(name, cls)
     try:
-        for attribute, annotation in cls.__dict__.get("__annotations__", {}).items():
-            made.add_attribute(attribute, type_of_annotation(annotation))
-        methods = {n: f for n, f in inspect.getmembers(cls, inspect.isfunction) if modifier_of(f) in ("default", "export") and n not in
+        methods = {n: f for n, f in inspect.getmembers(written, inspect.isfunction) if modifier_of(f) in ("default", "export") and n not in
                    ("__repr__", "__reduce__", "__reduce_ex__")}
+        for n, p in inspect.getmembers(written, lambda m: isinstance(m, property)):
+            methods.update({f"__{n}_{kind}": f for kind, f in (("getter", p.fget), ("setter", p.fset)) if f is not None and modifier_of(f) == "default"})
         order = (["__init__"] if has_init else []) + [n for n in methods if n != "__init__"]
         for method in order:
-            is_static = isinstance(inspect.getattr_static(cls, method), staticmethod)
+            is_static = isinstance(inspect.getattr_static(written, method, None), staticmethod)
             made.add_method(method, _declare(methods[method], f"{name}.{method}", None if is_static else made.type))
         for method in order:  # attributes come from __init__, so that it is the first
             _C._jit_define(made.method(method))
@@ -171,11 +191,22 @@ class _Names:
         module = _modules.get(cls)
         return None if module is None else _member_of_module(module, cls, name)
 
+    def setter(self, cls, name):
+        """The method that an assignment to a property of a module calls, or an empty text."""
+        module = _modules.get(cls)
+        found = None if module is None else getattr(type(module), name, None)
+        if not isinstance(found, property) or found.fset is None:
+            return ""
+        setter = f"__{name}_setter"
+        if cls.method(setter) is None:
+            cls.add_method(setter, _declare(found.fset, f"{cls.name}.{setter}", cls.type))
+        return setter
+
 
 _MISSING = object()
 _LEFT_TO_C = {"len", "range", "enumerate", "zip", "print", "abs", "min", "max", "sum", "sorted", "any", "all", "round", "isinstance", "getattr",
               "hasattr", "reversed", "ord", "chr", "divmod", "pow", "list", "dict", "tuple", "int", "float", "bool", "str", "complex", "super", "iter", "next",
-              "map", "filter", "id", "hash"}
+              "map", "filter", "id", "hash", "hex", "oct", "bin"}
 _SPECIAL = {}
 
 
@@ -184,6 +215,7 @@ def _fill_special():
     for function, name in ((_annotations.is_scripting, "is_scripting"), (jit.is_tracing, "is_tracing"), (_annotations.annotate, "annotate"),
                            (_annotations.fork, "fork"), (_annotations.wait, "wait"), (umbra.tensor, "aten::tensor"),
                            (umbra.as_tensor, "aten::as_tensor"), (umbra.is_grad_enabled, "aten::is_grad_enabled"), (warnings.warn, "aten::warn"),
+                           (umbra.manual_seed, "aten::manual_seed"), (umbra.set_grad_enabled, "aten::set_grad_enabled"),
                            (_annotations.isinstance, "isinstance")):
         _SPECIAL[function] = name
     for name in dir(math):
@@ -210,6 +242,9 @@ def describe(value, name, owner=None):
         pass
     if value is umbra.device:
         return "builtin", "aten::device"
+    if value is umbra.enable_grad:
+        return "error", ("\nUnknown builtin op: aten::enable_grad.\nCould not find any similar ops to aten::enable_grad. This op may not exist or may not be"
+                         " currently supported in TorchScript.\n")
     if isinstance(value, (umbra.dtype, umbra.layout, umbra.memory_format)):
         return "constant", value
     if isinstance(value, type):
@@ -223,10 +258,15 @@ def describe(value, name, owner=None):
         return "error", ("Cannot call a ScriptModule that is not a submodule of the caller. Could not get the qualified name of the module"
                          f" '{name}'")
     if isinstance(value, (types.FunctionType, types.MethodType)) or callable(value) and hasattr(value, "__wrapped__"):
+        overloads = _annotations.overloads_of(value)
+        if overloads:
+            return "overloads", _compile_overloads(value, overloads)
         operator = _operator_of(value)
         return operator if operator is not None else ("function", compile_function(value))
     if isinstance(value, types.BuiltinFunctionType) and _C._overload_names("aten::" + name):
         return "builtin", "aten::" + name
+    if isinstance(value, types.BuiltinFunctionType):
+        return "error", f"Python builtin {value!r} is currently not supported in Torchscript"
     if isinstance(value, (bool, int, float, str)) and isinstance(owner, types.ModuleType):
         return "constant", value
     if callable(value) and _C._overload_names("aten::" + name):
@@ -254,13 +294,18 @@ def _operator_of(function):
 # ---- functions ----
 
 def _source(function):
-    try:
-        lines, first = inspect.getsourcelines(function)
-        file = inspect.getsourcefile(function)
-    except (OSError, TypeError) as error:
+    """The text of a function, its file and its first line."""
+    code = getattr(function, "__code__", None)
+    lines = linecache.getlines(code.co_filename) if code is not None else []
+    if not 0 < (code.co_firstlineno if code is not None else 0) <= len(lines):
         raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure "
-                      "original .py files are available.") from error
-    return textwrap.dedent("".join(lines)), file, first
+                      "original .py files are available.")
+    first = code.co_firstlineno - 1
+    last = max(end for _, end, _, _ in code.co_positions() if end is not None)
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    while last < len(lines) and (not lines[last].strip() or len(lines[last]) - len(lines[last].lstrip()) > indent):
+        last += 1  # comments, and what Python has left out of the code
+    return textwrap.dedent("".join(lines[first:last])), code.co_filename, first + 1
 
 
 def _defaults(function):
@@ -282,11 +327,11 @@ def _declare(function, name, self_type, extra=None):
 
 def _python_function(function, declared, name, modifier, bound=None):
     """A function that programs leave to Python, or that must not be called."""
+    if modifier == "unused":
+        return _C._jit_unused_function(declared, f"Unsupported: '{name.rpartition('.')[2]}' is marked with torch.jit.unused and was called from a program")
     parameters = declared.parameters()
 
     def call(*args):
-        if modifier == "unused":
-            raise RuntimeError(f"torch.jit.unused: '{name}' is called from a program")
         return function(*((bound, *args[1:]) if bound is not None else args))
 
     return _C._jit_python_method(name, call, parameters, declared.declared_result() or _simple("Tensor"))
@@ -299,6 +344,32 @@ def compile_function(function):
         return _functions[plain]
     name = f"__torch__.{plain.__name__}"
     made = _functions[plain] = _declare(function, name, None)
+    return made
+
+
+def _compile_overloads(function, overloads):
+    """The compiled forms of a function, one for each signature that was declared for it."""
+    plain = inspect.unwrap(function)
+    if (plain, "overloads") not in _functions:
+        _functions[plain, "overloads"] = [_with_signature(plain, signature, f"__torch__.{plain.__name__}__{i}", None)
+                                          for i, signature in enumerate(overloads)]
+    return _functions[plain, "overloads"]
+
+
+def _with_signature(function, signature, name, self_type, extra=None):
+    """A function whose types are those of another signature."""
+    source, file, line = _source(signature)
+    types_of = _C._jit_compile(source, file, line, name, _Names(signature), self_type, _defaults(signature), True)
+    made = _declare(function, name, self_type, extra)
+    if len(made.parameters()) != len(types_of.parameters()):
+        raise RuntimeError(f"Overload parameters have different length than those of {function.__name__}")
+    for i, (_, kind) in enumerate(types_of.parameters()):
+        if i > 0 or self_type is None:
+            made.set_parameter_type(i, kind)
+    if types_of.declared_result() is not None:
+        made.set_result(types_of.declared_result())
+    for parameter, default in _defaults(signature).items():
+        made.set_default(parameter, default)
     return made
 
 
@@ -335,6 +406,8 @@ def _attribute_type(name, value, hints, module):
         return _C._jit_type_of(value)
     if isinstance(value, (umbra.dtype, umbra.layout, umbra.memory_format)):
         return _simple("int")
+    if isinstance(value, enum.Enum):
+        return type_of_class(type(value))
     if isinstance(value, (list, tuple, dict)) and value:
         try:
             return _C._jit_type_of(value)
@@ -345,6 +418,7 @@ def _attribute_type(name, value, hints, module):
 
 def _build_module(module, objects):
     """The object of a program for a module, with its attributes and those of the modules inside; methods come after."""
+    from umbra.jit._library import extra_attributes
     if id(module) in objects:
         return objects[id(module)][0]
     if "_c" in module.__dict__:
@@ -352,7 +426,7 @@ def _build_module(module, objects):
     if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
         raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
     cls = _C._jit_Class.make(qualified_name(type(module)), True)
-    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict)):
+    if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()
     values, constants = [], set(getattr(module, "__constants__", ()))
     hints = _own_attributes(module)
@@ -368,7 +442,7 @@ def _build_module(module, objects):
     cls.add_attribute("training", _simple("bool"))
     cls.add_attribute("_is_full_backward_hook", _C._jit_optional_type(_simple("bool")))
     values += [("training", module.training), ("_is_full_backward_hook", None)]
-    for name, value in module.__dict__.items():
+    for name, value in {**module.__dict__, **extra_attributes(module)}.items():
         if name in _SKIPPED or name.startswith("_") and name in _HIDDEN or cls.attribute_type(name) is not None:
             continue
         if isinstance(value, ScriptFunction) or callable(value):
@@ -395,7 +469,13 @@ def _build_module(module, objects):
             values.append((name, None))
             continue
         inner = _build_module(child, objects)
-        cls.add_attribute(name, inner.class_().type)
+        interface = _interface_of(module, hints.get(name))
+        if interface is not None:
+            _compile_methods({id(child): (inner, child)} if "_c" not in child.__dict__ else {})
+            if not inner.class_().type.isSubtypeOf(interface):
+                raise RuntimeError(f"Could not cast attribute '{name}' to type {interface}: Object of type {inner.qualified_name()} is not compatible with"
+                                   f" interface {interface}")
+        cls.add_attribute(name, interface if interface is not None else inner.class_().type)
         values.append((name, inner))
     made = cls.new()
     for name, value in values:
@@ -403,6 +483,15 @@ def _build_module(module, objects):
     objects[id(module)] = (made, module)
     _modules[cls] = module
     return made
+
+
+def _interface_of(module, hint):
+    """The interface that an annotation of a module's attribute names, or None."""
+    if isinstance(hint, str):
+        forward = getattr(type(module), "forward", None)
+        hint = getattr(forward, "__globals__", {}).get(hint)
+    is_interface = isinstance(hint, type) and hint.__dict__.get("_torchscript_interface")
+    return type_of_class(hint) if is_interface else None
 
 
 _HIDDEN = {"_forward_hooks_with_kwargs", "_forward_hooks_always_called", "_forward_pre_hooks_with_kwargs", "_backward_hooks", "_backward_pre_hooks", "_forward_hooks", "_forward_pre_hooks", "_hooks_with_kwargs", "_hooks_always_called",
@@ -422,6 +511,13 @@ def _declare_method(module, cls, name):
         check_module(module)
         function = FORWARDS[type(module)]
     full = f"{cls.name}.{name}"
+    overloads = _annotations.overloads_of(function)
+    if overloads:
+        names = [f"{name}__{i}" for i in range(len(overloads))]
+        for own, signature in zip(names, overloads):
+            cls.add_method(own, _with_signature(function, signature, f"{cls.name}.{own}", cls.type, {"__class__": type(module)}))
+        cls.add_overloads(name, names)
+        return True
     if modifier_of(function) in ("ignore", "unused"):
         source, file, line = _source(inspect.unwrap(function))
         declared = _C._jit_compile(source, file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
@@ -449,8 +545,9 @@ def _member_of_module(module, cls, name):
         return "method", getter
     if name in module.__dict__ and not isinstance(module.__dict__[name], types.MethodType):
         value = module.__dict__[name]
-        if isinstance(value, ScriptFunction) or isinstance(value, types.FunctionType):
-            return describe(value, name)
+        described = describe(value, getattr(value, "__name__", name)) if callable(value) else None
+        if described is not None and described[0] in ("function", "builtin", "overloads", "type"):
+            return described
         return "error", (f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed to convert "
                          f"Python type: '{type(value).__name__}' to a TorchScript type.)")
     if isinstance(inspect.getattr_static(type(module), name, None), staticmethod):
@@ -471,12 +568,33 @@ def _compile_methods(objects):
         names = []
         if isinstance(forward, types.FunctionType) and forward is not Module.forward and modifier_of(forward) in ("default", "export"):
             names.append("forward")
-        names += [n for n, f in inspect.getmembers(type(module), inspect.isfunction) if modifier_of(f) == "export" and n not in names]
+        names += [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export" and n not in names]
         for name in names:
-            if cls.method(name) is None and _declare_method(module, cls, name):
+            if cls.method(name) is None and not cls.has_overloads(name) and _declare_method(module, cls, name) and not cls.has_overloads(name):
                 declared.append(cls.method(name))
+        declared += _declare_hooks(module, cls)
     for function in declared:
         _C._jit_define(function)
+
+
+def _declare_hooks(module, cls):
+    """Gives a class the hooks of its module as methods, which calls of the module run."""
+    declared, names = [], []
+    for what, hooks in (("Pre-hook", module._forward_pre_hooks), ("Hook", module._forward_hooks)):
+        names.append([])
+        for hook in hooks.values():
+            name = getattr(hook, "__name__", type(hook).__name__)
+            if not isinstance(hook, types.FunctionType):
+                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is not a function, so it cannot be compiled")
+            if "return" not in hook.__annotations__:
+                raise RuntimeError(f"{what} '{name}' on module '{type(module).__name__}' is missing a return annotation. Return annotations are required, please"
+                                   " add one.")
+            if cls.method(name) is None:
+                cls.add_method(name, _declare(hook, f"{cls.name}.{name}", cls.type))
+                declared.append(cls.method(name))
+            names[-1].append(name)
+    cls.set_hooks(*names)
+    return declared
 
 
 def _script_module(module):
@@ -495,10 +613,7 @@ def _copy_python_only(result, objects):
     def visit(wrapped):
         module = by_object.get(wrapped._c.identity())
         if module is not None:
-            own = wrapped.__dict__.setdefault("_python_only", {})
-            for name, function in inspect.getmembers(type(module), inspect.isfunction):
-                if modifier_of(function) in ("ignore", "unused"):
-                    own[name] = types.MethodType(function, module)
+            keep_python_only(wrapped, module)
         for child in wrapped._modules.values():
             visit(child)
 
@@ -507,7 +622,7 @@ def _copy_python_only(result, objects):
 
 def compile_exports(module, made):
     """Compiles what a module that is traced marks with torch.jit.export."""
-    exported = [n for n, f in inspect.getmembers(type(module), inspect.isfunction) if modifier_of(f) == "export"]
+    exported = [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export"]
     if not exported:
         return
     cls = made.class_()
@@ -536,7 +651,7 @@ def compile_script_module(module):
     objects = {}
     made = _build_module(module, objects)
     cls = made.class_()
-    names = [n for n, f in inspect.getmembers(type(module), inspect.isfunction) if modifier_of(f) == "export"]
+    names = [n for n, f in marked_methods(type(module)).items() if modifier_of(f) == "export"]
     for name in names:
         _declare_method(module, cls, name)
     for name in names:
@@ -582,7 +697,7 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         if before is not None:
             _functions[plain] = before
         return ScriptFunction(function, obj)
-    raise RuntimeError(f"torch.jit.script takes a function, a class or a module, not {type(obj).__name__}")
+    raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")
 
 
 def script_if_tracing(fn):
@@ -611,13 +726,14 @@ class CompilationUnit:
         not_built("torch.jit.CompilationUnit.define", rcb=(rcb, None), _frames_up=(_frames_up, 0))
         text = textwrap.dedent(lang)
         import ast
+        known = {"torch": umbra, "math": math, **self._found}  # functions may call those that come after them
         for node in ast.parse(text).body:
             if isinstance(node, ast.FunctionDef):
                 source = ast.get_source_segment(text, node)
-                function = _C._jit_compile(source, "<string>", node.lineno, node.name, _Names(None, {"torch": umbra, "math": math, **{
-                    n: f for n, f in self._found.items()}}), None, {})
-                _C._jit_define(function)
-                self._found[node.name] = ScriptFunction(function)
+                function = _C._jit_compile(source, "<string>", node.lineno, node.name, _Names(None, known), None, {})
+                known[node.name] = self._found[node.name] = ScriptFunction(function)
+        for found in self._found.values():
+            _C._jit_define(found._function)
 
     def __getattr__(self, name):
         found = self.__dict__["_found"].get(name)

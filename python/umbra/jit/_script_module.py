@@ -1,8 +1,10 @@
 """Modules whose methods are programs: what tracing, scripting and loading give."""
 import collections.abc
 import contextlib
+import types
 
 from umbra import _C
+from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.nn.modules._hooks import call_with_hooks
 from umbra.nn.modules.module import Module
 from umbra.nn.parameter import Parameter
@@ -125,7 +127,13 @@ class ScriptModule(Module):
         c = self.__dict__.get("_c")
         if c is None:
             return super().__setattr__(name, value)
+        if c.class_().has_constant(name):
+            raise RuntimeError(f"Can't set the constant '{name}' of a compiled module")
         if name in self.__dict__.get("_modules", {}):
+            if isinstance(value, ScriptModule) and c.class_().attribute_type(name).kind() == "InterfaceType":
+                c.setattr(name, value._c)
+                self.__dict__["_modules"][name] = value
+                return
             raise RuntimeError(f"Cannot re-assign modules in a ScriptModule with non-scripted module, tried to replace existing module '{name}'")
         if c.hasattr(name):
             if isinstance(value, Parameter) or not isinstance(value, Module):
@@ -146,7 +154,7 @@ class ScriptModule(Module):
             return super().__call__(*args, **kwargs)
         if self._forward_hooks or self._forward_pre_hooks:
             return call_with_hooks(self, args, kwargs)
-        return c.call("forward", *args, **kwargs)
+        return call_compiled(c, args, kwargs)
 
     def forward(self, *args, **kwargs):
         c = self.__dict__.get("_c")
@@ -180,6 +188,13 @@ class ScriptModule(Module):
         from umbra.jit._serialization import save
         save(self, f, **kwargs)
 
+    def save_to_buffer(self, **kwargs):
+        """The archive that `save` would write, as bytes."""
+        import io
+        buffer = io.BytesIO()
+        self.save(buffer, **kwargs)
+        return buffer.getvalue()
+
     def _get_name(self):
         return self.original_name
 
@@ -192,10 +207,24 @@ class ScriptModule(Module):
     def __deepcopy__(self, memo):
         if "_c" not in self.__dict__:
             raise RuntimeError("a ScriptModule that is not compiled yet cannot be copied")
-        return wrap_object(self._c.deepcopy(True), type(self))
+        return wrap_object(self._c.deepcopy(True))
 
     def __reduce_ex__(self, protocol):
         raise RuntimeError("ScriptModules cannot be pickled; use torch.jit.save and torch.jit.load")
+
+
+def call_compiled(c, args, kwargs):
+    """Calls a module of a program: its compiled hooks run around `forward`."""
+    before, after = c.class_().hooks()
+    for hook in before:
+        changed = c.call(hook, args)
+        if changed is not None:
+            args = changed if isinstance(changed, tuple) else (changed,)
+    result = c.call("forward", *args, **kwargs)
+    for hook in after:
+        changed = c.call(hook, args, result)
+        result = result if changed is None else changed
+    return result
 
 
 class RecursiveScriptModule(ScriptModule):
@@ -225,11 +254,19 @@ def attach(module, c):
     modules = attributes["_modules"] = {}
     for name in cls.attribute_names():
         kind = cls.attribute_type(name)
-        inner = kind.class_() if kind.kind() == "ClassType" else None
+        inner = kind.class_() if kind.kind() in ("ClassType", "InterfaceType") else None
         if inner is not None and inner.is_module():
             child = c.object(name)
             known = _wrapped.get(child.identity())
             modules[name] = known if known is not None else wrap_object(child)
+
+
+def keep_python_only(wrapped, module):
+    """Methods that are marked as ignored or unused stay callable from Python."""
+    own = wrapped.__dict__.setdefault("_python_only", {})
+    for name, function in marked_methods(type(module)).items():
+        if modifier_of(function) in ("ignore", "unused"):
+            own[name] = types.MethodType(function, module)
 
 
 def wrap_object(c, kind=RecursiveScriptModule):

@@ -9,7 +9,7 @@ import warnings
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, attach
+from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, attach, keep_python_only
 from umbra.nn.modules import module as _module
 from umbra.nn.modules.module import Module
 
@@ -247,6 +247,8 @@ class ScriptFunction(Compiled):
         from umbra.jit._serialization import save
         save(self, f, **kwargs)
 
+    save_to_buffer = ScriptModule.save_to_buffer
+
     def __repr__(self):
         return f"<torch.jit.ScriptFunction object at {hex(id(self))}>"
 
@@ -284,6 +286,8 @@ def trace(func, example_inputs=None, optimize=None, check_trace=True, check_inpu
                                  _force_outplace, example_inputs_is_kwarg=is_kwarg)
         raise AttributeError("trace doesn't support compiling individual module's functions.\nPlease use trace_module")
     keywords = {}
+    if example_inputs is None and example_kwarg_inputs is None:
+        raise TypeError("trace() needs example_inputs or example_kwarg_inputs")
     if example_inputs is None:
         if not isinstance(example_kwarg_inputs, dict):
             raise RuntimeError("example_kwarg_inputs should be a dict")
@@ -449,6 +453,8 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
     top = TopLevelTracedModule.__new__(TopLevelTracedModule)
     attach(top, made)
     _retype(top)
+    for path, m in mod.named_modules():
+        keep_python_only(top.get_submodule(path), m)
     if check_trace:
         for given in ([inputs] if check_inputs is None else check_inputs):
             again = traced_once(given)
@@ -538,7 +544,7 @@ def _check(func, traced, args, kwargs, tolerance, retrace, graph_of):
             return
         warned.append(True)
         nodes = "\n".join(_indent(n.kind()) for n in random)
-        warnings.warn("Trace had nondeterministic nodes. Did you forget call .eval() on your model? Nodes:\n" + nodes
+        warnings.warn("Trace had nondeterministic nodes. Did you forget to call .eval() on your model? Nodes:\n" + nodes
                       + "\nThis may cause errors in trace checking. To disable trace checking, pass check_trace=False to torch.jit.trace()",
                       TracerWarning, stacklevel=5)
 
@@ -592,8 +598,8 @@ def _get_trace_graph(f, args=(), kwargs=None, strict=True, _force_outplace=False
     recorder = _C._jit_Trace(_force_outplace)
     flat = [*_tensors(inputs), *state]
     kept = [_clone(t) for t in flat]
-    for i, tensor in enumerate(flat):
-        recorder.add_input(f"input_{i}" if i < len(flat) - len(state) else f"state_{i}", tensor)
+    for tensor in flat:
+        recorder.add_input("", tensor)
     _state.force_outplace = _force_outplace
     with _running(recorder):
         result = f(*inputs, **kwargs)

@@ -1,0 +1,165 @@
+// Assignments.
+#include "jit/builtin_rules.h"
+#include "jit/emitter.h"
+
+namespace umbra::jit {
+
+void Emitter::assign(const Tree& target, const SugaredPtr& v) {
+  switch (target.kind) {
+    case Syntax::Name: return assign_name(target, target.text, v);
+    case Syntax::Tuple:
+    case Syntax::List: return unpack(target, v);
+    case Syntax::Subscript: return assign_subscript(target, as_value(target, v));
+    case Syntax::Attribute: return assign_attribute(target, v);
+    default: fail_at(target, "unexpected expression on left-hand side of assignment");
+  }
+}
+
+void Emitter::assign_attribute(const Tree& target, const SugaredPtr& v) {
+  Variable* object = value(*target.children[0]);
+  if (!object->type()->is(TypeKind::Class))
+    fail_at(target, "Tried to set an attribute of ", object->type()->annotation());
+  const ClassPtr& cls = object->type()->cls;
+  int i = cls->find(target.text);
+  Variable* new_value = as_value(target, v);
+  std::string setter = cls->method("__" + target.text + "_setter") ? "__" + target.text + "_setter"
+                       : i < 0                                     ? resolver_.setter(*sugar(object), target.text)
+                                                                   : "";
+  if (!setter.empty()) return void(call_method(target, object, setter, {{"", new_value}}));
+  bool initialising = function_.name.ends_with(".__init__") && !cls->is_module;
+  if (i < 0 && initialising) i = cls->add_attribute({target.text, without_details(new_value->type())});
+  if (i < 0)
+    fail_at(target, "Tried to set nonexistent attribute: ", target.text,
+            ". Did you forget to initialize it in __init__()?");
+  new_value = coerced(target, new_value, cls->attributes[static_cast<size_t>(i)].type,
+                      concat("the attribute '", target.text, "'"));
+  insert(target, "prim::SetAttr", {object, new_value}, {})->set_attribute("name", Value(target.text));
+}
+
+void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v) {
+  if (name == "$ret") {
+    Variable* result = as_value(at, v);
+    if (function_.result) result = coerced(at, result, function_.result, "the return");
+    env_[name] = sugar(result);
+    return;
+  }
+  if (v->kind == Sugared::Kind::Constant || v->kind == Sugared::Kind::Values || v->kind == Sugared::Kind::Range)
+    v = sugar(as_value(at, v));
+  if (v->kind == Sugared::Kind::Variable && !outer_.empty()) {
+    auto before = env_.find(name);
+    auto outside = outer_.back()->find(name);
+    if (outside != outer_.back()->end() && outside->second && outside->second->kind == Sugared::Kind::Variable &&
+        before != env_.end()) {
+      const TypePtr& old = outside->second->variable->type();
+      if (!is_subtype(v->variable->type(), old))
+        fail_at(at, "Variable '", name, "' previously had type ", old->annotation(),
+                " but is now being assigned to a value of type ", v->variable->type()->annotation());
+    }
+  }
+  if (v->kind == Sugared::Kind::Variable && v->variable->name().empty() && !name.starts_with("$"))
+    v->variable->set_name(name);
+  env_[name] = std::move(v);
+}
+
+void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
+  size_t count = target.children.size();
+  for (size_t i = 0; i < count; ++i)
+    if (target.children[i]->kind == Syntax::Starred && i + 1 != count)
+      fail_at(target, "a starred target has to be the last");
+  bool starred = count > 0 && target.children.back()->kind == Syntax::Starred;
+  std::vector<SugaredPtr> parts;
+  if (v->kind == Sugared::Kind::Variable && v->variable->type()->is(TypeKind::List)) {
+    Variable* list = v->variable;
+    if (starred) fail_at(target, "a list cannot be unpacked into a starred target");
+    Node* node = insert(target, "prim::ListUnpack", {list}, {});
+    for (size_t i = 0; i < count; ++i) parts.push_back(sugar(node->add_output(list->type()->element())));
+  } else {
+    parts = parts_of(target, v);
+  }
+  if (starred && parts.size() + 1 >= count) {
+    std::vector<Variable*> rest;
+    for (size_t i = count - 1; i < parts.size(); ++i) rest.push_back(as_value(target, parts[i]));
+    parts.resize(count - 1);
+    parts.push_back(sugar(tuple(target, rest)));
+  }
+  if (parts.size() != count) fail_at(target, "Provided ", parts.size(), " values but need ", count, " to unpack");
+  for (size_t i = 0; i < count; ++i)
+    assign(target.children[i]->kind == Syntax::Starred ? *target.children[i]->children[0] : *target.children[i],
+           parts[i]);
+}
+
+void Emitter::assign_subscript(const Tree& target, Variable* v) {
+  Variable* object = value(*target.children[0]);
+  const Tree& index = *target.children[1];
+  if (object->type()->is(TypeKind::List) || object->type()->is(TypeKind::Dict)) {
+    TypePtr element = object->type()->element(object->type()->is(TypeKind::Dict) ? 1 : 0);
+    builtin(target, "aten::_set_item",
+            {{"", object}, {"", value(index)}, {"", coerced(target, v, element, "the element")}});
+    return;
+  }
+  if (object->type()->is(TypeKind::Class))
+    return void(call_method(target, object, "__setitem__", {{"", value(index)}, {"", v}}));
+  if (!object->type()->is(TypeKind::Tensor))
+    fail_at(target, "'", object->type()->annotation(), "' object does not support item assignment");
+  std::vector<Variable*> indices;
+  Variable* part = index_tensor(target, object, index, indices);
+  if (!v->type()->is(TypeKind::Tensor)) {
+    v = as_value(target, builtin(target, "aten::tensor",
+                                 {{"", v},
+                                  {"", one(target, "prim::dtype", {object}, simple_type(TypeKind::Int))},
+                                  {"", one(target, "prim::device", {object}, simple_type(TypeKind::Device))},
+                                  {"", constant(Value(false))}}));
+  }
+  if (indices.empty()) {
+    builtin(target, "aten::copy_", {{"", part}, {"", v}, {"", constant(Value(false))}});
+    return;
+  }
+  Variable* list = one(target, "prim::ListConstruct", indices, list_type(optional_type(tensor_type())));
+  builtin(target, "aten::index_put_", {{"", part}, {"", list}, {"", v}, {"", constant(Value(false))}});
+}
+
+void Emitter::annotated(const Tree& s) {
+  TypePtr type = resolve_type(*s.children[1], resolver_);
+  if (s.children.size() < 3) return;
+  const Tree& target = *s.children[0];
+  Variable* v = coerced(s, value(*s.children[2], type), type,
+                        target.kind == Syntax::Name ? "the variable '" + target.text + "'" : "the attribute");
+  if (target.kind == Syntax::Attribute && function_.name.ends_with(".__init__")) {
+    Variable* object = value(*target.children[0]);
+    if (object->type()->is(TypeKind::Class) && object->type()->cls->find(target.text) < 0)
+      object->type()->cls->add_attribute({target.text, type});
+  }
+  assign(target, sugar(v));
+}
+
+void Emitter::augmented(const Tree& s) {
+  const Tree& target = *s.children[0];
+  static const std::map<std::string, std::string> names = {
+      {"+", "add"},     {"-", "sub"},    {"*", "mul"},     {"/", "div"},         {"%", "remainder"},  {"**", "pow"},
+      {"&", "__and__"}, {"|", "__or__"}, {"^", "__xor__"}, {"<<", "__lshift__"}, {">>", "__rshift__"}};
+  if (!names.contains(s.text))
+    throw UnsupportedSyntax(concat("unsupported kind of augmented assignment: ", s.text == "@" ? "MatMult" : "FloorDiv",
+                                   ":\n", s.source->pointed(s.begin, s.end - s.begin)),
+                            false);
+  auto computed = [&](Variable* left) {
+    Variable* right = value(*s.children[1]);
+    const std::string& name = names.at(s.text);
+    bool list = left->type()->is(TypeKind::List);
+    if (left->type()->is(TypeKind::Tensor) && (s.text == "+" || s.text == "-" || s.text == "*" || s.text == "/"))
+      return as_value(s, builtin(s, "aten::" + name + "_", {{"", left}, {"", right}}));
+    return as_value(s, builtin(s, "aten::" + name + (list && s.text == "+" ? "_" : ""), {{"", left}, {"", right}}));
+  };
+  if (target.kind == Syntax::Subscript) {
+    Variable* old = value(target);
+    Variable* result = computed(old);
+    Variable* object = value(*target.children[0]);
+    if (!object->type()->is(TypeKind::Tensor)) return assign_subscript(target, result);
+    std::vector<Variable*> indices;
+    index_tensor(target, object, *target.children[1], indices);
+    if (!indices.empty()) assign_subscript(target, result);
+    return;
+  }
+  assign(target, sugar(computed(value(target))));
+}
+
+}  // namespace umbra::jit

@@ -1,0 +1,270 @@
+// Branches and loops: what they assign is joined behind them.
+#include <unordered_set>
+
+#include "jit/builtin_rules.h"
+#include "jit/emitter.h"
+
+namespace umbra::jit {
+
+namespace {
+
+/// Whether a value is the variable itself, or the variable as a condition told it to be.
+bool is_refinement(const SugaredPtr& s, const SugaredPtr& of) {
+  if (s == of) return true;
+  if (!s || !of || s->kind != Sugared::Kind::Variable || of->kind != Sugared::Kind::Variable) return false;
+  const Variable* v = s->variable;
+  while (v != of->variable && v->node()->is("prim::unchecked_cast")) v = v->node()->inputs[0];
+  return v == of->variable;
+}
+
+/// The names that statements assign, in order.
+void assigned(const Tree& tree, std::vector<std::string>& names) {
+  auto target = [&](auto&& self, const Tree& t) -> void {
+    if (t.kind == Syntax::Name) names.push_back(t.text);
+    else if (t.kind == Syntax::Tuple || t.kind == Syntax::List || t.kind == Syntax::Starred)
+      for (const TreePtr& c : t.children) self(self, *c);
+  };
+  switch (tree.kind) {
+    case Syntax::Assign:
+      for (size_t i = 0; i + 1 < tree.children.size(); ++i) target(target, *tree.children[i]);
+      break;
+    case Syntax::Annotated:
+      if (tree.children.size() > 2) target(target, *tree.children[0]);
+      break;
+    case Syntax::Augmented:
+    case Syntax::For: target(target, *tree.children[0]); break;
+    default: break;
+  }
+  for (const TreePtr& s : tree.body) assigned(*s, names);
+  if (tree.kind == Syntax::If)
+    for (const TreePtr& s : tree.orelse) assigned(*s, names);
+}
+
+}  // namespace
+
+// ---- branches ----
+
+void Emitter::if_statement(const Tree& s) {
+  Condition c = condition(*s.children[0]);
+  branches(
+      s, c, [&] { statements(s.body); }, [&] { statements(s.orelse); });
+}
+
+void Emitter::branches(const Tree& at, const Condition& c, const std::function<void()>& yes,
+                       const std::function<void()>& no) {
+  if (c.known) {  // only the branch that runs has to compile
+    refine(*c.known ? c.if_true : c.if_false);
+    return *c.known ? yes() : no();
+  }
+  Node* node = insert(at, "prim::If", {c.value}, {});
+  Environment before = env_;
+  bool raises_before = raises_;
+  outer_.push_back(&before);
+  auto branch = [&](const Refinements& what, const std::function<void()>& write) {
+    Block* block = node->add_block();
+    Block* current = graph_.current();
+    graph_.set_current(block);
+    env_ = before;
+    raises_ = false;
+    refine(what);
+    write();
+    graph_.set_current(current);
+    return std::make_pair(env_, raises_);
+  };
+  auto [env_yes, raises_yes] = branch(c.if_true, yes);
+  auto [env_no, raises_no] = branch(c.if_false, no);
+  outer_.pop_back();
+  raises_ = raises_before || (raises_yes && raises_no);
+  join(at, node, before, std::move(env_yes), std::move(env_no), raises_yes, raises_no);
+}
+
+void Emitter::join(const Tree& at, Node* node, const Environment& before, Environment yes, Environment no,
+                   bool yes_raises, bool no_raises) {
+  env_ = before;
+  std::vector<std::string> names;
+  for (const auto& [name, v] : yes) names.push_back(name);
+  for (const auto& [name, v] : no)
+    if (!yes.contains(name)) names.push_back(name);
+  Block* blocks[2] = {node->blocks()[0].get(), node->blocks()[1].get()};
+  auto in_block = [&](int which, auto&& f) {
+    Block* current = graph_.current();
+    graph_.set_current(blocks[which]);
+    Variable* v = f();
+    graph_.set_current(current);
+    return v;
+  };
+  for (const std::string& name : names) {
+    SugaredPtr a = yes.contains(name) ? yes[name] : nullptr, b = no.contains(name) ? no[name] : nullptr;
+    auto old = before.find(name);
+    if (old != before.end() && a == old->second && b == old->second) continue;
+    // What a condition told about a variable holds inside its branches; behind them it is the variable again.
+    bool only_told = old != before.end() && is_refinement(a, old->second) && is_refinement(b, old->second);
+    if (only_told && !yes_raises && !no_raises) continue;
+    bool internal = name.starts_with("$");
+    if ((!a || yes_raises) && b && b->kind == Sugared::Kind::Variable && (internal || yes_raises))
+      a = sugar(in_block(0, [&] { return one(at, "prim::Uninitialized", {}, b->variable->type()); }));
+    if ((!b || no_raises) && a && a->kind == Sugared::Kind::Variable && (internal || no_raises))
+      b = sugar(in_block(1, [&] { return one(at, "prim::Uninitialized", {}, a->variable->type()); }));
+    if (!a || !b) {
+      env_[name] = nullptr;
+      continue;
+    }
+    if (a->kind != Sugared::Kind::Variable || b->kind != Sugared::Kind::Variable) {
+      env_[name] = a == b ? a : nullptr;
+      continue;
+    }
+    TypePtr type = unify(a->variable->type(), b->variable->type());
+    if (!type && name == "$ret")
+      fail_at(at, "Previous return statement returned a value of type ", a->variable->type()->annotation(),
+              " but this return statement returns a value of type ", b->variable->type()->annotation());
+    if (!type && old != before.end() && old->second)
+      fail_at(at, "Type mismatch: ", name, " is set to type ", a->variable->type()->annotation(),
+              " in the true branch and type ", b->variable->type()->annotation(), " in the false branch");
+    if (!type) {
+      env_[name] = nullptr;
+      continue;
+    }
+    blocks[0]->outputs.push_back(a->variable);
+    blocks[1]->outputs.push_back(b->variable);
+    Variable* out = node->add_output(type);
+    if (!internal) out->set_name(name);
+    env_[name] = sugar(out);
+  }
+}
+
+// ---- loops ----
+
+Variable* Emitter::not_ended(const Tree& s, Variable* condition) {
+  for (const TreePtr& flag : s.orelse) {
+    Variable* open = negated(s, as_value(s, lookup(s, flag->text)));
+    condition = one(s, "aten::__and__", {condition, open}, simple_type(TypeKind::Bool));
+  }
+  return condition;
+}
+
+/// Writes a loop's body once, to learn the types in it, and takes it away again.
+void Emitter::try_body(const Tree& at, const std::function<void(Variable*)>& body) {
+  Environment before = env_;
+  Node* trial = insert(at, "prim::Loop", {}, {});
+  Block* current = graph_.current();
+  graph_.set_current(trial->add_block());
+  bool raises = std::exchange(raises_, false);
+  outer_.push_back(&before);
+  body(trial->blocks()[0]->add_input(int_type()));
+  outer_.pop_back();
+  raises_ = raises;
+  graph_.set_current(current);
+  env_ = before;
+  graph_.erase(trial);
+}
+
+/// A loop that carries nothing: what its body does shows in a container.
+void Emitter::plain_loop(const Tree& at, Variable* length, const std::function<void(Variable*)>& body) {
+  Environment before = env_;
+  Node* node = insert(at, "prim::Loop", {length, constant(Value(true))}, {});
+  Block* block = node->add_block();
+  Variable* index = block->add_input(int_type());
+  Block* current = graph_.current();
+  graph_.set_current(block);
+  outer_.push_back(&before);
+  body(index);
+  outer_.pop_back();
+  block->outputs.push_back(constant(Value(true)));
+  graph_.set_current(current);
+  env_ = before;
+}
+
+/// What a loop's body assigns and the code before it had: the values that go from turn to turn. A result that is
+/// returned inside starts as nothing.
+std::vector<std::string> Emitter::carried_by(const Tree& s, const std::function<void(Variable*)>& head) {
+  std::vector<std::string> names, carried;
+  assigned(s, names);
+  std::unordered_set<std::string> seen;
+  for (const std::string& n : names) {
+    auto found = env_.find(n);
+    bool is_value = found != env_.end() && found->second && found->second->kind == Sugared::Kind::Variable;
+    if (seen.insert(n).second && is_value && !n.starts_with("$cont")) carried.push_back(n);
+  }
+  if (!seen.contains("$ret") || env_.contains("$ret")) return carried;
+  TypePtr type = function_.result;
+  if (!type)
+    try_body(s, [&](Variable* i) {
+      head(i);
+      statements(s.body);
+      if (env_.contains("$ret") && env_["$ret"]) type = env_["$ret"]->variable->type();
+    });
+  if (type) {
+    env_["$ret"] = sugar(one(s, "prim::Uninitialized", {}, type));
+    carried.push_back("$ret");
+  }
+  return carried;
+}
+
+void Emitter::loop(const Tree& s, Variable* trips, const std::function<Variable*()>& condition,
+                   const std::function<void(Variable*)>& head) {
+  std::vector<std::string> carried = carried_by(s, head);
+  Variable* first = condition ? condition() : constant(Value(true));
+  Environment before = env_;
+  std::vector<Variable*> inputs{trips, first};
+  for (const std::string& n : carried) inputs.push_back(before[n]->variable);
+  Node* node = insert(s, "prim::Loop", inputs, {});
+  Block* block = node->add_block();
+  Variable* index = block->add_input(int_type());
+  for (const std::string& n : carried) {
+    Variable* v = block->add_input(before[n]->variable->type());
+    if (!n.starts_with("$")) v->set_name(n);
+    env_[n] = sugar(v);
+  }
+  Block* current = graph_.current();
+  graph_.set_current(block);
+  bool raises = std::exchange(raises_, false);
+  outer_.push_back(&before);
+  head(index);
+  statements(s.body);
+  Variable* again = not_ended(s, constant(Value(true)));
+  if (condition && !raises_)
+    again = s.orelse.empty() ? condition() : one(s, "aten::__and__", {again, condition()}, bool_type());
+  outer_.pop_back();
+  raises_ = raises;
+  block->outputs.push_back(again);
+  for (const std::string& n : carried) block->outputs.push_back(carried_on(s, n, before[n]->variable->type()));
+  graph_.set_current(current);
+  env_ = before;
+  for (const std::string& n : carried) {
+    Variable* out = node->add_output(before[n]->variable->type());
+    if (!n.starts_with("$")) out->set_name(n);
+    env_[n] = sugar(out);
+  }
+}
+
+/// The value of a carried variable at the end of a loop's body.
+Variable* Emitter::carried_on(const Tree& s, const std::string& name, const TypePtr& type) {
+  Variable* v = env_.at(name) ? as_value(s, env_.at(name)) : nullptr;
+  if (!v) fail_at(s, name, " is not defined along all paths of the loop's body");
+  if (!is_subtype(v->type(), type))
+    fail_at(s, "Variable '", name, "' previously had type ", type->annotation(),
+            " but is now being assigned to a value of type ", v->type()->annotation());
+  return v;
+}
+
+void Emitter::while_statement(const Tree& s) {
+  Variable* most = constant(Value(std::numeric_limits<int64_t>::max()));
+  loop(
+      s, most, [&] { return condition(*s.children[0]).value; }, [](Variable*) {});
+}
+
+void Emitter::for_statement(const Tree& s) {
+  Iterable it = iterable_of(*s.children[1]);
+  if (it.is_fixed) {
+    if (!s.orelse.empty())
+      fail_at(s, "break, continue and return inside a loop over a tuple or modules are not supported");
+    for (const SugaredPtr& item : it.fixed) {
+      assign(*s.children[0], item);
+      statements(s.body);
+    }
+    return;
+  }
+  loop(s, it.length, nullptr, [&](Variable* i) { assign(*s.children[0], it.item(i)); });
+}
+
+}  // namespace umbra::jit
