@@ -3,6 +3,7 @@
 #include "kernels/order_statistics.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/reduce/reduced_shape.h"
 #include "umbra/generated/functions.h"
@@ -142,7 +143,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
     })
-    .use(batch_through(quantile_under_vmap<false>));
+    .use(batch_through(quantile_under_vmap<false>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -152,7 +154,8 @@ UMBRA_OPERATOR(
       check_one("quantile", q);
       return quantile_of("quantile", self, as_tensor(q, self), dim, keepdim, interpolation, false);
     })
-    .use(batch_through(one_quantile_under_vmap<false>));
+    .use(batch_through(one_quantile_under_vmap<false>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("nanquantile.out")
@@ -160,7 +163,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
     })
-    .use(batch_through(quantile_under_vmap<true>));
+    .use(batch_through(quantile_under_vmap<true>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -170,7 +174,8 @@ UMBRA_OPERATOR(
       check_one("nanquantile", q);
       return quantile_of("nanquantile", self, as_tensor(q, self), dim, keepdim, interpolation, true);
     })
-    .use(batch_through(one_quantile_under_vmap<true>));
+    .use(batch_through(one_quantile_under_vmap<true>))
+    .use(OutCopied{});
 
 }  // namespace
 }  // namespace umbra::ops
