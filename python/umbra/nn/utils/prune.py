@@ -46,7 +46,7 @@ class BasePruningMethod(abc.ABC):
     _tensor_name: str
     PRUNING_TYPE = None
 
-    def __call__(self, module, inputs):
+    def __call__(self, module, _):
         setattr(module, self._tensor_name, self.apply_mask(module))
 
     @abc.abstractmethod
