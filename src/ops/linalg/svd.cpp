@@ -337,9 +337,12 @@ Tensor empty_condition(const Tensor& a) {
 /// ||A|| ||A^-1||, infinite where A has no inverse.
 template <class Order> Tensor condition_by_inverse(const Tensor& a, const Order& order) {
   auto [inverse, info] = linalg_inv_ex(a, false);
-  inverse.masked_fill_(info.unsqueeze_(-1).unsqueeze_(-1).gt(0), INFINITY);
+  Tensor singular = info.unsqueeze_(-1).unsqueeze_(-1).gt(0);
+  // The derivative of the inverse needs it as it was.
+  Tensor filled =
+      inverse.requires_grad() ? inverse.masked_fill(singular, INFINITY) : inverse.masked_fill_(singular, INFINITY);
   Tensor size = linalg_matrix_norm(a, order, {-2, -1});
-  return size.mul(linalg_matrix_norm(inverse, order, {-2, -1})).nan_to_num_(INFINITY, INFINITY, -INFINITY);
+  return size.mul(linalg_matrix_norm(filled, order, {-2, -1})).nan_to_num_(INFINITY, INFINITY, -INFINITY);
 }
 
 UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
