@@ -97,7 +97,10 @@ class TangentCall {
     TangentRule rule = plan_.definition->tangent;
     if (rule == TangentRule::Linear) return linear();
     bool complex = false;
-    for (const Value& v : arguments_) v.each_tensor([&](const TensorImpl* t) { complex |= is_complex(t->dtype()); });
+    for (const Value& v : arguments_) {
+      complex |= v.tag() == Value::Tag::Complex;
+      v.each_tensor([&](const TensorImpl* t) { complex |= is_complex(t->dtype()); });
+    }
     if (rule == TangentRule::Pointwise && !complex) return {pointwise()};
     return transposed();
   }

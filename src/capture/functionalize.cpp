@@ -272,7 +272,10 @@ void become_value(const Operator& op, const Operator& functional, Value* frame, 
   Tensor value = inner[0].take_tensor();
   FunctionalState& state = state_of(self.impl());
   FunctionalBase& base = *state.base;
-  if (value.sym_sizes() == self.sym_sizes() && value.sym_strides() == self.sym_strides()) return;
+  // A tensor that has the size keeps its strides, unless it is to get a memory format.
+  int format = op.schema().find("memory_format");
+  bool keeps_strides = format >= 0 && frame[format].is_none();
+  if (value.sym_sizes() == self.sym_sizes() && (keeps_strides || value.sym_strides() == self.sym_strides())) return;
   check<NotImplementedError>(state.views.empty() && base.use_count() == 1 && self.sym_storage_offset() == SymInt(0),
                              op.name(), ": the tensor shares memory with another one: it cannot be captured");
   self.storage()->set_bytes(value.storage()->bytes());

@@ -360,7 +360,7 @@ void record_operator(const Operator& op, DispatchKeySet keys, Value* frame) {
   for (size_t i = 0; i < op.argument_count(); ++i) owned.push_back(frame[i]);
   // A tensor made from data (torch.tensor) is new in every run: the graph copies its constant, which writes must not
   // reach.
-  bool lifts = op.has_tag(Tag::LiftsData);
+  bool lifts = op.has_tag(Tag::LiftsData) && op.functional_form();
   {
     ExcludeKeys off(key);
     std::optional<ModesMayOnlyLook> recorded_above;

@@ -383,7 +383,7 @@ void run_definition(const Operator& op, Value* frame, std::optional<Backend> bac
   if (op.library_kernels() && run_library(op, backend, frame)) return;
   if (!backend && d.fake) return d.fake(frame);
   if (d.view) return run_view(d, frame);
-  if (d.composite) return d.composite(frame);
+  if (d.composite && !(d.meta && d.not_differentiable)) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
   Run run{backend, make, context};
   const Definition& kernel = op.functional() ? op.functional()->definition() : d;

@@ -81,7 +81,12 @@ void Operator::redispatch(DispatchKeySet keys, Value* frame) const {
   DispatchKey key = keys.highest();
   if (LayerFunction own = kernels_[static_cast<int>(key)]) return own(*this, keys, frame);
   // A composite comes apart at autograd or below, whichever is first: its parts pass through the layers instead of it.
-  if (definition_.composite && key <= DispatchKey::Autograd) return definition_.composite(frame);
+  // One that has a kernel as well stays whole where nobody looks and nothing is differentiated.
+  if (definition_.composite && key <= DispatchKey::Autograd) {
+    constexpr DispatchKeySet kNobodyLooks = kBackendKeys | DispatchKey::Fake | DispatchKey::Autograd;
+    bool whole = definition_.meta && definition_.not_differentiable && (keys - kNobodyLooks).empty();
+    if (!whole) return definition_.composite(frame);
+  }
   (takes_functions() ? function_layer : layer_function)(key)(*this, keys, frame);
 }
 

@@ -42,26 +42,6 @@ void check_not_an_input(const Operator& functional, const Value* frame, const Te
     frame[i].each_tensor([&](TensorImpl* t) { check(t != out.impl(), kSharedWithInput); });
 }
 
-/// Elementwise results and some reductions are cast to the type of their output; all others have to fit.
-void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& spec) {
-  const Operator& functional = *op.functional();
-  const Definition& d = functional.definition();
-  bool exact = functional.has_tag(Tag::ExactOut) && !functional.has_tag(Tag::CastsToOut) && d.elementwise &&
-               frame[0].is_tensor() && (spec.dtype == DType::Bool || frame[0].tensor_ref().dtype() == spec.dtype),
-       made_whole = d.meta || d.real.any() || op.definition().tags.has(Tag::Generated),
-       casts = functional.has_tag(Tag::CastsToOut) ||
-               (functional.has_tag(Tag::ExactOut)
-                    ? d.elementwise
-                    : !made_whole || (d.elementwise && !op.definition().tags.has(Tag::Generated)));
-  check(!exact || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
-        kernel_name(spec.dtype));
-  check(casts || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype), ", but got ",
-        kernel_name(out.dtype()), " instead");
-  check(can_cast(spec.dtype, out.dtype()), "result type ", kernel_name(spec.dtype),
-        " can't be cast to the desired output type ", kernel_name(out.dtype()));
-  if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
-}
-
 ViewKind view_kind(const TensorImpl* of, bool several) {
   if (of->view_base() && of->view_kind() != ViewKind::Plain) return of->view_kind();
   if (is_inference_mode_enabled()) return ViewKind::Inference;
@@ -110,6 +90,26 @@ void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& res
   check_no_overlap(functional, self);
   // What has no kernel of its own computes its result before it writes.
   if (functional.definition().meta) check_inputs_apart(self, op, frame);
+}
+
+/// Elementwise results and some reductions are cast to the type of their output; all others have to fit.
+void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& spec) {
+  const Operator& functional = *op.functional();
+  const Definition& d = functional.definition();
+  bool exact = functional.has_tag(Tag::ExactOut) && !functional.has_tag(Tag::CastsToOut) && d.elementwise &&
+               frame[0].is_tensor() && (spec.dtype == DType::Bool || frame[0].tensor_ref().dtype() == spec.dtype),
+       made_whole = d.meta || d.real.any() || op.definition().tags.has(Tag::Generated),
+       casts = functional.has_tag(Tag::CastsToOut) ||
+               (functional.has_tag(Tag::ExactOut)
+                    ? d.elementwise
+                    : !made_whole || (d.elementwise && !op.definition().tags.has(Tag::Generated)));
+  check(!exact || spec.dtype == out.dtype(), "Found dtype ", kernel_name(out.dtype()), " but expected ",
+        kernel_name(spec.dtype));
+  check(casts || spec.dtype == out.dtype(), "Expected out tensor to have dtype ", kernel_name(spec.dtype), ", but got ",
+        kernel_name(out.dtype()), " instead");
+  check(can_cast(spec.dtype, out.dtype()), "result type ", kernel_name(spec.dtype),
+        " can't be cast to the desired output type ", kernel_name(out.dtype()));
+  if (out.device() != spec.device) fail_two_devices(spec.device, out.device(), out.is_fake());
 }
 
 void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results) {

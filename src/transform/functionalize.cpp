@@ -59,6 +59,15 @@ void refuse_written_element(TensorImpl* element) {
       "functionalize: a tensor inside a list among the inputs was written in place; give it as an input of its own");
 }
 
+/// Gives an input that became a view of itself its new look; what was resized before that needs more memory.
+void show_as(const Tensor& input, const TensorSpec& shown, SymInt offset) {
+  SymInt bytes = storage_bytes(shown.sizes, shown.strides, offset, input.item_size());
+  const Storage& storage = input.storage();
+  if (!bytes.is_symbolic() && !storage->bytes().is_symbolic() && storage->bytes() < bytes)
+    storage->resize(bytes.value());
+  input.as_strided_(shown.sizes, shown.strides, offset);
+}
+
 }  // namespace
 
 ValueFunction functionalize(ValueFunction function, bool whole_composites) {
@@ -82,10 +91,9 @@ ValueFunction functionalize(ValueFunction function, bool whole_composites) {
       bool changed = functional_level::became_view(wrapper);
       if (!changed && !functional_level::was_written(wrapper)) continue;
       refuse_shared_write(inputs, inputs[i].tensor_ref());
-      if (changed)
-        inputs[i].tensor_ref().as_strided_(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.sym_storage_offset());
-      if (!functional_level::was_written(wrapper)) continue;
       TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
+      if (changed) show_as(inputs[i].tensor_ref(), shown, wrapper.sym_storage_offset());
+      if (!functional_level::was_written(wrapper)) continue;
       write_contents(inputs[i].tensor_ref(), shown, level->unwrap(wrapper));
     }
     return results;

@@ -124,15 +124,26 @@ void VmapLevel::write(const Tensor& self, const Tensor& result) {
   ops::batch_first(to).copy_(ops::batch_first(from, to.rank()));
 }
 
+/// A view in place (t_): the tensor becomes what the view of it is, over the same value.
+void VmapLevel::become_view(const Operator& op, const Operator& view, Value* frame) {
+  check<NotImplementedError>(&view != &op && view.is_view(), op.name(),
+                             " changes sizes and strides in place, which vmap cannot carry");
+  Tensor self = frame[0].tensor();
+  Frame inner(view, frame);
+  call(view, inner.data());
+  const TensorImpl* changed = inner[0].tensor_ref().impl();
+  self.impl()->set_layer_state(changed->layer_state());
+  self.impl()->set_geometry(changed->sym_sizes(), changed->sym_strides(), changed->sym_storage_offset());
+  self.impl()->bump_version();
+  frame[0] = Value(std::move(self));
+}
+
 void VmapLevel::call_inplace(const Operator& op, Value* frame) {
-  check<NotImplementedError>(
-      !op.has_tag(Tag::InPlaceView), op.name(),
-      " changes sizes and strides in place, which vmap cannot carry yet: use the view that gives a "
-      "new tensor");
   Tensor self = frame[0].tensor();
   const Operator& source = computing(op);
   const Definition& own = op.definition();
   if (!value(self).is_batched()) refuse_write(op);
+  if (op.has_tag(Tag::InPlaceView)) return become_view(op, source, frame);
   if (own.batch) {
     WithoutLevel off;
     own.batch(frame);

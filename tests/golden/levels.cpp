@@ -33,14 +33,14 @@ bool close(double a, double b, double size, double rtol, double atol) {
   return std::isfinite(a) && std::isfinite(b) && std::fabs(a - b) <= atol + rtol * size;
 }
 
-void check_values(const Tensor& got, const std::string& bytes, DType dtype, const std::vector<int64_t>& sizes,
-                  const Json& tolerance, const std::string& what) {
-  if (!(got.sizes() == IntArrayRef(sizes))) throw Mismatch(what + ": shape " + to_string(got.sizes()));
-  Tensor want = dense_tensor(bytes, dtype, sizes);
-  DType wide = is_complex(dtype) || got.is_complex()           ? DType::Complex128
-               : is_floating(dtype) || got.is_floating_point() ? DType::Float64
-                                                               : DType::Int64;
-  Tensor a = got.detach().resolve_conj().resolve_neg().to(wide).contiguous(), b = want.to(wide).contiguous();
+}  // namespace
+
+void check_close(const Tensor& got, const Tensor& want, const Json& tolerance, const std::string& what) {
+  DType wide = want.is_complex() || got.is_complex()                 ? DType::Complex128
+               : want.is_floating_point() || got.is_floating_point() ? DType::Float64
+                                                                     : DType::Int64;
+  auto plain = [&](const Tensor& t) { return t.detach().resolve_conj().resolve_neg().to(wide).contiguous(); };
+  Tensor a = plain(got), b = plain(want);
   double rtol = tolerance[0], atol = tolerance[1];
   auto differ = [&](int64_t i) { throw Mismatch(concat(what, ": element ", i, " of ", a.numel(), " differs")); };
   for (int64_t i = 0; i < a.numel(); ++i) {
@@ -56,6 +56,14 @@ void check_values(const Tensor& got, const std::string& bytes, DType dtype, cons
       if (!close(x.real(), y.real(), size, rtol, atol) || !close(x.imag(), y.imag(), size, rtol, atol)) differ(i);
     }
   }
+}
+
+namespace {
+
+void check_values(const Tensor& got, const std::string& bytes, DType dtype, const std::vector<int64_t>& sizes,
+                  const Json& tolerance, const std::string& what) {
+  if (!(got.sizes() == IntArrayRef(sizes))) throw Mismatch(what + ": shape " + to_string(got.sizes()));
+  check_close(got, dense_tensor(bytes, dtype, sizes), tolerance, what);
 }
 
 void check_plain(const Json& want, const Value& got, const std::string& what) {

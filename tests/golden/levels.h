@@ -28,6 +28,19 @@ void make_wrong(const std::string& seed, Json& record, std::vector<Tensor>& tens
 /// Going back twice gives what differences of the gradient give; see second.cpp.
 bool check_second(const Operator& op, const Group& group, const Json& record);
 
+/// A composite calls the operators that PyTorch's calls; see calls.cpp.
+bool check_calls(const Operator& op, const Group& group, const Json& record);
+
+/// In-place and out variants give what the operator gives; see properties.cpp.
+bool check_variants(const Operator& op, const Group& group, const Json& record);
+/// Results depend neither on how inputs lie in memory nor on the number of threads.
+bool check_layout(const Operator& op, const Group& group, const Json& record);
+/// A captured call gives what the call gave.
+bool check_replay(const Operator& op, const Group& group, const Json& record);
+
+/// Throws a Mismatch where elements differ by more than [relative, absolute].
+void check_close(const Tensor& got, const Tensor& want, const Json& tolerance, const std::string& what);
+
 /// vmap over stacked inputs gives what a loop gives; see vmap.cpp.
 bool check_vmap(const Operator& op, const Group& group, const Json& record);
 

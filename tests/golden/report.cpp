@@ -4,6 +4,8 @@
 //     [--floor FILE] build/golden_report --level robust       # the records' calls with something made wrong
 //     build/golden_report --level vmap               # the records' inputs stacked, against a loop
 //     build/golden_report --level second             # gradients of gradients, against differences
+//     build/golden_report --level calls              # the operators that composites are made of
+//     build/golden_report --level variants,layout,replay   # what holds of every operator: properties.cpp
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
 // the exit status is 1 where a level falls below the share that the file demands ("forward 98.0"). With --scores, the
@@ -29,7 +31,8 @@ const std::vector<std::pair<std::string, Check>> kLevels = {
     {"forward", check_forward}, {"grad", check_gradient}, {"jvp", check_tangent},
     {"fake", check_fake},       {"errors", check_error},  {"functional", check_functional},
     {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic},
-    {"second", check_second}};
+    {"second", check_second},   {"calls", check_calls},   {"variants", check_variants},
+    {"layout", check_layout},   {"replay", check_replay}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;

@@ -126,3 +126,22 @@ def test_one_tensor_given_twice_is_one():
     assert functionalize(function)(x, x).tolist() == [4.0, 4.0]
     with pytest.raises(NotImplementedError, match="shares memory"):
         functionalize(function)(x, x.view(2))
+
+
+def test_resize_to_the_same_size_keeps_elements_that_share_memory():
+    x = torch.zeros(1).expand(3)
+    with pytest.raises(RuntimeError, match="more than one element"):
+        x.clone().as_strided_((3,), (0,)).resize_(3).normal_()
+    with pytest.raises(RuntimeError, match="share memory|more than one element"):
+        functionalize(lambda x: x.resize_(3).normal_())(x)
+
+
+def test_an_output_that_grew_and_was_turned_has_both():
+    def run(a, u, s, v):
+        return torch.svd(a, out=(u, s, v))
+    a = torch.tensor([[1.0, 2.0], [3.0, 4.0], [5.0, 7.0]])
+    eager, captured = ([torch.empty(0) for _ in range(3)] for _ in range(2))
+    run(a, *eager)
+    functionalize(run)(a, *captured)
+    for e, c in zip(eager, captured):
+        torch.testing.assert_close(c, e)

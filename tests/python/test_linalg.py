@@ -298,3 +298,15 @@ def test_a_triangle_too_large_for_memory_is_refused():
 @pytest.mark.parametrize("order", [1e300, -1e300, 1e-300, 100.0, -2, math.inf])
 def test_a_norm_of_one_element_is_its_size(order):
     assert L.vector_norm(torch.tensor([[-0.25], [0.5]]), order, dim=1).tolist() == [0.25, 0.5]
+
+
+@pytest.mark.parametrize("order", [1, -1, math.inf, "fro", "nuc", 2])
+def test_condition_numbers_have_gradients(order):
+    x = torch.tensor([[2.0, 1.0], [0.5, 3.0]], dtype=torch.float64, requires_grad=True)
+    gradient, = torch.autograd.grad(torch.linalg.cond(x, order), x)
+    for i in range(2):
+        for j in range(2):
+            step = torch.zeros(2, 2, dtype=torch.float64)
+            step[i, j] = 1e-6
+            slope = (torch.linalg.cond(x.detach() + step, order) - torch.linalg.cond(x.detach() - step, order)) / 2e-6
+            assert math.isclose(gradient[i, j].item(), slope.item(), abs_tol=1e-5)

@@ -250,3 +250,36 @@ def test_every_parameter_is_given_an_example():
 def test_a_result_that_left_the_graph_by_numpy_is_refused():
     with pytest.raises(NotImplementedError, match="numpy"):
         make_fx(lambda x: x.numpy().sum())(umbra.ones(2))
+
+
+def called(function, *inputs):
+    """The operators that a capture of the function records."""
+    graph = make_fx(function)(*inputs).graph
+    return [str(node.target).replace("aten.", "") for node in graph.nodes if node.op == "call_function" and "getitem" not in str(node.target)]
+
+
+@pytest.mark.parametrize("function, inputs, calls", [
+    (umbra.isfinite, [umbra.ones(2)], "abs.default ne.Scalar eq.Tensor mul.Tensor"),
+    (umbra.nn.functional.linear, [umbra.ones(2, 3, 4), umbra.ones(5, 4), umbra.ones(5)], "view.default t.default addmm.default _unsafe_view.default"),
+    (umbra.matmul, [umbra.ones(2, 3, 4), umbra.ones(1, 4, 5)], "squeeze.dim view.default mm.default _unsafe_view.default"),
+    (umbra.square, [umbra.ones(2)], "pow.Tensor_Scalar"),
+    (lambda x, out: umbra.square(x, out=out), [umbra.ones(2), umbra.ones(2)], "pow.Tensor_Scalar_out"),
+    (lambda x, out: umbra.linalg.norm(x, out=out), [umbra.ones(2), umbra.ones(())], "linalg_vector_norm.default copy_.default"),
+    (lambda x, out: umbra.linalg.inv(x, out=out), [umbra.eye(2), umbra.ones(2, 2)], "empty.memory_format linalg_inv_ex.inverse _linalg_check_errors.default"),
+    (lambda x, out: umbra.fft.fft(x, out=out), [umbra.ones(2), umbra.ones(2, dtype=umbra.complex64)], "_fft_r2c.out"),
+])
+def test_composites_come_apart_as_in_pytorch(function, inputs, calls):
+    assert called(function, *inputs) == calls.split()
+
+
+def test_a_composite_with_a_kernel_gives_the_same_whole_and_in_parts():
+    x = umbra.tensor([1.0, float("inf"), -float("inf"), float("nan")])
+    for t in (x, x.to(umbra.complex64), umbra.arange(3)):
+        assert umbra.equal(make_fx(umbra.isfinite)(t)(t), umbra.isfinite(t))
+    assert umbra.isfinite(x).tolist() == [True, False, False, False]
+
+
+def test_lift_is_recorded_as_it_is():
+    graph = make_fx(lambda x: umbra.ops.aten.lift(x) + 1)(umbra.ones(2))
+    assert "aten.lift.default(x_1)" in graph.code
+    assert umbra.equal(graph(umbra.zeros(2)), umbra.ones(2))

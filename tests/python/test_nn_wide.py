@@ -164,3 +164,23 @@ def test_linear_cross_entropy():
     assert umbra.allclose(model(x, target), F.cross_entropy(model.linear(x), target))
     with pytest.raises(NotImplementedError, match="options"):
         F.linear_cross_entropy(x, model.linear.weight, target, options=object())
+
+
+@pytest.mark.parametrize("rank", [1, 2, 3])
+def test_gradients_of_convolutions_by_themselves(rank):
+    umbra.manual_seed(0)
+    x, w = umbra.randn(2, 4, *[6] * rank, requires_grad=True), umbra.randn(6, 2, *[3] * rank, requires_grad=True)
+    options = dict(stride=2, padding=1, groups=2)
+    out = getattr(F, f"conv{rank}d")(x, w, **options)
+    grad = umbra.randn_like(out)
+    of_input, of_weight = umbra.autograd.grad(out, (x, w), grad)
+    assert umbra.allclose(getattr(nn.grad, f"conv{rank}d_input")(x.shape, w, grad, **options), of_input, atol=1e-5)
+    assert umbra.allclose(getattr(nn.grad, f"conv{rank}d_weight")(x, w.shape, grad, **options), of_weight, atol=1e-5)
+
+
+def test_keywords_for_factories_are_told_from_others():
+    assert nn.factory_kwargs({"device": "cpu", "factory_kwargs": {"dtype": umbra.float64}}) == {"device": "cpu", "dtype": umbra.float64}
+    assert nn.factory_kwargs(None) == {}
+    for wrong in ({"bias": True}, {"device": "cpu", "factory_kwargs": {"device": "cpu"}}):
+        with pytest.raises(TypeError):
+            nn.factory_kwargs(wrong)

@@ -32,6 +32,8 @@ NOTHING_TO_CHANGE = {
     "jit/_annotations.py annotate": "for the compiler of TorchScript",
     "jit/_library.py _NoGrad.__exit__": "of with statements", "jit/_library.py _RecordFunction.__exit__": "of with statements",
     "nn/modules/lazy.py LazyModuleMixin._lazy_load_hook": "of hooks", "nn/utils/spectral_norm.py note": "of hooks",
+    "nn/utils/prune.py Identity.compute_mask": "the mask does not follow from the elements",
+    "nn/utils/prune.py CustomFromMask.compute_mask": "the mask does not follow from the elements",
     "_functorch/aot_autograd.py aot_function": "enable_log changes no result; the rest is ahead-of-time autograd's",
     "_functorch/aot_autograd.py _compile_module": "as aot_function", "_functorch/aot_autograd.py aot_module_simplified": "as aot_function",
     "_functorch/aot_export.py aot_export_joint_simple": "num_params_buffers changes no result",

@@ -334,3 +334,18 @@ def test_branches_for_a_batch_of_predicates_must_fit():
     for wrong in (lambda x: x[:1] * 1, lambda x: (x * 1).int(), lambda x: (x, x)):
         with pytest.raises(Exception, match="expected same|Unmatched"):
             vmap(lambda x: torch.cond(x.sum() > 0, lambda x: x * 2, wrong, (x,)))(torch.ones(2, 2))
+
+
+@pytest.mark.parametrize("change", [lambda x: x.t_(), lambda x: x.squeeze_(0), lambda x: x.unsqueeze_(1), lambda x: x.transpose_(0, 1).mul_(2)])
+def test_vmap_of_what_changes_sizes_in_place_equals_a_loop(change):
+    x = torch.arange(24.0).reshape(4, 1, 6)
+    expected = torch.stack([change(row.clone()) for row in x])
+    assert torch.equal(vmap(lambda row: change(row.clone()))(x), expected)
+
+
+def test_forward_mode_of_a_complex_convolution_is_the_convolution_of_the_tangent():
+    torch.manual_seed(0)
+    x, t = torch.randn(1, 2, 5, dtype=torch.complex64), torch.randn(1, 2, 5, dtype=torch.complex64)
+    w = torch.randn(3, 2, 3, dtype=torch.complex64)
+    tangent = jvp(lambda x: torch.nn.functional.conv1d(x, w), (x,), (t,))[1]
+    torch.testing.assert_close(tangent, torch.nn.functional.conv1d(t, w))

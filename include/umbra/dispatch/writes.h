@@ -10,6 +10,8 @@ namespace UMBRA_API umbra {
 void check_inplace_write(const Operator& op, Value* frame, const TensorSpec& result);
 /// Refuses a call of an out variant whose results do not fit into `outs`; an output of another size gets the new one.
 void prepare_outputs(const Operator& op, const Value* frame, ArrayRef<Tensor> outs, SpecList& results);
+/// Refuses an output whose type or device does not fit a result.
+void check_output_type(const Operator& op, const Value* frame, const Tensor& out, const TensorSpec& result);
 /// Gives a tensor the size and strides of a result, and its memory the bytes that takes; one of the same size stays.
 void resize_output(const Tensor& out, const TensorSpec& result);
 /// Whether elements of the tensor share memory (expand).

@@ -15,11 +15,16 @@ class _OwnParts:
         return f"<the parts of {self._core_operator}>"
 
 
+# Composites that the core operators of PyTorch have whole.
+_CORE_COMPOSITES = ("aten::upsample_nearest2d.vec", "aten::upsample_bilinear2d.vec")
+
+
 class CustomDecompTable(dict):
     """The operators that `ExportedProgram.run_decompositions` takes apart by default; entries may be added, replaced and taken out."""
 
     def __init__(self):
-        super().__init__((op, _OwnParts(op)) for op in map(_overload, _C._core_decompositions()) if op is not None)
+        names = [name for name in _C._core_decompositions() if name not in _CORE_COMPOSITES]
+        super().__init__((op, _OwnParts(op)) for op in map(_overload, names) if op is not None)
 
     def copy(self):
         table = CustomDecompTable.__new__(CustomDecompTable)

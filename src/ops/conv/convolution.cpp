@@ -3,6 +3,7 @@
 
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/conv/complex.h"
 #include "ops/pointwise/family.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -264,8 +265,11 @@ Tensor convolve(const Tensor& input, const Tensor& weight, const Tensor& bias, S
         "D (batched) input to conv", spatial, "d, but got input of size: ", input.sym_sizes());
   check(transposed || !bias.defined() || bias.dtype() == input.dtype(), "Input type (", cpp_name(input.dtype()),
         ") and bias type (", bias.defined() ? cpp_name(bias.dtype()) : "", ") should be the same");
-  Tensor out = convolution(batched ? input : input.unsqueeze(0), weight, bias, stride, padding, dilation, transposed,
-                           output_padding, groups);
+  auto run = [&](const Tensor& x, const Tensor& w, const Tensor& b) {
+    return convolution(x, w, b, stride, padding, dilation, transposed, output_padding, groups);
+  };
+  Tensor x = batched ? input : input.unsqueeze(0);
+  Tensor out = all_complex(input, weight, bias) ? by_real_parts(x, weight, bias, run) : run(x, weight, bias);
   return batched ? out : out.squeeze(0);
 }
 

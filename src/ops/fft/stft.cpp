@@ -96,8 +96,8 @@ Tensor stft_parts(const Tensor& self, Framing f, bool center, const std::string&
   Text norm = f.normalized ? Text("ortho") : Text();
   check(!onesided || !x.is_complex(), "Cannot have onesided output if window or input is complex");
   Tensor out = onesided ? fft_rfft(x, std::nullopt, -1, norm) : fft_fft(x, std::nullopt, -1, norm);
-  out = out.transpose(1, 2);
-  if (self.dim() == 1) out = out.squeeze(0);
+  out.transpose_(1, 2);
+  if (self.dim() == 1) out.squeeze_(0);
   return complex_result ? out : view_as_real(out);
 }
 
@@ -124,12 +124,8 @@ UMBRA_OPERATOR(
     });
 
 /// The sum of frames [batch, frames, n] that begin `hop` elements after each other.
-Tensor overlap_added(const Tensor& frames, SymInt length, int64_t hop) {
-  TensorOptions options{.dtype = DType::Int64, .device = frames.device()};
-  Tensor starts = arange(Scalar(frames.sym_size(1)), options).mul(hop).unsqueeze(1);
-  Tensor places = starts.add(arange(Scalar(frames.sym_size(2)), options)).reshape({1, -1});
-  Tensor flat = frames.reshape({frames.sym_size(0), -1});
-  return flat.new_zeros({frames.sym_size(0), length}).scatter_add(1, places.expand(flat.sym_sizes()), flat);
+Tensor overlap_added(const Tensor& frames, SymInt length, int64_t n, int64_t hop) {
+  return unfold_backward(frames, {frames.sym_size(0), length}, 1, n, hop);
 }
 
 UMBRA_OPERATOR(
@@ -157,10 +153,11 @@ UMBRA_OPERATOR(
       check(win > 0 && win <= n_fft, "istft: expected 0 < win_length <= n_fft");
       check(!given.defined() || (given.dim() == 1 && given.sym_size(0) == win),
             "istft: Invalid window shape. window has to be 1D and length of `win_length`");
+      Tensor pairs = view_as_real(self.resolve_conj());
       Tensor window =
           given.defined() ? given : ones({win}, {.dtype = real_type(self.dtype()), .device = self.device()});
       if (win != n_fft) window = centered_window(window, win, n_fft);
-      Tensor x = (self.dim() == 2 ? self.unsqueeze(0) : self).transpose(1, 2);
+      Tensor x = view_as_complex((self.dim() == 2 ? pairs.unsqueeze(0) : pairs).transpose(1, 2));
       Text norm = normalized ? Text("ortho") : Text();
       if (return_complex) {
         check(!onesided, "Cannot have onesided output if window or input is complex");
@@ -172,8 +169,8 @@ UMBRA_OPERATOR(
       }
       // Overlapping frames are added up, and divided by the sum of the windows' squares.
       Tensor weighted = x.mul(window.view({1, 1, n_fft}));
-      Tensor y = overlap_added(weighted, signal, hop);
-      Tensor envelope = overlap_added(window.pow(2).expand({1, frames, n_fft}), signal, hop);
+      Tensor y = overlap_added(weighted, signal, n_fft, hop);
+      Tensor envelope = overlap_added(window.pow(2).expand({1, frames, n_fft}), signal, n_fft, hop);
       int64_t start = center ? n_fft / 2 : 0;
       SymInt end = length ? SymInt(start + *length) : center ? signal - n_fft / 2 : signal;
       y = y.slice(1, start, end);

@@ -4,6 +4,7 @@
 #include <algorithm>
 #include <numeric>
 
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -53,76 +54,110 @@ Tensor resized(Tensor x, const std::vector<int64_t>& dims, const std::vector<Sym
 }
 
 int64_t number(FftNorm norm) { return static_cast<int64_t>(norm); }
+std::vector<SymInt> as_symbols(const std::vector<int64_t>& dims) { return {dims.begin(), dims.end()}; }
+
+// ---- the three transforms, into an output where there is one ----
+
+Tensor c2c(const Tensor& x, const std::vector<int64_t>& dims, FftNorm norm, bool forward, const Tensor& out) {
+  if (out.defined()) return _fft_c2c_out(out, x, as_symbols(dims), number(norm), forward);
+  return _fft_c2c(x, as_symbols(dims), number(norm), forward);
+}
+Tensor r2c(const Tensor& x, const std::vector<int64_t>& dims, FftNorm norm, bool onesided, const Tensor& out) {
+  if (out.defined()) return _fft_r2c_out(out, x, dims, number(norm), onesided);
+  return _fft_r2c(x, dims, number(norm), onesided);
+}
+Tensor c2r(const Tensor& x, const std::vector<int64_t>& dims, FftNorm norm, SymInt last, const Tensor& out) {
+  if (out.defined()) return _fft_c2r_out(out, x, dims, number(norm), last);
+  return _fft_c2r(x, dims, number(norm), last);
+}
+/// What a transform of real numbers gives, conjugated: that of the other direction.
+Tensor conjugated(const Tensor& x, const Tensor& out) { return out.defined() ? conj_physical_out(out, x) : x.conj(); }
+
+/// A transform and its out variant: one function, whose output is not defined where none was given.
+template <class Points, class Where> struct Transform {
+  using Function = Tensor (*)(const Tensor& self, Points points, Where where, const Text& norm, const Tensor& out);
+  Function run;
+  void operator()(OperatorBuilder& builder) const {
+    builder.composite([run = run](const Tensor& self, Points points, Where where, const Text& norm) {
+      return run(self, points, where, norm, {});
+    });
+    builder.use(out_parts(run));
+  }
+};
+using OneDim = Transform<Size, int64_t>;
+using SeveralDims = Transform<Sizes, Dims>;
+using TwoDims = Transform<Sizes, std::vector<int64_t>>;
 
 // ---- one dimension ----
 
-Tensor complex_transform(const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward) {
+Tensor complex_transform(const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward, const Tensor& out) {
   Tensor x = promoted(self, true);
   int64_t d = wrap_dim(dim, x.dim(), false);
   SymInt points = n ? *n : x.sym_size(d);
   check_points(points);
   if (n) x = resized(x, {d}, {points});
-  return _fft_c2c(x, {SymInt(d)}, number(fft_norm(norm, forward)), forward);
+  return c2c(x, {d}, fft_norm(norm, forward), forward, out);
 }
 
 Tensor real_transform(const char* name, const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward,
-                      bool onesided) {
+                      bool onesided, const Tensor& out) {
   check<TypeError>(!self.is_complex(), name, " expects a real input tensor, but got ", kernel_name(self.dtype()));
   Tensor x = promoted(self, false);
   int64_t d = wrap_dim(dim, x.dim(), false);
   SymInt points = n ? *n : x.sym_size(d);
   check_points(points);
   if (n) x = resized(x, {d}, {points});
-  Tensor out = _fft_r2c(x, {d}, number(fft_norm(norm, forward)), onesided);
   // The backward transform of real numbers is the conjugate of the forward one.
-  return forward ? out : out.conj();
+  if (forward) return r2c(x, {d}, fft_norm(norm, forward), onesided, out);
+  return conjugated(r2c(x, {d}, fft_norm(norm, forward), onesided, {}), out);
 }
 
-Tensor to_real_transform(const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward) {
+Tensor to_real_transform(const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward, const Tensor& out) {
   Tensor x = promoted(self, true);
   int64_t d = wrap_dim(dim, x.dim(), false);
   SymInt points = n ? *n : (x.sym_size(d) - 1) * 2;
   check_points(points);
   if (n) x = resized(x, {d}, {points / 2 + 1});
   if (forward) x = x.conj().resolve_conj();
-  return _fft_c2r(x, {d}, number(fft_norm(norm, forward)), points);
+  return c2r(x, {d}, fft_norm(norm, forward), points, out);
 }
 
-Tensor any_transform(const char* name, const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward) {
-  return self.is_complex() ? complex_transform(self, n, dim, norm, forward)
-                           : real_transform(name, self, n, dim, norm, forward, false);
+Tensor any_transform(const char* name, const Tensor& self, Size n, int64_t dim, const Text& norm, bool forward,
+                     const Tensor& out) {
+  return self.is_complex() ? complex_transform(self, n, dim, norm, forward, out)
+                           : real_transform(name, self, n, dim, norm, forward, false, out);
 }
 
 UMBRA_OPERATOR("fft_fft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_fft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return any_transform("fft", self, n, dim, norm, true);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return any_transform("fft", self, n, dim, norm, true, out);
+    }});
 UMBRA_OPERATOR("fft_ifft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_ifft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return any_transform("ifft", self, n, dim, norm, false);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return any_transform("ifft", self, n, dim, norm, false, out);
+    }});
 UMBRA_OPERATOR("fft_rfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_rfft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return real_transform("rfft", self, n, dim, norm, true, true);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return real_transform("rfft", self, n, dim, norm, true, true, out);
+    }});
 UMBRA_OPERATOR("fft_ihfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_ihfft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return real_transform("ihfft", self, n, dim, norm, false, true);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return real_transform("ihfft", self, n, dim, norm, false, true, out);
+    }});
 UMBRA_OPERATOR("fft_irfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_irfft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return to_real_transform(self, n, dim, norm, false);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return to_real_transform(self, n, dim, norm, false, out);
+    }});
 UMBRA_OPERATOR("fft_hfft(Tensor self, SymInt? n=None, int dim=-1, str? norm=None) -> Tensor")
     .out("fft_hfft.out")
-    .composite([](const Tensor& self, Size n, int64_t dim, const Text& norm) {
-      return to_real_transform(self, n, dim, norm, true);
-    });
+    .use(OneDim{[](const Tensor& self, Size n, int64_t dim, const Text& norm, const Tensor& out) {
+      return to_real_transform(self, n, dim, norm, true, out);
+    }});
 
 // ---- several dimensions ----
 
@@ -162,22 +197,21 @@ Extent extent_of(const Tensor& self, const Sizes& sizes, const Dims& dims) {
   return out;
 }
 
-std::vector<SymInt> as_symbols(const std::vector<int64_t>& dims) { return {dims.begin(), dims.end()}; }
-
-Tensor complex_transform_nd(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, bool forward) {
+Tensor complex_transform_nd(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, bool forward,
+                            const Tensor& out) {
   Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, true);
   x = resized(x, extent.dims, extent.sizes);
-  return _fft_c2c(x, as_symbols(extent.dims), number(fft_norm(norm, forward)), forward);
+  return c2c(x, extent.dims, fft_norm(norm, forward), forward, out);
 }
 
-Tensor rfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+Tensor rfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
   check<TypeError>(!self.is_complex(), "rfftn expects a real-valued input tensor, but got ", kernel_name(self.dtype()));
   Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, false);
   check(!extent.dims.empty(), "rfftn must transform at least one axis");
   x = resized(x, extent.dims, extent.sizes);
-  return _fft_r2c(x, extent.dims, number(fft_norm(norm, true)), true);
+  return r2c(x, extent.dims, fft_norm(norm, true), true, out);
 }
 
 /// The extent of a transform to real numbers: how many come out along the last dimension decides what goes in.
@@ -191,62 +225,66 @@ std::pair<Extent, SymInt> to_real_extent(const char* name, const Tensor& x, cons
   return {extent, last};
 }
 
-Tensor irfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+Tensor irfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
   auto [extent, last] = to_real_extent("irfftn", self, s, dim);
   Tensor x = promoted(self, true);
   x = resized(x, extent.dims, extent.sizes);
-  return _fft_c2r(x, extent.dims, number(fft_norm(norm, false)), last);
+  return c2r(x, extent.dims, fft_norm(norm, false), last, out);
 }
 
-Tensor hfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+Tensor hfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
   auto [extent, last] = to_real_extent("hfftn", self, s, dim);
   Tensor x = promoted(self, true);
   x = resized(x, extent.dims, extent.sizes);
   FftNorm mode = fft_norm(norm, true);
   std::vector<int64_t> others(extent.dims.begin(), extent.dims.end() - 1);
-  if (!others.empty()) x = _fft_c2c(x, as_symbols(others), number(mode), true);
-  return _fft_c2r(x.conj().resolve_conj(), {extent.dims.back()}, number(mode), last);
+  if (!others.empty()) x = c2c(x, others, mode, true, {});
+  return c2r(x.conj().resolve_conj(), {extent.dims.back()}, mode, last, out);
 }
 
-Tensor ihfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm) {
+Tensor ihfftn_parts(const Tensor& self, const Sizes& s, const Dims& dim, const Text& norm, const Tensor& out) {
   check<TypeError>(!self.is_complex(), "Only supports floating-point dtypes, but found: ", kernel_name(self.dtype()));
   Extent extent = extent_of(self, s, dim);
   Tensor x = promoted(self, false);
   check(!extent.dims.empty(), "ihfftn must transform at least one axis");
   x = resized(x, extent.dims, extent.sizes);
   FftNorm mode = fft_norm(norm, false);
-  Tensor half = _fft_r2c(x, {extent.dims.back()}, number(mode), true);
+  Tensor half = r2c(x, {extent.dims.back()}, mode, true, {});
   std::vector<int64_t> others(extent.dims.begin(), extent.dims.end() - 1);
-  if (others.empty()) return half.conj();
-  return _fft_c2c(half.conj().resolve_conj(), as_symbols(others), number(mode), false);
+  if (others.empty()) return conjugated(half, out);
+  return c2c(conj_physical(half), others, mode, false, out);
 }
 
 UMBRA_OPERATOR("fft_fftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_fftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) {
-      return complex_transform_nd(self, s, dim, norm, true);
-    });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return complex_transform_nd(self, s, dim, norm, true, out);
+    }});
 UMBRA_OPERATOR("fft_ifftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_ifftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) {
-      return complex_transform_nd(self, s, dim, norm, false);
-    });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return complex_transform_nd(self, s, dim, norm, false, out);
+    }});
 UMBRA_OPERATOR("fft_rfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_rfftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) { return rfftn_parts(self, s, dim, norm); });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return rfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_irfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_irfftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) {
-      return irfftn_parts(self, s, dim, norm);
-    });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return irfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_hfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_hfftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) { return hfftn_parts(self, s, dim, norm); });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return hfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_ihfftn(Tensor self, SymInt[1]? s=None, int[1]? dim=None, str? norm=None) -> Tensor")
     .out("fft_ihfftn.out")
-    .composite([](const Tensor& self, Sizes s, Dims dim, const Text& norm) {
-      return ihfftn_parts(self, s, dim, norm);
-    });
+    .use(SeveralDims{[](const Tensor& self, Sizes s, Dims dim, const Text& norm, const Tensor& out) {
+      return ihfftn_parts(self, s, dim, norm, out);
+    }});
 
 // ---- two dimensions: the same, with another default ----
 
@@ -254,34 +292,34 @@ using DimList = std::vector<int64_t>;
 
 UMBRA_OPERATOR("fft_fft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_fft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return complex_transform_nd(self, s, dim, norm, true);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return complex_transform_nd(self, s, dim, norm, true, out);
+    }});
 UMBRA_OPERATOR("fft_ifft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_ifft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return complex_transform_nd(self, s, dim, norm, false);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return complex_transform_nd(self, s, dim, norm, false, out);
+    }});
 UMBRA_OPERATOR("fft_rfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_rfft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return rfftn_parts(self, s, dim, norm);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return rfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_irfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_irfft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return irfftn_parts(self, s, dim, norm);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return irfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_hfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_hfft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return hfftn_parts(self, s, dim, norm);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return hfftn_parts(self, s, dim, norm, out);
+    }});
 UMBRA_OPERATOR("fft_ihfft2(Tensor self, SymInt[1]? s=None, int[1] dim=[-2,-1], str? norm=None) -> Tensor")
     .out("fft_ihfft2.out")
-    .composite([](const Tensor& self, Sizes s, DimList dim, const Text& norm) {
-      return ihfftn_parts(self, s, dim, norm);
-    });
+    .use(TwoDims{[](const Tensor& self, Sizes s, DimList dim, const Text& norm, const Tensor& out) {
+      return ihfftn_parts(self, s, dim, norm, out);
+    }});
 
 // ---- frequencies and shifts ----
 

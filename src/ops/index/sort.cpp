@@ -2,6 +2,7 @@
 #include "kernels/sort.h"
 
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "umbra/dispatch/define.h"
@@ -54,10 +55,16 @@ UMBRA_OPERATOR("argsort.stable(Tensor self, *, bool stable, int dim=-1, bool des
     .composite([](const Tensor& self, bool stable, int64_t dim, bool descending) {
       return std::get<1>(sort(self, stable, dim, descending));
     })
+    .use(out_parts([](const Tensor& self, bool stable, int64_t dim, bool descending, const Tensor& out) {
+      return std::get<1>(sort_out(unwanted_out(self, self.dtype()), out, self, stable, dim, descending));
+    }))
     .tags({Tag::ExactOut});
 UMBRA_OPERATOR("msort(Tensor self) -> Tensor")
     .out("msort.out")
     .composite([](const Tensor& self) { return std::get<0>(sort(self, 0, false)); })
+    .use(out_parts([](const Tensor& self, const Tensor& out) {
+      return std::get<0>(sort_out(out, unwanted_out(self, DType::Int64), self, 0, false));
+    }))
     .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -74,12 +75,18 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR("linalg_eigh(Tensor self, str UPLO=\"L\") -> (Tensor eigenvalues, Tensor eigenvectors)")
     .out("linalg_eigh.eigvals", {"eigvals", "eigvecs"})
-    .composite([](const Tensor& self, const std::string& uplo) { return _linalg_eigh(self, uplo, true); });
+    .composite([](const Tensor& self, const std::string& uplo) { return _linalg_eigh(self, uplo, true); })
+    .use(out_parts([](const Tensor& self, const std::string& uplo, const Tensor& values, const Tensor& vectors) {
+      return _linalg_eigh_out(values, vectors, self, uplo, true);
+    }));
 UMBRA_OPERATOR("linalg_eigvalsh(Tensor self, str UPLO=\"L\") -> Tensor")
     .out("linalg_eigvalsh.out")
     .composite([](const Tensor& self, const std::string& uplo) {
       return std::get<0>(_linalg_eigh(self, uplo, may_be_differentiated(self)));
-    });
+    })
+    .use(out_parts([](const Tensor& self, const std::string& uplo, const Tensor& out) {
+      return std::get<0>(_linalg_eigh_out(out, unwanted_out(self, self.dtype()), self, uplo, false));
+    }));
 
 // ---- any square matrix ----
 

@@ -199,6 +199,19 @@ Operand contract(Operand a, Operand b, const Labels& output, const std::function
   return {product_matrix.reshape(sizes), labels};
 }
 
+/// One tensor: the dimensions of the output in its order, and the others, behind them, summed.
+Tensor summed_alone(const Operand& o, const Labels& output) {
+  Labels order = output, rest;
+  for (int label : o.labels)
+    if (!has(output, label)) rest.push_back(label);
+  std::sort(rest.begin(), rest.end());
+  order.insert(order.end(), rest.begin(), rest.end());
+  Tensor t = arranged(o, order);
+  std::vector<int64_t> dims;
+  for (size_t d = output.size(); d < order.size(); ++d) dims.push_back(static_cast<int64_t>(d));
+  return dims.empty() ? t : t.sum(IntArrayRef(dims));
+}
+
 Tensor run_einsum(const std::string& equation, TensorList tensors) {
   size_t arrow = equation.find("->");
   std::vector<std::string> inputs = split_inputs(equation.substr(0, arrow));
@@ -236,6 +249,7 @@ Tensor run_einsum(const std::string& equation, TensorList tensors) {
           " does not appear in the equation for any input operand");
   }
 
+  if (operands.size() == 1) return summed_alone(operands[0], output);
   Operand result = in_output_order(operands[0], output);
   for (size_t i = 1; i < operands.size(); ++i)
     result = contract(in_output_order(result, output), in_output_order(operands[i], output), output, [&](int label) {

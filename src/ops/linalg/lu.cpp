@@ -3,6 +3,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -103,6 +104,12 @@ UMBRA_OPERATOR("linalg_lu_factor(Tensor A, *, bool pivot=True) -> (Tensor LU, Te
       _linalg_check_errors(info, "torch.linalg.lu_factor", a.dim() == 2);
       return std::make_tuple(lu, pivots);
     })
+    .use(out_parts([](const Tensor& a, bool pivot, const Tensor& lu, const Tensor& pivots) {
+      Tensor info = unwanted_out(a, DType::Int32);
+      linalg_lu_factor_ex_out(lu, pivots, info, a, pivot, false);
+      _linalg_check_errors(info, "torch.linalg.lu_factor", a.dim() == 2);
+      return std::make_tuple(lu, pivots);
+    }))
     .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR(
@@ -227,7 +234,10 @@ UMBRA_OPERATOR("lu_solve(Tensor self, Tensor LU_data, Tensor LU_pivots) -> Tenso
     .out("lu_solve.out")
     .composite([](const Tensor& self, const Tensor& lu, const Tensor& pivots) {
       return linalg_lu_solve(lu, pivots, self);
-    });
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& lu, const Tensor& pivots, const Tensor& out) {
+      return linalg_lu_solve_out(out, lu, pivots, self);
+    }));
 
 // ---- determinants ----
 
@@ -317,9 +327,13 @@ UMBRA_OPERATOR("_linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet, Ten
     .differentiable_outputs({true, true, false, false})
     .use(BatchInFront{});
 
-UMBRA_OPERATOR("linalg_det(Tensor A) -> Tensor").out("linalg_det.out").composite([](const Tensor& a) {
-  return std::get<0>(_linalg_det(a));
-});
+UMBRA_OPERATOR("linalg_det(Tensor A) -> Tensor")
+    .out("linalg_det.out")
+    .composite([](const Tensor& a) { return std::get<0>(_linalg_det(a)); })
+    .use(out_parts([](const Tensor& a, const Tensor& out) {
+      Tensor lu = unwanted_out(a, a.dtype()), pivots = unwanted_out(a, DType::Int32);
+      return std::get<0>(_linalg_det_out(out, lu, pivots, a));
+    }));
 UMBRA_OPERATOR("det(Tensor self) -> Tensor").composite([](const Tensor& self) {
   return std::get<0>(_linalg_det(self));
 });
@@ -328,10 +342,18 @@ UMBRA_OPERATOR("linalg_slogdet(Tensor A) -> (Tensor sign, Tensor logabsdet)")
     .composite([](const Tensor& a) {
       auto [sign, logarithm, lu, pivots] = _linalg_slogdet(a);
       return std::make_tuple(sign, logarithm);
-    });
+    })
+    .use(out_parts([](const Tensor& a, const Tensor& sign, const Tensor& logarithm) {
+      Tensor lu = unwanted_out(a, a.dtype()), pivots = unwanted_out(a, DType::Int32);
+      _linalg_slogdet_out(sign, logarithm, lu, pivots, a);
+      return std::make_tuple(sign, logarithm);
+    }));
 UMBRA_OPERATOR("slogdet(Tensor self) -> (Tensor sign, Tensor logabsdet)")
     .out("slogdet.out", {"sign", "logabsdet"})
-    .composite([](const Tensor& self) { return linalg_slogdet(self); });
+    .composite([](const Tensor& self) { return linalg_slogdet(self); })
+    .use(out_parts([](const Tensor& self, const Tensor& sign, const Tensor& logarithm) {
+      return linalg_slogdet_out(sign, logarithm, self);
+    }));
 UMBRA_OPERATOR("logdet(Tensor self) -> Tensor").composite([](const Tensor& self) {
   check_square(self, "logdet");
   check_floating_matrix(self, "logdet", false);

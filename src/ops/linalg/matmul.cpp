@@ -2,6 +2,7 @@
 #include "kernels/matmul.h"
 
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/pointwise/family.h"
@@ -225,49 +226,107 @@ struct Fold {
     Tensor out = _unsafe_view(rows.mm(right), shape);
     return transposed ? out.transpose(-2, -1).contiguous() : out;
   }
+  Tensor product_of_rows(const Tensor& out) const {
+    if (transposed && single.dim() == 2) return copied_out(out, product_of_rows());
+    SymShape shape(batch.sym_sizes().drop_back());
+    SymInt count = product(shape);
+    Tensor rows = batch.reshape({count, batch.sym_sizes().back()});
+    if (single.dim() == 2) shape.push_back(single.sym_sizes()[1]);
+    resized_out(out, shape);
+    if (single.dim() == 1) mv_out(out.view({count}), rows, single);
+    else mm_out(out.view({count, shape.back()}), rows, single);
+    return out;
+  }
 };
 
-// Batches of matrices of any rank, through one mm or mv where one side is single, and one bmm otherwise.
-Tensor matmul_parts(const Tensor& a, const Tensor& b) {
-  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
-        b.dim(), "D");
-  if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
-  if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
-  if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze(0);
-  if (a.dim() == 2 && b.dim() == 2) return a.mm(b);
-  if (Fold fold(a, b); fold.worth()) return fold.product_of_rows();
-  SymInt n = a.dim() > 1 ? a.sym_size(-2) : SymInt(1), m = a.sym_size(-1);
-  auto leading = [](const Tensor& t) { return t.dim() > 2 ? t.sym_sizes().drop_back(2) : SymIntArrayRef(); };
-  SymShape batch = broadcast_shapes(leading(a), leading(b)), shape_a(batch), shape_b(batch), out(batch);
-  SymInt count = product(batch);
-  for (SymInt s : {n, m}) shape_a.push_back(s);
-  Tensor x = a.expand(shape_a).reshape({count, n, m});
-  if (a.dim() > 1) out.push_back(n);
-  if (b.dim() == 1) {
-    shape_b.push_back(b.sym_size(0));
-    Tensor y = b.expand(shape_b).reshape({count, b.sym_size(0)}).unsqueeze(2);
-    return _unsafe_view(x.bmm(y).squeeze(-1), out);
-  }
-  for (SymInt s : {b.sym_size(-2), b.sym_size(-1)}) shape_b.push_back(s);
-  out.push_back(b.sym_size(-1));
-  return _unsafe_view(x.bmm(b.expand(shape_b).reshape({count, b.sym_size(-2), b.sym_size(-1)})), out);
+// A batch of one matrix is that matrix, next to a larger batch.
+Tensor without_batch_of_one(const Tensor& t, const Tensor& other) {
+  bool numbers = !t.is_symbolic() && !other.is_symbolic();
+  bool single = numbers && t.dim() == 3 && other.dim() == 3 && t.size(0) == 1 && other.size(0) != 1;
+  return single ? t.squeeze(0) : t;
 }
 
-UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor").out("matmul.out").composite(matmul_parts);
+// Both sides as batches of matrices, which broadcast to each other, and the sizes of their product.
+struct BatchedMatrices {
+  Tensor left, right;
+  SymShape result;
+  bool column;  // the right side is a vector
+
+  BatchedMatrices(const Tensor& a, const Tensor& b) : column(b.dim() == 1) {
+    SymInt n = a.dim() > 1 ? a.sym_size(-2) : SymInt(1), m = a.sym_size(-1);
+    auto leading = [](const Tensor& t) { return t.dim() > 2 ? t.sym_sizes().drop_back(2) : SymIntArrayRef(); };
+    SymShape batch = broadcast_shapes(leading(a), leading(b)), shape_a(batch), shape_b(batch);
+    SymInt count = product(batch);
+    result = batch;
+    for (SymInt s : {n, m}) shape_a.push_back(s);
+    left = a.expand(shape_a).reshape({count, n, m});
+    if (a.dim() > 1) result.push_back(n);
+    for (SymInt s : column ? b.sym_sizes() : b.sym_sizes().drop_front(b.dim() - 2)) shape_b.push_back(s);
+    if (!column) result.push_back(b.sym_size(-1));
+    right = b.expand(shape_b);
+    if (column) right = right.reshape({count, b.sym_size(0)}).unsqueeze(2);
+    else right = right.reshape({count, b.sym_size(-2), b.sym_size(-1)});
+  }
+  Tensor product_of_all() const {
+    Tensor out = left.bmm(right);
+    return _unsafe_view(column ? out.squeeze(-1) : out, result);
+  }
+  Tensor product_of_all(const Tensor& out) const {
+    bmm_out(resized_out(out, result).view({left.sym_size(0), left.sym_size(1), right.sym_size(2)}), left, right);
+    return out;
+  }
+};
+
+void check_factors(const Tensor& a, const Tensor& b) {
+  check(a.dim() > 0 && b.dim() > 0, "both arguments to matmul need to be at least 1D, but they are ", a.dim(), "D and ",
+        b.dim(), "D");
+}
+
+// Batches of matrices of any rank, through one mm or mv where one side is single, and one bmm otherwise.
+Tensor matmul_parts(const Tensor& left, const Tensor& right) {
+  check_factors(left, right);
+  Tensor a = without_batch_of_one(left, right), b = without_batch_of_one(right, left);
+  if (a.dim() == 1 && b.dim() == 1) return a.dot(b);
+  if (a.dim() == 2 && b.dim() == 1) return a.mv(b);
+  if (a.dim() == 1 && b.dim() == 2) return a.unsqueeze(0).mm(b).squeeze_(0);
+  if (a.dim() == 2 && b.dim() == 2) return a.mm(b);
+  if (Fold fold(a, b); fold.worth()) return fold.product_of_rows();
+  return BatchedMatrices(a, b).product_of_all();
+}
+
+Tensor matmul_out_parts(const Tensor& left, const Tensor& right, const Tensor& out) {
+  check_factors(left, right);
+  Tensor a = without_batch_of_one(left, right), b = without_batch_of_one(right, left);
+  if (a.dim() == 1 && b.dim() == 1) return dot_out(out, a, b);
+  if (a.dim() == 2 && b.dim() == 1) return mv_out(out, a, b);
+  if (a.dim() == 1 && b.dim() == 2) return mm_out(out, a.unsqueeze(0), b).squeeze_(0);
+  if (a.dim() == 2 && b.dim() == 2) return mm_out(out, a, b);
+  if (Fold fold(a, b); fold.worth()) return fold.product_of_rows(out);
+  return BatchedMatrices(a, b).product_of_all(out);
+}
+
+UMBRA_OPERATOR("matmul(Tensor self, Tensor other) -> Tensor")
+    .out("matmul.out")
+    .composite(matmul_parts)
+    .use(out_parts(matmul_out_parts));
+
+/// One product over all rows, the bias added in the same pass.
+Tensor linear_by_rows(const Tensor& input, const Tensor& weight, const Tensor& bias) {
+  SymShape shape(input.sym_sizes().drop_back());
+  Tensor flat = input.view({product(shape), input.sym_sizes().back()});
+  Tensor rows = addmm(bias, flat, weight.t());
+  shape.push_back(rows.sym_sizes()[1]);
+  return _unsafe_view(rows, shape);
+}
 
 UMBRA_OPERATOR("linear(Tensor input, Tensor weight, Tensor? bias=None) -> Tensor")
     .out("linear.out")
     .composite([](const Tensor& input, const Tensor& weight, const Tensor& bias) {
-      if (input.dim() == 2 && bias.defined()) return addmm(bias, input, weight.t());
-      if (input.dim() == 3 && bias.defined() && input.is_contiguous()) {
-        // One product over all rows, the bias added in the same pass.
-        SymIntArrayRef sizes = input.sym_sizes();
-        Tensor flat = input.view({sizes[0] * sizes[1], sizes[2]});
-        Tensor rows = addmm(bias, flat, weight.t());
-        return rows.view({sizes[0], sizes[1], rows.sym_sizes()[1]});
-      }
-      Tensor out = matmul(input, weight.t());
-      return bias.defined() ? out.add(bias) : out;
+      if (!bias.defined()) return matmul(input, weight.t());
+      if (input.dim() == 2) return addmm(bias, input, weight.t());
+      bool one_row = bias.dim() == 1 || bias.squeeze().dim() == 1;
+      if (one_row && input.dim() > 0 && input.is_contiguous()) return linear_by_rows(input, weight, bias);
+      return matmul(input, weight.t()).add(bias);
     });
 
 }  // namespace

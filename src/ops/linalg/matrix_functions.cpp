@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -96,32 +97,62 @@ UMBRA_OPERATOR("matrix_exp_backward(Tensor self, Tensor grad) -> Tensor")
 
 // ---- powers ----
 
-Tensor matrix_power_parts(const Tensor& self, int64_t n) {
-  check_square(self, "linalg.matrix_power");
-  if (n == 0) {
-    Tensor identity = eye(self.sym_size(-2), {.dtype = self.dtype(), .device = self.device()});
-    return self.clone(MemoryFormat::Contiguous).copy_(identity);
-  }
-  Tensor base = n < 0 ? linalg_inv(self) : self;
-  uint64_t power = n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n);
-  if (power == 1) return n < 0 ? base : base.clone();
-  if (power == 2) return base.matmul(base);
-  if (power == 3) return base.matmul(base).matmul(base);
+/// a times b, in `out` where that is defined.
+Tensor product_into(const Tensor& a, const Tensor& b, const Tensor& out) {
+  return out.defined() ? matmul_out(out, a, b) : a.matmul(b);
+}
+
+/// A positive power by squaring; the last product goes to `out` where that is defined.
+Tensor positive_power(const Tensor& base, uint64_t power, const Tensor& out) {
+  if (power == 2) return product_into(base, base, out);
+  if (power == 3) return product_into(base.matmul(base), base, out);
   Tensor result, square;
   for (; power > 0; power /= 2) {
     square = square.defined() ? square.matmul(square) : base;
-    if (power % 2) result = result.defined() ? result.matmul(square) : square;
+    if (power % 2 == 0) continue;
+    bool last = power == 1;
+    if (result.defined()) result = product_into(result, square, last ? out : Tensor());
+    else result = last && out.defined() ? out.copy_(square) : square;
   }
   return result;
 }
+
+Tensor identity_like(const Tensor& self) {
+  return eye(self.sym_size(-2), {.dtype = self.dtype(), .device = self.device()});
+}
+
+Tensor matrix_power_parts(const Tensor& self, int64_t n) {
+  check_square(self, "linalg.matrix_power");
+  if (n == 0) {
+    Tensor out = self.clone(MemoryFormat::Contiguous);
+    return out.copy_(identity_like(self));
+  }
+  if (n == 1) return self.clone();
+  Tensor base = n < 0 ? linalg_inv(self) : self;
+  if (n == -1) return base;
+  return positive_power(base, n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n), {});
+}
+
+Tensor matrix_power_out_parts(const Tensor& self, int64_t n, const Tensor& given) {
+  check_square(self, "linalg.matrix_power");
+  check(given.dtype() == self.dtype(), "Expected out tensor to have dtype ", kernel_name(self.dtype()), ", but got ",
+        kernel_name(given.dtype()), " instead");
+  Tensor out = resized_out(given, self.sym_sizes());
+  if (n == 0) return out.copy_(identity_like(self));
+  if (n == 1) return out.copy_(self);
+  if (n == -1) return linalg_inv_out(out, self);
+  Tensor base = n < 0 ? linalg_inv(self) : self;
+  return positive_power(base, n < 0 ? -static_cast<uint64_t>(n) : static_cast<uint64_t>(n), out);
+}
+
 UMBRA_OPERATOR("linalg_matrix_power(Tensor self, int n) -> Tensor")
     .out("linalg_matrix_power.out")
     .composite(matrix_power_parts)
-    .tags({Tag::ExactOut});
+    .use(out_parts(matrix_power_out_parts));
 UMBRA_OPERATOR("matrix_power(Tensor self, int n) -> Tensor")
     .out("matrix_power.out")
     .composite(matrix_power_parts)
-    .tags({Tag::ExactOut});
+    .use(out_parts(matrix_power_out_parts));
 
 UMBRA_OPERATOR("_compute_linear_combination(Tensor input, Tensor coefficients) -> Tensor")
     .out("_compute_linear_combination.out")
@@ -249,10 +280,12 @@ UMBRA_OPERATOR("cov(Tensor self, *, int correction=1, Tensor? fweights=None, Ten
                          : scalar_tensor(Scalar(observations), {.dtype = DType::Int64, .device = self.device()});
       if (weights.defined()) check(is_true(count.ne(0)), "cov(): weights sum to zero, can't be normalized");
       Tensor mean = (weights.defined() ? rows.mul(weights) : rows).sum(IntArrayRef{1}).div(count);
-      Tensor divisor;
-      if (weights.defined() && aweights.defined() && correction != 0)
-        divisor = count.sub(weights.mul(aweights).sum().mul(correction).div(count));
-      else divisor = count.sub(correction);
+      Tensor divisor = count;
+      if (!weights.defined())
+        divisor = scalar_tensor(Scalar(observations - correction), {.dtype = DType::Int64, .device = self.device()});
+      else if (correction != 0)
+        divisor = aweights.defined() ? count.sub(weights.mul(aweights).sum().mul(correction).div(count))
+                                     : count.sub(correction);
       if (is_true(divisor.le(0))) divisor = zeros_like(divisor);
       Tensor centered = rows.sub(mean.unsqueeze(1));
       Tensor other = (weights.defined() ? centered.mul(weights) : centered).t().conj();

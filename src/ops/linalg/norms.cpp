@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 #include "ops/reduce/reduced_shape.h"
 
@@ -188,6 +189,10 @@ UMBRA_OPERATOR("frobenius_norm.dim(Tensor self, int[1] dim, bool keepdim=False) 
       check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
       return norm(self, Scalar(2.0), IntArrayRef(dims), keepdim);
     })
+    .use(out_parts([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, const Tensor& out) {
+      check(dims.size() <= 2, "Expected at most 2 dimensions, but got ", dims.size(), " dimensions instead.");
+      return norm_out(out, self, Scalar(2.0), IntArrayRef(dims), keepdim);
+    }))
     .tags({Tag::ExactOut});
 
 UMBRA_OPERATOR("norm_except_dim(Tensor v, int pow=2, int dim=0) -> Tensor")
@@ -280,7 +285,8 @@ UMBRA_OPERATOR(
       Tensor sums = linalg_vector_norm(self, Scalar(1.0), {dims.rows}, keepdim, dtype);
       int64_t rest = !keepdim && dims.rows < dims.columns ? dims.columns - 1 : dims.columns;
       return extreme(sums, rest, keepdim, order > 0);
-    });
+    })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR(
     "linalg_matrix_norm.str_ord(Tensor self, str ord='fro', int[] dim=[-2,-1], bool keepdim=False, *, ScalarType? "
@@ -295,7 +301,8 @@ UMBRA_OPERATOR(
       Tensor a = dtype ? self.to(*dtype) : self;
       return by_singular_values(a, dims, keepdim,
                                 [](const Tensor& s, bool keep) { return s.sum(IntArrayRef{-1}, keep); });
-    });
+    })
+    .use(OutCopied{});
 
 std::vector<int64_t> all_of(const Tensor& self) { return masked_dims(all_dims(self)); }
 
@@ -314,7 +321,8 @@ UMBRA_OPERATOR(
       Scalar order = ord ? *ord : Scalar(2.0);
       if (dim) return linalg_vector_norm(self, order, IntArrayRef(*dim), keepdim, dtype);
       return linalg_vector_norm(self, order, std::nullopt, keepdim, dtype);
-    });
+    })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR(
     "linalg_norm.ord_str(Tensor self, str ord, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> "
@@ -327,18 +335,21 @@ UMBRA_OPERATOR(
       check(dim || self.dim() <= 2, "linalg.norm: If dim is not specified but ord is, the input must be 1D or 2D. Got ",
             self.dim(), "D.");
       return linalg_matrix_norm(self, ord, IntArrayRef(dim ? *dim : std::vector<int64_t>{-2, -1}), keepdim, dtype);
-    });
+    })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR("nuclear_norm(Tensor self, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.out")
     .composite([](const Tensor& self, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), {-2, -1}, keepdim);
-    });
+    })
+    .use(OutCopied{});
 UMBRA_OPERATOR("nuclear_norm.dim(Tensor self, int[2] dim, bool keepdim=False) -> Tensor")
     .out("nuclear_norm.dim_out")
     .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) {
       return linalg_matrix_norm(self, std::string("nuc"), IntArrayRef(dim), keepdim);
-    });
+    })
+    .use(OutCopied{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -3,6 +3,7 @@
 #include "kernels/matmul.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/promotion.h"
 #include "ops/common/unbacked.h"
 #include "ops/linalg/linalg.h"
@@ -219,13 +220,24 @@ UMBRA_OPERATOR("vdot(Tensor self, Tensor other) -> Tensor")
     .gradient("other", {"grad", "self"}, [](const Tensor& grad, const Tensor& self) { return grad.mul(self); })
     .use(batch_through([](const Tensor& self, const Tensor& other) { return self.conj().dot(other); }));
 
-Tensor outer_parts(const Tensor& self, const Tensor& vec2) {
+/// The first vector as a column, which the other one is multiplied with.
+Tensor outer_column(const Tensor& self, const Tensor& vec2) {
   check(self.dim() == 1, "outer: Expected 1-D argument self, but got ", self.dim(), "-D");
   check(vec2.dim() == 1, "outer: Expected 1-D argument vec2, but got ", vec2.dim(), "-D");
-  return self.reshape({self.sym_size(0), 1}).mul(vec2);
+  return self.reshape({self.sym_size(0), 1});
 }
-UMBRA_OPERATOR("outer(Tensor self, Tensor vec2) -> Tensor").out("outer.out").composite(outer_parts);
-UMBRA_OPERATOR("ger(Tensor self, Tensor vec2) -> Tensor").out("ger.out").composite(outer_parts);
+Tensor outer_parts(const Tensor& self, const Tensor& vec2) { return outer_column(self, vec2).mul(vec2); }
+Tensor outer_out_parts(const Tensor& self, const Tensor& vec2, const Tensor& out) {
+  return mul_out(out, outer_column(self, vec2), vec2);
+}
+UMBRA_OPERATOR("outer(Tensor self, Tensor vec2) -> Tensor")
+    .out("outer.out")
+    .composite(outer_parts)
+    .use(out_parts(outer_out_parts));
+UMBRA_OPERATOR("ger(Tensor self, Tensor vec2) -> Tensor")
+    .out("ger.out")
+    .composite(outer_parts)
+    .use(out_parts(outer_out_parts));
 
 UMBRA_OPERATOR("inner(Tensor self, Tensor other) -> Tensor")
     .out("inner.out")
@@ -235,17 +247,28 @@ UMBRA_OPERATOR("inner(Tensor self, Tensor other) -> Tensor")
             "inner() the last dimension must match on both input tensors but got shapes ", self.sym_sizes(), " and ",
             other.sym_sizes());
       return tensordot(self, other, {-1}, {-1});
-    });
+    })
+    .use(OutCopied{});
+
+void check_vecdot(const Tensor& x, const Tensor& y) {
+  check_floating_matrix(x, "linalg.vecdot");
+  check(x.dtype() == y.dtype(), "linalg.vecdot: Expected x and y to have the same dtype, but found x of type ",
+        kernel_name(x.dtype()), " and y of type ", kernel_name(y.dtype()), " instead");
+}
+/// The products that are summed.
+Tensor vecdot_products(const Tensor& x, const Tensor& y) { return x.conj().resolve_conj().mul(y); }
 
 UMBRA_OPERATOR("linalg_vecdot(Tensor x, Tensor y, *, int dim=-1) -> Tensor")
     .out("linalg_vecdot.out")
     .composite([](const Tensor& x, const Tensor& y, int64_t dim) {
-      check_floating_matrix(x, "linalg.vecdot");
-      check(x.dtype() == y.dtype(), "linalg.vecdot: Expected x and y to have the same dtype, but found x of type ",
-            kernel_name(x.dtype()), " and y of type ", kernel_name(y.dtype()), " instead");
-      if (x.dim() == 1 && y.dim() == 1) return vdot(x, y);
-      return x.conj().mul(y).sum(IntArrayRef{dim});
-    });
+      check_vecdot(x, y);
+      return x.dim() == 1 && y.dim() == 1 ? vdot(x, y) : vecdot_products(x, y).sum(IntArrayRef{dim});
+    })
+    .use(out_parts([](const Tensor& x, const Tensor& y, int64_t dim, const Tensor& out) {
+      check_vecdot(x, y);
+      if (x.dim() == 1 && y.dim() == 1) return vdot_out(resized_out(out, {}), x, y);
+      return sum_out(out, vecdot_products(x, y), IntArrayRef{dim});
+    }));
 
 // ---- cross product ----
 
@@ -292,14 +315,21 @@ UMBRA_OPERATOR("linalg_cross(Tensor self, Tensor other, *, int dim=-1) -> Tensor
       return Batched(linalg_cross(batch_all(self), batch_all(other), d), 0);
     });
 
+/// The dimension that was asked for, or the first of size 3.
+int64_t cross_dim(const Tensor& self, std::optional<int64_t> dim) {
+  if (dim) return *dim;
+  for (int64_t d = 0; d < self.dim(); ++d)
+    if (self.sym_size(d) == 3) return d;
+  fail("no dimension of size 3 in input");
+}
 UMBRA_OPERATOR("cross(Tensor self, Tensor other, int? dim=None) -> Tensor")
     .out("cross.out")
     .composite([](const Tensor& self, const Tensor& other, std::optional<int64_t> dim) {
-      if (dim) return linalg_cross(self, other, *dim);
-      for (int64_t d = 0; d < self.dim(); ++d)
-        if (self.sym_size(d) == 3) return linalg_cross(self, other, d);
-      fail("no dimension of size 3 in input");
-    });
+      return linalg_cross(self, other, cross_dim(self, dim));
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& other, std::optional<int64_t> dim, const Tensor& out) {
+      return linalg_cross_out(out, self, other, cross_dim(self, dim));
+    }));
 
 // ---- tensors ----
 
@@ -348,31 +378,55 @@ UMBRA_OPERATOR("tensordot(Tensor self, Tensor other, int[] dims_self, int[] dims
           columns = columns * b.sym_size(d);
           result.push_back(b.sym_size(d));
         }
+      bool one_number = !a.is_symbolic() && !b.is_symbolic() && rows == 1 && columns == 1;
+      if (!one_number) {
+        Tensor left = a.permute(order_a).reshape({rows, inner});
+        return left.mm(b.permute(order_b).reshape({inner, columns})).view(result);
+      }
       a = a.permute(order_a);
       b = b.permute(order_b);
-      if (order_a.size() == dims_a.size() && order_b.size() == dims_b.size())
-        return dot(a.reshape({inner}), b.reshape({inner})).reshape(result);
-      return a.reshape({rows, inner}).mm(b.reshape({inner, columns})).reshape(result);
-    });
+      // Where the elements do not lie one after another, to copy them costs more than to add up the products.
+      if (!a.is_contiguous() || !b.is_contiguous()) return a.squeeze().mul(b.squeeze()).sum(a.dtype()).view(result);
+      auto flat = [&](const Tensor& t) { return t.dim() == 1 ? t : t.view({inner}); };
+      return dot(flat(a), flat(b)).view(result);
+    })
+    .use(OutCopied{});
+
+/// The factors with twice the dimensions, so that their product has every pair of elements; and what it is folded to.
+struct KroneckerFactors {
+  Tensor left, right;
+  SymShape product, result;
+
+  KroneckerFactors(const Tensor& self, const Tensor& other) {
+    int64_t rank = std::max(self.dim(), other.dim());
+    auto at = [rank](const Tensor& t, int64_t d) {
+      int64_t own = d - (rank - t.dim());
+      return own < 0 ? SymInt(1) : t.sym_size(own);
+    };
+    SymShape left_sizes, right_sizes;
+    for (int64_t d = 0; d < rank; ++d) {
+      SymInt a = at(self, d), b = at(other, d);
+      for (SymInt s : {a, SymInt(1)}) left_sizes.push_back(s);
+      for (SymInt s : {SymInt(1), b}) right_sizes.push_back(s);
+      for (SymInt s : {a, b}) product.push_back(s);
+      result.push_back(a * b);
+    }
+    left = _unsafe_view(self.contiguous(), left_sizes);
+    right = _unsafe_view(other.contiguous(), right_sizes);
+  }
+};
 
 UMBRA_OPERATOR("kron(Tensor self, Tensor other) -> Tensor")
     .out("kron.out")
     .composite([](const Tensor& self, const Tensor& other) {
-      int64_t rank = std::max(self.dim(), other.dim());
-      auto at = [rank](const Tensor& t, int64_t d) {
-        int64_t own = d - (rank - t.dim());
-        return own < 0 ? SymInt(1) : t.sym_size(own);
-      };
-      SymShape left, right, result;
-      for (int64_t d = 0; d < rank; ++d) {
-        left.push_back(at(self, d));
-        left.push_back(1);
-        right.push_back(1);
-        right.push_back(at(other, d));
-        result.push_back(at(self, d) * at(other, d));
-      }
-      return _unsafe_view(_unsafe_view(self.contiguous(), left).mul(_unsafe_view(other.contiguous(), right)), result);
-    });
+      KroneckerFactors f(self, other);
+      return _unsafe_view(f.left.mul(f.right), f.result);
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
+      KroneckerFactors f(self, other);
+      mul_out(resized_out(out, f.result).view(f.product), f.left, f.right);
+      return out;
+    }));
 
 // ---- bilinear ----
 
@@ -469,13 +523,15 @@ std::vector<std::vector<size_t>> cheapest_splits(const std::vector<int64_t>& siz
 }
 
 Tensor multiply_chain(const std::vector<Tensor>& tensors, const std::vector<std::vector<size_t>>& split, size_t i,
-                      size_t j) {
+                      size_t j, const Tensor& out) {
   if (i == j) return tensors[i];
   size_t k = split[i][j];
-  return multiply_chain(tensors, split, i, k).mm(multiply_chain(tensors, split, k + 1, j));
+  Tensor left = multiply_chain(tensors, split, i, k, {}), right = multiply_chain(tensors, split, k + 1, j, {});
+  return out.defined() ? mm_out(out, left, right) : left.mm(right);
 }
 
-Tensor multi_dot_parts(std::vector<Tensor> tensors) {
+/// The product of a chain, in `out` where that is defined.
+Tensor multi_dot_into(std::vector<Tensor> tensors, const Tensor& out) {
   size_t n = tensors.size();
   check(n >= 2, "multi_dot(): expected at least 2 tensors but got ", n);
   SymShape shape;
@@ -496,24 +552,48 @@ Tensor multi_dot_parts(std::vector<Tensor> tensors) {
   }
   if (tensors[0].dim() == 1) tensors[0] = tensors[0].unsqueeze(0);
   if (last.dim() == 1) tensors[n - 1] = last.unsqueeze(-1);
-  if (n == 2) return tensors[0].mm(tensors[1]).view(shape);
-  std::vector<int64_t> sizes{tensors[0].size(0)};
-  for (const Tensor& t : tensors) sizes.push_back(t.size(1));
-  return multiply_chain(tensors, cheapest_splits(sizes), 0, n - 1).view(shape);
+  Tensor matrix;
+  if (out.defined()) {
+    check(out.dtype() == last.dtype(), "multi_dot(): expected out tensor to have dtype ", cpp_name(last.dtype()),
+          " but got ", cpp_name(out.dtype()));
+    matrix = resized_out(out, shape).view({tensors[0].sym_size(0), tensors[n - 1].sym_size(1)});
+  }
+  std::vector<std::vector<size_t>> splits{{0, 0}, {0, 0}};
+  if (n > 2) {
+    std::vector<int64_t> sizes{tensors[0].size(0)};
+    for (const Tensor& t : tensors) sizes.push_back(t.size(1));
+    splits = cheapest_splits(sizes);
+  }
+  Tensor product = multiply_chain(tensors, splits, 0, n - 1, matrix);
+  return out.defined() ? out : product.view(shape);
 }
+Tensor multi_dot_parts(std::vector<Tensor> tensors) { return multi_dot_into(std::move(tensors), {}); }
 
-UMBRA_OPERATOR("linalg_multi_dot(Tensor[] tensors) -> Tensor").out("linalg_multi_dot.out").composite(multi_dot_parts);
+UMBRA_OPERATOR("linalg_multi_dot(Tensor[] tensors) -> Tensor")
+    .out("linalg_multi_dot.out")
+    .composite(multi_dot_parts)
+    .use(out_parts(multi_dot_into));
+void check_chain(const std::vector<Tensor>& matrices) {
+  check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
+  for (const Tensor& t : matrices) check(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
+}
 UMBRA_OPERATOR("chain_matmul(Tensor[] matrices) -> Tensor")
     .out("chain_matmul.out")
     .composite([](std::vector<Tensor> matrices) {
-      check(!matrices.empty(), "chain_matmul(): Expected one or more matrices");
-      for (const Tensor& t : matrices) check(t.dim() == 2, "Tensor dimension is ", t.dim(), ", expected 2 instead.");
+      check_chain(matrices);
       return matrices.size() == 1 ? matrices[0].clone() : multi_dot_parts(std::move(matrices));
-    });
+    })
+    .use(out_parts([](std::vector<Tensor> matrices, const Tensor& out) {
+      check_chain(matrices);
+      return matrices.size() == 1 ? copied_out(out, matrices[0]) : multi_dot_into(std::move(matrices), out);
+    }));
 
 UMBRA_OPERATOR("linalg_matmul(Tensor self, Tensor other) -> Tensor")
     .out("linalg_matmul.out")
-    .composite([](const Tensor& self, const Tensor& other) { return matmul(self, other); });
+    .composite([](const Tensor& self, const Tensor& other) { return matmul(self, other); })
+    .use(out_parts([](const Tensor& self, const Tensor& other, const Tensor& out) {
+      return matmul_out(out, self, other);
+    }));
 
 }  // namespace
 }  // namespace umbra::ops

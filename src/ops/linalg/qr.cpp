@@ -4,6 +4,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -169,7 +170,10 @@ UMBRA_OPERATOR("linalg_householder_product(Tensor input, Tensor tau) -> Tensor")
 
 UMBRA_OPERATOR("orgqr(Tensor self, Tensor input2) -> Tensor")
     .out("orgqr.out")
-    .composite([](const Tensor& self, const Tensor& tau) { return linalg_householder_product(self, tau); });
+    .composite([](const Tensor& self, const Tensor& tau) { return linalg_householder_product(self, tau); })
+    .use(out_parts([](const Tensor& self, const Tensor& tau, const Tensor& out) {
+      return linalg_householder_product_out(out, self, tau);
+    }));
 
 void check_ormqr(const Tensor& input, const Tensor& tau, const Tensor& other, bool left) {
   check(input.dim() >= 2, "torch.ormqr: input must have at least 2 dimensions.");

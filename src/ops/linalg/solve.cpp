@@ -3,6 +3,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -100,14 +101,26 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& a, const Tensor& b, bool left, bool check_errors) {
       auto [result, lu, pivots, info] = _linalg_solve_ex(a, b, left, check_errors);
       return std::make_tuple(result, info);
-    });
+    })
+    .use(out_parts([](const Tensor& a, const Tensor& b, bool left, bool check_errors, const Tensor& result,
+                      const Tensor& info) {
+      Tensor lu = b.new_empty({0}), pivots = b.new_empty({0}, {.dtype = DType::Int32});
+      _linalg_solve_ex_out(result, lu, pivots, info, a, b, left, check_errors);
+      return std::make_tuple(result, info);
+    }));
 UMBRA_OPERATOR("linalg_solve(Tensor A, Tensor B, *, bool left=True) -> Tensor")
     .out("linalg_solve.out")
     .composite([](const Tensor& a, const Tensor& b, bool left) {
       auto [result, info] = linalg_solve_ex(a, b, left, false);
       _linalg_check_errors(info, "torch.linalg.solve", a.dim() == 2);
       return result;
-    });
+    })
+    .use(out_parts([](const Tensor& a, const Tensor& b, bool left, const Tensor& out) {
+      Tensor info = b.new_empty({0}, {.dtype = DType::Int32});
+      linalg_solve_ex_out(out, info, a, b, left, false);
+      _linalg_check_errors(info, "torch.linalg.solve", a.dim() == 2);
+      return out;
+    }));
 
 // ---- inverse ----
 
@@ -132,14 +145,23 @@ UMBRA_OPERATOR("linalg_inv_ex(Tensor A, *, bool check_errors=False) -> (Tensor i
     .differentiable_outputs({true, false})
     .use(BatchInFront{});
 
-UMBRA_OPERATOR("linalg_inv(Tensor A) -> Tensor").out("linalg_inv.out").composite([](const Tensor& a) {
-  auto [inverse, info] = linalg_inv_ex(a);
-  _linalg_check_errors(info, "linalg.inv", a.dim() == 2);
-  return inverse;
-});
-UMBRA_OPERATOR("inverse(Tensor self) -> Tensor").out("inverse.out").composite([](const Tensor& self) {
-  return linalg_inv(self);
-});
+UMBRA_OPERATOR("linalg_inv(Tensor A) -> Tensor")
+    .out("linalg_inv.out")
+    .composite([](const Tensor& a) {
+      auto [inverse, info] = linalg_inv_ex(a);
+      _linalg_check_errors(info, "linalg.inv", a.dim() == 2);
+      return inverse;
+    })
+    .use(out_parts([](const Tensor& a, const Tensor& out) {
+      Tensor info = unwanted_out(a, DType::Int32);
+      linalg_inv_ex_out(out, info, a);
+      _linalg_check_errors(info, "linalg.inv", a.dim() == 2);
+      return out;
+    }));
+UMBRA_OPERATOR("inverse(Tensor self) -> Tensor")
+    .out("inverse.out")
+    .composite([](const Tensor& self) { return linalg_inv(self); })
+    .use(out_parts([](const Tensor& self, const Tensor& out) { return linalg_inv_out(out, self); }));
 
 // ---- over several dimensions ----
 
@@ -158,7 +180,8 @@ UMBRA_OPERATOR("linalg_tensorinv(Tensor self, int ind=2) -> Tensor")
       auto [inverse, info] = linalg_inv_ex(self.reshape({rows, columns}), false);
       _linalg_check_errors(info, "inverse", true);
       return inverse.reshape(shape);
-    });
+    })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) -> Tensor")
     .out("linalg_tensorsolve.out")
@@ -177,8 +200,10 @@ UMBRA_OPERATOR("linalg_tensorsolve(Tensor self, Tensor other, int[]? dims=None) 
             "Expected self to satisfy the requirement prod(self.shape[other.ndim:]) == prod(self.shape[:other.ndim]), "
             "but got ",
             columns, " != ", rows);
-      return linalg_solve(moved.reshape({columns, columns}), other.reshape({columns})).reshape(shape);
-    });
+      Tensor matrix = moved.reshape({columns, columns});
+      return linalg_solve(matrix, other.reshape({columns})).reshape(shape);
+    })
+    .use(OutCopied{});
 
 // ---- triangular ----
 
@@ -301,7 +326,13 @@ UMBRA_OPERATOR("linalg_cholesky(Tensor self, *, bool upper=False) -> Tensor")
       auto [l, info] = linalg_cholesky_ex(self, upper, false);
       _linalg_check_errors(info, "linalg.cholesky", self.dim() == 2);
       return l;
-    });
+    })
+    .use(out_parts([](const Tensor& self, bool upper, const Tensor& out) {
+      Tensor info = unwanted_out(self, DType::Int32);
+      linalg_cholesky_ex_out(out, info, self, upper, false);
+      _linalg_check_errors(info, "linalg.cholesky", self.dim() == 2);
+      return out;
+    }));
 
 /// The gradient of a factor from that of L L^H (or U^H U).
 Tensor factor_gradient(const Tensor& grad_a, const Tensor& factor, bool upper) {
@@ -398,7 +429,13 @@ UMBRA_OPERATOR("linalg_ldl_factor(Tensor self, *, bool hermitian=False) -> (Tens
       auto [ld, pivots, info] = linalg_ldl_factor_ex(self, hermitian, false);
       _linalg_check_errors(info, "torch.linalg.ldl_factor", self.dim() == 2);
       return std::make_tuple(ld, pivots);
-    });
+    })
+    .use(out_parts([](const Tensor& self, bool hermitian, const Tensor& ld, const Tensor& pivots) {
+      Tensor info = unwanted_out(self, DType::Int32);
+      linalg_ldl_factor_ex_out(ld, pivots, info, self, hermitian, false);
+      _linalg_check_errors(info, "torch.linalg.ldl_factor", self.dim() == 2);
+      return std::make_tuple(ld, pivots);
+    }));
 
 UMBRA_OPERATOR("linalg_ldl_solve(Tensor LD, Tensor pivots, Tensor B, *, bool hermitian=False) -> Tensor")
     .out("linalg_ldl_solve.out")

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
 namespace umbra::ops {
@@ -110,19 +111,48 @@ UMBRA_OPERATOR("linalg_svd(Tensor A, bool full_matrices=True, *, str? driver=Non
     .out("linalg_svd.U", {"U", "S", "Vh"})
     .composite([](const Tensor& a, bool full, const OptionalText& driver) {
       return _linalg_svd(a, full, true, driver);
-    });
+    })
+    .use(out_parts([](const Tensor& a, bool full, const OptionalText& driver, const Tensor& u, const Tensor& s,
+                      const Tensor& vh) { return _linalg_svd_out(u, s, vh, a, full, true, driver); }));
 UMBRA_OPERATOR("linalg_svdvals(Tensor A, *, str? driver=None) -> Tensor")
     .out("linalg_svdvals.out")
     .composite([](const Tensor& a, const OptionalText& driver) {
       return std::get<1>(_linalg_svd(a, false, may_be_differentiated(a), driver));
     })
+    .use(out_parts([](const Tensor& a, const OptionalText& driver, const Tensor& out) {
+      Tensor u = unwanted_out(a, a.dtype()), vh = unwanted_out(a, a.dtype());
+      return std::get<1>(_linalg_svd_out(u, out, vh, a, false, false, driver));
+    }))
     .tags({Tag::ExactOut});
+
+void check_svd_input(const Tensor& self) {
+  check(self.dim() >= 2, "linalg.svd: input should have at least 2 dimensions, but has ", self.dim(),
+        " dimensions instead");
+}
+/// The older name in three outputs: V is written as its adjoint and turned in place.
+std::tuple<Tensor, Tensor, Tensor> svd_out_parts(const Tensor& self, bool some, bool compute_uv, const Tensor& u,
+                                                 const Tensor& s, const Tensor& v) {
+  check_svd_input(self);
+  if (compute_uv) {
+    if (v.dim() >= 2) v.transpose_(-2, -1);
+    linalg_svd_out(u, s, v, self, !some);
+    v.transpose_(-2, -1);
+    if (v.is_complex()) v.conj_physical_();
+    return {u, s, v};
+  }
+  SymShape batch = batch_part(self);
+  SymInt m = self.sym_size(-2), n = self.sym_size(-1);
+  linalg_svdvals_out(s, self);
+  resized_out(u, matrix_sizes(batch, m, m)).zero_();
+  resized_out(v, matrix_sizes(batch, n, n)).zero_();
+  return {u, s, v};
+}
 
 UMBRA_OPERATOR("svd(Tensor self, bool some=True, bool compute_uv=True) -> (Tensor U, Tensor S, Tensor V)")
     .out("svd.U", {"U", "S", "V"})
+    .use(out_parts(svd_out_parts))
     .composite([](const Tensor& self, bool some, bool compute_uv) {
-      check(self.dim() >= 2, "linalg.svd: input should have at least 2 dimensions, but has ", self.dim(),
-            " dimensions instead");
+      check_svd_input(self);
       if (compute_uv) {
         auto [u, s, vh] = linalg_svd(self, !some);
         return std::make_tuple(u, s, adjoint_of(vh));
@@ -181,8 +211,15 @@ Tensor above_tolerance(const Tensor& sizes, const Tensor& largest, const Toleran
 
 const char* const kRankName = "torch.linalg.matrix_rank";
 
-Tensor rank_of(const Tensor& a, const Tolerances& t, bool hermitian) {
-  if (a.sym_numel() == 0) return zeros(batch_part(a), {.dtype = DType::Int64, .device = a.device()});
+/// The ranks to be: one number a matrix.
+Tensor ranks(const Tensor& a) {
+  check_matrix(a, kRankName, "input");
+  return empty(batch_part(a), {.dtype = DType::Int64, .device = a.device()});
+}
+
+/// Matrices without elements have rank 0, which goes to `out`; others give a tensor of their own.
+Tensor rank_of(const Tensor& a, const Tolerances& t, bool hermitian, const Tensor& out) {
+  if (a.sym_numel() == 0) return out.fill_(0);
   Tensor sizes, largest;
   if (hermitian) {
     sizes = linalg_eigvalsh(a).abs();
@@ -195,10 +232,10 @@ Tensor rank_of(const Tensor& a, const Tolerances& t, bool hermitian) {
 }
 
 Tensor rank_by_numbers(const Tensor& a, OptionalNumber atol, OptionalNumber rtol, bool hermitian) {
-  check_matrix(a, kRankName, "input");
+  Tensor out = ranks(a);
   bool known = real_type(a.dtype()) == DType::Float32 || real_type(a.dtype()) == DType::Float64;
   check(rtol || known, "This function doesn't handle types other than float and double");
-  return rank_of(a, tolerances(a, atol, rtol), hermitian);
+  return rank_of(a, tolerances(a, atol, rtol), hermitian, out);
 }
 
 UMBRA_OPERATOR(
@@ -206,8 +243,8 @@ UMBRA_OPERATOR(
     "-> Tensor")
     .out("linalg_matrix_rank.atol_rtol_tensor_out")
     .composite([](const Tensor& a, const Tensor& atol, const Tensor& rtol, bool hermitian) {
-      check_matrix(a, kRankName, "input");
-      return rank_of(a, tolerances(a, atol, rtol, kRankName), hermitian);
+      Tensor out = ranks(a);
+      return rank_of(a, tolerances(a, atol, rtol, kRankName), hermitian, out);
     });
 UMBRA_OPERATOR(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> "
@@ -220,7 +257,8 @@ UMBRA_OPERATOR("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False)
 UMBRA_OPERATOR("linalg_matrix_rank.tol_tensor(Tensor input, Tensor tol, bool hermitian=False) -> Tensor")
     .out("linalg_matrix_rank.out_tol_tensor")
     .composite([](const Tensor& a, const Tensor& tol, bool hermitian) {
-      return linalg_matrix_rank(a, tol, zeros({}, tolerance_options(a)), hermitian);
+      Tensor out = ranks(a), relative = zeros({}, tolerance_options(a));
+      return rank_of(a, tolerances(a, tol, relative, kRankName), hermitian, out);
     });
 
 // ---- pseudo-inverse ----
@@ -276,16 +314,19 @@ UMBRA_OPERATOR(
     .composite([](const Tensor& a, OptionalNumber atol, OptionalNumber rtol, bool hermitian) {
       if (!rtol) a.sym_size(-2);  // it follows from the sizes; too few dimensions are an IndexError
       return pinv_by_numbers(a, atol, rtol, hermitian);
-    });
+    })
+    .use(OutCopied{});
 UMBRA_OPERATOR("linalg_pinv(Tensor self, float rcond, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.out")
-    .composite([](const Tensor& a, double rcond, bool hermitian) { return pinv_by_numbers(a, 0.0, rcond, hermitian); });
+    .composite([](const Tensor& a, double rcond, bool hermitian) { return pinv_by_numbers(a, 0.0, rcond, hermitian); })
+    .use(OutCopied{});
 UMBRA_OPERATOR("linalg_pinv.rcond_tensor(Tensor self, Tensor rcond, bool hermitian=False) -> Tensor")
     .out("linalg_pinv.out_rcond_tensor")
     .composite([](const Tensor& a, const Tensor& rcond, bool hermitian) {
       check_pinv(a);
       return linalg_pinv(a, zeros({}, tolerance_options(a)), rcond, hermitian);
-    });
+    })
+    .use(OutCopied{});
 UMBRA_OPERATOR("pinverse(Tensor self, float rcond=1e-15) -> Tensor").composite([](const Tensor& a, double rcond) {
   return pinv_by_numbers(a, 0.0, rcond, false);
 });
@@ -299,10 +340,12 @@ Tensor empty_condition(const Tensor& a) {
 /// ||A|| ||A^-1||, infinite where A has no inverse.
 template <class Order> Tensor condition_by_inverse(const Tensor& a, const Order& order) {
   auto [inverse, info] = linalg_inv_ex(a, false);
-  Tensor singular = info.unsqueeze(-1).unsqueeze(-1).gt(0);
-  Tensor filled = inverse.masked_fill(singular, INFINITY);
-  Tensor product = linalg_matrix_norm(a, order, {-2, -1}).mul(linalg_matrix_norm(filled, order, {-2, -1}));
-  return product.nan_to_num(INFINITY, INFINITY, -INFINITY);
+  Tensor singular = info.unsqueeze_(-1).unsqueeze_(-1).gt(0);
+  // The derivative of the inverse needs it as it was.
+  Tensor filled =
+      inverse.requires_grad() ? inverse.masked_fill(singular, INFINITY) : inverse.masked_fill_(singular, INFINITY);
+  Tensor size = linalg_matrix_norm(a, order, {-2, -1});
+  return size.mul(linalg_matrix_norm(filled, order, {-2, -1})).nan_to_num_(INFINITY, INFINITY, -INFINITY);
 }
 
 UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
@@ -319,7 +362,8 @@ UMBRA_OPERATOR("linalg_cond(Tensor self, Scalar? p=None) -> Tensor")
       }
       check_square(self, concat("linalg.cond(ord=", *p, ")"));
       return condition_by_inverse(self, *p);
-    });
+    })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR("linalg_cond.p_str(Tensor self, str p) -> Tensor")
     .out("linalg_cond.p_str_out")
@@ -329,8 +373,10 @@ UMBRA_OPERATOR("linalg_cond.p_str(Tensor self, str p) -> Tensor")
       if (self.sym_numel() == 0) return empty_condition(self);
       if (p == "fro") return condition_by_inverse(self, p);
       Tensor s = linalg_svdvals(self);
-      return s.sum(IntArrayRef{-1}).mul(s.reciprocal().sum(IntArrayRef{-1}));
-    });
+      Tensor inverse = s.reciprocal().sum(IntArrayRef{-1});
+      return s.sum(IntArrayRef{-1}).mul(inverse);
+    })
+    .use(OutCopied{});
 
 // ---- polar decomposition ----
 

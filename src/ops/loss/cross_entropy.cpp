@@ -1,6 +1,7 @@
 // Losses over classes: nll_loss and cross_entropy_loss.
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/loss/reduction.h"
@@ -125,7 +126,12 @@ UMBRA_OPERATOR(
     .out("nll_loss.out")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       return std::get<0>(nll_loss_forward(self, target, weight, reduction, ignore));
-    });
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+                      const Tensor& out) {
+      Tensor total = unwanted_out(self, self.dtype());
+      return std::get<0>(nll_loss_forward_out(out, total, self, target, weight, reduction, ignore));
+    }));
 
 // Any number of spatial dimensions counts as an image.
 UMBRA_OPERATOR(
@@ -161,12 +167,11 @@ Tensor soft_cross_entropy(const Tensor& self, const Tensor& target, const Tensor
   Tensor probabilities = target;
   if (smoothing > 0)
     probabilities = target.mul(1 - smoothing).add(smoothing / static_cast<double>(classes.guard_int()));
-  Tensor scores = log_softmax(self, dim).mul(probabilities);
-  if (weight.defined()) {
-    SymShape shape(self.dim(), 1);
-    shape[dim] = classes;
-    scores = scores.mul(weight.view(shape));
-  }
+  SymShape shape(self.dim(), 1);
+  shape[dim] = classes;
+  Tensor scores = log_softmax(self, dim), importance = weight.defined() ? weight.view(shape) : weight;
+  scores = scores.mul(probabilities);
+  if (importance.defined()) scores = scores.mul(importance);
   if (reduction == 1) return scores.sum().neg().div(Scalar(self.sym_numel() / classes));
   return reduction == 2 ? scores.sum().neg() : scores.sum(IntArrayRef{dim}).neg();
 }
@@ -184,18 +189,16 @@ UMBRA_OPERATOR(
       if (smoothing == 0) return loss;
       // The rest of the weight is spread over all classes.
       SymInt classes = self.sym_sizes()[dim];
-      Tensor ignored = target.eq(Scalar(ignore));
       SymShape shape(self.dim(), 1);
       shape[dim] = classes;
-      Tensor spread = (weight.defined() ? scores.mul(weight.view(shape)) : scores)
-                          .sum(IntArrayRef{dim})
-                          .neg()
-                          .masked_fill(ignored, 0);
+      Tensor spread = (weight.defined() ? scores.mul(weight.view(shape)) : scores).sum(IntArrayRef{dim}).neg();
+      Tensor ignored = target.eq(Scalar(ignore));
+      spread = spread.masked_fill(ignored, 0);
       if (reduction == 1) {
         Tensor counted = weight.defined() ? weight.index_select(0, target.masked_fill(ignored, 0).reshape({-1}))
                                                 .masked_fill(ignored.reshape({-1}), 0)
                                                 .sum()
-                                          : ignored.logical_not().sum();
+                                          : ignored.bitwise_not().sum();
         spread = spread.sum().div(counted);
       } else {
         spread = reduce_loss(spread, reduction);

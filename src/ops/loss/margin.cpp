@@ -1,6 +1,7 @@
 // Margin losses over classes: one target a sample, and several.
 #include "kernels/loss.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -138,7 +139,11 @@ UMBRA_OPERATOR("multilabel_margin_loss(Tensor self, Tensor target, int reduction
     .out("multilabel_margin_loss.out")
     .composite([](const Tensor& self, const Tensor& target, int64_t reduction) {
       return std::get<0>(multilabel_margin_loss_forward(self, target, reduction));
-    });
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& target, int64_t reduction, const Tensor& out) {
+      Tensor is_target = unwanted_out(self, self.dtype());
+      return std::get<0>(multilabel_margin_loss_forward_out(out, is_target, self, target, reduction));
+    }));
 
 }  // namespace
 }  // namespace umbra::ops

@@ -1,5 +1,6 @@
 // The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
 #include "kernels/loss.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -94,7 +95,12 @@ UMBRA_OPERATOR(
     .out("nll_loss2d.out")
     .composite([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
       return std::get<0>(nll_loss2d_forward(self, target, weight, reduction, ignore));
-    });
+    })
+    .use(out_parts([](const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore,
+                      const Tensor& out) {
+      Tensor total = unwanted_out(self, self.dtype());
+      return std::get<0>(nll_loss2d_forward_out(out, total, self, target, weight, reduction, ignore));
+    }));
 
 }  // namespace
 }  // namespace umbra::ops

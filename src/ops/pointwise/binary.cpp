@@ -2,6 +2,7 @@
 // float_power, isclose.
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -194,24 +195,43 @@ UMBRA_OPERATOR("ldexp_(Tensor(a!) self, Tensor other) -> Tensor(a!)")
 
 DType widest(bool complex_numbers) { return complex_numbers ? DType::Complex128 : DType::Float64; }
 
+/// The type that a power is computed in, which is its output's.
+DType float_power_type(bool complex, const Tensor& out) {
+  DType wanted = widest(complex);
+  check(out.dtype() == wanted, "the output given to float_power has dtype ", kernel_name(out.dtype()),
+        " but the operation's result requires dtype ", kernel_name(wanted));
+  return wanted;
+}
+
 UMBRA_OPERATOR("float_power.Tensor_Tensor(Tensor self, Tensor exponent) -> Tensor")
     .out("float_power.Tensor_Tensor_out")
     .composite([](const Tensor& self, const Tensor& exponent) {
       DType dtype = widest(self.is_complex() || exponent.is_complex());
       return self.to(dtype).pow(exponent.to(dtype));
     })
+    .use(out_parts([](const Tensor& self, const Tensor& exponent, const Tensor& out) {
+      DType dtype = float_power_type(self.is_complex() || exponent.is_complex(), out);
+      Tensor base = self.to(dtype);
+      return pow_out(out, base, exponent.to(dtype));
+    }))
     .tags({Tag::Pointwise, Tag::ExactOut});
 UMBRA_OPERATOR("float_power.Tensor_Scalar(Tensor self, Scalar exponent) -> Tensor")
     .out("float_power.Tensor_Scalar_out")
     .composite([](const Tensor& self, const Scalar& exponent) {
       return self.to(widest(self.is_complex() || exponent.is_complex())).pow(exponent);
     })
+    .use(out_parts([](const Tensor& self, const Scalar& exponent, const Tensor& out) {
+      return pow_out(out, self.to(float_power_type(self.is_complex() || exponent.is_complex(), out)), exponent);
+    }))
     .tags({Tag::Pointwise, Tag::ExactOut});
 UMBRA_OPERATOR("float_power.Scalar(Scalar self, Tensor exponent) -> Tensor")
     .out("float_power.Scalar_out")
     .composite([](const Scalar& self, const Tensor& exponent) {
       return pow(self, exponent.to(widest(self.is_complex() || exponent.is_complex())));
     })
+    .use(out_parts([](const Scalar& self, const Tensor& exponent, const Tensor& out) {
+      return pow_out(out, self, exponent.to(float_power_type(self.is_complex() || exponent.is_complex(), out)));
+    }))
     .tags({Tag::Pointwise, Tag::ExactOut});
 
 template <class Exponent> Tensor float_power_in_place(const Tensor& self, const Exponent& exponent) {
@@ -237,11 +257,15 @@ UMBRA_OPERATOR("isclose(Tensor self, Tensor other, float rtol=1e-05, float atol=
       check(atol >= 0, "atol must be greater than or equal to zero, but got ", atol);
       Tensor close = self.eq(other);
       bool fractional = self.is_floating_point() || self.is_complex();
-      if (equal_nan && fractional) close = close.logical_or(self.isnan().logical_and(other.isnan()));
+      if (equal_nan && fractional) {
+        Tensor neither = self.isnan();
+        close.bitwise_or_(neither.bitwise_and(other.isnan()));
+      }
       if (rtol == 0 && atol == 0) return close;
-      Tensor a = fractional ? self : self.to(default_dtype()), b = fractional ? other : other.to(default_dtype());
-      Tensor allowed = b.mul(rtol).abs().add(atol), actual = a.sub(b).abs();
-      return close.logical_or(actual.isfinite().logical_and(actual.le(allowed)));
+      Tensor a = self.dtype() == DType::Bool ? self.to(default_dtype()) : self;
+      Tensor b = fractional ? other : other.to(default_dtype());
+      Tensor allowed = b.mul(rtol).abs().add(atol), actual = a.sub(b).abs(), finite = actual.isfinite();
+      return close.bitwise_or_(finite.bitwise_and_(actual.le(allowed)));
     });
 
 }  // namespace

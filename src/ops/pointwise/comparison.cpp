@@ -110,9 +110,19 @@ TensorSpec question_spec(const Tensor& self) {
 }
 
 UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>).meta(question_spec);
+Tensor isfinite_parts(const Tensor& self) {
+  if (is_integral(self.dtype(), true)) return ones_like(self, {.dtype = DType::Bool}, MemoryFormat::Preserve);
+  if (self.is_complex()) {
+    Tensor finite = isfinite(real(self));
+    return finite.bitwise_and_(isfinite(imag(self)));
+  }
+  Tensor finite = self.abs().ne(INFINITY);
+  return self.eq(self).mul(finite);
+}
 UMBRA_OPERATOR("isfinite(Tensor self) -> Tensor")
     .use(pointwise<IsFinite, 1>(Promotion::ToBool))
     .meta(question_spec)
+    .composite(isfinite_parts)
     .not_differentiable()
     .tags({Tag::Pointwise});
 

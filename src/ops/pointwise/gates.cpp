@@ -4,6 +4,7 @@
 #include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -96,8 +97,11 @@ UMBRA_OPERATOR("log_sigmoid_backward(Tensor grad_output, Tensor self, Tensor buf
 
 UMBRA_OPERATOR("log_sigmoid(Tensor self) -> Tensor")
     .out("log_sigmoid.out")
-    .use(out_asks("log_sigmoid.out", check_log_sigmoid))
-    .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); });
+    .composite([](const Tensor& self) { return std::get<0>(log_sigmoid_forward(self)); })
+    .use(out_parts([](const Tensor& self, const Tensor& out) {
+      check_log_sigmoid(self, out);
+      return std::get<0>(log_sigmoid_forward_out(out, unwanted_out(self, self.dtype()), self));
+    }));
 
 // ---- glu: the first half, gated by the second ----
 

@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/functors/arithmetic.h"
 #include "kernels/functors/exp_log.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -101,6 +102,7 @@ UMBRA_OPERATOR("pow.Scalar(Scalar self, Tensor exponent) -> Tensor")
 UMBRA_OPERATOR("square(Tensor self) -> Tensor")
     .out("square.out")
     .composite([](const Tensor& self) { return self.pow(2); })
+    .use(out_parts([](const Tensor& self, const Tensor& out) { return pow_out(out, self, 2); }))
     .tags({Tag::Pointwise});
 UMBRA_OPERATOR("square_(Tensor(a!) self) -> Tensor(a!)")
     .composite([](const Tensor& self) { return self.pow_(2); })

@@ -5,6 +5,7 @@
 
 #include "kernels/functors/exp_log.h"
 #include "ops/common/alias.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -21,9 +22,10 @@ UMBRA_OPERATOR("special_entr(Tensor self) -> Tensor")
     .tags({Tag::Pointwise});
 
 // The normal distribution.
-UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor").out("special_ndtr.out").composite([](const Tensor& self) {
-  return self.mul(M_SQRT1_2).erf().add(1).mul(0.5);
-});
+UMBRA_OPERATOR("special_ndtr(Tensor self) -> Tensor")
+    .out("special_ndtr.out")
+    .composite([](const Tensor& self) { return self.mul(M_SQRT1_2).erf().add(1).mul(0.5); })
+    .use(OutCopied{});
 
 UMBRA_OPERATOR("special_ndtri(Tensor self) -> Tensor")
     .out("special_ndtri.out")

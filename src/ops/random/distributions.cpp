@@ -2,6 +2,7 @@
 #include "kernels/functors/distributions.h"
 
 #include "ops/common/needs_data.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
@@ -26,15 +27,15 @@ Tensor contiguous_like(const Tensor& t, SymIntArrayRef sizes) {
 
 Tensor draw_around(const Tensor& out, const Tensor& mean, double std, const GeneratorPointer& generator) {
   check_deviation(std);
-  return resized(out, broadcast_shapes(mean.sym_sizes(), out.sym_sizes())).normal_(0, std, generator).add_(mean);
+  return resized_out(out, broadcast_shapes(mean.sym_sizes(), out.sym_sizes())).normal_(0, std, generator).add_(mean);
 }
 Tensor draw_around(const Tensor& out, double mean, const Tensor& std, const GeneratorPointer& generator) {
   check_deviation(std);
-  return resized(out, std.sym_sizes()).normal_(0, 1, generator).mul_(std).add_(full({}, mean, out.options()));
+  return resized_out(out, std.sym_sizes()).normal_(0, 1, generator).mul_(std).add_(full({}, mean, out.options()));
 }
 Tensor draw_around(const Tensor& out, const Tensor& mean, const Tensor& std, const GeneratorPointer& generator) {
   check_deviation(std);
-  return resized(out, broadcast_shapes(mean.sym_sizes(), std.sym_sizes()))
+  return resized_out(out, broadcast_shapes(mean.sym_sizes(), std.sym_sizes()))
       .normal_(0, 1, generator)
       .mul_(std)
       .add_(mean);
@@ -86,7 +87,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator, const Tensor& out) {
-      return draw_around(resized(out, mean.sym_sizes()), mean, std, generator);
+      return draw_around(resized_out(out, mean.sym_sizes()), mean, std, generator);
     })
     .random();
 UMBRA_OPERATOR(

@@ -1,4 +1,5 @@
 // Random tensors made from nothing, of given sizes or like another tensor.
+#include "ops/common/out_variant.h"
 #include "ops/random/random.h"
 
 namespace umbra::ops {
@@ -60,11 +61,11 @@ UMBRA_OPERATOR(
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_uniform});
 UMBRA_OPERATOR("rand.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-    .all_backends([](SymIntArrayRef size, const Tensor& out) { return resized(out, size).uniform_(0, 1); })
+    .all_backends([](SymIntArrayRef size, const Tensor& out) { return resized_out(out, size).uniform_(0, 1); })
     .random();
 UMBRA_OPERATOR("rand.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      return resized(out, size).uniform_(0, 1, generator);
+      return out.resize_(size).uniform_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -78,11 +79,11 @@ UMBRA_OPERATOR(
     "device=None, bool? pin_memory=None) -> Tensor")
     .use(OfSizeByGenerator{draw_normal});
 UMBRA_OPERATOR("randn.out(SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
-    .composite([](SymIntArrayRef size, const Tensor& out) { return resized(out, size).normal_(0, 1); })
+    .composite([](SymIntArrayRef size, const Tensor& out) { return out.resize_(size).normal_(0, 1); })
     .tags({Tag::NondeterministicSeeded});
 UMBRA_OPERATOR("randn.generator_out(SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .composite([](SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      return resized(out, size).normal_(0, 1, generator);
+      return out.resize_(size).normal_(0, 1, generator);
     })
     .tags({Tag::NondeterministicSeeded});
 
@@ -104,7 +105,7 @@ UMBRA_OPERATOR(
     "normal.float_float_out(float mean, float std, SymInt[] size, *, Generator? generator=None, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](double mean, double std, SymIntArrayRef size, const GeneratorPointer& generator,
-                     const Tensor& out) { return resized(out, size).normal_(mean, std, generator); })
+                     const Tensor& out) { return resized_out(out, size).normal_(mean, std, generator); })
     .random();
 
 // ---- like another tensor ----
@@ -158,7 +159,7 @@ UMBRA_OPERATOR(
 Tensor like_for(const Tensor& out, const Tensor& self, OptionalFormat format) {
   return empty_like(self, {.dtype = out.dtype()}, format);
 }
-Tensor fill_from(const Tensor& out, const Tensor& drawn) { return resized(out, drawn.sym_sizes()).copy_(drawn); }
+Tensor fill_from(const Tensor& out, const Tensor& drawn) { return resized_out(out, drawn.sym_sizes()).copy_(drawn); }
 
 UMBRA_OPERATOR("rand_like.out(Tensor self, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, OptionalFormat format, const Tensor& out) {

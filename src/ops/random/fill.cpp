@@ -1,6 +1,7 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
 
@@ -28,7 +29,7 @@ void check_normal(const Tensor& self) {
 Tensor copied_to(const Tensor& out, const Tensor& drawn) {
   check(out.dtype() == drawn.dtype(), "Expected out tensor to have dtype ", kernel_name(drawn.dtype()), ", but got ",
         kernel_name(out.dtype()), " instead");
-  return resized(out, drawn.sym_sizes()).copy_(drawn);
+  return copied_out(out, drawn);
 }
 
 // ---- uniform, normal ----

@@ -1,4 +1,5 @@
 // Random integers: randint and randint_like. `high` is excluded.
+#include "ops/common/out_variant.h"
 #include "ops/random/random.h"
 
 namespace umbra::ops {
@@ -73,25 +74,25 @@ Tensor fill_between(const Tensor& out, SymInt low, SymInt high, const GeneratorP
 
 UMBRA_OPERATOR("randint.out(SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt high, SymIntArrayRef size, const Tensor& out) {
-      return fill_between(resized(out, size), 0, high, nullptr);
+      return fill_between(resized_out(out, size), 0, high, nullptr);
     })
     .random();
 UMBRA_OPERATOR(
     "randint.generator_out(SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt high, SymIntArrayRef size, const GeneratorPointer& generator, const Tensor& out) {
-      return fill_between(resized(out, size), 0, high, generator);
+      return fill_between(resized_out(out, size), 0, high, generator);
     })
     .random();
 UMBRA_OPERATOR("randint.low_out(SymInt low, SymInt high, SymInt[] size, *, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](SymInt low, SymInt high, SymIntArrayRef size, const Tensor& out) {
-      return fill_between(resized(out, size), low, high, nullptr);
+      return fill_between(resized_out(out, size), low, high, nullptr);
     })
     .random();
 UMBRA_OPERATOR(
     "randint.low_generator_out(SymInt low, SymInt high, SymInt[] size, *, Generator? generator, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](SymInt low, SymInt high, SymIntArrayRef size, const GeneratorPointer& generator,
-                     const Tensor& out) { return fill_between(resized(out, size), low, high, generator); })
+                     const Tensor& out) { return fill_between(resized_out(out, size), low, high, generator); })
     .random();
 
 // ---- like another tensor ----
@@ -188,7 +189,7 @@ UMBRA_OPERATOR(
 Tensor fill_like(const Tensor& out, const Tensor& self, SymInt low, SymInt high, const GeneratorPointer& generator,
                  OptionalFormat format) {
   Tensor drawn = fill_between(empty_like(self, {.dtype = out.dtype()}, format), low, high, generator);
-  return resized(out, drawn.sym_sizes()).copy_(drawn);
+  return resized_out(out, drawn.sym_sizes()).copy_(drawn);
 }
 
 UMBRA_OPERATOR(
@@ -226,7 +227,7 @@ UMBRA_OPERATOR(
     "Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& high, OptionalFormat format, const Tensor& out) {
       Tensor drawn = randint_like(self, high, {.dtype = out.dtype()}, format);
-      return resized(out, drawn.sym_sizes()).copy_(drawn);
+      return resized_out(out, drawn.sym_sizes()).copy_(drawn);
     })
     .random()
     .tags({Tag::Generated});
@@ -236,7 +237,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& high, const GeneratorPointer& generator, OptionalFormat format,
                      const Tensor& out) {
       Tensor drawn = randint_like(self, high, generator, {.dtype = out.dtype()}, format);
-      return resized(out, drawn.sym_sizes()).copy_(drawn);
+      return resized_out(out, drawn.sym_sizes()).copy_(drawn);
     })
     .random()
     .tags({Tag::Generated});

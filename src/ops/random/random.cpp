@@ -13,8 +13,6 @@ Generator& generator_or_default(const GeneratorPointer& given) {
   return given ? *given : *fallback;
 }
 
-Tensor resized(const Tensor& out, SymIntArrayRef sizes) { return out.sym_sizes() == sizes ? out : out.resize_(sizes); }
-
 namespace {
 
 /// What a floating type makes of an integer.

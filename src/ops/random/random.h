@@ -25,7 +25,4 @@ struct IntegerRange {
 IntegerRange integer_range(int64_t from, std::optional<int64_t> to, DType dtype);
 void draw_integers(const Tensor& out, const IntegerRange& range, Generator& generator);
 
-/// An output of these sizes, to be filled in place.
-Tensor resized(const Tensor& out, SymIntArrayRef sizes);
-
 }  // namespace umbra::ops

@@ -1,5 +1,6 @@
 // Randomised leaky relu: the slope of negative elements is drawn anew for each while training.
 #include "kernels/copy.h"
+#include "ops/common/out_variant.h"
 #include "ops/random/random.h"
 
 namespace umbra::ops {
@@ -63,7 +64,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& noise, const Scalar& lower, const Scalar& upper, bool training,
                      const GeneratorPointer& generator, const Tensor& out) {
       Tensor result = rrelu_with_noise(self, noise, lower, upper, training, generator);
-      return resized(out, result.sym_sizes()).copy_(result);
+      return resized_out(out, result.sym_sizes()).copy_(result);
     })
     .random();
 

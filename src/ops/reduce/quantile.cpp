@@ -3,6 +3,7 @@
 #include "kernels/order_statistics.h"
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
 #include "ops/reduce/reduced_shape.h"
@@ -143,7 +144,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       return quantile_of("quantile", self, q, dim, keepdim, interpolation, false);
     })
-    .use(batch_through(quantile_under_vmap<false>));
+    .use(batch_through(quantile_under_vmap<false>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "quantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -153,7 +155,8 @@ UMBRA_OPERATOR(
       check_one("quantile", q);
       return quantile_of("quantile", self, as_tensor(q, self), dim, keepdim, interpolation, false);
     })
-    .use(batch_through(one_quantile_under_vmap<false>));
+    .use(batch_through(one_quantile_under_vmap<false>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "nanquantile(Tensor self, Tensor q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> Tensor")
     .out("nanquantile.out")
@@ -161,7 +164,8 @@ UMBRA_OPERATOR(
                   const std::string& interpolation) {
       return quantile_of("nanquantile", self, q, dim, keepdim, interpolation, true);
     })
-    .use(batch_through(quantile_under_vmap<true>));
+    .use(batch_through(quantile_under_vmap<true>))
+    .use(OutCopied{});
 UMBRA_OPERATOR(
     "nanquantile.scalar(Tensor self, float q, int? dim=None, bool keepdim=False, *, str interpolation=\"linear\") -> "
     "Tensor")
@@ -171,7 +175,8 @@ UMBRA_OPERATOR(
       check_one("nanquantile", q);
       return quantile_of("nanquantile", self, as_tensor(q, self), dim, keepdim, interpolation, true);
     })
-    .use(batch_through(one_quantile_under_vmap<true>));
+    .use(batch_through(one_quantile_under_vmap<true>))
+    .use(OutCopied{});
 
 }  // namespace
 }  // namespace umbra::ops

@@ -4,6 +4,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -132,7 +133,10 @@ UMBRA_OPERATOR("special_log_softmax(Tensor self, int dim, *, ScalarType? dtype=N
     });
 UMBRA_OPERATOR("special_logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("special_logsumexp.out")
-    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) { return self.logsumexp(dim, keepdim); });
+    .composite([](const Tensor& self, std::vector<int64_t> dim, bool keepdim) { return self.logsumexp(dim, keepdim); })
+    .use(out_parts([](const Tensor& self, std::vector<int64_t> dim, bool keepdim, const Tensor& out) {
+      return logsumexp_out(out, self, dim, keepdim);
+    }));
 
 }  // namespace
 }  // namespace umbra::ops

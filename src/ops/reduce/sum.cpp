@@ -1,6 +1,7 @@
 // Sums and means.
 #include "kernels/reductions.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -117,16 +118,26 @@ UMBRA_OPERATOR("nansum(Tensor self, int[1]? dim=None, bool keepdim=False, *, Sca
     .tags({Tag::Reduction})
     .use(BatchInFront{.dims = {"dim"}, .none_is_all = true, .empty_is_all = true, .scalars = true});
 
+/// How many elements are numbers.
+Tensor count_numbers(const Tensor& values, const OptionalDims& dims, bool keepdim) {
+  check<NotImplementedError>(values.is_floating_point() || values.is_complex(),
+                             "nanmean(): expected input to have floating point or complex dtype but got ",
+                             kernel_name(values.dtype()));
+  std::vector<int64_t> over = dims.value_or(std::vector<int64_t>());
+  return values.ne(values).logical_not_().sum(IntArrayRef(over), keepdim);
+}
+
 UMBRA_OPERATOR("nanmean(Tensor self, int[1]? dim=None, bool keepdim=False, *, ScalarType? dtype=None) -> Tensor")
     .out("nanmean.out")
     .composite([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype) {
-      check<NotImplementedError>(self.is_floating_point() || self.is_complex(),
-                                 "nanmean(): expected input to have floating point or complex dtype but got ",
-                                 kernel_name(self.dtype()));
-      std::vector<int64_t> over = dims.value_or(std::vector<int64_t>());
-      Tensor values = self.detach(), count = values.ne(values).logical_not_().sum(IntArrayRef(over), keepdim);
+      Tensor count = count_numbers(self.detach(), dims, keepdim);
       return nansum(self, dims, keepdim, dtype).div(count);
-    });
+    })
+    .use(out_parts([](const Tensor& self, OptionalDims dims, bool keepdim, std::optional<DType> dtype,
+                      const Tensor& out) {
+      Tensor count = count_numbers(self, dims, keepdim);
+      return nansum_out(out, self, dims, keepdim, dtype).div_(count);
+    }));
 
 }  // namespace
 }  // namespace umbra::ops

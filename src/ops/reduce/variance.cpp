@@ -3,6 +3,7 @@
 #include "kernels/reductions.h"
 #include "kernels/scan.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 #include "ops/reduce/scan.h"
 
@@ -137,12 +138,18 @@ UMBRA_OPERATOR("var.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepd
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return var(self, given(dims), bias(unbiased), keepdim);
     })
+    .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
+      return var_out(out, self, given(dims), bias(unbiased), keepdim);
+    }))
     .tags({Tag::Core, Tag::Reduction, Tag::CastsToOut});
 UMBRA_OPERATOR("std.dim(Tensor self, int[1]? dim, bool unbiased=True, bool keepdim=False) -> Tensor")
     .out("std.out")
     .composite([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim) {
       return std(self, given(dims), bias(unbiased), keepdim);
     })
+    .use(out_parts([](const Tensor& self, OptionalDims dims, bool unbiased, bool keepdim, const Tensor& out) {
+      return std_out(out, self, given(dims), bias(unbiased), keepdim);
+    }))
     .tags({Tag::Reduction, Tag::CastsToOut});
 UMBRA_OPERATOR("var_mean(Tensor self, bool unbiased=True) -> (Tensor, Tensor)")
     .composite([](const Tensor& self, bool unbiased) { return var_mean(self, std::nullopt, bias(unbiased)); })

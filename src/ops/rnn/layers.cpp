@@ -2,6 +2,7 @@
 #include <algorithm>
 
 #include "ops/common/batching.h"
+#include "ops/rnn/batch_sizes.h"
 #include "ops/rnn/cells.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -137,8 +138,7 @@ NetworkResult run_network(Sequence input, const std::vector<CellState>& initial,
 /// Batch sizes are read: what follows depends on them.
 std::vector<int64_t> sizes_of(const Tensor& batch_sizes) {
   check(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64, "batch_sizes should always be on CPU");
-  std::vector<int64_t> out;
-  for (int64_t i = 0, n = batch_sizes.size(0); i < n; ++i) out.push_back(batch_sizes.select(0, i).item().to_int());
+  std::vector<int64_t> out = read_batch_sizes(batch_sizes);
   check(!out.empty(), "batch_sizes must not be empty");
   for (size_t i = 0; i < out.size(); ++i)
     check(out[i] > 0 && (i == 0 || out[i] <= out[i - 1]), "batch_sizes must be positive and not increase");
@@ -216,7 +216,7 @@ struct WholeNetwork {
         parameters_of(parameters, has_biases, false);  // refuses a number of them that does not fit
         auto [out, hidden] = run(cell, {time_first(input, hx, batch_first), {}, false}, hx, parameters,
                                  {has_biases, layers, dropout, train, bidirectional});
-        return Result(batch_first ? out.transpose(0, 1) : out, hidden);
+        return Result(batch_first ? out.transpose_(0, 1) : out, hidden);
       };
     };
     builder.composite(with(kind.step)).use(batch_through(with(kind.values))).tags({Tag::NondeterministicSeeded});

@@ -1,10 +1,22 @@
 // Sequences of different lengths in one tensor: packed step by step, without the padding, and back.
 #include "kernels/copy.h"
+#include "ops/rnn/batch_sizes.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 #include "umbra/ops/tensor_of.h"
 
 namespace umbra::ops {
+
+std::vector<int64_t> read_batch_sizes(const Tensor& batch_sizes) {
+  constexpr DispatchKeySet kPlain = DispatchKeySet(DispatchKey::CPU) | DispatchKey::Autograd;
+  bool plain = (batch_sizes.keys() - kPlain).empty() && batch_sizes.storage()->has_data();
+  std::vector<int64_t> out;
+  for (int64_t i = 0, n = batch_sizes.size(0); i < n; ++i)
+    out.push_back(plain ? batch_sizes.data<int64_t>()[i * batch_sizes.stride(0)]
+                        : batch_sizes.select(0, i).item().to_int());
+  return out;
+}
+
 namespace {
 
 std::vector<int64_t> read_lengths(const Tensor& lengths) {
@@ -77,9 +89,7 @@ UMBRA_OPERATOR("_pack_padded_sequence(Tensor input, Tensor lengths, bool batch_f
 
 std::vector<int64_t> batch_sizes_of(const Tensor& batch_sizes) {
   check(batch_sizes.dim() == 1 && batch_sizes.dtype() == DType::Int64, "batch_sizes must be a vector of integers");
-  std::vector<int64_t> out;
-  for (int64_t i = 0, n = batch_sizes.size(0); i < n; ++i) out.push_back(batch_sizes.select(0, i).item().to_int());
-  return out;
+  return read_batch_sizes(batch_sizes);
 }
 
 UMBRA_OPERATOR(

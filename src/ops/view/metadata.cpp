@@ -6,23 +6,19 @@ namespace umbra::ops {
 namespace {
 
 UMBRA_OPERATOR("sym_size.int(Tensor self, int dim) -> SymInt")
-    .all_backends([](const Tensor& self, int64_t dim) { return self.sym_size(dim); })
-    .not_differentiable()
+    .composite([](const Tensor& self, int64_t dim) { return self.sym_size(dim); })
     .tags({Tag::Core, Tag::SizeOnDemand});
 
 UMBRA_OPERATOR("sym_stride.int(Tensor self, int dim) -> SymInt")
-    .all_backends([](const Tensor& self, int64_t dim) { return self.sym_stride(dim); })
-    .not_differentiable()
+    .composite([](const Tensor& self, int64_t dim) { return self.sym_stride(dim); })
     .tags({Tag::Core});
 
 UMBRA_OPERATOR("sym_numel(Tensor self) -> SymInt")
-    .all_backends([](const Tensor& self) { return self.sym_numel(); })
-    .not_differentiable()
+    .composite([](const Tensor& self) { return self.sym_numel(); })
     .tags({Tag::Core});
 
 UMBRA_OPERATOR("sym_storage_offset(Tensor self) -> SymInt")
-    .all_backends([](const Tensor& self) { return self.sym_storage_offset(); })
-    .not_differentiable()
+    .composite([](const Tensor& self) { return self.sym_storage_offset(); })
     .tags({Tag::Core});
 
 }  // namespace

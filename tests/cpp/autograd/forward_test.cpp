@@ -52,6 +52,14 @@ TEST(Forward, ComplexNumbers) {
   EXPECT_THAT(values(view_as_real(unpack_dual(w.mul(w)).tangent)), ElementsAre(-4, 2));  // 2 z t
 }
 
+TEST(Forward, AComplexFactorIsNotConjugated) {
+  DualLevel level;
+  Tensor x = make_dual(full({}, 3.0, {.dtype = DType::Float64}), full({}, 1.0, {.dtype = DType::Float64}));
+  Scalar i(std::complex<double>(0, 1));
+  EXPECT_THAT(values(view_as_real(unpack_dual(x.mul(i)).tangent)), ElementsAre(0, 1));
+  EXPECT_THAT(values(view_as_real(unpack_dual(x.div(i)).tangent)), ElementsAre(0, -1));
+}
+
 TEST(Forward, TensorsWithoutTangentStayPlain) {
   DualLevel level;
   EXPECT_FALSE(unpack_dual(vector_of({1}).mul(2)).tangent.defined());
