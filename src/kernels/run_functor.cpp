@@ -8,7 +8,7 @@ namespace umbra::kernels {
 namespace {
 
 constexpr int kMaxInputs = 3;
-constexpr int64_t kChunkBytes = 4096;  // of each operand: all of them fit the first-level cache
+constexpr int64_t kChunkBytes = 8192;  // of each operand: all of them fit the first-level cache
 
 const PointwiseEntry& entry_for(const PointwiseTable& table, DType dtype) {
   const PointwiseEntry& entry = table.entries[static_cast<int>(dtype)];

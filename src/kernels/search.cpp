@@ -14,23 +14,15 @@ namespace {
 /// The number of elements of a row that come before `x`; NaN comes behind all numbers.
 /// Where the row is in no order, which ones are looked at shows in the result: the middle of what is left, as PyTorch
 /// does.
-///
-/// With `guess` the processor guesses which half comes next, and asks memory for it early: for rows beyond the caches.
-template <bool right, bool guess, class T, class At> int64_t position(int64_t n, T x, const At& at) {
+template <bool right, class T, class At> int64_t position(int64_t n, T x, const At& at) {
   int64_t low = 0, high = n;
   while (low < high) {
     int64_t middle = low + (high - low) / 2;
     auto m = at(middle);
     // Written so that comparisons with NaN, which are false, go the way of numbers beyond all others.
     bool before = right ? !(m > x) : !(m >= x);
-    if constexpr (guess) {
-      if (before) low = middle + 1;
-      else high = middle;
-    } else {
-      int64_t keep = -static_cast<int64_t>(before);
-      low += (middle + 1 - low) & keep;
-      high = middle + ((high - middle) & keep);
-    }
+    if (before) low = middle + 1;
+    else high = middle;
   }
   return low;
 }
@@ -43,7 +35,6 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
   DenseOutput dense(out);
   int64_t n = sorted.sizes().back(), width = values.dim() == 0 ? 1 : values.sizes().back();
   bool one_row = sorted.dim() == 1;
-  constexpr int64_t kCached = 1 << 16;
   visit<RealTypes>(sorted.dtype(), "searchsorted_out_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
     using C = Compute<T>;
@@ -58,10 +49,7 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
           C x = static_cast<C>(in.data<T>()[i]);
           auto in_row = [&](int64_t k) { return static_cast<C>(row[k]); };
           auto in_order = [&](int64_t k) { return static_cast<C>(row[places[k]]); };
-          auto find = [&](const auto& at) {
-            if (n > kCached) return right ? position<true, true>(n, x, at) : position<false, true>(n, x, at);
-            return right ? position<true, false>(n, x, at) : position<false, false>(n, x, at);
-          };
+          auto find = [&](const auto& at) { return right ? position<true>(n, x, at) : position<false>(n, x, at); };
           to[i] = static_cast<Index>(places ? find(in_order) : find(in_row));
         }
       });
