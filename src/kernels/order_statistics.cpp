@@ -49,11 +49,17 @@ void reduce_lines(const Tensor& values, const Tensor& indices, const Tensor& sel
   });
 }
 
+/// One for each thread and kind of key, not for each type of elements: the loader's block for them is small.
+template <class Key> std::vector<Key>& keys_buffer() {
+  thread_local std::vector<Key> keys;
+  return keys;
+}
+
 /// Where the k-th of the line's elements is, by value; of equal ones the first counts as less.
 template <class T> int64_t nth(const std::vector<T>& line, int64_t k) {
   int64_t n = static_cast<int64_t>(line.size()), place = 0;
   with_key_type<T>(n, [&]<class Key>(const Key*) {
-    thread_local std::vector<Key> keys;
+    std::vector<Key>& keys = keys_buffer<Key>();
     keys.resize(n);
     for (int64_t i = 0; i < n; ++i) keys[i] = Key(order_key(line[i]), i);
     std::nth_element(keys.begin(), keys.begin() + k, keys.end());

@@ -149,12 +149,19 @@ template <int Lanes, class C> void max_windows_of(const Windows& windows, const 
   });
 }
 
+/// One for each thread: in the template it would be one for each thread and type, and what a library has for each
+/// thread has to fit a small block of the loader's.
+std::vector<int64_t>& positions_buffer() {
+  thread_local std::vector<int64_t> buffer;
+  return buffer;
+}
+
 template <class T, int Lanes>
 void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, const Windows& windows, int64_t dims) {
   using C = Compute<T>;
   Planes<int64_t, int64_t, Lanes> places(indices, dims);
   forward_planes<T, Lanes>(out, self, dims, [&](int64_t group, const C* x, C* y) {
-    thread_local std::vector<int64_t> buffer;
+    std::vector<int64_t>& buffer = positions_buffer();
     buffer.resize(static_cast<size_t>(places.buffer_size()));
     int64_t* positions = places.target(group, buffer);
     max_windows_of<Lanes>(windows, x, y, positions);

@@ -70,7 +70,7 @@ def test_elementwise(tmp_path, number):
 
 SHAPES = [
     lambda x: x.view(-1), lambda x: x.reshape(x.shape[0] * 2, 2), lambda x: x.t(), lambda x: x[1:], lambda x: x[:, ::2], lambda x: x[-1], lambda x: x.unsqueeze(1),
-    lambda x: x.flip(0), lambda x: x.roll(1, 0), lambda x: torch.cat([x, x * 2], 1), lambda x: torch.stack([x, x]), lambda x: x.repeat(2, 1), lambda x: x.split(2, 1),
+    lambda x: x.flip(0), lambda x: x.roll(1, 0), lambda x: x.roll(-7, 0), lambda x: x.roll(6, 1), lambda x: torch.cat([x, x * 2], 1), lambda x: torch.stack([x, x]), lambda x: x.repeat(2, 1), lambda x: x.split(2, 1),
     lambda x: x.expand(2, -1, -1), lambda x: F.pad(x, (1, 2)), lambda x: F.pad(x, (1, 2, 0, 1), value=3.0), lambda x: x.tril(), lambda x: torch.ones_like(x) * x.shape[0],
     lambda x: torch.arange(x.shape[0]), lambda x: x.new_full((x.shape[0], 2), 7.0), lambda x: x[:x.shape[0] // 2 + 1], lambda x: x.chunk(2, 1)[1], lambda x: x.unbind(1)[2],
 ]
@@ -128,6 +128,11 @@ def test_what_has_no_counterpart_is_refused_by_name():
         torch.onnx.export(Function(torch.linalg.inv), (torch.eye(2),))
     with pytest.raises(NotImplementedError, match="complex64"):
         torch.onnx.export(Function(lambda x: x + x), (torch.ones(2, dtype=torch.complex64),))
+
+
+def test_windows_that_start_in_the_padding_are_refused():
+    with pytest.raises(NotImplementedError, match="ceil_mode"):
+        torch.onnx.export(Function(lambda x: F.max_pool2d(x, 2, 2, 1, ceil_mode=True)), (torch.ones(1, 1, 5, 5),))
 
 
 def test_a_program_that_writes_its_buffers_is_refused():

@@ -66,6 +66,21 @@ Pool pool_of(const Call& c, size_t spatial) {
   if (c.rank("self") != static_cast<int64_t>(spatial) + 2) c.refuse("an input without a batch");
   return pool;
 }
+/// With ceil_mode PyTorch leaves out a last window that would start behind the input and its padding; ONNX does not.
+void check_last_windows(const Call& c, const Pool& pool, const std::vector<int64_t>& dilations) {
+  if (!c.flag("ceil_mode")) return;
+  size_t spatial = pool.kernel.size();
+  for (size_t i = 0; i < spatial; ++i) {
+    int64_t d = c.rank("self") - static_cast<int64_t>(spatial - i);
+    SymInt size = c.tensor("self").sym_size(d), made = c.result().sym_size(d);
+    int64_t reach = dilations[i] * (pool.kernel[i] - 1) + 1, stride = pool.stride[i], pad = pool.pads[i];
+    bool fits = size.is_symbolic() || made.is_symbolic()
+                    ? pad == 0 && stride <= reach
+                    : made.value() == (size.value() + 2 * pad - reach + stride - 1) / stride + 1;
+    if (!fits) c.refuse("ceil_mode with a last window that starts in the padding");
+  }
+}
+
 Attributes attributes_of(const Pool& pool) {
   Attributes attributes;
   attributes.set("kernel_shape", pool.kernel).set("strides", pool.stride).set("pads", both_ends(pool.pads));
@@ -73,7 +88,9 @@ Attributes attributes_of(const Pool& pool) {
 }
 
 void max_pool(Call& c, size_t spatial) {
-  Attributes attributes = attributes_of(pool_of(c, spatial));
+  Pool pool = pool_of(c, spatial);
+  check_last_windows(c, pool, c.numbers("dilation", spatial));
+  Attributes attributes = attributes_of(pool);
   attributes.set("dilations", c.numbers("dilation", spatial)).set("ceil_mode", c.flag("ceil_mode"));
   bool single = c.node().meta.val.is_tensor();
   if (single || !c.uses(1))
@@ -88,7 +105,9 @@ void max_pool(Call& c, size_t spatial) {
 
 void average_pool(Call& c, size_t spatial) {
   if (spatial > 1 && c.has("divisor_override")) c.refuse("divisor_override");
-  Attributes attributes = attributes_of(pool_of(c, spatial));
+  Pool pool = pool_of(c, spatial);
+  check_last_windows(c, pool, std::vector<int64_t>(spatial, 1));
+  Attributes attributes = attributes_of(pool);
   attributes.set("count_include_pad", c.flag("count_include_pad")).set("ceil_mode", c.flag("ceil_mode"));
   c.give(c.emit("AveragePool", {c["self"]}, attributes));
 }

@@ -163,15 +163,25 @@ void add_parts(Table& table) {
     Name value = c["self"];
     for (size_t i = 0; i < dims.size(); ++i) {
       int64_t d = dims[i] < 0 ? dims[i] + c.rank("self") : dims[i];
-      if (shifts[i] == 0) continue;
-      Name cut = c.model.list({-shifts[i]}), zero = c.model.list({0}), end = c.model.list({kEnd});
+      // What goes round is cut off where the size, which may be smaller than the shift, says so.
+      Name size = c.size_of(value, d), shift = c.emit("Mod", {c.model.list({shifts[i]}), size});
+      Name cut = c.emit("Sub", {size, shift}), zero = c.model.list({0}), end = c.model.list({kEnd});
       value =
           c.emit("Concat", {part(c, value, d, cut, end), part(c, value, d, zero, cut)}, Attributes().set("axis", d));
     }
     c.give(value);
   };
+}
+
+void add_replacements(Table& table) {
   table["aten::slice_scatter"] = [](Call& c) {
     if (c.number("step") != 1) c.refuse("other steps than 1");
+    int64_t last = 0;
+    for (const char* name : {"start", "end"}) {
+      if (!c.has(name) || c.argument(name).node()) continue;
+      if (c.number(name) < last) c.refuse("a part that is counted from the end, or ends before it starts");
+      last = c.number(name);
+    }
     Name from = c.has("start") ? c.list_of("start") : c.model.list({0});
     bool reaches_end = !c.has("end") || (c.argument("end").is_value() && c.number("end") == kEnd);
     replace_part(c, c["src"], c.dim("dim"), from, reaches_end ? "" : c.list_of("end"), reaches_end);
@@ -181,22 +191,26 @@ void add_parts(Table& table) {
     Name source = c.emit("Unsqueeze", {c["src"], c.model.list({dim})});
     replace_part(c, source, dim, c.model.list({index}), c.model.list({index + 1}), index == -1);
   };
+}
+
+void add_paddings(Table& table) {
   table["aten::constant_pad_nd"] = [](Call& c) {
-    Name pads = c.sizes("pad", 0);
     size_t rank = static_cast<size_t>(c.rank("self")), count = c.argument("pad").elements().size() / 2;
     // Pairs from the last dimension on, there; all beginnings and then all ends, here.
     std::vector<int64_t> order, dims;
     for (size_t i = 0; i < count; ++i) dims.push_back(static_cast<int64_t>(rank - count + i));
     for (size_t end : {0, 1})
       for (size_t i = 0; i < count; ++i) order.push_back(static_cast<int64_t>(2 * (count - 1 - i) + end));
-    std::vector<int64_t> given;
+    Name pads;
     bool fixed = true;
     for (const fx::Argument& item : c.argument("pad").elements()) fixed &= item.is_value();
     if (fixed) {
-      std::vector<int64_t> values = c.numbers("pad");
+      std::vector<int64_t> values = c.numbers("pad"), given;
       for (int64_t at : order) given.push_back(values[static_cast<size_t>(at)]);
       pads = c.model.list(given);
     } else {
+      for (const fx::Argument& item : c.argument("pad").elements())
+        if (item.is_value() && item.value().to_int() < 0) c.refuse("padding that cuts off, beside sizes that vary");
       pads = c.emit("Gather", {c.sizes("pad"), c.model.list(order)});
     }
     c.give(c.emit("Pad", {c["self"], pads, c.as("value", c.result_type()), c.model.list(dims)}));
@@ -278,6 +292,8 @@ void add_sizes(Table& table) {
 void add_shapes(Table& table) {
   add_views(table);
   add_parts(table);
+  add_replacements(table);
+  add_paddings(table);
   add_factories(table);
   add_sizes(table);
 }
