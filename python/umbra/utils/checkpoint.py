@@ -298,9 +298,7 @@ def create_selective_checkpoint_contexts(policy_fn_or_list, allow_cache_entry_mu
             if not isinstance(op, umbra._ops.OpOverload):
                 raise ValueError(f"Unexpected op in `op_list`, expected an OpOverload but got: {op} of type {type(op)}. Please update the `op_list` to use a "
                                  "specific overload instead.")
-
-        def policy(context, op, *args, **kwargs):
-            return CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE
+        policy = lambda _, op, *args, **kwargs: CheckpointPolicy.MUST_SAVE if op in policy_fn_or_list else CheckpointPolicy.PREFER_RECOMPUTE  # noqa: E731
     elif not callable(policy_fn_or_list):
         raise TypeError("policy_fn_or_list must be either a function or a list of ops.")
     kept = {}
