@@ -62,7 +62,7 @@ def test_errors_are_about_the_file(outcomes):
 @pytest.mark.parametrize("name, said", [
     ("code_not_utf8", "is not UTF-8"), ("text_not_utf8", "is not UTF-8"), ("class_not_utf8", "is not UTF-8"), ("without_constants.pkl", "torch.save"),
     ("runs_code", "os.system"), ("short_storage", "storage"), ("unknown_class", ".Other"), ("deep_brackets", "nested too deeply"),
-    ("calls_itself", "recursion"), ("does_not_end", "does not come to an end"), ("big_endian", "little-endian"),
+    ("calls_itself", "recursive"), ("does_not_end", "does not come to an end"), ("big_endian", "little-endian"),
 ])
 def test_the_fault_is_named(outcomes, name, said):
     assert said in outcomes[name]

@@ -9,6 +9,7 @@ A multiplication and an addition are two operations. `umbra.estimate` counts the
 import collections
 import functools
 import math
+import warnings
 
 import umbra
 from umbra import _C
@@ -53,52 +54,44 @@ def register_flop_formula(targets, get_raw=False):
     return register
 
 
-@register_flop_formula([_aten.mm, _aten.bmm])
-def _product_flops(a, b, *args, out_shape=None, **kwargs):
+def _count(targets, count):
+    """Makes `count(arguments, result)`, both with shapes in the place of tensors, the formula of operators."""
+    register_flop_formula(targets)(lambda *args, out_shape=None, **kwargs: count((*args, *kwargs.values()), out_shape))
+
+
+def _product_flops(a, b):
     return 2 * math.prod(a) * b[-1]
 
 
-@register_flop_formula([_aten.addmm, _aten.baddbmm])
-def _added_product_flops(added, a, b, *args, out_shape=None, **kwargs):
-    return _product_flops(a, b)
-
-
-def _conv_flops(x, weight, out, transposed):
+def _convolution_flops(x, weight, out, transposed):
     """Every element of the weight meets every place of the smaller image once for each batch."""
     return 2 * x[0] * math.prod((x if transposed else out)[2:]) * math.prod(weight)
 
 
-@register_flop_formula([_aten.convolution, _aten._convolution])
-def _convolution_flops(x, weight, bias, stride, padding, dilation, transposed, *args, out_shape=None, **kwargs):
-    return _conv_flops(x, weight, out_shape, transposed)
+def _convolution_backward_flops(arguments, out):
+    gradient, x, weight, transposed, wanted = *arguments[:3], arguments[7], arguments[10]
 
-
-@register_flop_formula(_aten.convolution_backward)
-def _convolution_backward_flops(grad, x, weight, bias, stride, padding, dilation, transposed, output_padding, groups, wanted, out_shape=None):
     def swapped(shape):
         return [shape[1], shape[0], *shape[2:]]
-    flops = _conv_flops(grad, weight, out_shape[0], not transposed) if wanted[0] else 0
+    flops = _convolution_flops(gradient, weight, out[0], not transposed) if wanted[0] else 0
     if wanted[1]:  # a convolution of the input with the gradient, in which batch and channels have changed places
-        image, kernel = (grad, x) if transposed else (x, grad)
-        flops += _conv_flops(swapped(image), swapped(kernel), swapped(out_shape[1]), False)
+        image, kernel = (gradient, x) if transposed else (x, gradient)
+        flops += _convolution_flops(swapped(image), swapped(kernel), swapped(out[1]), False)
     return flops
 
 
 def _attention_flops(query, key, value, products_of_keys, products_of_values):
-    *_, heads, rows, width = query
-    pairs = math.prod(query[:-3]) * heads * rows * key[-2]
-    return 2 * pairs * (products_of_keys * width + products_of_values * value[-1])
+    pairs = math.prod(query[:-1]) * key[-2]
+    return 2 * pairs * (products_of_keys * query[-1] + products_of_values * value[-1])
 
 
-@register_flop_formula(_aten._scaled_dot_product_flash_attention_for_cpu)
-def _attention_forward_flops(query, key, value, *args, out_shape=None, **kwargs):
-    return _attention_flops(query, key, value, 1, 1)
-
-
-@register_flop_formula(_aten._scaled_dot_product_flash_attention_for_cpu_backward)
-def _attention_backward_flops(grad, query, key, value, *args, out_shape=None, **kwargs):
-    # The scores are computed again; then come the gradients of the probabilities, values, queries and keys.
-    return _attention_flops(query, key, value, 3, 2)
+_count([_aten.mm, _aten.bmm], lambda arguments, out: _product_flops(*arguments[:2]))
+_count([_aten.addmm, _aten.baddbmm], lambda arguments, out: _product_flops(*arguments[1:3]))
+_count([_aten.convolution, _aten._convolution], lambda arguments, out: _convolution_flops(*arguments[:2], out, arguments[6]))
+_count(_aten.convolution_backward, _convolution_backward_flops)
+_count(_aten._scaled_dot_product_flash_attention_for_cpu, lambda arguments, out: _attention_flops(*arguments[:3], 1, 1))
+# The scores are computed again; then come the gradients of the probabilities, values, queries and keys.
+_count(_aten._scaled_dot_product_flash_attention_for_cpu_backward, lambda arguments, out: _attention_flops(*arguments[1:4], 3, 2))
 
 
 _SUFFIXES = ("", "K", "M", "B", "T")
@@ -120,6 +113,8 @@ class FlopCounterMode:
     """Counts while it is entered, by module and operator; `display` prints the table at the end, of modules `depth` deep."""
 
     def __init__(self, mods=None, depth=2, display=True, custom_mapping=None):
+        if mods is not None:
+            warnings.warn("mods argument is not needed anymore, you can stop passing it", stacklevel=2)
         self.depth, self.display, self.mod_tracker = depth, display, ModuleTracker()
         self.flop_counts = collections.defaultdict(lambda: collections.defaultdict(int))
         custom = {target: formula if getattr(formula, "_get_raw", False) else _with_shapes(formula)

@@ -58,7 +58,7 @@ class ModuleTracker:
         if inputs := _differentiable(args):
             register_multi_grad_hook(inputs, lambda gradients: self.parents.discard(name))
 
-    def _after_forward(self, module, args, output):
+    def _after_forward(self, module, _, output):
         name = self._name(module)
         self.parents.discard(name)
         if outputs := _differentiable(output):
