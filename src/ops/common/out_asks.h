@@ -17,7 +17,7 @@ template <class F> struct OutAsks {
           decltype(auto) call = boxing::callable<F>(context);
           boxing::apply_frame<0, F>(call, frame, std::make_index_sequence<boxing::Signature<F>::kCount>());
         },
-        boxing::context_of(F(check)), nullptr};
+        boxing::context_of(F(check)), &boxing::kSignature<F>};
   }
 };
 

@@ -79,7 +79,11 @@ bool is_less(SymInt a, SymInt b) {
 }
 
 // How many places there are in a span, of which every `step`-th is taken.
-SymInt in_steps(SymInt span, SymInt step) { return step.same(1) || span.same(0) ? span : (span + step - 1) / step; }
+SymInt in_steps(SymInt span, SymInt step) {
+  if (step.same(1) || span.same(0)) return span;
+  bool numbers = !span.is_symbolic() && !step.is_symbolic();  // whose sum may not fit
+  return numbers ? SymInt((span.value() - 1) / step.value() + 1) : (span + step - 1) / step;
+}
 
 // Bounds as Python's slices have them: negative ones count from the end, all are clamped.
 Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt> end, SymInt step) {
