@@ -85,7 +85,7 @@ void Program::undecided_loop(const Step& s, const Tensor& truth, std::vector<Val
                                type_of(v)->annotation(), ", which cannot be captured");
   }
   carried.insert(carried.begin(), Value(truth.clone()));  // a carried truth value may be the same tensor
-  auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{v[0]}; };
+  auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{Value(v[0].tensor().clone())}; };
   auto turn = [&](const std::vector<Value>& v) {
     State inner{state.r, {}};
     for (size_t k = 1; k < v.size(); ++k) inner.r[body.inputs[k]] = is_truth[k - 1] ? undecided(v[k].tensor()) : v[k];
