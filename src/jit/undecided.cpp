@@ -84,13 +84,13 @@ void Program::undecided_loop(const Step& s, const Tensor& truth, std::vector<Val
     check<NotImplementedError>(v.is_tensor(), "a loop that data ends carries a value of type ",
                                type_of(v)->annotation(), ", which cannot be captured");
   }
-  carried.insert(carried.begin(), Value(truth));
-  auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{v[0]}; };
+  carried.insert(carried.begin(), Value(truth.clone()));  // a carried truth value may be the same tensor
+  auto go_on = [](const std::vector<Value>& v) { return std::vector<Value>{Value(v[0].tensor().clone())}; };
   auto turn = [&](const std::vector<Value>& v) {
     State inner{state.r, {}};
     for (size_t k = 1; k < v.size(); ++k) inner.r[body.inputs[k]] = is_truth[k - 1] ? undecided(v[k].tensor()) : v[k];
     execute(body, inner);
-    std::vector<Value> out{Value(truth_of(inner.r[body.outputs[0]]))};
+    std::vector<Value> out{Value(truth_of(inner.r[body.outputs[0]]).clone())};
     for (size_t k = 1; k < v.size(); ++k) {
       const Value& now = inner.r[body.outputs[k]];
       out.push_back(is_truth[k - 1] ? Value(truth_of(now)) : now);
