@@ -33,7 +33,8 @@ struct Stack {
   const void* boundary = nullptr;
   bool contains(const StackFrame* frame) const {
     auto address = reinterpret_cast<uintptr_t>(frame);
-    return address >= low && address + sizeof(StackFrame) <= high && address % alignof(StackFrame) == 0;
+    // Any number may stand where a pointer is looked for: it is not added to.
+    return address >= low && address <= high - sizeof(StackFrame) && address % alignof(StackFrame) == 0;
   }
 };
 constinit thread_local Stack t_stack;

@@ -25,6 +25,7 @@ ExportedProgram export_program(const nn::Module& module, const std::vector<Tenso
   }
   std::vector<Tree> arguments(inputs.begin(), inputs.end());
   nn::ExportRoot root(module);
+  source.assignments = [&root] { return root.replaced_buffers(); };
   return export_program(source, Tree::tuple(std::move(arguments)), Tree::dict({}), named);
 }
 

@@ -148,15 +148,27 @@ class Module {
   std::unique_ptr<Place> place_;  // null for one that is no child, and for copies
 };
 
-/// Makes a module the root of module paths on this thread, wherever it stands in a larger one. Export uses it.
+/// Makes a module the root of module paths on this thread, wherever it stands in a larger one. Export uses it. At its
+/// end the module has the tensors again that it had at first: those that a capture puts in their place have no data.
 class ExportRoot {
  public:
   explicit ExportRoot(const Module& module);
   ~ExportRoot();
   ExportRoot(const ExportRoot&) = delete;
 
+  /// Buffers that forward has put other tensors in the place of, and those. A parameter's place is refused.
+  std::vector<std::pair<Tensor, Tensor>> replaced_buffers() const;
+
  private:
+  struct Kept {
+    std::string name;
+    Tensor* place;
+    Tensor tensor;
+    bool is_buffer;
+  };
+
   const void* before_;
+  std::vector<Kept> kept_;
 };
 
 /// The module and all below it, as Python prints them.

@@ -183,6 +183,39 @@ TEST(Export, BuffersThatAreWrittenKeepWhatIsWritten) {
   EXPECT_THAT(values(module(zeros({2}))), ElementsAre(2, 2));
 }
 
+struct Counter : nn::Module {
+  Tensor& calls = buffer("calls", zeros({}));
+  Tensor forward(Tensor x) override {
+    calls = calls + 1;
+    return x * calls;
+  }
+};
+
+TEST(Export, BuffersThatAreReplacedKeepWhatTheyBecome) {
+  Counter model;
+  ExportedProgram program = export_program(model, {ones({2})});
+  EXPECT_FALSE(model.calls.is_fake());
+  EXPECT_EQ(model.calls.item().to_double(), 0);
+  ExportedModule run = program.module();
+  EXPECT_EQ(run(ones({2})).sum().item().to_double(), 2);
+  EXPECT_EQ(run(ones({2})).sum().item().to_double(), 4);
+  EXPECT_EQ(run.program().find("calls").item().to_double(), 2);
+}
+
+struct Swapping : nn::Module {
+  Tensor& weight = parameter("weight", ones({2}));
+  Tensor forward(Tensor x) override {
+    weight = weight * 2;
+    return x * weight;
+  }
+};
+
+TEST(Export, AParameterThatIsReplacedIsRefused) {
+  Swapping model;
+  EXPECT_THROW(export_program(model, {ones({2})}), NotImplementedError);
+  EXPECT_EQ(model.weight.sum().item().to_double(), 2);
+}
+
 TEST(Export, ProgramsComeBackFromTheirFile) {
   const std::string path = std::filesystem::temp_directory_path() / "umbra_export_test.pt2";
   examples::Gpt model({.vocabulary = 32, .context = 16, .width = 32, .heads = 4, .layers = 2});
