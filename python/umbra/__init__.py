@@ -39,7 +39,6 @@ from umbra import _tensor  # noqa: E402, F401  (completes the Tensor class)
 _modules.mark_missing_methods(_sys.modules[__name__])
 from umbra._ops import Tag, ops  # noqa: E402, F401
 
-_C._nn = ops.aten  # where torch keeps the functions behind nn.functional
 from umbra._functions import *  # noqa: E402, F401, F403
 from umbra.functional import *  # noqa: E402, F401, F403
 from umbra._legacy import *  # noqa: E402, F401, F403

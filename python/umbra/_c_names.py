@@ -1,8 +1,38 @@
 """Names of torch._C that other packages ask for and that are written in Python."""
 from umbra import _C
-from umbra._C import Tensor
+from umbra._C import Tensor, device as Device, dtype as DType
+from umbra._ops import ops
 
 _C._TensorMeta = type(Tensor)
 _C._log_api_usage_once = lambda event: None  # nothing is reported to anybody
 _C._current_graph_task_id = lambda: _C._backward_pass() or -1
 _C._are_functorch_transforms_active = lambda: _C._level_count() > 0
+
+
+class _FunctionsBehindNn:
+    """Where torch keeps the functions behind nn.functional."""
+
+    def __getattr__(self, name):
+        return getattr(ops.aten, name)
+
+    @staticmethod
+    def _parse_to(*args, **kwargs):
+        """What `to(...)` is asked for: a device, a type, non_blocking and a memory format."""
+        for name in kwargs.keys() - {"device", "dtype", "non_blocking", "memory_format", "tensor"}:
+            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
+        device, dtype, non_blocking = kwargs.get("device"), kwargs.get("dtype"), kwargs.get("non_blocking", False)
+        for value in (*args, kwargs.get("tensor")):
+            if isinstance(value, DType):
+                dtype = value
+            elif isinstance(value, Tensor):
+                device, dtype = value.device, value.dtype
+            elif isinstance(value, bool):
+                non_blocking = value
+            elif isinstance(value, (str, Device, int)):
+                device = value
+            elif value is not None:
+                raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__}")
+        return None if device is None else Device(device), dtype, non_blocking, kwargs.get("memory_format")
+
+
+_C._nn = _FunctionsBehindNn()

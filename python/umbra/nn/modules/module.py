@@ -405,20 +405,7 @@ class Module:
     def to(self, *args, **kwargs):
         """Moves and casts parameters and buffers in place: `to(device)`, `to(dtype)`, `to(tensor)`, with non_blocking and memory_format."""
         import umbra
-        for name in kwargs.keys() - {"device", "dtype", "non_blocking", "memory_format", "tensor"}:
-            raise TypeError(f"to() got an unexpected keyword argument '{name}'")
-        args = (*args, *([kwargs["tensor"]] if "tensor" in kwargs else []))
-        device, dtype = kwargs.get("device"), kwargs.get("dtype")
-        memory_format = kwargs.get("memory_format")
-        for value in args:
-            if isinstance(value, umbra.dtype):
-                dtype = value
-            elif isinstance(value, Tensor):
-                device, dtype = value.device, value.dtype
-            elif isinstance(value, (str, umbra.device, int)) and not isinstance(value, bool):
-                device = value
-            elif not isinstance(value, (bool, type(None))):
-                raise TypeError(f"to() received an invalid combination of arguments: {type(value).__name__}")
+        device, dtype, _, memory_format = umbra._C._nn._parse_to(*args, **kwargs)
         if dtype is not None and not (dtype.is_floating_point or dtype.is_complex):
             raise TypeError(f"nn.Module.to only accepts floating point or complex dtypes, but got desired dtype={dtype}")
 
