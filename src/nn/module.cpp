@@ -210,9 +210,9 @@ std::string Module::type_name() const {
 }
 
 ExportRoot::ExportRoot(const Module& module) : before_(std::exchange(g_export_root, module.state_.get())) {
-  module.state_->each_once([&](const std::string& prefix, const Module::State& state) {
-    for (const auto& p : state.parameters) kept_.push_back({join(prefix, p.name), p.tensor.get(), *p.tensor, false});
-    for (const auto& b : state.buffers) kept_.push_back({join(prefix, b.name), b.tensor.get(), *b.tensor, true});
+  module.state_->each_once([&](const std::string&, const Module::State& state) {
+    for (const auto& p : state.parameters) kept_.push_back({&p.name, p.tensor.get(), *p.tensor, false});
+    for (const auto& b : state.buffers) kept_.push_back({&b.name, b.tensor.get(), *b.tensor, true});
   });
 }
 
@@ -225,7 +225,7 @@ std::vector<std::pair<Tensor, Tensor>> ExportRoot::replaced_buffers() const {
   std::vector<std::pair<Tensor, Tensor>> replaced;
   for (const Kept& k : kept_) {
     if (k.place->impl() == k.tensor.impl()) continue;
-    check<NotImplementedError>(k.is_buffer && k.tensor.defined() && k.place->defined(), "forward() replaces '", k.name,
+    check<NotImplementedError>(k.is_buffer && k.tensor.defined() && k.place->defined(), "forward() replaces '", *k.name,
                                "', which a program can only do with a buffer that is there before and afterwards");
     replaced.emplace_back(k.tensor, *k.place);
   }

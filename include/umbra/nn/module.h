@@ -161,7 +161,7 @@ class ExportRoot {
 
  private:
   struct Kept {
-    std::string name;
+    const std::string* name;  // in its own module
     Tensor* place;
     Tensor tensor;
     bool is_buffer;
