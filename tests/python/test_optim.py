@@ -180,10 +180,40 @@ def test_lbfgs_calls_its_closure_as_often_as_pytorch(options, steps, values, cal
         optimizer.step(closure)
     assert len(losses) == calls
     assert matrix.detach().flatten().tolist() + vector.detach().tolist() == pytest.approx(values, abs=2e-5)
-    with pytest.raises(NotImplementedError, match="strong_wolfe"):
-        optim.LBFGS([matrix], line_search_fn="strong_wolfe")
     with pytest.raises(ValueError, match="per-parameter options"):
         optim.LBFGS([{"params": [matrix]}, {"params": [vector]}])
+
+
+@pytest.mark.parametrize("options, values, calls", [
+    ({}, [0.923306, 0.844216, 0.705694], 50),
+    ({"lr": 0.1, "max_iter": 5, "history_size": 3}, [-0.895899, 0.816478, 0.671955], 14),
+    ({"lr": 10.0, "max_iter": 7}, [-0.735663, 0.539592, 0.259403], 17),
+])
+def test_lbfgs_searches_along_the_line_as_pytorch_does(options, values, calls):
+    place = nn.Parameter(umbra.tensor([-1.2, 1.0, 0.5], dtype=umbra.float64))
+    optimizer = optim.LBFGS([place], line_search_fn="strong_wolfe", **options)
+
+    def closure():
+        optimizer.zero_grad()
+        valley = (100 * (place[1:] - place[:-1] ** 2) ** 2 + (1 - place[:-1]) ** 2).sum()
+        valley.backward()
+        return valley
+    for _ in range(2):
+        optimizer.step(closure)
+    assert optimizer.state[place]["func_evals"] == calls
+    assert place.tolist() == pytest.approx(values, abs=2e-6)
+
+
+def test_lbfgs_names_the_search_that_it_does_not_know():
+    place = nn.Parameter(umbra.ones(1))
+    optimizer = optim.LBFGS([place], line_search_fn="golden")
+
+    def closure():
+        loss = (place ** 2).sum()
+        loss.backward()
+        return loss
+    with pytest.raises(RuntimeError, match="only 'strong_wolfe' is supported"):
+        optimizer.step(closure)
 
 
 def test_loaded_state_has_the_type_of_its_parameter():

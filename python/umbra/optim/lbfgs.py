@@ -1,18 +1,16 @@
 """L-BFGS: steps along directions that the last gradients and steps tell of the curvature."""
 import umbra
+from umbra.optim._line_search import StrongWolfeSearch
 from umbra.optim.optimizer import Optimizer, check_options
 
 
 class LBFGS(Optimizer):
-    """`step(closure)` calls the closure again and again, up to `max_iter` steps. There is no line search: a step has the length `lr`."""
+    """`step(closure)` calls the closure again and again, up to `max_iter` steps, each of the length `lr`; with
+    `line_search_fn="strong_wolfe"`, of a length that a search along the direction finds."""
 
     def __init__(self, params, lr=1, max_iter=20, max_eval=None, tolerance_grad=1e-7, tolerance_change=1e-9, history_size=100,
                  line_search_fn=None):
         check_options(lr=lr)
-        if line_search_fn is not None:
-            if line_search_fn != "strong_wolfe":
-                raise RuntimeError("only 'strong_wolfe' is supported")
-            raise NotImplementedError("LBFGS: line_search_fn='strong_wolfe' is not in Umbra yet")
         super().__init__(params, {"lr": lr, "max_iter": max_iter, "max_eval": max_iter * 5 // 4 if max_eval is None else max_eval,
                                   "tolerance_grad": tolerance_grad, "tolerance_change": tolerance_change, "history_size": history_size,
                                   "line_search_fn": line_search_fn})
@@ -55,18 +53,42 @@ class LBFGS(Optimizer):
             before, state["prev_flat_grad"], state["prev_loss"] = loss, gradient.clone(), loss
             length = min(1.0, (1.0 / gradient.abs().sum()).item()) * group["lr"] if state["n_iter"] == 1 else group["lr"]
             state["d"], state["t"] = direction, length
-            if gradient.dot(direction) > -group["tolerance_change"]:
+            slope = gradient.dot(direction)
+            if slope > -group["tolerance_change"]:
                 break
-            self._move(length, direction)
-            if count == group["max_iter"]:
-                break
-            loss, gradient = float(evaluate()), self._gradient()
-            evaluations += 1
-            state["func_evals"] += 1
+            calls = 0
+            if group["line_search_fn"] is not None:
+                loss, gradient, calls = self._search(evaluate, loss, gradient, slope, group["max_eval"] - evaluations)
+            else:
+                self._move(length, direction)
+                if count < group["max_iter"]:
+                    loss, gradient, calls = float(evaluate()), self._gradient(), 1
+            evaluations += calls
+            state["func_evals"] += calls
             if (evaluations >= group["max_eval"] or gradient.abs().max() <= group["tolerance_grad"]
-                    or (direction * length).abs().max() <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]):
+                    or (direction * state["t"]).abs().max() <= group["tolerance_change"] or abs(loss - before) < group["tolerance_change"]):
                 break
         return first
+
+    def _search(self, evaluate, loss, gradient, slope, tries):
+        """Moves the parameters as far along the direction as the search says: the loss and the gradient there, and how often it looked."""
+        group, state = self.param_groups[0], self.state[self._params[0]]
+        if group["line_search_fn"] != "strong_wolfe":
+            raise RuntimeError("only 'strong_wolfe' is supported")
+        direction, start = state["d"], [parameter.clone(memory_format=umbra.contiguous_format) for parameter in self._params]
+
+        def look(length):
+            self._move(length, direction)
+            found = float(evaluate()), self._gradient()
+            for parameter, value in zip(self._params, start):
+                parameter.copy_(value)
+            return found
+
+        search = StrongWolfeSearch(look, direction, loss, gradient, slope, group["tolerance_change"], tries)
+        point = search.run(state["t"])
+        self._move(point.length, direction)
+        state["t"] = point.length
+        return point.loss, point.gradient, search.evaluations
 
     @staticmethod
     def _direction(gradient, group, state):
