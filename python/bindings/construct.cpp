@@ -90,7 +90,7 @@ class Survey {
  private:
   void visit(PyObject* object, size_t depth) {
     if (PyUnicode_Check(object)) {
-      check<ValueError>(depth == 0, "too many dimensions 'str'");
+      check<ValueError>(depth == 0 || closed_, "too many dimensions 'str'");
       fail<TypeError>("new(): invalid data type 'str'");
     }
     if (PyBytes_Check(object)) fail<TypeError>("new(): invalid data type 'bytes'");

@@ -1,6 +1,8 @@
 // x.to(...), x.float(), x.cpu(), x.type(): conversions by dtype and device.
 #include "conversions.h"
 
+#include <algorithm>
+
 #include "call.h"
 #include "overridable.h"
 #include "tensor_type.h"
@@ -18,67 +20,82 @@ struct Request {
   bool non_blocking = false, copy = false;
 };
 
-bool read_flag(PyObject* object, const char* name) {
-  check<TypeError>(PyBool_Check(object), "to(): argument '", name, "' must be bool, not ",
-                   short_type_name(Py_TYPE(object)));
-  return object == Py_True;
-}
-
-/// A positional argument: a tensor to be like, a dtype, a device.
-bool read_target(PyObject* object, Request& out) {
-  DType dtype;
-  Device device;
-  if (is_tensor(object)) {
-    const Tensor& other = tensor_of(object);
-    out.dtype = other.dtype();
-    out.device = other.device();
-  } else if (read_dtype(object, dtype)) {
-    out.dtype = dtype;
-  } else if (read_device(object, device)) {
-    out.device = device;
-  } else {
-    return object == Py_None;
+/// The arguments of one call of `to`, by place and by name, read as one of its three forms: like a tensor, to a dtype,
+/// or to a device and a dtype.
+class RequestReader {
+ public:
+  RequestReader(PyObject* args, PyObject* kwargs) : args_(args), kwargs_(kwargs) {
+    PyObject* first = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
+    DType dtype;
+    if (first && is_tensor(first)) places_ = {"tensor", "non_blocking", "copy"};
+    else if (first && read_dtype(first, dtype)) places_ = {"dtype", "non_blocking", "copy"};
+    else if (!first && kwargs && PyDict_GetItemString(kwargs, "tensor")) places_ = {"tensor", "non_blocking", "copy"};
   }
-  return true;
-}
 
-[[noreturn]] void fail_target(PyObject* object) {
-  fail<TypeError>(
-      "to() received an invalid combination of arguments - got (", short_type_name(Py_TYPE(object)),
-      "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
-      "bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = "
-      "False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking = "
-      "False, bool copy = False, *, torch.memory_format memory_format = None)\n");
-}
-
-Request read_request(PyObject* args, PyObject* kwargs) {
-  Request out;
-  Py_ssize_t flags = 0;
-  for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args); ++i) {
-    PyObject* item = PyTuple_GET_ITEM(args, i);
-    if (PyBool_Check(item)) (flags++ == 0 ? out.non_blocking : out.copy) = item == Py_True;
-    else if (!read_target(item, out)) fail_target(item);
+  Request read() {
+    auto count = static_cast<size_t>(PyTuple_GET_SIZE(args_));
+    check<TypeError>(count <= 4, "to() takes from 0 to 4 positional arguments but ", count, " were given");
+    if (count > places_.size()) refuse();
+    for (size_t i = 0; i < count; ++i) take(places_[i], PyTuple_GET_ITEM(args_, static_cast<Py_ssize_t>(i)));
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (kwargs_ && PyDict_Next(kwargs_, &position, &key, &value)) {
+      std::string_view name = text_of(key);
+      auto place = std::ranges::find(places_, name);
+      bool known = name == "memory_format" || place != places_.end();
+      if (!known || (place != places_.end() && static_cast<size_t>(place - places_.begin()) < count)) refuse();
+      take(name, value);
+    }
+    return out_;
   }
-  PyObject *key, *value;
-  Py_ssize_t position = 0;
-  while (kwargs && PyDict_Next(kwargs, &position, &key, &value)) {
-    std::string_view name = text_of(key);
-    if (name == "non_blocking") out.non_blocking = read_flag(value, "non_blocking");
-    else if (name == "copy") out.copy = read_flag(value, "copy");
-    else if (name == "memory_format") {
-      if (value == Py_None) continue;
-      check<TypeError>(Py_TYPE(value) == g_memory_format_type,
-                       "to(): argument 'memory_format' must be torch.memory_format, not ",
-                       short_type_name(Py_TYPE(value)));
-      out.format = Value(static_cast<MemoryFormat>(constant_of(value)));
-    } else if (name == "dtype" || name == "device" || name == "tensor" || name == "other") {
-      if (!read_target(value, out)) fail_target(value);
+
+ private:
+  void take(std::string_view name, PyObject* object) {
+    DType dtype;
+    Device device;
+    if (name == "non_blocking" || name == "copy") {
+      if (!PyBool_Check(object)) refuse();
+      (name == "copy" ? out_.copy : out_.non_blocking) = object == Py_True;
+    } else if (name == "tensor") {
+      if (!is_tensor(object)) refuse();
+      out_.dtype = tensor_of(object).dtype();
+      out_.device = tensor_of(object).device();
+    } else if (object == Py_None) {
+      return;
+    } else if (name == "memory_format") {
+      if (Py_TYPE(object) != g_memory_format_type) refuse();
+      out_.format = Value(static_cast<MemoryFormat>(constant_of(object)));
+    } else if (name == "dtype") {
+      if (!read_dtype(object, dtype)) refuse();
+      out_.dtype = dtype;
     } else {
-      fail<TypeError>("to() got an unexpected keyword argument '", std::string(name), "'");
+      if (!read_device(object, device)) refuse();
+      out_.device = device;
     }
   }
-  return out;
-}
+
+  [[noreturn]] void refuse() const {
+    std::string given;
+    for (Py_ssize_t i = 0; i < PyTuple_GET_SIZE(args_); ++i)
+      given += (given.empty() ? "" : ", ") + std::string(short_type_name(Py_TYPE(PyTuple_GET_ITEM(args_, i))));
+    PyObject *key, *value;
+    Py_ssize_t position = 0;
+    while (kwargs_ && PyDict_Next(kwargs_, &position, &key, &value))
+      given += concat(given.empty() ? "" : ", ", std::string(text_of(key)), "=", short_type_name(Py_TYPE(value)));
+    if (PyTuple_GET_SIZE(args_) == 0) given += ", ";
+    fail<TypeError>(
+        "to() received an invalid combination of arguments - got (", given,
+        "), but expected one of:\n * (torch.device device = None, torch.dtype dtype = None, bool non_blocking = False, "
+        "bool copy = False, *, torch.memory_format memory_format = None)\n * (torch.dtype dtype, bool non_blocking = "
+        "False, bool copy = False, *, torch.memory_format memory_format = None)\n * (Tensor tensor, bool non_blocking "
+        "= "
+        "False, bool copy = False, *, torch.memory_format memory_format = None)\n");
+  }
+
+  PyObject *args_, *kwargs_;
+  std::vector<std::string_view> places_ = {"device", "dtype", "non_blocking", "copy"};
+  Request out_;
+};
 
 Tensor convert(const Tensor& self, const Request& r) {
   if (r.device && r.dtype) return call<"aten::to.device">(self, *r.device, *r.dtype, r.non_blocking, r.copy, r.format);
@@ -92,7 +109,7 @@ Tensor convert(const Tensor& self, const Request& r) {
 }
 
 PyObject* to(PyObject* self, PyObject* args, PyObject* kwargs) {
-  return guarded([&] { return wrap(convert(tensor_of(self), read_request(args, kwargs))); });
+  return guarded([&] { return wrap(convert(tensor_of(self), RequestReader(args, kwargs).read())); });
 }
 
 template <DType kDType> PyObject* to_dtype(PyObject* self, PyObject*, PyObject*) {
@@ -131,17 +148,15 @@ PyObject* type(PyObject* self, PyObject* args, PyObject* kwargs) {
     PyObject* target = PyTuple_GET_SIZE(args) > 0 ? PyTuple_GET_ITEM(args, 0) : nullptr;
     if (!target && kwargs) target = PyDict_GetItemString(kwargs, "dtype");
     if (!target || target == Py_None) return make_text(legacy_name(t)).release().ptr();
-    Request request;
+    DType dtype;
     if (PyUnicode_Check(target)) {
-      request.dtype = dtype_of_legacy_name(text_of(target));
+      dtype = dtype_of_legacy_name(text_of(target));
     } else if (nb::hasattr(nb::handle(target), "_legacy_dtype")) {  // torch.FloatTensor itself
-      DType dtype;
       read_dtype(nb::object(nb::handle(target).attr("_legacy_dtype")).ptr(), dtype);
-      request.dtype = dtype;
-    } else if (!read_target(target, request)) {
+    } else if (!read_dtype(target, dtype)) {
       fail<TypeError>("dtype must be a type, str, or dtype object");
     }
-    return wrap(convert(t, request));
+    return wrap(convert(t, {.dtype = dtype}));
   });
 }
 

@@ -13,7 +13,7 @@ namespace {
 DType dtype_of_format(const char* format, Py_ssize_t item) {
   std::string_view f = format ? format : "B";
   if (!f.empty() && (f[0] == '@' || f[0] == '=' || f[0] == '<')) f.remove_prefix(1);
-  check<TypeError>(
+  check<ValueError>(
       f.empty() || (f[0] != '>' && f[0] != '!'),
       "given numpy array has byte order different from the native byte order. Conversion between byte orders is "
       "currently not supported.");

@@ -91,7 +91,7 @@ PyObject* get_real(PyObject* self, void*) {
 }
 PyObject* get_imag(PyObject* self, void*) {
   return property(self, [](const Tensor& t) {
-    check(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
+    check<TypeError>(t.is_complex(), "imag is not implemented for tensors with non-complex dtypes.");
     return wrap(call<"aten::imag">(t));
   });
 }

@@ -15,7 +15,11 @@ def _construct(cls, *args, device=None, dtype=None, requires_grad=False):
     import umbra
     if len(args) == 1 and isinstance(args[0], Tensor):
         data = args[0].detach()
-    elif len(args) == 1 and isinstance(args[0], (list, tuple)) and not isinstance(args[0], _C.Size):
+    elif len(args) == 1 and not isinstance(args[0], (int, _C.SymInt, _C.Size)):
+        if isinstance(args[0], str):
+            raise TypeError("new(): invalid data type 'str'")
+        if not hasattr(args[0], "__getitem__"):
+            raise TypeError(f"new(): data must be a sequence (got {type(args[0]).__name__})")
         data = umbra.tensor(args[0], dtype=dtype or umbra.get_default_dtype())
     else:
         sizes = args[0] if len(args) == 1 and isinstance(args[0], _C.Size) else args

@@ -72,3 +72,20 @@ def test_float8_saturates_or_not():
     assert e4m3[:8] == [448] * 6 + [-448, -448] and e4m3[8] != e4m3[8] and e4m3[9:] == [448, 448]
     e5m2 = values.to(torch.float8_e5m2).float().tolist()
     assert e5m2[:8] == [448, 448, 448, 512, inf, inf, -448, -inf] and e5m2[8] != e5m2[8] and e5m2[9:] == [57344, inf]
+
+
+@pytest.mark.parametrize("arguments, keywords", [
+    ((torch.float64, torch.float32), {}), (("cpu", "cpu"), {}), ((torch.float64, "cpu"), {}), ((torch.float64, True, True, True), {}),
+    ((torch.float64,), {"dtype": torch.float32}), ((torch.float64, None), {}), ((), {"other": torch.ones(1)}), ((torch.float64,), {"copy": 1}),
+])
+def test_to_refuses_arguments_that_fit_none_of_its_forms(arguments, keywords):
+    with pytest.raises(TypeError, match=r"to\(\) received an invalid combination of arguments - got \("):
+        torch.ones(2).to(*arguments, **keywords)
+
+
+def test_to_takes_its_three_forms():
+    x = torch.ones(2)
+    assert x.to("cpu", torch.float64, True, True).dtype == torch.float64
+    assert x.to(None, torch.int8).dtype == torch.int8
+    assert x.to(tensor=torch.ones(1, dtype=torch.int32)).dtype == torch.int32
+    assert x.to() is x and x.to(torch.float32, False, True) is not x
