@@ -12,7 +12,7 @@ __all__ = [
     "is_tensor", "manual_seed", "nonzero", "numel", "promote_types", "result_type", "seed",
     "set_default_device", "set_num_interop_threads", "set_num_threads", "set_rng_state", "split", "sym_int", "sym_sum",
     "typename", "is_conj", "is_neg", "is_same_size", "is_signed", "is_inference", "_check", "_check_is_size", "_check_value",
-    "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_assert",
+    "_check_index", "_check_type", "_check_not_implemented", "_check_with", "_check_tensor_all", "_check_tensor_all_with", "_assert",
     "use_deterministic_algorithms", "are_deterministic_algorithms_enabled", "is_deterministic_algorithms_warn_only_enabled",
 ]
 
@@ -334,8 +334,17 @@ def _check_not_implemented(cond, message=None):
     _check_with(NotImplementedError, cond, message)
 
 
+def _check_tensor_all_with(error_type, cond, message=None):
+    """Raises where an element of a tensor of bools does not hold."""
+    if not isinstance(cond, Tensor):
+        raise TypeError(f"cond must be a tensor, but got {type(cond)}")
+    if cond.dtype != _C.bool:
+        raise TypeError(f"cond tensor must have dtype torch.bool, but got {cond.dtype}")
+    _check_with(error_type, builtins.bool(cond.all()), message)
+
+
 def _check_tensor_all(cond, message=None):
-    _check_with(RuntimeError, builtins.bool(cond.all()), message)
+    _check_tensor_all_with(RuntimeError, cond, message)
 
 
 def _assert(condition, message):

@@ -175,3 +175,21 @@ def test_strided_tensors_have_no_sparse_parts():
 
 def test_filling_where_there_are_no_rows():
     assert torch.zeros(3, 0).t().index_fill(1, torch.tensor([0]), 1.0).shape == (0, 3)
+
+
+@pytest.mark.parametrize("equation, sizes, strides", [
+    ("ed,ad->ade", [(5, 4), (2, 4)], (20, 1, 4)), ("ab,bd->da", [(2, 3), (3, 4)], (2, 1)), ("aeb,bd->eda", [(2, 5, 3), (3, 4)], (8, 1, 4)),
+    ("gab,gbd->dag", [(7, 2, 3), (7, 3, 4)], (2, 1, 8)), ("ab,bd,e->dae", [(2, 3), (3, 4), (5,)], (1, 20, 4)),
+    ("ab,bd,de->ea", [(2, 3), (3, 4), (4, 5)], (1, 5)), ("fbd,cbaeg->edb", [(2, 3, 4), (1, 3, 2, 5, 1)], (12, 3, 1)),
+    ("bildsk,biokl->bolsd", [(2, 3, 4, 5, 6, 3), (2, 3, 7, 3, 4)], (840, 30, 210, 5, 1)),
+])
+def test_products_by_names_lie_in_memory_as_in_torch(equation, sizes, strides):
+    product = torch.einsum(equation, *(torch.ones(size) for size in sizes))
+    assert product.stride() == strides
+
+
+def test_a_product_by_names_takes_the_path_that_it_is_given():
+    a, b, c = torch.randn(2, 3), torch.randn(3, 4), torch.randn(4, 5)
+    assert torch.allclose(torch.ops.aten.einsum("ab,bd,de->ae", [a, b, c], path=[1, 2, 0, 1]), a @ b @ c, atol=1e-5)
+    with pytest.raises(RuntimeError, match="path parameter to have size 4 but got 2"):
+        torch.ops.aten.einsum("ab,bd,de->ae", [a, b, c], path=[1, 2])

@@ -86,8 +86,10 @@ class Module:
         if self.call_super_init:
             super().__init__(*args, **kwargs)
 
-    def forward(self, *args, **kwargs):
+    def _forward_unimplemented(self, *input):
         raise NotImplementedError(f'Module [{type(self).__name__}] is missing the required "forward" function')
+
+    forward = _forward_unimplemented
 
     # ---- attributes ----
 
