@@ -36,6 +36,12 @@ def holder(name):
         return None
 
 
+def has(found, name):
+    """Whether a name is there, and not only as that of an operator that cannot be called."""
+    from umbra._ops import UnbuiltOperator
+    return hasattr(found, name) and not isinstance(getattr(found, name), UnbuiltOperator)
+
+
 def page():
     """The page's text."""
     import umbra  # noqa: F401
@@ -49,7 +55,7 @@ def page():
         if found is None:
             absent.append(module)
             continue
-        missing = sorted(name for name in names if not hasattr(found, name))
+        missing = sorted(name for name in names if not has(found, name))
         if names:
             lines.append(f"| {module} | {len(names) - len(missing)} of {len(names)} | {' '.join(missing)} |\n")
     outermost = [m for m in absent if m.rpartition(".")[0] not in absent]

@@ -66,7 +66,14 @@ del _value, _name
 # Names that live in submodules.
 _LAZY = {
     "compile": "umbra._dynamo.optimize", "estimate": "umbra._estimate", "from_torch": "umbra._from_torch", "vmap": "umbra.func", "Future": "umbra.futures",
-    "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit",
+    "load": "umbra.serialization", "save": "umbra.serialization", "PyTorchFileReader": "umbra._checkpoint", "GradScaler": "umbra.amp", "ScriptModule": "umbra.jit", "ScriptFunction": "umbra.jit", "ScriptMethod": "umbra.jit",
+    **dict.fromkeys((
+     "qint8", "qint32", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", "bits16", "uint1", "uint2", "uint3", "uint4", "uint5",
+     "uint6", "uint7", "int1", "int2", "int3", "int4", "int5", "int6", "int7", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+     "float4_e2m1fn_x2", "bcomplex32"), "umbra._unbuilt_types"),
+    **dict.fromkeys((
+     "AnyType", "BoolType", "ClassType", "ComplexType", "DeviceObjType", "DictType", "EnumType", "FloatType", "FutureType", "IntType", "InterfaceType",
+     "ListType", "NoneType", "NumberType", "OptionalType", "StringType", "TensorType", "TupleType", "UnionType"), "umbra.jit._type_names"),
     **dict.fromkeys(("Stream", "Event", "get_device_module"), "umbra._accelerator"),
     **dict.fromkeys((
      "autocast", "autocast_decrement_nesting", "autocast_increment_nesting", "clear_autocast_cache", "is_autocast_cache_enabled",
@@ -80,7 +87,7 @@ def __getattr__(name):
     """Submodules are loaded when they are first used; operators that were registered later appear when they are asked for."""
     if name in _LAZY:
         return getattr(_importlib.import_module(_LAZY[name]), name)
-    if not name.startswith("__"):
+    if not name.startswith("__") or name == "__config__":
         try:
             return _importlib.import_module(f"umbra.{name}")
         except ModuleNotFoundError as error:

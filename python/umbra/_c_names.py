@@ -37,3 +37,14 @@ class _FunctionsBehindNn:
 
 
 _C._nn = _FunctionsBehindNn()
+
+
+def _loaded_when_asked_for(name):
+    """TorchScript's classes, which torch._C has and which are written in Python here."""
+    import umbra
+    if not umbra._LAZY.get(name, "").startswith("umbra.jit"):
+        raise AttributeError(f"module 'umbra._C' has no attribute '{name}'")
+    return getattr(umbra, name)
+
+
+_C.__getattr__ = _loaded_when_asked_for

@@ -82,6 +82,29 @@ class OpOverloadPacket:
         return _get_packet, (self._qualified_op_name,)
 
 
+class UnbuiltOperator:
+    """An operator of torch's that is not built here: it has a name, for tables of operators, and its overloads; calling it is refused."""
+
+    def __init__(self, name):
+        self.__name__ = self._name = name
+
+    def __getattr__(self, overload):
+        if overload.startswith("_"):
+            raise AttributeError(f"'{type(self).__name__}' object has no attribute '{overload}'")
+        part = UnbuiltOperator(f"{self._name}.{overload}")
+        setattr(self, overload, part)
+        return part
+
+    def __call__(self, *args, **kwargs):
+        raise NotImplementedError(f"torch.ops.{self._name} is not in Umbra yet")
+
+    def __str__(self):
+        return self._name
+
+    def __repr__(self):
+        return f"<UnbuiltOperator(op='{self._name}')>"
+
+
 class _OpNamespace(types.ModuleType):
     """`ops.aten`: operators by name."""
 
@@ -96,7 +119,9 @@ class _OpNamespace(types.ModuleType):
         qualified = f"{self.name}::{op_name}"
         if not _C._overload_names(qualified):
             if self.name == "aten" and op_name in torch_names()["torch.ops.aten"]:
-                raise NotInUmbraYet(f"torch.ops.aten.{op_name} is not in Umbra yet", name=op_name, obj=self)
+                unbuilt = UnbuiltOperator(f"aten.{op_name}")
+                setattr(self, op_name, unbuilt)
+                return unbuilt
             raise AttributeError(f"'_OpNamespace' '{self.name}' object has no attribute '{op_name}'")
         packet = OpOverloadPacket(qualified)
         setattr(self, op_name, packet)

@@ -24,6 +24,23 @@ def get_printoptions():
     return _C._get_print_options()
 
 
+class _PrintOptions:
+    """The options that are in force, as attributes: `PRINT_OPTS.precision`."""
+
+    def __getattr__(self, name):
+        options = get_printoptions()
+        if name not in options:
+            raise AttributeError(f"there is no option of printing called {name!r}")
+        return options[name]
+
+    def __setattr__(self, name, value):
+        getattr(self, name)
+        set_printoptions(**{name: value})
+
+
+PRINT_OPTS = _PrintOptions()
+
+
 @contextlib.contextmanager
 def printoptions(**kwargs):
     before = get_printoptions()
@@ -53,6 +70,14 @@ def _sparse_facts(tensor, grad_fact):
     facts = [] if tensor.dtype in (_C.get_default_dtype(), _C.int64, _C.bool) else [f"dtype={tensor.dtype}"]
     facts.append(f"layout={tensor.layout}")
     return [*facts, grad_fact] if grad_fact else facts
+
+
+def _tensor_str(self, indent):
+    """The elements alone, without "tensor(...)"; lines after the first are indented."""
+    head = "x" * (indent - 1)  # and the parenthesis after it
+    text = _C._format_tensor(self.detach(), head, [])
+    text = text[len(head) + 1:].split(", dtype=")[0].split(", size=")[0].removesuffix(")")
+    return text if indent > 0 else text.replace("\n ", "\n")
 
 
 def _str(tensor, *, tensor_contents=None):

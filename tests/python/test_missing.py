@@ -35,9 +35,9 @@ def test_importing_a_missing_name_says_so(line):
         exec(line)
 
 
-@pytest.mark.parametrize("line", ["import umbra.distributed.fsdp", "from umbra.distributed.fsdp import X", "import umbra.package as o"])
+@pytest.mark.parametrize("line", ["import umbra.distributed.pipelining", "from umbra.distributed.pipelining import X", "import umbra.package as o"])
 def test_importing_a_missing_module_says_so(line):
-    with pytest.raises(ModuleNotFoundError, match=r"torch\.(distributed.fsdp|package) is not in Umbra yet"):
+    with pytest.raises(ModuleNotFoundError, match=r"torch\.(distributed.pipelining|package) is not in Umbra yet"):
         exec(line)
 
 

@@ -28,6 +28,8 @@ NOTHING_TO_CHANGE = {
         "accelerator.py current_accelerator", "accelerator.py memory_allocated", "accelerator.py memory_stats", "cuda/__init__.py device_memory_used",
         "backends/cudnn.py is_acceptable", "backends/mps.py is_macos_or_newer", "backends/mps.py is_macos13_or_newer",
         "optim/optimizer.py _default_to_fused_or_foreach", "distributed/__init__.py ProcessGroup.__init__")},
+    **{f"utils/data/_utils/collate.py collate_{kind}_fn": "what goes into containers hands it on" for kind in (
+        "tensor", "numpy_scalar", "float", "int", "str")},
     "cpu/__init__.py current_stream": "there is one",
     "jit/_annotations.py annotate": "for the compiler of TorchScript",
     "jit/_library.py _NoGrad.__exit__": "of with statements", "jit/_library.py _RecordFunction.__exit__": "of with statements",

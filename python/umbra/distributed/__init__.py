@@ -36,6 +36,14 @@ def _refusing(name):
     return refused
 
 
+def _refusing_class(name, base=object, **attributes):
+    """A class that can be asked for and derived from, and of which there is no object."""
+    def refused(self, *args, **kwargs):
+        raise RuntimeError(f"torch.distributed.{name}: torch.distributed is not available in Umbra")
+    last = name.rpartition(".")[2]
+    return type(base)(last, (base,), {"__init__": refused, "__module__": f"torch.distributed.{name}".removesuffix("." + last), **attributes})
+
+
 get_rank = get_world_size = get_backend = _no_group
 (init_process_group, new_group, destroy_process_group, barrier, all_reduce, all_gather, all_gather_object, all_gather_into_tensor, broadcast,
  broadcast_object_list, reduce, reduce_scatter, reduce_scatter_tensor, gather, scatter, send, recv, isend, irecv, all_to_all,

@@ -7,7 +7,8 @@ from umbra.distributions import constraints
 from umbra.distributions._event_transforms import (
     CatTransform, CorrCholeskyTransform, LowerCholeskyTransform, PositiveDefiniteTransform, ReshapeTransform, SoftmaxTransform, StackTransform,
     StickBreakingTransform, _clipped_sigmoid)
-from umbra.distributions._transform import ComposeTransform, IndependentTransform, Transform, _Plain, identity_transform
+from umbra.distributions._transform import (
+    ComposeTransform, IndependentTransform, Transform, _InverseTransform, _Plain, identity_transform)  # noqa: F401  (asked for by other packages)
 from umbra.distributions.utils import broadcast_all, lazy_property
 from umbra.nn.functional import softplus
 

@@ -93,6 +93,9 @@ def _saved_function(function):
     return None if function is None or isinstance(function, types.FunctionType) else dict(function.__dict__)
 
 
+_LRScheduler = LRScheduler  # its older name
+
+
 class _FunctionLR(LRScheduler):
     """What goes by a function of the user's; one, or one for each group."""
 

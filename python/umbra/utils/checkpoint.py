@@ -13,7 +13,7 @@ from umbra.utils import _pytree as pytree
 from umbra.utils._python_dispatch import TorchDispatchMode
 
 __all__ = ["CheckpointError", "CheckpointFunction", "CheckpointPolicy", "SelectiveCheckpointContext", "checkpoint", "checkpoint_sequential",
-           "create_selective_checkpoint_contexts", "noop_context_fn", "set_checkpoint_early_stop"]
+           "create_selective_checkpoint_contexts", "get_device_states", "noop_context_fn", "set_checkpoint_early_stop", "set_device_states"]
 
 
 class CheckpointError(RuntimeError):
@@ -44,6 +44,23 @@ def set_checkpoint_early_stop(enable):
 
 def _metadata(tensor):
     return {"shape": tensor.shape, "dtype": tensor.dtype, "device": tensor.device}
+
+
+def get_device_states(*args):
+    """Which accelerators the tensors among the arguments are on, and the states of their random numbers: two lists, empty where all are here."""
+    devices = sorted({leaf.get_device() for leaf in pytree.tree_leaves(args) if isinstance(leaf, umbra.Tensor) and leaf.device.type not in ("cpu", "meta")})
+    module = umbra.get_device_module(_accelerator_of(args)) if devices else None
+    return devices, [module.get_rng_state(device) for device in devices]
+
+
+def set_device_states(devices, states, *, device_type=None):
+    """Puts back what `get_device_states` gave."""
+    for device, state in zip(devices, states):
+        umbra.get_device_module(device_type or "cuda").set_rng_state(state, device)
+
+
+def _accelerator_of(args):
+    return next(leaf.device.type for leaf in pytree.tree_leaves(args) if isinstance(leaf, umbra.Tensor) and leaf.device.type not in ("cpu", "meta"))
 
 
 @contextlib.contextmanager

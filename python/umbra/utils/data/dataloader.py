@@ -1,60 +1,20 @@
 """DataLoader: batches of a dataset, in order or shuffled, read in this process or in workers."""
-import collections.abc
 import itertools
 import multiprocessing
 import warnings
-from typing import Generic, TypeVar
+from collections.abc import Callable
+from typing import Any, Generic, TypeVar
 
 import umbra
-from umbra._C import Tensor
-from umbra.utils.data._workers import Job, _BaseDataLoaderIter, _Fetcher, _MultiProcessingDataLoaderIter, get_worker_info  # noqa: F401
+from umbra.utils.data._utils.collate import default_collate, default_convert
+from umbra.utils.data._utils.worker import Job, _BaseDataLoaderIter, _Fetcher, _MultiProcessingDataLoaderIter, get_worker_info  # noqa: F401
 from umbra.utils.data.dataset import IterableDataset
 from umbra.utils.data.sampler import BatchSampler, RandomSampler, SequentialSampler
 
+_T = TypeVar("_T")
 _T_co = TypeVar("_T_co", covariant=True)
-
-
-def default_collate(batch):
-    """Samples to a batch: tensors are stacked, numbers become a tensor, containers are gone into."""
-    first = batch[0]
-    if isinstance(first, Tensor):
-        return umbra.stack(list(batch))
-    if type(first).__module__ == "numpy":
-        return umbra.stack([umbra.as_tensor(sample) for sample in batch])
-    if isinstance(first, float):
-        return umbra.tensor(batch, dtype=umbra.float64)
-    if isinstance(first, int):
-        return umbra.tensor(batch)
-    if isinstance(first, (str, bytes)):
-        return batch
-    if isinstance(first, collections.abc.Mapping):
-        return type(first)({key: default_collate([sample[key] for sample in batch]) for key in first})
-    if isinstance(first, collections.abc.Sequence):
-        if any(len(sample) != len(first) for sample in batch):
-            raise RuntimeError("each element in list of batch should be of equal size")
-        parts = [default_collate(samples) for samples in zip(*batch)]
-        return type(first)(*parts) if hasattr(first, "_fields") else parts
-    raise TypeError(f"default_collate: batch must contain tensors, numpy arrays, numbers, dicts or lists; found {type(first)}")
-
-
-def default_convert(data):
-    """A sample as it is given without batches: NumPy's arrays become tensors, in containers too."""
-    if isinstance(data, Tensor):
-        return data
-    if type(data).__module__ == "numpy" and type(data).__name__ not in ("str_", "string_", "bytes_"):
-        return umbra.as_tensor(data)
-    if isinstance(data, collections.abc.Mapping):
-        return type(data)({key: default_convert(value) for key, value in data.items()})
-    if isinstance(data, tuple) and hasattr(data, "_fields"):
-        return type(data)(*map(default_convert, data))
-    if isinstance(data, tuple):
-        return [default_convert(value) for value in data]
-    if isinstance(data, collections.abc.Sequence) and not isinstance(data, (str, bytes)):
-        try:
-            return type(data)(map(default_convert, data))
-        except TypeError:
-            return [default_convert(value) for value in data]
-    return data
+_worker_init_fn_t = Callable[[int], None]
+_collate_fn_t = Callable[[list[_T]], Any]
 
 
 class _InfiniteConstantSampler:

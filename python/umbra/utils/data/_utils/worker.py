@@ -1,6 +1,6 @@
 """Loading in worker processes: each reads batches of its own, and they come back in order.
 
-A worker is given (number, indices) and answers (number, batch). Tensors travel as bytes: a process has memory of its own.
+A worker is given (number, indices) and answers (number, batch), whose tensors lie in memory that both see.
 """
 import multiprocessing
 import multiprocessing.connection
@@ -71,14 +71,10 @@ class _Resume:
     """Begin again: the next pass of workers that stay."""
 
 
-def _numpy_seed(base_seed, worker_id):
-    """Four words of 32 bits for NumPy, mixed of a seed and a number so that workers' streams are apart."""
-    words, state = [], (base_seed + worker_id) & (2**64 - 1)
-    for _ in range(4):
-        state = (state + 0x9E3779B97F4A7C15) & (2**64 - 1)
-        mixed = (state ^ (state >> 30)) * 0xBF58476D1CE4E5B9 & (2**64 - 1)
-        words.append((mixed ^ (mixed >> 27)) & (2**32 - 1))
-    return words
+def _generate_state(base_seed, worker_id):
+    """Four words of 32 bits that seed NumPy in a worker."""
+    import numpy as np
+    return np.random.SeedSequence([worker_id, base_seed & 0xFFFFFFFF, base_seed >> 32, 0]).generate_state(4).tolist()
 
 
 class _Fetcher:
@@ -125,7 +121,7 @@ def _seed(seed, base_seed, worker_id):
     random.seed(seed)
     umbra.manual_seed(seed)
     if "numpy" in sys.modules:
-        sys.modules["numpy"].random.seed(_numpy_seed(base_seed, worker_id))
+        sys.modules["numpy"].random.seed(_generate_state(base_seed, worker_id))
 
 
 def _work(job, worker_id, base_seed, requests, answers, parent):

@@ -1,0 +1,28 @@
+"""torch's types of elements that no tensor here can have: they can be named, compared and put in tables."""
+_FACTS = {  # bytes of an element, whether it is floating-point, complex
+    **dict.fromkeys(("qint8", "quint8", "quint4x2", "quint2x4", "bits1x8", "bits2x4", "bits4x2", "bits8", *(f"uint{n}" for n in range(1, 8)),
+                     *(f"int{n}" for n in range(1, 8))), (1, False, False)),
+    **dict.fromkeys(("float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu", "float4_e2m1fn_x2"), (1, True, False)),
+    "qint32": (4, False, False), "bits16": (2, False, False), "bcomplex32": (4, False, True),
+}
+
+
+class UnbuiltType:
+    """The name of a type of elements; a tensor of it cannot be made."""
+
+    def __init__(self, name, itemsize, is_floating_point, is_complex):
+        self._name, self.itemsize, self.is_floating_point, self.is_complex = name, itemsize, is_floating_point, is_complex
+
+    def __repr__(self):
+        return f"torch.{self._name}"
+
+    def __reduce__(self):
+        return _find, (self._name,)
+
+
+def _find(name):
+    return TYPES[name]
+
+
+TYPES = {name: UnbuiltType(name, *facts) for name, facts in _FACTS.items()}
+globals().update(TYPES)

@@ -1,0 +1,1 @@
+from umbra.distributed.tensor.experimental import implicit_replication  # noqa: F401

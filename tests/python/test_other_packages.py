@@ -1,0 +1,127 @@
+"""Names and habits of torch that other packages rely on."""
+import collections
+import gc
+
+import numpy as np
+import pytest
+
+import umbra as torch
+from umbra.utils.data._utils.collate import collate, default_collate, default_collate_fn_map
+from umbra.utils.weak import WeakIdKeyDictionary, WeakTensorKeyDictionary
+
+
+def test_batches_are_of_the_type_of_the_samples():
+    Pair = collections.namedtuple("Pair", "a b")
+    pair = default_collate([Pair(1, 2.0), Pair(3, 4.0)])
+    assert isinstance(pair, Pair) and pair.a.tolist() == [1, 3] and pair.b.dtype == torch.float64
+    ordered = default_collate([collections.OrderedDict(x=1), collections.OrderedDict(x=2)])
+    assert isinstance(ordered, collections.OrderedDict) and ordered["x"].tolist() == [1, 2]
+    assert default_collate([np.float32(1), np.float32(2)]).dtype == torch.float32
+    assert default_collate(["a", "b"]) == ["a", "b"]
+    with pytest.raises(TypeError, match="found <U1"):
+        default_collate([np.array(["a"])])
+    with pytest.raises(RuntimeError, match="equal size"):
+        default_collate([(1, 2), (3,)])
+
+
+def test_a_table_teaches_batches_of_other_types():
+    class Image:
+        def __init__(self, value):
+            self.value = value
+
+    def stack(batch, *, collate_fn_map=None):
+        return collate([image.value for image in batch], collate_fn_map=collate_fn_map)
+    batch = collate([{"image": Image(1)}, {"image": Image(2)}], collate_fn_map={Image: stack, **default_collate_fn_map})
+    assert batch["image"].tolist() == [1, 2]
+    with pytest.raises(TypeError, match="found .*Image"):
+        default_collate([Image(1)])
+
+
+def test_numpy_in_a_worker_is_seeded_as_in_torch():
+    from umbra.utils.data._utils.worker import _generate_state
+    assert _generate_state(123456789012345678, 3) == [3644766378, 3582135145, 3528621066, 4065950836]
+
+
+def test_weak_dictionaries_tell_keys_apart_by_identity():
+    notes = WeakTensorKeyDictionary()
+    x, same = torch.ones(2), torch.ones(2)
+    notes[x] = "x"
+    assert x in notes and same not in notes and notes[x] == "x" and len(notes) == 1
+    del x
+    gc.collect()
+    assert len(notes) == 0
+    with pytest.raises(KeyError):
+        notes[same]
+    assert WeakIdKeyDictionary({same: 1}) == WeakIdKeyDictionary({same: 1})
+
+
+def test_operators_that_are_not_built_can_be_named_and_not_called():
+    table = {torch.ops.aten._sparse_addmm.default: 1}
+    assert table[torch.ops.aten._sparse_addmm.default] == 1
+    with pytest.raises(NotImplementedError, match="torch.ops.aten._sparse_addmm.default is not in Umbra yet"):
+        torch.ops.aten._sparse_addmm.default(torch.ones(2))
+    assert not hasattr(torch.ops.aten, "no_such_operator")
+
+
+def test_types_of_elements_that_are_not_built_can_be_named():
+    assert repr(torch.qint8) == "torch.qint8" and torch.qint8.itemsize == 1 and torch.qint8 is torch.qint8
+    with pytest.raises(TypeError):
+        torch.ones(2, dtype=torch.qint8)
+
+
+def test_types_of_torchscript_by_torchs_names():
+    ints = torch.ListType(torch.IntType.get())
+    assert str(ints) == "List[int]" and isinstance(ints, torch.ListType) and not isinstance(ints, torch.TensorType)
+    assert str(torch.NoneType.get()) == "NoneType"
+
+
+def test_contexts_decorate_functions_and_generators():
+    from umbra.utils._contextlib import _DecoratorContextManager, _NoParamDecoratorContextManager
+    log = []
+
+    class noted(_DecoratorContextManager):
+        def __enter__(self):
+            log.append("in")
+
+        def __exit__(self, *error):
+            log.append("out")
+
+    @noted()
+    def count():
+        received = yield 1
+        log.append(received)
+        yield 2
+    numbers = count()
+    assert next(numbers) == 1 and log == ["in", "out"]
+    assert numbers.send("hello") == 2 and log == ["in", "out", "in", "hello", "out"]
+
+    class quiet(noted, _NoParamDecoratorContextManager):
+        pass
+
+    @quiet
+    def answer():
+        return 42
+    assert answer() == 42 and log[-2:] == ["in", "out"]
+
+
+def test_tensors_are_grouped_by_device_and_type():
+    from umbra.utils._foreach_utils import _group_tensors_by_device_and_dtype as group
+    a, b, c = torch.ones(1), torch.ones(1, dtype=torch.float64), torch.zeros(1)
+    groups = group([[a, b, c], [], [c, b, a]], with_indices=True)
+    lists, places = groups[torch.device("cpu"), torch.float32]
+    assert [[id(t) for t in part] for part in lists] == [[id(a), id(c)], [], [id(c), id(a)]] and places == [0, 2]
+
+
+def test_what_needs_several_processes_can_be_asked_for_and_not_made():
+    from umbra.distributed.fsdp import FSDPModule, fully_shard
+    assert not isinstance(torch.nn.Linear(1, 1), FSDPModule)
+    with pytest.raises(RuntimeError, match="not available"):
+        fully_shard(torch.nn.Linear(1, 1))
+    with pytest.raises(RuntimeError, match="not available"):
+        torch.distributed.optim.ZeroRedundancyOptimizer([])
+
+
+def test_all_elements_are_checked():
+    torch._check_tensor_all_with(ValueError, torch.tensor([True, True]))
+    with pytest.raises(ValueError, match="negative"):
+        torch._check_tensor_all_with(ValueError, torch.tensor([True, False]), lambda: "negative")
