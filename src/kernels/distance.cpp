@@ -1,6 +1,7 @@
 #include "kernels/distance.h"
 
 #include <cmath>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
@@ -38,9 +39,15 @@ template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p)
     case Norm::One: return sum_lanes<T>(n, gap);
     case Norm::Two: return std::sqrt(row_functions<T>().squared_distance(a, b, n));
     case Norm::Infinity: {
-      T most = 0;
-      for (int64_t i = 0; i < n; ++i) most = std::isnan(gap(i)) || gap(i) > most ? gap(i) : most;
-      return most;
+      T lanes[8] = {}, most = 0;
+      bool nan = false;
+      int64_t i = 0;
+      for (; i + 8 <= n; i += 8)
+        for (int lane = 0; lane < 8; ++lane) lanes[lane] = gap(i + lane) > lanes[lane] ? gap(i + lane) : lanes[lane];
+      for (; i < n; ++i) most = gap(i) > most ? gap(i) : most;
+      for (T lane : lanes) most = lane > most ? lane : most;
+      for (i = 0; i < n; ++i) nan |= gap(i) != gap(i);
+      return nan ? std::numeric_limits<T>::quiet_NaN() : most;
     }
     case Norm::Other: break;
   }

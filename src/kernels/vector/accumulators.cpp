@@ -261,6 +261,13 @@ template <class Step, class T, class Stored = T> struct StepKernel {
       while (j + most * width <= columns) take(std::integral_constant<int, most>());
       while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
       while (j + width <= columns) take(std::integral_constant<int, 1>());
+      if (j < columns) {  // the last lanes
+        Vec<Partial> partial{Partial(Step::first())};
+        for (int r = 0; r < row_count; ++r) partial = op.step(partial, load_lanes(row(r) + j, columns - j));
+        for (int64_t k = 0; j + k < columns; ++k)
+          states[j + k] = op.combine(states[j + k], State(partial[static_cast<int>(k)]));
+        return;
+      }
     }
     for (; j < columns; ++j) {
       Partial partial = Step::first();

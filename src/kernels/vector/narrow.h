@@ -54,7 +54,9 @@ inline NarrowLanes narrowed(Vec<float> v, BFloat16) {
 }
 
 inline Vec<float> load_lanes(const float* from) { return Vec<float>::load(from); }
+inline Vec<float> load_lanes(const float* from, int64_t count) { return Vec<float>::load(from, count); }
 inline Vec<double> load_lanes(const double* from) { return Vec<double>::load(from); }
+inline Vec<double> load_lanes(const double* from, int64_t count) { return Vec<double>::load(from, count); }
 template <class Narrow> Vec<float> load_lanes(const Narrow* from) {
   NarrowLanes lanes;
   std::memcpy(&lanes, from, sizeof(lanes));
