@@ -22,6 +22,8 @@ PyObject* g_name;      // "__torch_function__"
 
 nb::object handler_of(PyTypeObject* type) {
   if (is_plain_tensor_type(type)) return {};
+  // Most have none: found out without an error to make and to drop, where the class is of the usual kind.
+  if (Py_IS_TYPE(type, &PyType_Type) && !_PyType_Lookup(type, g_name)) return {};
   PyObject* found = PyObject_GetAttr(reinterpret_cast<PyObject*>(type), g_name);
   if (!found) {
     PyErr_Clear();
@@ -42,7 +44,9 @@ void collect(PyObject* object, std::vector<PyTypeObject*>& types) {
     return;
   }
   PyTypeObject* type = Py_TYPE(object);
-  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || object == Py_None || PyUnicode_Check(object)) return;
+  if (PyLong_CheckExact(object) || PyFloat_CheckExact(object) || PyBool_Check(object) || object == Py_None ||
+      PyUnicode_Check(object))
+    return;
   if (std::find(types.begin(), types.end(), type) != types.end() || !handler_of(type)) return;
   auto at = std::find_if(types.begin(), types.end(), [&](PyTypeObject* t) { return PyType_IsSubtype(type, t); });
   types.insert(at, type);
@@ -140,6 +144,20 @@ PyObject* disabled(PyObject*, PyObject* args, PyObject*) {
     return checked(out);
   });
 }
+/// Whether anybody wants to hear of a call with these arguments. Every function written in Python asks this.
+PyObject* has_torch_function(PyObject*, PyObject* const* values, Py_ssize_t count) {
+  return guarded([&] {
+    if (torch_function_modes_active()) return Py_NewRef(Py_True);
+    std::vector<PyTypeObject*> types;
+    if (!state().classes_off && !state().all_off)
+      for (Py_ssize_t i = 0; i < count && types.empty(); ++i) collect(values[i], types);
+    return Py_NewRef(types.empty() ? Py_False : Py_True);
+  });
+}
+PyMethodDef g_has_definition = {"_has_torch_function",
+                                reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(has_torch_function)),
+                                METH_FASTCALL, nullptr};
+
 PyMethodDef g_disabled_definition = {"_disabled_torch_function_impl",
                                      reinterpret_cast<PyCFunction>(reinterpret_cast<void (*)()>(disabled)),
                                      METH_VARARGS | METH_KEYWORDS, nullptr};
@@ -164,12 +182,7 @@ void bind_torch_function(nb::module_& m) {
     for (const nb::object& mode : state().modes) out.append(mode);
     return out;
   });
-  m.def("_has_torch_function", [](nb::args args) {
-    std::vector<PyTypeObject*> types;
-    if (!state().classes_off && !state().all_off)
-      for (nb::handle a : args) collect(a.ptr(), types);
-    return !types.empty() || torch_function_modes_active();
-  });
+  m.attr("_has_torch_function") = nb::steal(checked(PyCFunction_New(&g_has_definition, nullptr)));
   m.def("_is_torch_function_enabled", [] { return !state().classes_off && !state().all_off; });
 }
 

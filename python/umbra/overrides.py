@@ -1,5 +1,6 @@
 """`__torch_function__`: seeing calls of functions and methods before they are made."""
 import functools
+import inspect
 
 from umbra import _C
 from umbra._C import DisableTorchFunction, DisableTorchFunctionSubclass  # noqa: F401
@@ -86,7 +87,27 @@ def wrap_torch_function(dispatcher):
 
 
 def overridable(function):
-    """A function written in Python, of which the arguments' classes and the modes hear first, as of an operator's."""
+    """A function written in Python, of which the arguments' classes and the modes hear first, as of an operator's.
+
+    They hear of it as of PyTorch's functions: what has no default as positional arguments, the rest by name."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is not p.POSITIONAL_OR_KEYWORD for p in parameters):
+        return _overridable_with_any_arguments(function)
+    # Written out with the function's own parameters: a call makes no tuple and no dict of them.
+    names = ", ".join(p.name for p in parameters)
+    heading = ", ".join(p.name if p.default is p.empty else p.name + "=None" for p in parameters)
+    passed = ", ".join(p.name if p.default is p.empty else f"{p.name}={p.name}" for p in parameters)
+    scope = {"_overridden": _C._has_torch_function, "_offer": handle_torch_function, "_function": function}
+    exec(f"def _call({heading}):\n"
+         f"    if _overridden({names}):\n"
+         f"        return _offer(_call, ({names},), {passed})\n"
+         f"    return _function({names})\n", scope)
+    call = functools.wraps(function)(scope["_call"])
+    call.__defaults__ = function.__defaults__
+    return call
+
+
+def _overridable_with_any_arguments(function):
     @functools.wraps(function)
     def call(*args, **kwargs):
         if _C._has_torch_function(*args, *kwargs.values()):

@@ -1,5 +1,7 @@
 #include "kernels/concatenate.h"
 
+#include <cstring>
+
 #include "kernels/convert.h"
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
@@ -16,6 +18,22 @@ Tensor narrowed(const Tensor& t, int64_t dim, int64_t start, int64_t length) {
 }
 
 bool skipped(const Tensor& t) { return t.dim() == 1 && t.sizes()[0] == 0; }
+
+/// Copies `count` blocks of a few bytes, which lie one after the other, to places `step` apart.
+void spread_blocks(char* to, int64_t step, const char* from, int64_t bytes, int64_t count) {
+  auto spread = [&](auto size) {
+    for (int64_t i = 0; i < count; ++i) std::memcpy(to + i * step, from + i * size, static_cast<size_t>(size));
+  };
+  switch (bytes) {
+    case 1: return spread(std::integral_constant<int64_t, 1>());
+    case 2: return spread(std::integral_constant<int64_t, 2>());
+    case 4: return spread(std::integral_constant<int64_t, 4>());
+    case 8: return spread(std::integral_constant<int64_t, 8>());
+    case 12: return spread(std::integral_constant<int64_t, 12>());
+    case 16: return spread(std::integral_constant<int64_t, 16>());
+    default: return spread(bytes);
+  }
+}
 
 // All contiguous: for each step of the outer dimensions, one block of bytes from each tensor in turn.
 void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
@@ -35,6 +53,16 @@ void cat_blocks(const Tensor& out, TensorList tensors, int64_t dim) {
   char* target = static_cast<char*>(out.raw_data());
   int64_t count = static_cast<int64_t>(blocks.size());
   int64_t block_bytes = std::max<int64_t>(1, row_bytes / std::max<int64_t>(count, 1));
+  constexpr int64_t kFewBytes = 64, kRows = 64;
+  if (block_bytes <= kFewBytes && outer > 1) {  // tensor by tensor, some rows at a time
+    parallel_for(0, outer, 1 + 4 * kGrain / row_bytes, [&](int64_t from, int64_t to) {
+      for (int64_t row = from; row < to; row += kRows)
+        for (const Block& block : blocks)
+          spread_blocks(target + row * row_bytes + block.at, row_bytes, block.data + row * block.bytes, block.bytes,
+                        std::min(kRows, to - row));
+    });
+    return;
+  }
   parallel_for(0, outer * count, 4 * kGrain / block_bytes, [&](int64_t from, int64_t to) {
     for (int64_t i = from; i < to; ++i) {
       const Block& block = blocks[i % count];

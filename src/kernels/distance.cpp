@@ -1,9 +1,11 @@
 #include "kernels/distance.h"
 
 #include <cmath>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
+#include "kernels/vector/rows.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -35,11 +37,17 @@ template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p)
   switch (norm) {
     case Norm::Zero: return sum_lanes<T>(n, [&](int64_t i) { return static_cast<T>(a[i] != b[i]); });
     case Norm::One: return sum_lanes<T>(n, gap);
-    case Norm::Two: return std::sqrt(sum_lanes<T>(n, [&](int64_t i) { return (a[i] - b[i]) * (a[i] - b[i]); }));
+    case Norm::Two: return std::sqrt(row_functions<T>().squared_distance(a, b, n));
     case Norm::Infinity: {
-      T most = 0;
-      for (int64_t i = 0; i < n; ++i) most = std::isnan(gap(i)) || gap(i) > most ? gap(i) : most;
-      return most;
+      T lanes[8] = {}, most = 0;
+      bool nan = false;
+      int64_t i = 0;
+      for (; i + 8 <= n; i += 8)
+        for (int lane = 0; lane < 8; ++lane) lanes[lane] = gap(i + lane) > lanes[lane] ? gap(i + lane) : lanes[lane];
+      for (; i < n; ++i) most = gap(i) > most ? gap(i) : most;
+      for (T lane : lanes) most = lane > most ? lane : most;
+      for (i = 0; i < n; ++i) nan |= gap(i) != gap(i);
+      return nan ? std::numeric_limits<T>::quiet_NaN() : most;
     }
     case Norm::Other: break;
   }
@@ -48,19 +56,20 @@ template <class T> T distance(const T* a, const T* b, int64_t n, Norm norm, T p)
 
 /// Adds the derivative of one distance along a - b, times `weight`, to `out`.
 template <class T>
-void add_slope(T* out, const T* a, const T* b, int64_t n, Norm norm, T p, T weight, T distance, T direction) {
+void add_slope(T* __restrict out, const T* __restrict a, const T* __restrict b, int64_t n, Norm norm, T p, T weight,
+               T distance, T direction) {
   if (norm == Norm::Zero || weight == 0 || (distance == 0 && norm != Norm::One)) return;
   T scale = direction * weight;
   if (norm == Norm::Two) scale /= distance;
   if (norm == Norm::Other) scale /= std::pow(distance, p - 1);
-  for (int64_t i = 0; i < n; ++i) {
-    T gap = a[i] - b[i];
-    switch (norm) {
-      case Norm::One: out[i] += scale * sign(gap); break;
-      case Norm::Two: out[i] += scale * gap; break;
-      case Norm::Infinity: out[i] += std::abs(gap) == distance ? scale * sign(gap) : 0; break;
-      default: out[i] += gap == 0 ? 0 : scale * sign(gap) * std::pow(std::abs(gap), p - 1);
-    }
+  auto each = [&](const auto& slope) {
+    for (int64_t i = 0; i < n; ++i) out[i] += slope(a[i] - b[i]);
+  };
+  switch (norm) {
+    case Norm::One: return each([&](T gap) { return scale * sign(gap); });
+    case Norm::Two: return each([&](T gap) { return scale * gap; });
+    case Norm::Infinity: return each([&](T gap) { return std::abs(gap) == distance ? scale * sign(gap) : T(0); });
+    default: return each([&](T gap) { return gap == 0 ? T(0) : scale * sign(gap) * std::pow(std::abs(gap), p - 1); });
   }
 }
 

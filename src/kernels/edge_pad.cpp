@@ -61,9 +61,17 @@ void edge_pad(const Tensor& out, const Tensor& self, Edge edge, IntArrayRef befo
     using T = typename decltype(tag)::type;
     T* to = static_cast<T*>(out.raw_data());
     const T* from = static_cast<const T*>(self.raw_data());
+    // Between the edges a line is the line of the inner tensor.
+    int64_t ahead = before.back(), padded = out.size(-1), first = std::max<int64_t>(ahead, 0);
+    int64_t last = std::clamp<int64_t>(ahead + self.size(-1), first, padded);
     each_line(out, self, edge, before, [&](int64_t o, int64_t i, const std::vector<int64_t>& places) {
-      for (size_t k = 0; k < places.size(); ++k)
-        to[o + static_cast<int64_t>(k) * to_step] = from[i + places[k] * from_step];
+      auto pick = [&](int64_t begin, int64_t end) {
+        for (int64_t k = begin; k < end; ++k)
+          to[o + k * to_step] = from[i + places[static_cast<size_t>(k)] * from_step];
+      };
+      pick(0, first);
+      move_run(to + o + first * to_step, to_step, from + i + (first - ahead) * from_step, from_step, last - first);
+      pick(last, padded);
     });
   });
 }

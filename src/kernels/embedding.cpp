@@ -65,18 +65,18 @@ template <class T> double row_norm(const T* row, int64_t width, int64_t stride, 
 void embedding_renorm(const Tensor& table, const Tensor& indices, double max_norm, double norm_type) {
   Tensor positions = cast(flattened(indices), DType::Int64);
   int64_t rows = table.size(0), width = table.size(1);
-  std::vector<int64_t> named(positions.data<int64_t>(), positions.data<int64_t>() + positions.numel());
-  for (int64_t& row : named) {
+  std::vector<char> named(static_cast<size_t>(rows), 0);
+  for (int64_t i = 0; i < positions.numel(); ++i) {
+    int64_t row = positions.data<int64_t>()[i];
     check<IndexError>(row >= -rows && row < rows, "select(): index ", row, " out of range for tensor of size ",
                       to_string(table.sym_sizes()), " at dimension 0");
-    if (row < 0) row += rows;
+    named[static_cast<size_t>(row < 0 ? row + rows : row)] = 1;
   }
-  std::sort(named.begin(), named.end());
-  named.erase(std::unique(named.begin(), named.end()), named.end());
   visit<FloatingTypes>(table.dtype(), "embedding_renorm", [&](auto tag) {
     using T = typename decltype(tag)::type;
     int64_t stride = table.stride(1);
-    for (int64_t number : named) {
+    for (int64_t number = 0; number < rows; ++number) {
+      if (!named[static_cast<size_t>(number)]) continue;
       T* row = table.data<T>() + number * table.stride(0);
       double norm = row_norm(row, width, stride, norm_type);
       if (!(norm > max_norm)) continue;

@@ -153,7 +153,9 @@ void bin_count(const Tensor& out, const Tensor& self, const Tensor& weights) {
   Tensor terms = contiguous(cast(weights, out.dtype()));
   visit<Floating>(out.dtype(), "bincount_cpu", [&](auto tag) {
     using T = typename decltype(tag)::type;
-    for (int64_t i = 0; i < n; ++i) out.data<T>()[places[i]] += terms.data<T>()[i];
+    T* to = out.data<T>();
+    const T* from = terms.data<T>();
+    for (int64_t i = 0; i < n; ++i) to[places[i]] += from[i];
   });
 }
 

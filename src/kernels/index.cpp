@@ -508,16 +508,26 @@ void masked_select(const Tensor& out, const Tensor& self, const Tensor& mask) {
 void masked_scatter(const Tensor& self, const Tensor& mask, const Tensor& source) {
   Strided<2> walk(self.sizes(), {self.strides(), broadcast_strides(mask, self.sizes())});
   walk.simplify();
+  if (walk.sizes.empty()) walk.push(1, {0, 0});
+  int64_t length = walk.sizes.back(), self_step = walk.strides[0].back(), mask_step = walk.strides[1].back();
+  walk.pop();
   Tensor values = contiguous(source);
   auto* holds = static_cast<const uint8_t*>(mask.raw_data());
   visit_item_size(self.item_size(), [&](auto tag) {
     using T = typename decltype(tag)::type;
     const T *next = words<T>(values), *end = next + values.numel();
+    int64_t found[kMaskChunk];
     Odometer<2> at(walk);
-    for (int64_t i = 0, n = walk.numel(); i < n; ++i, at.next()) {
-      if (!holds[at[1]]) continue;
-      check(next != end, "Number of elements of source < number of ones in mask");
-      words<T>(self)[at[0]] = *next++;
+    for (int64_t line = 0, lines = length > 0 ? walk.numel() : 0; line < lines; ++line, at.next()) {
+      T* to = words<T>(self) + at[0];
+      const uint8_t* wanted = holds + at[1];
+      for (int64_t begin = 0; begin < length; begin += kMaskChunk) {
+        int64_t count = places_where(std::min(kMaskChunk, length - begin), begin, found,
+                                     [&](int64_t j) { return wanted[j * mask_step] != 0; });
+        check(count <= end - next, "Number of elements of source < number of ones in mask");
+        for (int64_t i = 0; i < count; ++i) to[found[i] * self_step] = next[i];
+        next += count;
+      }
     }
   });
 }

@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "kernels/batched_matrices.h"
+#include "kernels/blas.h"
 #include "kernels/lapack.h"
 
 namespace umbra::kernels {
@@ -258,6 +259,24 @@ void trsm(bool left, bool upper, Form form, bool unit, int rows, int columns, co
   else call(cblas_ztrsm, &one);
 }
 
+/// The same from the left for few columns, block by block: most of the work is then a product of matrices, which BLAS
+/// does in half the time. op(A) is A or its transpose.
+template <class T>
+void trsm_of_few(bool upper, Form form, bool unit, int n, int columns, const T* a, int64_t a_leading, T* b,
+                 int b_leading) {
+  constexpr int kBlock = 32;
+  bool turned = form != Form::Plain, forward = upper == turned;
+  auto block = [&](int row, int column) { return a + (turned ? column + row * a_leading : row + column * a_leading); };
+  for (int done = 0; done < n; done += kBlock) {
+    int size = std::min(kBlock, n - done), at = forward ? done : n - done - size, known = forward ? 0 : at + size;
+    // Row after row, what lies there is the transposed matrices.
+    if (done > 0)
+      blas::gemm<T>(columns, size, done, T(-1), {b + known, false, b_leading}, {block(at, known), turned, a_leading},
+                    T(1), b + at, b_leading);
+    trsm(true, upper, form, unit, size, columns, block(at, at), static_cast<int>(a_leading), b + at, b_leading);
+  }
+}
+
 }  // namespace
 
 void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool upper, bool left, Form form,
@@ -272,8 +291,11 @@ void triangular_solve(const Tensor& out, const Tensor& a, const Tensor& b, bool 
     MatrixStack<T> m(triangles);
     bool is_upper = upper != by_rows;
     Form taken = !by_rows ? form : form == Form::Plain ? Form::Transposed : Form::Plain;
+    constexpr int kFewColumns = 16, kManyRows = 64;
+    bool few = left && x.columns <= kFewColumns && x.rows > kManyRows && taken != Form::Adjoint;
     each_matrix(x.count, static_cast<double>(m.rows) * x.rows * x.columns, [&](int64_t i) {
-      trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      if (few) trsm_of_few(is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
+      else trsm(left, is_upper, taken, unit_diagonal, x.rows, x.columns, m[i], m.leading(), x[i], x.leading());
     });
   });
 }

@@ -31,23 +31,23 @@ ClassShape class_shape(const Tensor& scores) {
   return shape;
 }
 
-// The class of each sample, checked; -1 where it is to be ignored.
+// The class of each sample, checked as it is read; -1 where it is to be ignored.
 class Targets {
  public:
   Targets(const Tensor& target, int64_t classes, int64_t ignore_index)
-      : tensor_(contiguous(cast(target, DType::Int64))), ignored_(ignore_index) {
-    if (tensor_.numel() == 0) return;
-    data_ = tensor_.data<int64_t>();
-    for (int64_t i = 0, n = tensor_.numel(); i < n; ++i) {
-      int64_t t = data_[i];
-      if (t != ignored_) check<IndexError>(t >= 0 && t < classes, "Target ", t, " is out of bounds.");
-    }
+      : tensor_(contiguous(cast(target, DType::Int64))), classes_(classes), ignored_(ignore_index) {
+    if (tensor_.numel() > 0) data_ = tensor_.data<int64_t>();
   }
-  int64_t operator[](int64_t sample) const { return data_[sample] == ignored_ ? -1 : data_[sample]; }
+  int64_t operator[](int64_t sample) const {
+    int64_t target = data_[sample];
+    if (target == ignored_) return -1;
+    check<IndexError>(target >= 0 && target < classes_, "Target ", target, " is out of bounds.");
+    return target;
+  }
 
  private:
   Tensor tensor_;
-  int64_t ignored_;
+  int64_t classes_, ignored_;
   const int64_t* data_ = nullptr;
 };
 
@@ -69,7 +69,8 @@ void nll_loss(const Tensor& out, const Tensor& total_weight, const Tensor& self,
     const T* data = scores.data<T>();
     std::vector<C> weights = read_vector<C>(weight);
     auto loss = [&](int64_t i) {
-      return targets[i] < 0 ? C(0) : -static_cast<C>(data[shape.at(i, targets[i])]) * weight_of(weights, targets[i]);
+      int64_t wanted = targets[i];
+      return wanted < 0 ? C(0) : -static_cast<C>(data[shape.at(i, wanted)]) * weight_of(weights, wanted);
     };
     C total(0);
     if (reduction == Reduction::None && self.dim() > 1) {
@@ -105,9 +106,10 @@ void nll_loss_backward(const Tensor& grad_input, const Tensor& grad_output, cons
     C total = reduction == Reduction::Mean ? read_vector<C>(total_weight)[0] : C(1);
     T* data = result.tensor().template data<T>();
     for (int64_t i = 0; i < shape.samples(); ++i) {
-      if (targets[i] < 0) continue;
+      int64_t wanted = targets[i];
+      if (wanted < 0) continue;
       C grad = grads[reduction == Reduction::None ? i : 0];
-      data[shape.at(i, targets[i])] = static_cast<T>(-weight_of(weights, targets[i]) * grad / total);
+      data[shape.at(i, wanted)] = static_cast<T>(-weight_of(weights, wanted) * grad / total);
     }
   });
   result.finish();

@@ -7,6 +7,13 @@
 #include "kernels/parallel.h"
 #include "kernels/visit.h"
 
+/// Before a loop over a step's tensors: no two of them lie on the same memory.
+#ifdef __clang__
+#define UMBRA_INDEPENDENT _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define UMBRA_INDEPENDENT _Pragma("GCC ivdep")
+#endif
+
 namespace umbra::kernels {
 namespace {
 
@@ -61,16 +68,26 @@ void for_elements(const char* name, std::array<const Tensor*, N> tensors, const 
 
 /// The gradient to step by: without its scale, in the direction of the step.
 template <class C> struct GradientReader {
-  C scale;
-  bool scaled, maximize;
+  C scale, direction;
+  bool scaled;
   explicit GradientReader(const GradientRule& rule)
-      : scale(static_cast<C>(rule.scale)), scaled(rule.scaled), maximize(rule.maximize) {}
-  template <class T> C operator()(T& stored) const {
+      : scale(static_cast<C>(rule.scale)), direction(rule.maximize ? C(-1) : C(1)), scaled(rule.scaled) {}
+  template <bool kScaled, class T> C read(T& stored) const {
     C value = stored;
-    if (scaled) stored = static_cast<T>(value = value / scale);
-    return maximize ? -value : value;
+    if constexpr (kScaled) stored = static_cast<T>(value = value / scale);
+    return direction * value;
   }
 };
+
+/// Calls fn(first, second) with these as constants: in a loop over elements they are no questions.
+template <class Fn> void with_constants(bool first, bool second, const Fn& fn) {
+  auto with = [&](auto constant) {
+    if (second) fn(constant, std::true_type());
+    else fn(constant, std::false_type());
+  };
+  if (first) with(std::true_type());
+  else with(std::false_type());
+}
 
 }  // namespace
 
@@ -82,27 +99,32 @@ void adam_step(const AdamRule& rule, const Tensor& parameter, const Tensor& grad
       [&](const auto& data, int64_t from, int64_t to) {
         using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
         using C = Compute<T>;
-        auto [p, g, m, v, most] = data;
-        const GradientReader<C> read(rule.gradient);
-        const C decay = static_cast<C>(rule.gradient.weight_decay), shrink = static_cast<C>(rule.rate) * decay;
-        const C weight = static_cast<C>(1 - rule.beta1), square_weight = static_cast<C>(1 - rule.beta2);
+        T *p = data[0], *g = data[1], *m = data[2], *v = data[3], *most = data[4];
+        const GradientReader<C> reader(rule.gradient);
+        const C all_decay = static_cast<C>(rule.gradient.weight_decay), decay = rule.decoupled ? C(0) : all_decay;
+        const C shrink = rule.decoupled ? static_cast<C>(rule.rate) * all_decay : C(0);
+        const C weight = static_cast<C>(1 - rule.beta1), weight_size = std::abs(weight);
+        const C square_weight = static_cast<C>(1 - rule.beta2);
         const C beta2 = static_cast<C>(rule.beta2), size = static_cast<C>(rule.rate / correction);
         const C root = static_cast<C>(square_correction), epsilon = static_cast<C>(rule.epsilon);
-        for (int64_t i = from; i < to; ++i) {
-          C grad = read(g[i]), value = p[i];
-          if (decay != 0 && rule.decoupled) value -= shrink * value;
-          else if (decay != 0) grad += value * decay;
-          C mean = m[i];
-          mean = std::abs(weight) < C(0.5) ? mean + weight * (grad - mean) : grad - (grad - mean) * (C(1) - weight);
-          C second = beta2 * C(v[i]) + square_weight * grad * grad;
-          m[i] = static_cast<T>(mean);
-          v[i] = static_cast<T>(second);
-          if (most) {
-            second = std::max(C(most[i]), second);
-            most[i] = static_cast<T>(second);
+        with_constants(most != nullptr, reader.scaled, [=](auto kKept, auto kScaled) {
+          UMBRA_INDEPENDENT
+          for (int64_t i = from; i < to; ++i) {
+            C grad = reader.template read<kScaled()>(g[i]), value = p[i];
+            value = shrink != 0 ? value - shrink * value : value;
+            grad = decay != 0 ? grad + value * decay : grad;
+            C mean = m[i];
+            mean = weight_size < C(0.5) ? mean + weight * (grad - mean) : grad - (grad - mean) * (C(1) - weight);
+            C second = beta2 * C(v[i]) + square_weight * grad * grad;
+            m[i] = static_cast<T>(mean);
+            v[i] = static_cast<T>(second);
+            if constexpr (kKept()) {
+              second = std::max(C(most[i]), second);
+              most[i] = static_cast<T>(second);
+            }
+            p[i] = static_cast<T>(value - size * mean / (std::sqrt(second) / root + epsilon));
           }
-          p[i] = static_cast<T>(value - size * mean / (std::sqrt(second) / root + epsilon));
-        }
+        });
       });
 }
 
@@ -110,20 +132,24 @@ void sgd_step(const SgdRule& rule, const Tensor& parameter, const Tensor& gradie
   for_elements<3>("fused_sgd", {&parameter, &gradient, &buffer}, [&](const auto& data, int64_t from, int64_t to) {
     using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
     using C = Compute<T>;
-    auto [p, g, b] = data;
-    const GradientReader<C> read(rule.gradient);
+    T *p = data[0], *g = data[1], *b = data[2];
+    const GradientReader<C> reader(rule.gradient);
     const C decay = static_cast<C>(rule.gradient.weight_decay), rate = static_cast<C>(rule.rate);
     const C momentum = static_cast<C>(rule.momentum), share = static_cast<C>(1 - rule.dampening);
-    for (int64_t i = from; i < to; ++i) {
-      C grad = read(g[i]), value = p[i];
-      if (decay != 0) grad += value * decay;
-      if (b) {
-        C moved = rule.first ? grad : momentum * C(b[i]) + share * grad;
-        b[i] = static_cast<T>(moved);
-        grad = rule.nesterov ? grad + momentum * moved : moved;
+    const bool first = rule.first, nesterov = rule.nesterov;
+    with_constants(b != nullptr, reader.scaled, [=](auto kKept, auto kScaled) {
+      UMBRA_INDEPENDENT
+      for (int64_t i = from; i < to; ++i) {
+        C grad = reader.template read<kScaled()>(g[i]), value = p[i];
+        if (decay != 0) grad += value * decay;
+        if constexpr (kKept()) {
+          C moved = first ? grad : momentum * C(b[i]) + share * grad;
+          b[i] = static_cast<T>(moved);
+          grad = nesterov ? grad + momentum * moved : moved;
+        }
+        p[i] = static_cast<T>(value - rate * grad);
       }
-      p[i] = static_cast<T>(value - rate * grad);
-    }
+    });
   });
 }
 
@@ -133,17 +159,20 @@ void adagrad_step(const AdagradRule& rule, const Tensor& parameter, const Tensor
   for_elements<3>("fused_adagrad", {&parameter, &gradient, &sum}, [&](const auto& data, int64_t from, int64_t to) {
     using T = std::remove_pointer_t<std::remove_cvref_t<decltype(data[0])>>;
     using C = Compute<T>;
-    auto [p, g, s] = data;
-    const GradientReader<C> read(rule.gradient);
+    T *p = data[0], *g = data[1], *s = data[2];
+    const GradientReader<C> reader(rule.gradient);
     const C decay = static_cast<C>(rule.gradient.weight_decay), size = static_cast<C>(rate);
     const C epsilon = static_cast<C>(rule.epsilon);
-    for (int64_t i = from; i < to; ++i) {
-      C grad = read(g[i]), value = p[i];
-      if (decay != 0) grad += value * decay;
-      C total = C(s[i]) + grad * grad;
-      s[i] = static_cast<T>(total);
-      p[i] = static_cast<T>(value - size * grad / (std::sqrt(total) + epsilon));
-    }
+    with_constants(false, reader.scaled, [=](auto, auto kScaled) {
+      UMBRA_INDEPENDENT
+      for (int64_t i = from; i < to; ++i) {
+        C grad = reader.template read<kScaled()>(g[i]), value = p[i];
+        if (decay != 0) grad += value * decay;
+        C total = C(s[i]) + grad * grad;
+        s[i] = static_cast<T>(total);
+        p[i] = static_cast<T>(value - size * grad / (std::sqrt(total) + epsilon));
+      }
+    });
   });
 }
 

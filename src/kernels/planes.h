@@ -29,19 +29,21 @@ template <class T, class C, int Lanes> class Planes {
   }
   int64_t count() const { return outer_.numel() * blocks(); }
   int64_t buffer_size() const { return positions_ * Lanes; }
+  /// What `read` and `target` are given; empty where they work on the tensor's own memory.
+  std::vector<C> buffer() const { return std::vector<C>(static_cast<size_t>(as_it_lies() ? 0 : buffer_size())); }
 
   const C* read(int64_t group, std::vector<C>& buffer) const {
     const T* from = data_ + offset(group);
-    if constexpr (std::is_same_v<T, C> && Lanes == 1) {
-      if (in_rows()) return from;
+    if constexpr (std::is_same_v<T, C>) {
+      if (as_it_lies()) return from;
     }
     each(group, [&](int64_t at, int64_t i) { buffer[i] = static_cast<C>(from[at]); });
     return buffer.data();
   }
   /// Where a group can be written in place, or the buffer, which `write` then carries over.
   C* target(int64_t group, std::vector<C>& buffer) const {
-    if constexpr (std::is_same_v<T, C> && Lanes == 1) {
-      if (in_rows()) return data_ + offset(group);
+    if constexpr (std::is_same_v<T, C>) {
+      if (as_it_lies()) return data_ + offset(group);
     }
     return buffer.data();
   }
@@ -52,9 +54,13 @@ template <class T, class C, int Lanes> class Planes {
   }
 
  private:
-  bool in_rows() const { return inner_.sizes.empty() || (inner_.sizes.size() == 1 && inner_.strides[0][0] == 1); }
+  bool as_it_lies() const {
+    bool in_rows = inner_.sizes.empty() || (inner_.sizes.size() == 1 && inner_.strides[0][0] == 1);
+    return std::is_same_v<T, C> && Lanes == 1 && in_rows;
+  }
   int64_t blocks() const { return (channels_ + Lanes - 1) / Lanes; }
   int64_t offset(int64_t group) const {
+    if (Lanes == 1 && outer_.sizes.size() <= 1) return outer_.sizes.empty() ? 0 : group * outer_.strides[0][0];
     Odometer<1> at(outer_);
     at.seek(group / blocks());
     return at[0] + group % blocks() * Lanes * channel_stride_;
@@ -87,7 +93,7 @@ void forward_planes(const Tensor& out, const Tensor& self, int64_t dims, const F
   using C = Compute<T>;
   Planes<T, C, Lanes> from(self, dims), to(out, dims);
   parallel_for(0, to.count(), 1 + kGrain / (4 * from.buffer_size() + 1), [&](int64_t begin, int64_t end) {
-    std::vector<C> input(from.buffer_size()), output(to.buffer_size());
+    std::vector<C> input = from.buffer(), output = to.buffer();
     for (int64_t group = begin; group < end; ++group) {
       C* target = to.target(group, output);
       fn(group, from.read(group, input), target);
@@ -102,7 +108,7 @@ void backward_planes(const Tensor& grad_input, const Tensor& grad_output, int64_
   using C = Compute<T>;
   Planes<T, C, Lanes> from(grad_output, dims), to(grad_input, dims);
   parallel_for(0, to.count(), 1 + kGrain / (4 * to.buffer_size() + 1), [&](int64_t begin, int64_t end) {
-    std::vector<C> input(to.buffer_size()), output(from.buffer_size());
+    std::vector<C> input = to.buffer(), output = from.buffer();
     for (int64_t group = begin; group < end; ++group) {
       C* target = to.target(group, input);
       std::fill_n(target, to.buffer_size(), C(0));

@@ -17,10 +17,28 @@ struct Span {
   int64_t padded;  // how long it would be if padding counted
 };
 
+// Windows of one length, one step apart: tap k of output element o is element o * stride + first + k * dilation, where
+// the input has one there.
+struct Regular {
+  int64_t taps = 0;  // 0: they are not regular
+  int64_t stride = 1, first = 0, dilation = 1;
+
+  /// Calls fn(column of the first output element, first output element, how many) for each tap that hits the input.
+  template <class Fn> void each_tap(int64_t input, int64_t output, const Fn& fn) const {
+    for (int64_t k = 0; k < taps; ++k) {
+      int64_t column = first + k * dilation;
+      int64_t begin = column >= 0 ? 0 : (-column + stride - 1) / stride;
+      int64_t end = column >= input ? 0 : std::min(output, (input - 1 - column) / stride + 1);
+      if (begin < end) fn(column + begin * stride, begin, end - begin);
+    }
+  }
+};
+
 // The windows of all output elements, along three dimensions; those that the tensors do not have are of size 1.
 struct Windows {
   static constexpr int kDims = 3;
   int64_t input[kDims] = {1, 1, 1}, output[kDims] = {1, 1, 1}, step[kDims] = {1, 1, 1};
+  Regular columns;  // along the last dimension
   std::vector<Span> spans[kDims] = {{{0, 1, 1}}, {{0, 1, 1}}, {{0, 1, 1}}};
 
   Windows(const Tensor& in, const Tensor& out, int64_t dims) {
@@ -28,6 +46,7 @@ struct Windows {
       input[at(d, dims)] = in.size(in.dim() - dims + d);
       output[at(d, dims)] = out.size(out.dim() - dims + d);
       spans[at(d, dims)].clear();
+      spans[at(d, dims)].reserve(static_cast<size_t>(output[at(d, dims)]));
     }
     // One empty dimension leaves no window: the others, however long, are not walked.
     if (out.numel() == 0) std::fill_n(output, kDims, 0);
@@ -40,6 +59,25 @@ struct Windows {
     for (const Span& a : spans[0])
       for (const Span& b : spans[1])
         for (const Span& c : spans[2]) fn(position++, a, b, c);
+  }
+  /// Whether it pays to go row by row.
+  bool has_long_rows() const {
+    constexpr int64_t kLong = 8;
+    return columns.taps > 0 && output[2] >= kLong;
+  }
+  /// Calls fn(first output position, span, span) for each row of output elements of a plane.
+  template <class Fn> void each_row(const Fn& fn) const {
+    int64_t position = 0;
+    for (const Span& a : spans[0])
+      for (const Span& b : spans[1]) {
+        fn(position, a, b);
+        position += output[2];
+      }
+  }
+  /// Calls fn(position of its first element) for each row of the input that a row of windows sees.
+  template <class Fn> void rows_inside(const Span& a, const Span& b, const Fn& fn) const {
+    for (int64_t i = a.first; i < a.last; i += step[0])
+      for (int64_t j = b.first; j < b.last; j += step[1]) fn((i * input[1] + j) * input[2]);
   }
   /// Calls fn(position in the input plane) for each element of a window.
   template <class Fn> void inside(const Span& a, const Span& b, const Span& c, const Fn& fn) const {
@@ -60,6 +98,7 @@ Windows max_windows(const Tensor& in, const Tensor& out, const PoolOptions& opti
     int64_t k = Windows::at(d, dims), dilation = option(options.dilation, d, 1), size = windows.input[k];
     int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
     windows.step[k] = dilation;
+    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, dilation};
     for (int64_t o = 0; o < windows.output[k]; ++o) {
       int64_t first = o * stride - padding, last = std::min(first + (options.kernel[d] - 1) * dilation + 1, size);
       while (first < 0) first += dilation;
@@ -75,6 +114,7 @@ Windows average_windows(const Tensor& in, const Tensor& out, const PoolOptions& 
   for (int64_t d = 0; d < dims; ++d) {
     int64_t k = Windows::at(d, dims), size = windows.input[k];
     int64_t stride = option(options.stride, d, options.kernel[d]), padding = option(options.padding, d, 0);
+    if (d + 1 == dims) windows.columns = {options.kernel[d], stride, -padding, 1};
     for (int64_t o = 0; o < windows.output[k]; ++o) {
       int64_t first = o * stride - padding, last = std::min(first + options.kernel[d], size + padding);
       windows.spans[k].push_back({std::max<int64_t>(first, 0), std::min(last, size), last - first});
@@ -149,6 +189,46 @@ template <int Lanes, class C> void max_windows_of(const Windows& windows, const 
   });
 }
 
+// Calls fn with the stride as a constant, where it is one of the usual ones: loops over them become vectors.
+template <class Fn> void with_stride(int64_t stride, const Fn& fn) {
+  if (stride == 1) fn(std::integral_constant<int64_t, 1>());
+  else if (stride == 2) fn(std::integral_constant<int64_t, 2>());
+  else fn(stride);
+}
+
+// The same for one plane with regular windows: a row of outputs at a time, tap by tap.
+template <class C> void max_rows_of(const Windows& windows, const C* x, C* y, int64_t* positions) {
+  using Limits = std::numeric_limits<C>;
+  using Place = std::conditional_t<sizeof(C) == 8, int64_t, int32_t>;  // as wide as the numbers
+  int64_t n = windows.output[2];
+  std::vector<Place> places(static_cast<size_t>(n));
+  windows.each_row([&](int64_t o, const Span& a, const Span& b) {
+    C* __restrict best = y + o;
+    Place* __restrict place = places.data();
+    int64_t corner = (a.first * windows.input[1] + b.first) * windows.input[2];
+    for (int64_t i = 0; i < n; ++i) {
+      best[i] = Limits::has_infinity ? -Limits::infinity() : Limits::lowest();
+      place[i] = static_cast<Place>(corner + windows.spans[2][static_cast<size_t>(i)].first);
+    }
+    windows.rows_inside(a, b, [&](int64_t row) {
+      windows.columns.each_tap(windows.input[2], n, [&](int64_t column, int64_t begin, int64_t count) {
+        const C* __restrict values = x + row + column;
+        auto first = static_cast<Place>(row + column);
+        with_stride(windows.columns.stride, [&](auto stride) {
+          for (int64_t i = 0; i < count; ++i) {
+            C value = values[i * stride];
+            bool larger = value > best[begin + i];
+            if constexpr (std::is_floating_point_v<C>) larger |= value != value;
+            best[begin + i] = larger ? value : best[begin + i];
+            place[begin + i] = larger ? static_cast<Place>(first + static_cast<Place>(i * stride)) : place[begin + i];
+          }
+        });
+      });
+    });
+    std::copy_n(place, n, positions + o);
+  });
+}
+
 /// One for each thread: in the template it would be one for each thread and type, and what a library has for each
 /// thread has to fit a small block of the loader's.
 std::vector<int64_t>& positions_buffer() {
@@ -164,7 +244,11 @@ void max_lanes(const Tensor& out, const Tensor& indices, const Tensor& self, con
     std::vector<int64_t>& buffer = positions_buffer();
     buffer.resize(static_cast<size_t>(places.buffer_size()));
     int64_t* positions = places.target(group, buffer);
-    max_windows_of<Lanes>(windows, x, y, positions);
+    constexpr int64_t kMostPlaces = std::numeric_limits<int32_t>::max();
+    bool by_rows =
+        Lanes == 1 && windows.columns.taps > 0 && windows.input[0] * windows.input[1] * windows.input[2] < kMostPlaces;
+    if (by_rows) max_rows_of(windows, x, y, positions);
+    else max_windows_of<Lanes>(windows, x, y, positions);
     places.write(group, positions);
   });
 }
@@ -179,6 +263,34 @@ void max_over(const Tensor& out, const Tensor& indices, const Tensor& self, cons
   });
 }
 
+// The averages of one plane with regular windows, a row of outputs at a time: the sums of columns first, then of those.
+template <class C, class Divisor>
+void average_rows_of(const Windows& windows, const C* x, C* y, const Divisor& divisor) {
+  int64_t width = windows.input[2], n = windows.output[2];
+  std::vector<C> sums(static_cast<size_t>(width)), counts(static_cast<size_t>(n));
+  windows.each_row([&](int64_t o, const Span& a, const Span& b) {
+    std::fill(sums.begin(), sums.end(), C(0));
+    windows.rows_inside(a, b, [&](int64_t row) {
+      C* __restrict sum = sums.data();
+      const C* __restrict values = x + row;
+      for (int64_t j = 0; j < width; ++j) sum[j] += values[j];
+    });
+    C* __restrict to = y + o, * __restrict count = counts.data();
+    std::fill_n(to, n, C(0));
+    windows.columns.each_tap(width, n, [&](int64_t column, int64_t begin, int64_t number) {
+      const C* __restrict sum = sums.data() + column;
+      with_stride(windows.columns.stride, [&](auto stride) {
+        for (int64_t i = 0; i < number; ++i) to[begin + i] += sum[i * stride];
+      });
+    });
+    for (int64_t i = 0; i < n; ++i) {
+      const Span& c = windows.spans[2][static_cast<size_t>(i)];
+      count[i] = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
+    }
+    for (int64_t i = 0; i < n; ++i) to[i] /= count[i];
+  });
+}
+
 template <class Divisor>
 void average_over(const Tensor& out, const Tensor& self, const Windows& windows, int64_t dims, const char* kernel,
                   const Divisor& divisor) {
@@ -189,6 +301,7 @@ void average_over(const Tensor& out, const Tensor& self, const Windows& windows,
     with_lanes(self, dims, [&](auto lanes) {
       constexpr int kLanes = lanes();
       forward_planes<T, kLanes>(out, self, dims, [&](int64_t, const C* x, C* y) {
+        if (kLanes == 1 && windows.has_long_rows()) return average_rows_of(windows, x, y, divisor);
         windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
           C sum[kLanes] = {}, count = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
           windows.inside(a, b, c, [&](int64_t i) {
@@ -231,7 +344,7 @@ void max_backward_lanes(const Tensor& grad_input, const Tensor& grad_output, con
   int64_t limit = 1;
   for (int64_t size : grad_input.sizes().drop_front(grad_input.dim() - dims)) limit *= size;
   backward_planes<T, Lanes>(grad_input, grad_output, dims, [&](int64_t group, const C* g, C* x) {
-    std::vector<int64_t> buffer(places.buffer_size(), 0);
+    std::vector<int64_t> buffer = places.buffer();
     const int64_t* place = places.read(group, buffer);
     for (int64_t i = 0; i < places.buffer_size(); ++i) {
       check(place[i] >= 0 && place[i] < limit, "Found an invalid max index: ", place[i]);
@@ -317,7 +430,7 @@ void max_unpool(const Tensor& out, const Tensor& self, const Tensor& indices, in
     using C = Compute<T>;
     Planes<int64_t, int64_t, 1> places(indices, spatial_dims);
     backward_planes<T, 1>(out, self, spatial_dims, [&](int64_t plane, const C* x, C* y) {
-      std::vector<int64_t> buffer(places.buffer_size());
+      std::vector<int64_t> buffer = places.buffer();
       const int64_t* place = places.read(plane, buffer);
       for (int64_t i = 0; i < places.buffer_size(); ++i) {
         check(place[i] >= 0 && place[i] < limit, "Found an invalid max index: ", place[i],

@@ -8,6 +8,7 @@
 #include "kernels/reduction_walk.h"
 #include "kernels/types.h"
 #include "kernels/vector/accumulators.h"
+#include "kernels/visit.h"
 
 namespace umbra::kernels {
 
@@ -193,7 +194,11 @@ void reduce(ReduceOp op, const char* name, const Tensor& out, const Tensor& self
   const Tensor& main = out.defined() ? out : second;
   ReduceGeometry geometry(self, dims, out, second);
   if (geometry.kept.numel == 0) return;
-  const ReduceKernel* kernel = UMBRA_VECTOR(reduce_kernel)(op, compute_type_for(op, from, main.dtype()), parameters);
+  DType compute = compute_type_for(op, from, main.dtype());
+  const ReduceKernel* kernel = nullptr;
+  if (compute == DType::Float32)
+    kernel = UMBRA_VECTOR(reduce_kernel)(op, from, parameters);  // reads narrow types itself
+  if (!kernel) kernel = UMBRA_VECTOR(reduce_kernel)(op, compute, parameters);
   if (!kernel) unsupported_dtype(name, from);
   DType second_type = second.defined() ? second.dtype() : DType::Undefined;
   Reduction(*kernel, parameters, geometry, from, out.defined() ? out.dtype() : DType::Undefined, second_type).run();
@@ -219,6 +224,21 @@ void amin(const Tensor& out, const Tensor& self, IntArrayRef dims) {
 }
 void any(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::Any, "any_cpu", out, self, dims); }
 void all(const Tensor& out, const Tensor& self, IntArrayRef dims) { reduce(ReduceOp::All, "all_cpu", out, self, dims); }
+
+bool all_equal(const Tensor& a, const Tensor& b) {
+  constexpr int64_t kPiece = 1024;
+  bool same = true;
+  if (a.numel() == 0) return same;
+  visit<detail::Join<AllTypes, WideUnsigned>>(a.dtype(), "equal_cpu", [&](auto tag) {
+    using T = typename decltype(tag)::type;
+    const T *x = a.data<T>(), *y = b.data<T>();
+    for (int64_t i = 0, n = a.numel(); i < n && same;) {
+      for (int64_t end = std::min(n, i + kPiece); i < end; ++i)
+        same &= static_cast<Compute<T>>(x[i]) == static_cast<Compute<T>>(y[i]);
+    }
+  });
+  return same;
+}
 
 void norm(const Tensor& out, const Tensor& self, double p, IntArrayRef dims) {
   reduce(ReduceOp::Norm, "norm_cpu", out, self, dims, {.exponent = p});

@@ -20,6 +20,10 @@ void amin(const Tensor& out, const Tensor& self, IntArrayRef dims);
 void any(const Tensor& out, const Tensor& self, IntArrayRef dims);
 void all(const Tensor& out, const Tensor& self, IntArrayRef dims);
 
+/// Whether all elements of two contiguous tensors of one type and size are equal; looks no further than the first that
+/// are not.
+bool all_equal(const Tensor& a, const Tensor& b);
+
 /// Position (int64) of the first largest or smallest element along `dim`; without one, in the flattened tensor.
 /// NaN counts as both.
 void argmax(const Tensor& out, const Tensor& self, std::optional<int64_t> dim);

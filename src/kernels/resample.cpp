@@ -1,6 +1,7 @@
 #include "kernels/resample.h"
 
 #include <cmath>
+#include <memory>
 #include <numbers>
 
 #include "kernels/copy.h"
@@ -165,26 +166,45 @@ template <class W> std::vector<Taps<W>> all_taps(const Tensor& in, const Tensor&
 
 // ---- one dimension at a time ----
 
+/// to = the weighted sum of rows of x, n wide. Two rows at a time, so that the result is written once where there are
+/// two.
+template <class C, class W>
+void weighted_rows(C* __restrict to, const C* x, const int64_t* places, const W* weights, int64_t count, int64_t n) {
+  auto row = [&](int64_t k) { return x + places[k] * n; };
+  auto weight = [&](int64_t k) { return static_cast<C>(weights[k]); };
+  if (count == 0) return static_cast<void>(std::fill_n(to, n, C(0)));
+  int64_t k = count % 2;
+  if (k == 1) {
+    const C* __restrict one = row(0);
+    C w = weight(0);
+    for (int64_t b = 0; b < n; ++b) to[b] = w * one[b];
+  }
+  for (; k < count; k += 2) {
+    const C* __restrict one = row(k), * __restrict two = row(k + 1);
+    C first = weight(k), second = weight(k + 1);
+    if (k == 0)
+      for (int64_t b = 0; b < n; ++b) to[b] = first * one[b] + second * two[b];
+    else
+      for (int64_t b = 0; b < n; ++b) to[b] = (to[b] + first * one[b]) + second * two[b];
+  }
+}
+
 /// y[a][o][b] = sum of weights times x[a][place][b].
 template <class C, class W> void gather_line(C* y, const C* x, const Taps<W>& taps, int64_t outer, int64_t inner) {
   for (int64_t a = 0; a < outer; ++a, x += taps.input * inner)
     for (const auto& range : taps.ranges) {
       const int64_t* place = taps.places.data() + range.first;
       const W* weight = taps.weights.data() + range.first;
-      if (inner == 1) {
+      if (inner > 1) {
+        weighted_rows(y, x, place, weight, range.count, inner);
+        y += inner;
+      } else if (range.count == 2) {  // the usual number of neighbours
+        *y++ = static_cast<C>(weight[0]) * x[place[0]] + static_cast<C>(weight[1]) * x[place[1]];
+      } else {
         C sum = 0;
         for (int64_t k = 0; k < range.count; ++k) sum += static_cast<C>(weight[k]) * x[place[k]];
         *y++ = sum;
-        continue;
       }
-      for (int64_t b = 0; b < inner; ++b)
-        y[b] = range.count ? static_cast<C>(weight[0]) * x[place[0] * inner + b] : C(0);
-      for (int64_t k = 1; k < range.count; ++k) {
-        const C* row = x + place[k] * inner;
-        C w = static_cast<C>(weight[k]);
-        for (int64_t b = 0; b < inner; ++b) y[b] += w * row[b];
-      }
-      y += inner;
     }
 }
 
@@ -209,22 +229,25 @@ template <class C, class W> void scatter_line(C* x, const C* y, const Taps<W>& t
     }
 }
 
-/// Runs a step for each dimension, the last one first; what comes between two of them lies in buffers. `step(to, from,
-/// taps, outer, inner)` with the sizes ahead of and behind the dimension.
+/// Runs a step for each dimension of some planes, the last one first; what comes between two of them lies in buffers.
+/// `step(to, from, taps, outer, inner)` with the sizes ahead of and behind the dimension.
 template <class C, class W, class Step>
-void each_line(C* to, const C* from, const std::vector<Taps<W>>& taps, int64_t lanes, bool forward, const Step& step) {
+void each_line(C* to, const C* from, const std::vector<Taps<W>>& taps, int64_t planes, int64_t lanes, bool forward,
+               const Step& step) {
   std::vector<int64_t> sizes;
   for (const Taps<W>& t : taps) sizes.push_back(forward ? t.input : t.output());
-  std::vector<C> buffers[2];
+  std::unique_ptr<C[]> buffers[2];
   for (size_t n = 0; n < taps.size(); ++n) {
     size_t d = forward ? taps.size() - 1 - n : n;
     sizes[d] = forward ? taps[d].output() : taps[d].input;
-    int64_t outer = 1, inner = lanes;
+    int64_t outer = planes, inner = lanes;
     for (size_t k = 0; k < taps.size(); ++k) (k < d ? outer : k > d ? inner : outer) *= k == d ? 1 : sizes[k];
     C* target = to;
     if (n + 1 < taps.size()) {
-      buffers[n % 2].assign(static_cast<size_t>(outer * inner * sizes[d]), C(0));
-      target = buffers[n % 2].data();
+      auto size = static_cast<size_t>(outer * inner * sizes[d]);
+      buffers[n % 2] = std::make_unique_for_overwrite<C[]>(size);
+      target = buffers[n % 2].get();
+      if (!forward) std::fill_n(target, size, C(0));
     }
     step(target, from, taps[d], outer, inner);
     from = target;
@@ -272,7 +295,7 @@ void resample_bytes(const Tensor& out, const Tensor& self, const ResampleOptions
     precisions.push_back(line.precision);
   }
   forward_planes<uint8_t, Lanes>(out, self, dims, [&](int64_t, const uint8_t* x, uint8_t* y) {
-    each_line(y, x, taps, Lanes, true,
+    each_line(y, x, taps, 1, Lanes, true,
               [&](uint8_t* to, const uint8_t* from, const Taps<int32_t>& line, int64_t outer, int64_t inner) {
                 int precision = precisions[static_cast<size_t>(&line - taps.data())];
                 for (int64_t a = 0; a < outer; ++a, from += line.input * inner)
@@ -307,14 +330,30 @@ void resample_planes(const Tensor& out, const Tensor& self, const ResampleOption
   bool nearest = is_nearest(options.mode);
   // The filters of several passes give tensors of the input's type in between.
   bool rounds = is_smooth(options.mode) && !std::is_same_v<T, C>;
-  forward_planes<T, Lanes>(out, self, dims, [&](int64_t, const C* x, C* y) {
-    each_line(y, x, taps, Lanes, true, [&](C* to, const C* from, const Taps<W>& line, int64_t outer, int64_t inner) {
+  auto resampled = [&](const C* x, C* y, int64_t planes) {
+    auto step = [&](C* to, const C* from, const Taps<W>& line, int64_t outer, int64_t inner) {
       if (nearest) return pick_line(to, from, line, outer, inner);
       gather_line(to, from, line, outer, inner);
       if (rounds && to != y)
         for (int64_t i = 0; i < outer * line.output() * inner; ++i) to[i] = static_cast<C>(static_cast<T>(to[i]));
-    });
-  });
+    };
+    each_line(y, x, taps, planes, Lanes, true, step);
+  };
+  if constexpr (std::is_same_v<T, C> && Lanes == 1) {
+    if (self.is_contiguous() && out.is_contiguous()) {  // as many planes at once as stay in the cache
+      constexpr int64_t kPiece = 8192;
+      int64_t count = 1, size = 1, out_size = 1;
+      for (int64_t d = 0; d < self.dim(); ++d) (d < self.dim() - dims ? count : size) *= self.size(d);
+      for (const Taps<W>& t : taps) out_size *= t.output();
+      int64_t together = std::max<int64_t>(1, kPiece / (size + out_size));
+      parallel_for(0, count, 1 + kGrain / (4 * size + 1), [&](int64_t begin, int64_t end) {
+        for (int64_t i = begin; i < end; i += together)
+          resampled(self.data<T>() + i * size, out.data<T>() + i * out_size, std::min(together, end - i));
+      });
+      return;
+    }
+  }
+  forward_planes<T, Lanes>(out, self, dims, [&](int64_t, const C* x, C* y) { resampled(x, y, 1); });
 }
 
 }  // namespace
@@ -344,7 +383,7 @@ void resample_backward(const Tensor& grad_input, const Tensor& grad_output, cons
     with_lanes(grad_input, dims, [&](auto lanes) {
       constexpr int kLanes = lanes();
       backward_planes<T, kLanes>(grad_input, grad_output, dims, [&](int64_t, const C* g, C* x) {
-        each_line(x, g, taps, kLanes, false,
+        each_line(x, g, taps, 1, kLanes, false,
                   [&](C* to, const C* from, const Taps<W>& line, int64_t outer, int64_t inner) {
                     scatter_line(to, from, line, outer, inner);
                   });

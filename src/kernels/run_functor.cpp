@@ -12,7 +12,7 @@ constexpr int64_t kChunkBytes = 8192;  // of each operand: all of them fit the f
 
 const PointwiseEntry& entry_for(const PointwiseTable& table, DType dtype) {
   const PointwiseEntry& entry = table.entries[static_cast<int>(dtype)];
-  if (!entry.loop) unsupported_dtype(table.name, dtype);
+  if (!entry.loops.all) unsupported_dtype(table.name, dtype);
   return entry;
 }
 
@@ -21,40 +21,54 @@ struct Operand {
   DType stored, wanted;
   DType rounded;  // what it passes through on its way to the loop: a narrow type, or `stored`
   int64_t item;
+  bool is_stored_as(DType type) const { return stored == type && rounded == type; }
 };
 
 struct Run {
-  PointwiseLoop loop;
-  const PointwiseLoop* with_number;
+  const PointwiseEntry& entry;
+  DType narrow;  // what the narrow loops read and write
   const void* functor;
   int operands;
   int64_t chunk_size;
   Operand operand[kMaxInputs + 1];
 
   PointwiseLoop whole = nullptr;  // what takes a run as it is; null where it goes through buffers
+  int number = 0;                 // an input that is one number in each run, and has to be converted
 
   /// Settles how runs with these steps are done.
   void settle(const LoopGeometry& geometry) {
-    auto direct = [&](int k) { return as_is(k, geometry.stride(0, k), geometry.size(0)); };
-    auto number = [&](int k) {
-      return geometry.stride(0, k) == 0 && operand[k].stored == operand[k].wanted &&
-             operand[k].rounded == operand[k].stored;
+    if (!settle(geometry, entry.loops, entry.compute) && entry.narrow.all) settle(geometry, entry.narrow, narrow);
+  }
+  bool settle(const LoopGeometry& geometry, const PointwiseLoops& loops, DType stored) {
+    auto direct = [&](int k) {
+      const Operand& o = operand[k];
+      return o.is_stored_as(o.wanted == entry.compute ? stored : o.wanted) &&
+             (geometry.stride(0, k) == o.item || geometry.size(0) == 1);
     };
+    auto is_number = [&](int k) { return geometry.stride(0, k) == 0; };
     bool all = true;
     for (int k = 0; k < operands; ++k) all &= direct(k);
-    if (all) whole = loop;
-    else if (operands == 3 && direct(0) && number(1) && direct(2)) whole = with_number[0];
-    else if (operands == 3 && direct(0) && direct(1) && number(2)) whole = with_number[1];
+    if (all) whole = loops.all;
+    if (whole || operands != 3 || !direct(0)) return whole;
+    int other = direct(2) && is_number(1) ? 1 : direct(1) && is_number(2) ? 2 : 0;
+    if (other == 0) return false;
+    whole = loops.with_number[other - 1];
+    if (whole && !operand[other].is_stored_as(entry.compute)) number = other;
+    return whole;
   }
 
   void operator()(char** data, const int64_t* strides, int64_t n) const {
-    if (whole) return whole(functor, data, n);
-    through_buffers(data, strides, n);
+    if (!whole) return through_buffers(data, strides, n);
+    if (number == 0) return whole(functor, data, n);
+    alignas(16) char value[16];
+    load(number, value, data[number], 0, 1);
+    data[number] = value;
+    whole(functor, data, n);
   }
 
   /// Whether the loop can work on the operand's own memory.
   bool as_is(int k, int64_t stride, int64_t n) const {
-    return operand[k].stored == operand[k].wanted && (stride == operand[k].item || n == 1);
+    return operand[k].is_stored_as(operand[k].wanted) && (stride == operand[k].item || n == 1);
   }
 
   /// Piece by piece: inputs are made contiguous and of the loop's type, results go the other way.
@@ -74,7 +88,7 @@ struct Run {
         if (own[k]) chunk[k] = data[k] + at * operand[k].item;
         else if (k > 0 && strides[k] != 0) load(k, chunk[k], data[k] + at * strides[k], strides[k], count);
       }
-      loop(functor, chunk, count);
+      entry.loops.all(functor, chunk, count);
       if (!own[0])
         convert_out(data[0] + at * strides[0], operand[0].stored, strides[0], chunk[0], operand[0].wanted, count);
     }
@@ -110,8 +124,8 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
     compute = inputs[first]->dtype();
   }
   const PointwiseEntry& entry = entry_for(table, compute);
-  Run run{entry.loop,
-          entry.with_number,
+  Run run{entry,
+          compute,
           functor,
           table.arity + 1,
           kChunkBytes / std::max(item_size(entry.compute), item_size(entry.computed)),

@@ -36,10 +36,15 @@ namespace umbra::kernels {
 /// Results into data[0] from inputs data[1...], n elements each, all contiguous and of the entry's types.
 using PointwiseLoop = void (*)(const void* functor, char* const* data, int64_t n);
 
+struct PointwiseLoops {
+  PointwiseLoop all = nullptr;
+  PointwiseLoop with_number[2] = {};  // of two inputs the first, or the second, is one number; null where there is none
+};
+
 /// What a functor has for one element type.
 struct PointwiseEntry {
-  PointwiseLoop loop = nullptr;       // null: not defined for this type
-  PointwiseLoop with_number[2] = {};  // of two inputs the first, or the second, is one number; null where there is none
+  PointwiseLoops loops;               // of `compute`; null: not defined for this type
+  PointwiseLoops narrow;              // of elements stored as float16 or bfloat16; numbers are of `compute` here, too
   DType compute = DType::Undefined;   // what the loop reads
   DType computed = DType::Undefined;  // what the loop writes
   DType result = DType::Undefined;    // the type of the operator's result: `computed`, or its narrow original

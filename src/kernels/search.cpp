@@ -1,10 +1,12 @@
 #include "kernels/search.h"
 
 #include <algorithm>
+#include <limits>
 
 #include "kernels/copy.h"
 #include "kernels/parallel.h"
 #include "kernels/rows.h"
+#include "kernels/vector/search.h"
 #include "kernels/visit.h"
 
 namespace umbra::kernels {
@@ -27,6 +29,28 @@ template <bool right, class T, class At> int64_t position(int64_t n, T x, const 
   return low;
 }
 
+/// Values that are looked for in one row, many at a time; false where there is no such form.
+template <class T, class Index>
+bool search_together(const T* row, int64_t n, const T* values, int64_t count, Index* to, bool right) {
+  if constexpr (!std::is_floating_point_v<T>) {
+    return false;
+  } else {
+    constexpr int64_t kPiece = 256;
+    if (n > std::numeric_limits<int32_t>::max()) return false;
+    if constexpr (std::is_same_v<Index, int64_t>) {
+      UMBRA_VECTOR(template search_row<T>)(row, n, values, count, to, right);
+    } else {
+      int64_t found[kPiece];
+      for (int64_t at = 0; at < count; at += kPiece) {
+        int64_t piece = std::min(kPiece, count - at);
+        UMBRA_VECTOR(template search_row<T>)(row, n, values + at, piece, found, right);
+        std::copy_n(found, piece, to + at);
+      }
+    }
+    return true;
+  }
+}
+
 }  // namespace
 
 void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values, const Tensor& sorter, bool right) {
@@ -42,6 +66,12 @@ void search_sorted(const Tensor& out, const Tensor& sorted, const Tensor& values
       using Index = typename decltype(index_tag)::type;
       Index* to = dense.tensor().data<Index>();
       parallel_for(0, in.numel(), 512, [&](int64_t begin, int64_t end) {
+        // Row by row, if each has values of its own.
+        for (int64_t i = begin; i < end && !order.defined();) {
+          int64_t start = one_row ? 0 : i / width * n, stop = one_row ? end : std::min(end, (i / width + 1) * width);
+          if (!search_together(rows.data<T>() + start, n, in.data<T>() + i, stop - i, to + i, right)) break;
+          begin = i = stop;
+        }
         for (int64_t i = begin; i < end; ++i) {
           int64_t start = one_row ? 0 : i / width * n;
           const T* row = rows.data<T>() + start;
@@ -67,8 +97,18 @@ void is_in(const Tensor& out, const Tensor& elements, const Tensor& others, bool
     std::vector<C> known;
     for (int64_t i = 0; i < row.numel(); ++i)
       if (C x = static_cast<C>(row.data<T>()[i]); x == x) known.push_back(x);
-    std::sort(known.begin(), known.end());
     bool* to = dense.tensor().data<bool>();
+    constexpr size_t kFew = 8;
+    if (known.size() <= kFew) {  // compared with each, whole rows at a time
+      const T* from = in.numel() == 0 ? nullptr : in.data<T>();
+      parallel_for(0, in.numel(), kGrain, [&](int64_t begin, int64_t end) {
+        std::fill(to + begin, to + end, invert);
+        for (C x : known)
+          for (int64_t i = begin; i < end; ++i) to[i] = static_cast<C>(from[i]) == x ? !invert : to[i];
+      });
+      return;
+    }
+    std::sort(known.begin(), known.end());
     parallel_for(0, in.numel(), 2048, [&](int64_t begin, int64_t end) {
       for (int64_t i = begin; i < end; ++i) {
         C x = static_cast<C>(in.data<T>()[i]);

@@ -39,10 +39,11 @@ template <class C, class Value> void sort_places(std::vector<int64_t>& places, c
 
 /// Integers that lie close together, sorted by counting; false where they do not.
 template <class T> bool group_by_counting(Groups& out, const T* x, int64_t n) {
+  constexpr int64_t kFew = 2048;  // counts are cheaper than an order of a few elements, too
   if (n == 0) return false;
   auto [least, largest] = std::minmax_element(x, x + n);
   const auto low = static_cast<uint64_t>(*least), span = static_cast<uint64_t>(*largest) - low;
-  if (span >= static_cast<uint64_t>(n)) return false;
+  if (span >= static_cast<uint64_t>(std::max(n, kFew))) return false;
   auto digit = [&](int64_t i) { return static_cast<size_t>(static_cast<uint64_t>(x[i]) - low); };
   std::vector<int64_t> counts(span + 1, 0), firsts(span + 1), group(span + 1);
   for (int64_t i = n; i-- > 0;) {

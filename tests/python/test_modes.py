@@ -94,6 +94,23 @@ def test_function_mode():
     assert seen == ["ones", "add"]
 
 
+def test_function_mode_hears_of_functions_as_of_torchs():
+    """What has no default comes by position, the rest by name, whatever the caller wrote."""
+    seen = []
+
+    class Calls(TorchFunctionMode):
+        def __torch_function__(self, func, types, args=(), kwargs=None):
+            seen.append((func.__name__, len(args), dict(kwargs or {})))
+            return func(*args, **(kwargs or {}))
+    x = umbra.ones(2, 3)
+    with Calls():
+        umbra.nn.functional.relu(x, True)
+        umbra.nn.functional.softmax(x, dim=1)
+        umbra.nn.functional.layer_norm(x, (3,), eps=0.5)
+    assert seen == [("relu", 1, {"inplace": True}), ("softmax", 1, {"dim": 1, "_stacklevel": 3, "dtype": None}),
+                    ("layer_norm", 2, {"weight": None, "bias": None, "eps": 0.5})]
+
+
 def test_device_context():
     with umbra.device("meta"):
         assert umbra.ones(2).device.type == "meta"

@@ -24,8 +24,9 @@ struct LeftShift : Binary {
   using types = Integral;
   template <class T> T operator()(T a, T b) const {
     constexpr int bits = 8 * sizeof(T);
-    if (b < 0 || static_cast<uint64_t>(b) >= bits) return 0;
-    return static_cast<T>(static_cast<uint64_t>(a) << b);
+    using Unsigned = std::make_unsigned_t<T>;
+    bool out = static_cast<Unsigned>(b) >= bits;  // negative ones, too
+    return out ? T(0) : static_cast<T>(static_cast<Unsigned>(a) << (out ? 0 : static_cast<int>(b)));
   }
 };
 struct RightShift : Binary {
@@ -33,7 +34,7 @@ struct RightShift : Binary {
   using types = Integral;
   template <class T> T operator()(T a, T b) const {
     constexpr int last = 8 * sizeof(T) - 1;
-    bool out = b < 0 || static_cast<uint64_t>(b) > last;
+    bool out = static_cast<std::make_unsigned_t<T>>(b) > last;
     if (std::is_signed_v<T>) return static_cast<T>(a >> (out ? last : static_cast<int>(b)));
     return out ? T(0) : static_cast<T>(a >> b);
   }

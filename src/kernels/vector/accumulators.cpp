@@ -3,7 +3,7 @@
 #include <limits>
 
 #include "kernels/math.h"
-#include "kernels/vector/vec.h"
+#include "kernels/vector/extreme_of.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 
@@ -21,18 +21,16 @@ template <class T> struct RealType { using type = T; };
 template <class T> struct RealType<std::complex<T>> { using type = T; };
 template <class T> using Real = typename RealType<T>::type;
 
-/// Lanes of T: registers for float and double, single elements for the rest.
-template <class T> struct Lanes {
-  using type = T;
+/// Lanes of what is stored: registers of float and double, single elements of the rest.
+template <class Stored> struct Lanes {
   static constexpr int size = 1;
-  static T load(const T* from) { return *from; }
+  static Stored load(const Stored* from) { return *from; }
 };
-template <class T>
-requires std::is_floating_point_v<T>
-struct Lanes<T> {
-  using type = Vec<T>;
-  static constexpr int size = Vec<T>::size;
-  static Vec<T> load(const T* from) { return Vec<T>::load(from); }
+template <class Stored>
+requires std::is_floating_point_v<Stored> || is_narrow<Stored>
+struct Lanes<Stored> {
+  static constexpr int size = decltype(load_lanes(std::declval<const Stored*>()))::size;
+  static auto load(const Stored* from) { return load_lanes(from); }
 };
 
 // ---- operations that take one element after the other. A step is written over V, a T or a register of them. --------
@@ -77,16 +75,18 @@ template <class T> T highest() {
 template <class T> struct MaxStep {
   using Partial = T;
   using State = T;
+  static constexpr bool largest = true;
   explicit MaxStep(const Parameters&) {}
   static T first() { return lowest<T>(); }
-  template <class V> V step(V largest, V x) const { return maximum(x, largest); }
+  template <class V> V step(V so_far, V x) const { return maximum(x, so_far); }
   template <class V> V combine(V a, V b) const { return maximum(a, b); }
   static State finish(State state, int64_t, const Parameters&) { return state; }
 };
 template <class T> struct MinStep : MaxStep<T> {
   using MaxStep<T>::MaxStep;
+  static constexpr bool largest = false;
   static T first() { return highest<T>(); }
-  template <class V> V step(V smallest, V x) const { return minimum(x, smallest); }
+  template <class V> V step(V so_far, V x) const { return minimum(x, so_far); }
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
@@ -169,13 +169,12 @@ template <class T> struct NormMinStep : NormMaxStep<T> {
   template <class V> V combine(V a, V b) const { return minimum(a, b); }
 };
 
-/// A kernel's functions from a step over elements of type T.
-template <class Step, class T> struct StepKernel {
+/// A kernel's functions from a step over elements of type T, which may be stored as a narrow type.
+template <class Step, class T, class Stored = T> struct StepKernel {
   using Partial = typename Step::Partial;
   using State = typename Step::State;
   using Result = decltype(Step::finish(State(), 1, Parameters()));
-  static constexpr int results = 1;
-  static constexpr DType compute = dtype_of<T>;
+  static constexpr DType compute = dtype_of<Stored>;
   static constexpr DType result[2] = {dtype_of<Result>, DType::Undefined};
 
   static void start(void* states, int64_t count) {
@@ -184,7 +183,7 @@ template <class Step, class T> struct StepKernel {
 
   static void run(void* state_memory, const void* values, int64_t n, const Parameters& parameters) {
     const Step op(parameters);
-    const T* in = static_cast<const T*>(values);
+    const Stored* in = static_cast<const Stored*>(values);
     State& state = *static_cast<State*>(state_memory);
     if constexpr (std::is_integral_v<T>) {  // the compiler vectorises these
       Partial partial = Step::first();
@@ -192,21 +191,25 @@ template <class Step, class T> struct StepKernel {
       state = op.combine(state, State(partial));
       return;
     }
-    constexpr int width = Lanes<T>::size, ways = 8;
+    if constexpr (std::is_floating_point_v<T> && requires { Step::largest; }) {
+      state = op.combine(state, extreme_of<Step::largest>(in, n));
+      return;
+    }
+    constexpr int width = Lanes<Stored>::size, ways = 8;
     using V = std::conditional_t<width == 1, Partial, Vec<Partial>>;
     V partial[ways];
     for (V& p : partial) p = V(Step::first());
     int64_t i = 0;
     for (; i + ways * width <= n; i += ways * width)
-      for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<T>::load(in + i + w * width));
-    for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<T>::load(in + i));
+      for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(in + i + w * width));
+    for (; i + width <= n; i += width) partial[0] = op.step(partial[0], Lanes<Stored>::load(in + i));
     auto pairs = [&](int a) { return op.combine(partial[a], partial[a + 1]); };
     V whole = op.combine(op.combine(pairs(0), pairs(2)), op.combine(pairs(4), pairs(6)));
     if constexpr (width == 1) {
       state = op.combine(state, State(whole));
     } else {
       state = op.combine(state, State(reduce(whole, [&](V a, V b) { return op.combine(a, b); })));
-      for (; i < n; ++i) state = op.combine(state, State(op.step(Step::first(), in[i])));
+      for (; i < n; ++i) state = op.combine(state, State(op.step(Step::first(), static_cast<T>(in[i]))));
     }
   }
 
@@ -233,8 +236,15 @@ template <class Step, class T> struct StepKernel {
                     const Parameters& parameters) {
     const Step op(parameters);
     State* states = static_cast<State*>(state_memory);
-    auto row = [&](int r) { return static_cast<const T*>(rows[r]); };
-    constexpr int width = Lanes<T>::size;
+    auto row = [&](int r) { return static_cast<const Stored*>(rows[r]); };
+    if constexpr (std::is_integral_v<T>) {  // row by row: the compiler makes vectors of the columns
+      for (int r = 0; r < row_count; ++r) {
+        const Stored* values = row(r);
+        for (int64_t j = 0; j < columns; ++j) states[j] = op.step(states[j], values[j]);
+      }
+      return;
+    }
+    constexpr int width = Lanes<Stored>::size;
     int64_t j = 0;
     if constexpr (width > 1) {
       // Several registers at a time: a step of one need not wait for the other's.
@@ -243,7 +253,7 @@ template <class Step, class T> struct StepKernel {
         for (auto& p : partial) p = Vec<Partial>(Step::first());
         for (int r = 0; r < row_count; ++r)
 #pragma GCC unroll 16
-          for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Vec<T>::load(row(r) + j + w * width));
+          for (int w = 0; w < ways; ++w) partial[w] = op.step(partial[w], Lanes<Stored>::load(row(r) + j + w * width));
         for (int w = 0; w < ways; ++w) combine_lanes(op, states + j + w * width, partial[w]);
         j += ways * width;
       };
@@ -251,10 +261,17 @@ template <class Step, class T> struct StepKernel {
       while (j + most * width <= columns) take(std::integral_constant<int, most>());
       while (j + 4 * width <= columns) take(std::integral_constant<int, 4>());
       while (j + width <= columns) take(std::integral_constant<int, 1>());
+      if (j < columns) {  // the last lanes
+        Vec<Partial> partial{Partial(Step::first())};
+        for (int r = 0; r < row_count; ++r) partial = op.step(partial, load_lanes(row(r) + j, columns - j));
+        for (int64_t k = 0; j + k < columns; ++k)
+          states[j + k] = op.combine(states[j + k], State(partial[static_cast<int>(k)]));
+        return;
+      }
     }
     for (; j < columns; ++j) {
       Partial partial = Step::first();
-      for (int r = 0; r < row_count; ++r) partial = op.step(partial, row(r)[j]);
+      for (int r = 0; r < row_count; ++r) partial = op.step(partial, static_cast<T>(row(r)[j]));
       states[j] = op.combine(states[j], State(partial));
     }
   }
@@ -416,7 +433,20 @@ template <class T> struct LogSumExpKernel {
     add(*static_cast<State*>(state), seen);
   }
   static void strip(void* state_memory, const void* const* rows, int row_count, int64_t columns, const Parameters&) {
-    for (int64_t j = 0; j < columns; ++j) {
+    int64_t j = 0;
+    if constexpr (std::is_floating_point_v<T>) {
+      using V = Vec<T>;
+      for (; j + V::size <= columns; j += V::size) {
+        auto values = [&](int r) { return V::load(static_cast<const T*>(rows[r]) + j); };
+        V largest(lowest<T>()), sum(0);
+        for (int r = 0; r < row_count; ++r) largest = maximum(values(r), largest);
+        V centre = select(isinf(largest), T(0), largest);
+        for (int r = 0; r < row_count; ++r) sum += exp(values(r) - centre);
+        for (int lane = 0; lane < V::size; ++lane)
+          add(static_cast<State*>(state_memory)[j + lane], State{largest[lane], Sum(sum[lane])});
+      }
+    }
+    for (; j < columns; ++j) {
       State seen{lowest<Height>(), 0};
       auto value = [&](int r) { return static_cast<const T*>(rows[r])[j]; };
       for (int r = 0; r < row_count; ++r) seen.largest = maximum(seen.largest, height(value(r)));
@@ -451,10 +481,14 @@ template <class K> const ReduceKernel* kernel(size_t state_bytes) {
   return &table;
 }
 template <class K> const ReduceKernel* kernel() { return kernel<K>(sizeof(typename K::State)); }
-template <class Step, class T> const ReduceKernel* step_kernel() { return kernel<StepKernel<Step, T>>(); }
+template <class Step, class T, class Stored = T> const ReduceKernel* step_kernel() {
+  return kernel<StepKernel<Step, T, Stored>>();
+}
 
 template <template <class> class Step> const ReduceKernel* for_numbers(DType compute) {
   switch (compute) {
+    case DType::Float16: return step_kernel<Step<float>, float, Half>();
+    case DType::BFloat16: return step_kernel<Step<float>, float, BFloat16>();
     case DType::Float32: return step_kernel<Step<float>, float>();
     case DType::Float64: return step_kernel<Step<double>, double>();
     case DType::Complex64: return step_kernel<Step<std::complex<float>>, std::complex<float>>();
@@ -464,6 +498,8 @@ template <template <class> class Step> const ReduceKernel* for_numbers(DType com
 }
 template <template <class> class Step> const ReduceKernel* for_reals(DType compute) {
   switch (compute) {
+    case DType::Float16: return step_kernel<Step<float>, float, Half>();
+    case DType::BFloat16: return step_kernel<Step<float>, float, BFloat16>();
     case DType::Float32: return step_kernel<Step<float>, float>();
     case DType::Float64: return step_kernel<Step<double>, double>();
     default: return nullptr;

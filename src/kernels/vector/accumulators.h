@@ -35,7 +35,7 @@ struct ReduceKernel {
 };
 
 /// The kernel, or null where the operation is not defined for the type. `compute` is one of float32, float64, int64,
-/// bool (any and all), complex64 and complex128.
+/// bool (any and all), complex64 and complex128; some kernels read float16 and bfloat16 as they are, too.
 UMBRA_DECLARE_VECTOR(const ReduceKernel*, reduce_kernel,
                      (ReduceOp op, DType compute, const ReduceParameters& parameters))
 

@@ -1,7 +1,6 @@
 #include "kernels/vector/extremes.h"
 
-#include "kernels/math.h"
-#include "kernels/vector/vec.h"
+#include "kernels/vector/extreme_of.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 
@@ -10,23 +9,9 @@ namespace {
 using math::maximum, math::minimum;
 
 template <class T> T extreme_value(const T* in, int64_t n, bool largest) {
+  if constexpr (std::is_floating_point_v<T>) return largest ? extreme_of<true>(in, n) : extreme_of<false>(in, n);
   T best = in[0];
-  int64_t i = 0;
-  if constexpr (std::is_floating_point_v<T>) {
-    constexpr int width = Vec<T>::size;
-    if (n >= width) {
-      Vec<T> lanes = Vec<T>::load(in);
-      for (i = width; i + width <= n; i += width) {
-        Vec<T> x = Vec<T>::load(in + i);
-        lanes = largest ? maximum(lanes, x) : minimum(lanes, x);
-      }
-      best = reduce(lanes, [&](Vec<T> a, Vec<T> b) { return largest ? maximum(a, b) : minimum(a, b); });
-    }
-  }
-  if (largest)
-    for (; i < n; ++i) best = maximum(best, in[i]);
-  else
-    for (; i < n; ++i) best = minimum(best, in[i]);
+  for (int64_t i = 1; i < n; ++i) best = largest ? maximum(best, in[i]) : minimum(best, in[i]);
   return best;
 }
 

@@ -6,7 +6,7 @@
 
 #include "kernels/math.h"
 #include "kernels/run_functor.h"
-#include "kernels/vector/vec.h"
+#include "kernels/vector/narrow.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 
@@ -44,32 +44,57 @@ template <class F, class T, size_t... I> auto call_once(const F& functor, std::i
 template <class F, class T>
 using Result = decltype(call_once<F, T>(std::declval<const F&>(), std::make_index_sequence<F::arity>()));
 
-template <class F, class T, size_t... I>
+// What is computed in T may be stored as a narrow type: it is then widened and narrowed in registers.
+template <class F, class T, class Stored>
+using StoredResult = std::conditional_t<std::is_same_v<Result<F, T>, T>, Stored, Result<F, T>>;
+
+template <class Lanes, class Stored, class... Count> Lanes load_as(const Stored* from, Count... count) {
+  if constexpr (is_narrow<Stored>) return load_lanes(from, count...);
+  else return Lanes::load(from, count...);
+}
+template <class Lanes, class Stored, class... Count> void store_as(Lanes lanes, Stored* to, Count... count) {
+  if constexpr (is_narrow<Stored>) store_lanes(lanes, to, count...);
+  else lanes.store(to, count...);
+}
+
+template <class F, class T, class Stored, size_t... I>
 void vector_loop(const F& functor, char* const* data, int64_t n, std::index_sequence<I...>) {
   constexpr int width = Vec<T>::size;
   const auto f = bound<T>(functor);
-  auto* out = reinterpret_cast<Result<F, T>*>(data[0]);
-  auto in = std::make_tuple(reinterpret_cast<const Input<F, T, I>*>(data[I + 1])...);
+  auto* out = reinterpret_cast<StoredResult<F, T, Stored>*>(data[0]);
+  auto in = std::make_tuple(reinterpret_cast<const Input<F, Stored, I>*>(data[I + 1])...);
   int64_t i = 0;
-  for (; i + width <= n; i += width) f(VecInput<F, T, I>::load(std::get<I>(in) + i)...).store(out + i);
-  if (i < n) f(VecInput<F, T, I>::load(std::get<I>(in) + i, n - i)...).store(out + i, n - i);
+  if constexpr (std::is_same_v<StoredResult<F, T, Stored>, BFloat16> && masks_of<F>() == 0) {
+    for (; i + TwoOfFloat::size <= n; i += TwoOfFloat::size)
+      [&](const auto&... x) {
+        TwoOfFloat{f(x.even...), f(x.odd...)}.store(out + i);
+      }(TwoOfFloat::load(std::get<I>(in) + i)...);
+  }
+  for (; i + width <= n; i += width) store_as(f(load_as<VecInput<F, T, I>>(std::get<I>(in) + i)...), out + i);
+  if (i < n) store_as(f(load_as<VecInput<F, T, I>>(std::get<I>(in) + i, n - i)...), out + i, n - i);
 }
 
-/// One of two inputs is a single number.
-template <class F, class T, size_t number>
+/// One of two inputs is a single number, of type T.
+template <class F, class T, class Stored, size_t number>
 void vector_loop_with_number(const F& functor, char* const* data, int64_t n) {
   constexpr int width = Vec<T>::size;
   const auto f = bound<T>(functor);
-  auto* out = reinterpret_cast<Result<F, T>*>(data[0]);
-  auto* in = reinterpret_cast<const T*>(data[2 - number]);
+  auto* out = reinterpret_cast<StoredResult<F, T, Stored>*>(data[0]);
+  auto* in = reinterpret_cast<const Stored*>(data[2 - number]);
   const Vec<T> value(*reinterpret_cast<const T*>(data[1 + number]));
   auto call = [&](Vec<T> x) {
     if constexpr (number == 0) return f(value, x);
     else return f(x, value);
   };
   int64_t i = 0;
-  for (; i + width <= n; i += width) call(Vec<T>::load(in + i)).store(out + i);
-  if (i < n) call(Vec<T>::load(in + i, n - i)).store(out + i, n - i);
+  if constexpr (std::is_same_v<StoredResult<F, T, Stored>, BFloat16>) {
+    for (; i + TwoOfFloat::size <= n; i += TwoOfFloat::size) {
+      auto x = TwoOfFloat::load(in + i);
+      TwoOfFloat{call(x.even), call(x.odd)}.store(out + i);
+    }
+  }
+  for (; i + width <= n; i += width) store_as(call(load_as<Vec<T>>(in + i)), out + i);
+  if (i < n) store_as(call(load_as<Vec<T>>(in + i, n - i)), out + i, n - i);
 }
 
 template <class F, class T, size_t... I>
@@ -86,30 +111,39 @@ void scalar_loop(const F& functor, char* const* data, int64_t n, std::index_sequ
   for (int64_t i = 0; i < n; ++i) out[i] = f(std::get<I>(in)[i]...);
 }
 
-template <class F, class T> void loop(const void* functor, char* const* data, int64_t n) {
+template <class F, class T, class Stored = T> void loop(const void* functor, char* const* data, int64_t n) {
   constexpr auto inputs = std::make_index_sequence<F::arity>();
-  if constexpr (vectorised<F, T>()) vector_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
+  if constexpr (vectorised<F, T>()) vector_loop<F, T, Stored>(*static_cast<const F*>(functor), data, n, inputs);
   else scalar_loop<F, T>(*static_cast<const F*>(functor), data, n, inputs);
 }
 
-template <class F, class T, size_t number> void loop_with_number(const void* functor, char* const* data, int64_t n) {
-  vector_loop_with_number<F, T, number>(*static_cast<const F*>(functor), data, n);
+template <class F, class T, class Stored, size_t number>
+void loop_with_number(const void* functor, char* const* data, int64_t n) {
+  vector_loop_with_number<F, T, Stored, number>(*static_cast<const F*>(functor), data, n);
+}
+
+/// The loops over elements that are stored as what they are computed in, or as a narrow type.
+template <class F, class T, class Stored> constexpr PointwiseLoops loops() {
+  if constexpr (vectorised<F, T>() && F::arity == 2 && masks_of<F>() == 0)
+    return {&loop<F, T, Stored>, {&loop_with_number<F, T, Stored, 0>, &loop_with_number<F, T, Stored, 1>}};
+  else return {&loop<F, T, Stored>, {}};
 }
 
 template <class F, class T> constexpr void add_entry(PointwiseTable& table) {
   constexpr DType compute = dtype_of<T>, computed = dtype_of<Result<F, T>>;
   static_assert(computed != DType::Undefined, "a functor yields T, bool or the real type of T");
   PointwiseEntry& entry = table.entries[static_cast<int>(compute)];
-  entry = {&loop<F, T>, {}, compute, computed, computed};
-  if constexpr (vectorised<F, T>() && F::arity == 2 && masks_of<F>() == 0) {
-    entry.with_number[0] = &loop_with_number<F, T, 0>;
-    entry.with_number[1] = &loop_with_number<F, T, 1>;
-  }
+  entry = {loops<F, T, T>(), {}, compute, computed, computed};
   if constexpr (std::is_same_v<T, float> && !requires { F::full_width_only; }) {
-    // The narrow types are computed in float; the driver converts.
-    for (DType narrow : {DType::Float16, DType::BFloat16})
-      table.entries[static_cast<int>(narrow)] = {
-          &loop<F, T>, {}, compute, computed, computed == compute ? narrow : computed};
+    // The narrow types are computed in float; where a loop has no form that reads and writes them, the driver converts.
+    auto add_narrow = [&]<class Narrow>(Narrow) {
+      constexpr DType narrow = dtype_of<Narrow>;
+      PointwiseEntry& own = table.entries[static_cast<int>(narrow)];
+      own = {entry.loops, {}, compute, computed, computed == compute ? narrow : computed};
+      if constexpr (vectorised<F, T>()) own.narrow = loops<F, T, Narrow>();
+    };
+    add_narrow(Half());
+    add_narrow(BFloat16());
   }
 }
 

@@ -5,7 +5,7 @@
 #include <limits>
 #include <numbers>
 
-#include "kernels/vector/vec.h"
+#include "kernels/vector/extreme_of.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 namespace {
@@ -68,19 +68,7 @@ template <class T> T sum(const T* x, int64_t n) {
   return result;
 }
 
-template <class T> T largest(const T* x, int64_t n) {
-  constexpr int ways = 4, width = Vec<T>::size;
-  Vec<T> best[ways];
-  for (Vec<T>& each : best) each = Vec<T>(-std::numeric_limits<T>::infinity());
-  int64_t i = 0;
-  for (; i + ways * width <= n; i += ways * width)
-    for (int w = 0; w < ways; ++w) best[w] = maximum(Vec<T>::load(x + i + w * width), best[w]);
-  for (; i + width <= n; i += width) best[0] = maximum(Vec<T>::load(x + i), best[0]);
-  T result = reduce(maximum(maximum(best[0], best[1]), maximum(best[2], best[3])),
-                    [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
-  for (; i < n; ++i) result = result != result || result > x[i] ? result : x[i];
-  return result;
-}
+template <class T> T largest(const T* x, int64_t n) { return extreme_of<true>(x, n); }
 
 template <class T> T squares(const T* x, T center, int64_t n) {
   T result;

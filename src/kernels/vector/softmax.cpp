@@ -4,8 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "kernels/math.h"
-#include "kernels/vector/vec.h"
+#include "kernels/vector/extreme_of.h"
 
 namespace umbra::kernels::UMBRA_ISA {
 
@@ -47,23 +46,13 @@ template <class T, class Fn> void for_lanes(int64_t n, const Fn& fn) {
   if (i < n) fn(i, static_cast<int>(n - i));
 }
 
-template <class T> T largest(const T* in, int64_t n) {
-  T result = -std::numeric_limits<T>::infinity();
-  Vec<T> lanes(result);
-  int64_t i = 0;
-  for (; i + Vec<T>::size <= n; i += Vec<T>::size) lanes = maximum(Vec<T>::load(in + i), lanes);
-  result = reduce(lanes, [](Vec<T> a, Vec<T> b) { return maximum(a, b); });
-  for (; i < n; ++i) result = math::maximum(in[i], result);
-  return result;
-}
-
 template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   T* out = reinterpret_cast<T*>(data[0]);
   const T* in = reinterpret_cast<const T*>(data[1]);
   const T* result = reinterpret_cast<const T*>(data[2]);  // backward only
   switch (op) {
     case SoftmaxOp::Forward: {
-      Vec<T> top(largest(in, n));
+      Vec<T> top(extreme_of<true>(in, n));
       double sum = sum_over<T>(n, [&](int64_t i, int count) {
         Vec<T> power = exp(load(in, i, count) - top);
         store(out, i, count, power);
@@ -74,7 +63,7 @@ template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
       break;
     }
     case SoftmaxOp::LogForward: {
-      Vec<T> top(largest(in, n));
+      Vec<T> top(extreme_of<true>(in, n));
       double sum = sum_over<T>(n, [&](int64_t i, int count) { return exp(load(in, i, count) - top); });
       Vec<T> shift(std::log(sum));
       for_lanes<T>(n, [&](int64_t i, int count) { store(out, i, count, load(in, i, count) - top - shift); });

@@ -4,6 +4,7 @@
 #include "ops/common/alias.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/reduce/reduced_shape.h"
@@ -375,7 +376,10 @@ UMBRA_OPERATOR("all.dims(Tensor self, int[]? dim=None, bool keepdim=False) -> Te
 UMBRA_OPERATOR("equal(Tensor self, Tensor other) -> bool")
     .real([](const Tensor& self, const Tensor& other) {
       if (!(self.sym_sizes() == other.sym_sizes())) return false;
-      return self.eq(other).all().item().to_bool();
+      bool in_one_pass = self.dtype() == other.dtype() && !(is_floating(self.dtype()) && self.item_size() == 1);
+      for (const Tensor* t : {&self, &other})
+        in_one_pass = in_one_pass && values_alone(*t) && t->is_contiguous() && !t->is_conj() && !t->is_neg();
+      return in_one_pass ? kernels::all_equal(self, other) : self.eq(other).all().item().to_bool();
     })
     .not_differentiable()
     .tags({Tag::Pointwise, Tag::DataDependentOutput})

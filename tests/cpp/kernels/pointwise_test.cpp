@@ -76,6 +76,48 @@ TEST(Pointwise, ComputesNarrowFloatsInFloat) {
   EXPECT_EQ(pointwise_result<functors::Absolute>(DType::Complex64), DType::Float32);
 }
 
+template <class Narrow> std::vector<uint16_t> bits_of(const Tensor& t) {
+  std::vector<uint16_t> bits;
+  for (const Narrow& x : values<Narrow>(t)) bits.push_back(x.bits);
+  return bits;
+}
+/// What the functor gives for narrow numbers is what it gives for the same numbers in float, rounded.
+template <class Narrow, class F> void expect_rounded_float(const F& functor, const Tensor& a, const Tensor& b) {
+  DType narrow = dtype_of<Narrow>;
+  Tensor out = empty_tensor(a.sizes(), narrow), exact = empty_tensor(a.sizes());
+  pointwise(functor, out, {&a, &b}, narrow);
+  Tensor wide_a = cast(a, DType::Float32), wide_b = cast(cast(b, narrow), DType::Float32);
+  pointwise(functor, exact, {&wide_a, &wide_b});
+  EXPECT_EQ(bits_of<Narrow>(out), bits_of<Narrow>(cast(exact, narrow))) << a.numel();
+}
+
+TEST(Pointwise, NarrowFloatsOfAnyNumberAreRoundedResultsOfFloats) {
+  for (int64_t n : {0, 1, 7, 8, 15, 16, 17, 31, 32, 33, 63, 64, 65, 200}) {
+    Tensor x = counting({n}, 1.0 / 3), y = counting({n}, -0.77), number = floats({}, {1.001f});
+    if (n > 20) x.data<float>()[5] = kNan, x.data<float>()[20] = kInfinity, y.data<float>()[n - 1] = -kNan;
+    auto check_type = [&]<class Narrow>(Narrow) {
+      Tensor a = cast(x, dtype_of<Narrow>), b = cast(y, dtype_of<Narrow>);
+      expect_rounded_float<Narrow>(functors::Multiply{}, a, b);
+      expect_rounded_float<Narrow>(functors::Add{.alpha = 3}, a, b);
+      expect_rounded_float<Narrow>(functors::Add{}, a, number);  // the number is rounded, too
+      Tensor less = empty_tensor({n}, DType::Bool), wide = empty_tensor({n}, DType::Bool);
+      pointwise(functors::Less{}, less, {&a, &b});
+      Tensor wide_a = cast(a, DType::Float32), wide_b = cast(b, DType::Float32);
+      pointwise(functors::Less{}, wide, {&wide_a, &wide_b});
+      EXPECT_EQ(values_of<int32_t>(less), values_of<int32_t>(wide));
+    };
+    check_type(Half());
+    check_type(BFloat16());
+  }
+}
+
+TEST(Pointwise, NarrowFloatsMayBeWrittenToTheirPlace) {
+  Tensor a = cast(counting({77}, 0.3), DType::BFloat16), expected = empty_tensor({77}, DType::BFloat16);
+  pointwise(functors::Add{}, expected, {&a, &a});
+  pointwise(functors::Add{}, a, {&a, &a});
+  EXPECT_EQ(bits_of<BFloat16>(a), bits_of<BFloat16>(expected));
+}
+
 TEST(Pointwise, NamesTheKernelAndTheTypeItIsMissingFor) {
   Tensor a = counting<int64_t>({2}), out = empty_tensor({2}, DType::Int64);
   try {

@@ -89,6 +89,38 @@ TEST(Extremes, HandOnNan) {
   EXPECT_EQ(values_of<int64_t>(where), (std::vector<int64_t>{1, 2}));
 }
 
+TEST(Extremes, FindNanAndTheExtremeWhereverTheyLie) {
+  for (int64_t n : {1, 5, 15, 16, 17, 40, 63, 64, 65, 130, 1500})
+    for (int64_t at = 0; at < n; at += 1 + n / 40) {
+      Tensor x = counting({1, n}, -0.5), out = empty_tensor({1});
+      x.data<float>()[at] = 7;
+      for (DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16}) {
+        amax(out, cast(x, dtype), {1});
+        EXPECT_EQ(values(out)[0], 7) << n << " " << at;
+      }
+      x.data<float>()[at] = kNan;
+      for (DType dtype : {DType::Float32, DType::Float64, DType::Float16, DType::BFloat16}) {
+        amin(out, cast(x, dtype), {1});
+        EXPECT_TRUE(std::isnan(values(out)[0])) << n << " " << at;
+      }
+    }
+}
+
+TEST(Sum, NarrowFloatsAreSummedAsFloatsInEveryDirection) {
+  for (DType narrow : {DType::Float16, DType::BFloat16}) {
+    Tensor x = cast(counting({37, 53}, 0.01), narrow), wide = cast(x, DType::Float32);
+    for (int64_t dim : {0, 1}) {
+      for (const Tensor& in : {x, transposed(x)}) {
+        int64_t along = in.size(0) == 37 ? dim : 1 - dim, size = x.size(1 - dim);
+        Tensor out = empty_tensor({size}), expected = empty_tensor({size});
+        sum(out, in, {along});
+        sum(expected, wide, {dim});
+        for (int64_t i = 0; i < size; ++i) EXPECT_NEAR(values(out)[i], values(expected)[i], 1e-4f);
+      }
+    }
+  }
+}
+
 TEST(Extremes, OfEqualsTheFirstIsFound) {
   Tensor x = tensor_of<int32_t>({2, 3}, {3, 1, 3, 1, 3, 1});
   Tensor values = empty_tensor({3}, DType::Int32), where = empty_tensor({3}, DType::Int64),
