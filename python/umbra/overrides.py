@@ -114,3 +114,38 @@ def _overridable_with_any_arguments(function):
             return handle_torch_function(call, (*args, *kwargs.values()), *args, **kwargs)
         return function(*args, **kwargs)
     return call
+
+
+@functools.cache
+def _tensor_methods():
+    return frozenset(id(inspect.getattr_static(_C.Tensor, name)) for name in dir(_C.Tensor))
+
+
+def is_tensor_method_or_property(func):
+    """Whether a function that a handler was given is a method of Tensor, or reads or writes one of its attributes."""
+    return getattr(func, "__name__", "") == "__get__" or id(func) in _tensor_methods()
+
+
+@functools.cache
+def _names_of_functions():
+    import umbra
+    places = [("torch", umbra), ("torch.functional", umbra.functional), ("torch.nn.functional", umbra.nn.functional), ("torch.Tensor", _C.Tensor),
+              ("torch.linalg", umbra.linalg), ("torch.fft", umbra.fft), ("torch.special", umbra.special)]
+    names = {}
+    for path, place in places:
+        for name in dir(place):
+            value = inspect.getattr_static(place, name)
+            if callable(value):
+                names.setdefault(id(value), f"{path}.{name}")
+            elif place is _C.Tensor and hasattr(value, "__get__"):
+                names[hash(value.__get__)] = f"{path}.{name}.__get__"
+    return names
+
+
+def resolve_name(f):
+    """The name under which people know a function of the package, or None: `resolve_name(torch.add)` is "torch.add"."""
+    import umbra
+    if isinstance(f, (umbra._ops.OpOverload, umbra._ops.OpOverloadPacket)):
+        return str(f)
+    names = _names_of_functions()
+    return names.get(id(f)) or (names.get(hash(f)) if getattr(f, "__name__", "") == "__get__" else None)

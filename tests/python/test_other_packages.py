@@ -125,3 +125,37 @@ def test_all_elements_are_checked():
     torch._check_tensor_all_with(ValueError, torch.tensor([True, True]))
     with pytest.raises(ValueError, match="negative"):
         torch._check_tensor_all_with(ValueError, torch.tensor([True, False]), lambda: "negative")
+
+
+def test_functions_are_known_by_name():
+    from umbra.overrides import is_tensor_method_or_property, resolve_name
+    assert resolve_name(torch.add) == "torch.add" and resolve_name(torch.Tensor.add) == "torch.Tensor.add"
+    assert resolve_name(torch.Tensor.shape.__get__) == "torch.Tensor.shape.__get__" and resolve_name(print) is None
+    assert is_tensor_method_or_property(torch.Tensor.add) and not is_tensor_method_or_property(torch.add)
+
+
+def test_a_part_of_a_sequence_of_modules_keeps_names():
+    part = torch.nn.Sequential(torch.nn.ReLU(), torch.nn.Tanh(), torch.nn.ELU())[1:]
+    assert list(part._modules) == ["1", "2"]
+
+
+def test_buffers_are_told_from_other_tensors():
+    assert isinstance(torch.nn.Buffer(torch.ones(1)), torch.nn.Buffer) and not isinstance(torch.ones(1), torch.nn.Buffer)
+
+
+def test_the_edge_of_a_leaf_leads_to_what_adds_to_its_gradient():
+    edge = torch.autograd.graph.get_gradient_edge(torch.ones(2, requires_grad=True))
+    assert "AccumulateGrad" in edge.node.name() and edge.output_nr == 0
+
+
+def test_samples_without_a_batch_are_padded_round_about():
+    assert torch.nn.CircularPad1d(1)(torch.arange(3.0)[None]).tolist() == [[2, 0, 1, 2, 0]]
+    with pytest.raises(RuntimeError, match="expected 1 or 2 non-padded dimensions"):
+        torch.ops.aten._pad_circular(torch.arange(3.0), [1, 1])
+
+
+def test_functions_of_no_module_are_compiled():
+    scope = {}
+    exec("def f(x): return x.sin() + 1", scope)
+    scope["f"].__module__ = None
+    assert torch.compile(scope["f"], backend="eager")(torch.zeros(2)).tolist() == [1, 1]

@@ -187,7 +187,7 @@ def _functions(function, seen):
     function = getattr(function, "__func__", function)
     if isinstance(function, functools.partial):
         yield from _functions(function.func, seen)
-    if not isinstance(function, types.FunctionType) or function in seen or function.__module__.split(".")[0] in ("umbra", "torch"):
+    if not isinstance(function, types.FunctionType) or function in seen or (function.__module__ or "").split(".")[0] in ("umbra", "torch"):
         return
     seen.add(function)
     yield function

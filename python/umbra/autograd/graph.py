@@ -2,6 +2,7 @@
 import functools
 from typing import NamedTuple
 
+import umbra
 from umbra import _C
 from umbra._C import _AutogradNode as Node
 
@@ -104,4 +105,8 @@ class GradientEdge(NamedTuple):
 def get_gradient_edge(tensor):
     if not tensor.requires_grad:
         raise RuntimeError("It is not possible to get the gradient edge for a Tensor that does not require gradients")
-    return GradientEdge(tensor.grad_fn, tensor.output_nr)
+    node = tensor.grad_fn
+    if node is None:  # a leaf: what adds to its .grad
+        with umbra.enable_grad():
+            node = tensor.view_as(tensor).grad_fn.next_functions[0][0]
+    return GradientEdge(node, tensor.output_nr)

@@ -119,8 +119,13 @@ class UninitializedBuffer(UninitializedTensorMixin, Tensor):
         return made
 
 
-class Buffer(Tensor):
-    """A tensor that modules register as a buffer."""
+class _BufferMeta(type(Tensor)):
+    def __instancecheck__(cls, instance):
+        return isinstance(instance, Tensor) and getattr(instance, "_is_buffer", False)
+
+
+class Buffer(Tensor, metaclass=_BufferMeta):
+    """A tensor that modules register as a buffer: a plain one, with a mark."""
 
     def __new__(cls, data=None, *, persistent=True):
         import umbra

@@ -70,9 +70,12 @@ UMBRA_OPERATOR("constant_pad_nd(Tensor self, SymInt[] pad, Scalar value=0) -> Te
 // Round about: elements of the other end. Corners are written more than once.
 UMBRA_OPERATOR("_pad_circular(Tensor self, SymInt[] pad) -> Tensor")
     .composite([](const Tensor& self, SymIntArrayRef pad) {
-      size_t spatial = static_cast<size_t>(std::max<int64_t>(self.dim() - 2, 0));
-      check(pad.size() == 2 * spatial && self.dim() >= 2, "Invalid padding size, expected ", 2 * spatial, " but got ",
-            pad.size());
+      size_t spatial = pad.size() / 2;
+      int64_t rest = self.dim() - static_cast<int64_t>(spatial);
+      check(rest == 1 || rest == 2,
+            "Invalid padding size, expected 1 or 2 non-padded dimensions, which would be equivalent to padding of "
+            "length ",
+            2 * (self.dim() - 1), " or ", 2 * (self.dim() - 2), " respectively but got ", pad.size());
       SymShape sizes(self.sym_sizes());
       for (size_t i = 0; i < spatial; ++i) {
         int64_t d = padded_dim(self, i);

@@ -79,6 +79,11 @@ class Sequential(_Sequence):
     def _like(self, modules):
         return type(self)(*modules)
 
+    def __getitem__(self, index):
+        if isinstance(index, slice):  # the modules keep their names
+            return type(self)(collections.OrderedDict(list(self._modules.items())[index]))
+        return super().__getitem__(index)
+
     def _position(self, index):
         return list(self._modules)[int(super()._position(index))]
 
