@@ -178,9 +178,7 @@ PyObject* data_ptr(PyObject* self, PyObject*) {
 void rely_on_sizes_above_one(const Tensor& t) {
   for (SymIntArrayRef numbers : {t.sym_sizes(), t.sym_strides()})  // strides are products of other tensors' sizes
     for (SymInt number : numbers)
-      if (number.is_symbolic() && number.has_hint())
-        for (int64_t small : {0, 1})
-          static_cast<const sym::Expression*>(number.node())->env().rely_on(SymOp::Eq, number, small);
+      for (int64_t small : {0, 1}) sym::rely_on(SymOp::Eq, number, small);
 }
 PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count, PyObject* keywords) {
   return property(self, [&](const Tensor& t) {

@@ -19,6 +19,10 @@ std::string detail::short_type_name(const std::type_info& type) {
   return scope == std::string::npos ? name : name.substr(scope + 2);
 }
 
+void detail::collect(std::vector<Tensor>& out, const Tensor& tensor) { out.push_back(tensor); }
+void detail::collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) { collect(out, TensorList(list)); }
+void detail::collect(std::vector<Tensor>& out, TensorList list) { out.insert(out.end(), list.begin(), list.end()); }
+
 std::vector<Tensor> FunctionContext::saved_tensors() const {
   if (saved_.empty()) return to_save_;
   std::vector<Tensor> tensors;

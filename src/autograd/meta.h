@@ -1,6 +1,7 @@
 // What autograd keeps about a tensor.
 #pragma once
 
+#include "autograd/hook_list.h"
 #include "umbra/autograd/autograd.h"
 
 namespace umbra::autograd {

@@ -2,6 +2,7 @@
 
 #include <atomic>
 
+#include "autograd/hook_list.h"
 #include "autograd/meta.h"
 #include "umbra/autograd/running.h"
 
@@ -49,6 +50,18 @@ constinit std::atomic<uint64_t> g_next_sequence_number{0};
 uint64_t Node::next_sequence_number() { return g_next_sequence_number.fetch_add(1, std::memory_order_relaxed); }
 uint64_t upcoming_sequence_number() { return g_next_sequence_number.load(std::memory_order_relaxed); }
 
+struct Node::Hooks final : RefCounted {
+  struct OnTensor {
+    uint32_t input;
+    TensorHook hook;
+  };
+  HookList<OnTensor> tensor;
+  HookList<NodePreHook> pre;
+  HookList<NodePostHook> post;
+  std::vector<std::pair<uint32_t, WeakPtr<TensorImpl>>> retained;
+  IntrusivePtr<RefCounted> user_data;
+};
+
 Node::Node(uint64_t sequence_number) : sequence_number_(sequence_number) {}
 
 Node::~Node() { Node::release_resources(); }
@@ -56,8 +69,12 @@ Node::~Node() { Node::release_resources(); }
 void Node::release_resources() {
   for (Edge& edge : next_edges_) release_iteratively(std::move(edge.node));
   next_edges_.clear();
-  hooks_.reset();
+  hooks_ = nullptr;
 }
+
+void Node::add_edge(Edge edge) { next_edges_.push_back(std::move(edge)); }
+void Node::reserve_edges(size_t count) { next_edges_.reserve(count); }
+void Node::set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
 
 uint32_t Node::add_input(InputMetadata metadata) {
   inputs_.push_back(std::move(metadata));
@@ -65,7 +82,7 @@ uint32_t Node::add_input(InputMetadata metadata) {
 }
 
 Node::Hooks& Node::hooks() {
-  if (!hooks_) hooks_ = std::make_unique<Hooks>();
+  if (!hooks_) hooks_ = make_counted<Hooks>();
   return *hooks_;
 }
 
@@ -98,6 +115,10 @@ void Node::retain_grad(uint32_t input, WeakPtr<TensorImpl> tensor) {
 void Node::stop_retaining(const TensorImpl* tensor) {
   if (hooks_) std::erase_if(hooks_->retained, [&](const auto& r) { return r.second.identity() == tensor; });
 }
+
+bool Node::has_post_hooks() const { return hooks_ && !hooks_->post.empty(); }
+IntrusivePtr<RefCounted> Node::user_data() const { return hooks_ ? hooks_->user_data : nullptr; }
+void Node::set_user_data(IntrusivePtr<RefCounted> data) { hooks().user_data = std::move(data); }
 
 void run_hook(const TensorHook& hook, Tensor& gradient) {
   if (!gradient.defined()) return;

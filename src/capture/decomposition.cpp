@@ -1,15 +1,37 @@
 #include "umbra/capture/decomposition.h"
 
+#include <unordered_map>
+
 #include "capture/core/core.h"
 
 namespace umbra {
 
-void DecompositionTable::set(const Operator& op, Function f) { functions_[&op] = std::move(f); }
-void DecompositionTable::remove(const Operator& op) { functions_.erase(&op); }
+struct DecompositionTable::Functions final : RefCounted {
+  std::unordered_map<const Operator*, Function> of;
+};
+
+DecompositionTable::DecompositionTable() = default;
+DecompositionTable::~DecompositionTable() = default;
+DecompositionTable::DecompositionTable(const DecompositionTable& other) = default;
+DecompositionTable& DecompositionTable::operator=(const DecompositionTable& other) = default;
+
+DecompositionTable::Functions& DecompositionTable::own() {
+  if (!functions_ || functions_->use_count() > 1) {
+    auto copy = make_counted<Functions>();
+    if (functions_) copy->of = functions_->of;
+    functions_ = std::move(copy);
+  }
+  return *functions_;
+}
+
+void DecompositionTable::set(const Operator& op, Function f) { own().of[&op] = std::move(f); }
+void DecompositionTable::remove(const Operator& op) { own().of.erase(&op); }
+size_t DecompositionTable::size() const { return functions_ ? functions_->of.size() : 0; }
+
 const DecompositionTable::Function* DecompositionTable::find(const Operator& op) const {
-  if (functions_.empty()) return nullptr;
-  auto found = functions_.find(&op);
-  return found == functions_.end() ? nullptr : &found->second;
+  if (empty()) return nullptr;
+  auto found = functions_->of.find(&op);
+  return found == functions_->of.end() ? nullptr : &found->second;
 }
 
 DecompositionTable own_decompositions(const std::vector<std::string>& names) {

@@ -73,6 +73,9 @@ void remove_unused_sizes(fx::Graph& graph) {
   });
 }
 
+std::vector<Value> detail::as_values(Tensor result) { return {Value(std::move(result))}; }
+std::vector<Value> detail::as_values(const std::vector<Tensor>& results) { return {results.begin(), results.end()}; }
+
 IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::vector<Value>& inputs,
                                       const CaptureOptions& options) {
   auto module = make_counted<fx::GraphModule>(make_counted<fx::Graph>());

@@ -101,7 +101,7 @@ bool has_library_kernel(const Operator& op, KernelKey key) {
 
 // ---- libraries ----
 
-struct Library::Registered {
+struct Library::Registered final : RefCounted {
   struct Entry {
     KernelTable* table;
     KernelKey key;
@@ -121,7 +121,7 @@ std::map<std::string, int>& defining_libraries() {
 }  // namespace
 
 Library::Library(std::string space, Kind kind)
-    : space_(std::move(space)), kind_(kind), registered_(std::make_unique<Registered>()) {
+    : space_(std::move(space)), kind_(kind), registered_(make_counted<Registered>()) {
   if (kind_ != Kind::Define) return;
   std::lock_guard lock(g_mutex);
   int& count = defining_libraries()[space_];
@@ -152,7 +152,7 @@ void Library::reset() {
       if (other->functional() == op) remove_operator(*other);
     remove_operator(*op);
   }
-  *registered_ = {};
+  registered_ = make_counted<Registered>();
   if (kind_ != Kind::Define) return;
   std::lock_guard lock(g_mutex);
   defining_libraries()[space_] = 0;

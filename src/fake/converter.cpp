@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <mutex>
+#include <unordered_map>
 
 #include "fake/state.h"
 #include "umbra/autograd/autograd.h"
@@ -59,13 +61,20 @@ std::optional<Scalar> readable_number(const Tensor& real) {
 
 }  // namespace
 
-template <class T> void FakeConverter::sweep(Memo<T>& memo, size_t& limit) {
+namespace {
+
+/// A real object and what it became; neither is kept alive.
+template <class T> struct Converted { WeakPtr<T> real, fake; };
+template <class T> using Memo = std::unordered_map<const void*, Converted<T>>;
+
+/// Forgets what is gone, now and then: an entry keeps the memory of the objects it knows, though not their contents.
+template <class T> void sweep(Memo<T>& memo, size_t& limit) {
   if (memo.size() < limit) return;
   std::erase_if(memo, [](const auto& entry) { return entry.second.real.expired() || entry.second.fake.expired(); });
   limit = 1024 + 2 * memo.size();
 }
 
-template <class T> std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> FakeConverter::in_use(const Memo<T>& memo) {
+template <class T> std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> in_use(const Memo<T>& memo) {
   std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> out;
   for (const auto& [_, entry] : memo) {
     IntrusivePtr<T> real = entry.real.lock(), fake = entry.fake.lock();
@@ -74,45 +83,58 @@ template <class T> std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> Fake
   return out;
 }
 
+}  // namespace
+
+struct FakeConverter::Memos final : RefCounted {
+  std::recursive_mutex mutex;  // of what follows; a view's base is converted on the way
+  size_t tensor_limit = 1024, storage_limit = 1024, copy_limit = 1024;
+  Memo<TensorImpl> tensors;
+  Memo<StorageImpl> storages, copies;
+};
+
+FakeConverter::FakeConverter() : memos_(make_counted<Memos>()) {}
+FakeConverter::~FakeConverter() = default;
+
 std::vector<std::pair<Tensor, Tensor>> FakeConverter::tensors() {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(memos_->mutex);
   std::vector<std::pair<Tensor, Tensor>> out;
-  for (auto& [real, fake] : in_use(tensors_)) out.emplace_back(Tensor(std::move(real)), Tensor(std::move(fake)));
+  for (auto& [real, fake] : in_use(memos_->tensors)) out.emplace_back(Tensor(std::move(real)), Tensor(std::move(fake)));
   return out;
 }
 
 std::vector<std::pair<Storage, Storage>> FakeConverter::storages() {
-  std::lock_guard lock(mutex_);
-  return in_use(storages_);
+  std::lock_guard lock(memos_->mutex);
+  return in_use(memos_->storages);
 }
 
 void FakeConverter::remember(const Tensor& real, const Tensor& fake) {
-  std::lock_guard lock(mutex_);
-  sweep(tensors_, tensor_limit_);
-  tensors_.insert_or_assign(real.impl(), Converted<TensorImpl>{WeakPtr(real.pointer()), WeakPtr(fake.pointer())});
+  std::lock_guard lock(memos_->mutex);
+  sweep(memos_->tensors, memos_->tensor_limit);
+  memos_->tensors.insert_or_assign(real.impl(),
+                                   Converted<TensorImpl>{WeakPtr(real.pointer()), WeakPtr(fake.pointer())});
 }
 
 Tensor FakeConverter::find(const Tensor& real) {
-  std::lock_guard lock(mutex_);
-  auto found = tensors_.find(real.impl());
-  if (found == tensors_.end() || found->second.real.lock() != real.pointer()) return {};
+  std::lock_guard lock(memos_->mutex);
+  auto found = memos_->tensors.find(real.impl());
+  if (found == memos_->tensors.end() || found->second.real.lock() != real.pointer()) return {};
   return Tensor(found->second.fake.lock());
 }
 
 void FakeConverter::clear() {
-  std::lock_guard lock(mutex_);
-  tensors_.clear();
-  storages_.clear();
-  copies_.clear();
+  std::lock_guard lock(memos_->mutex);
+  memos_->tensors.clear();
+  memos_->storages.clear();
+  memos_->copies.clear();
 }
 
 Storage FakeConverter::fake_storage(const Storage& real, SymInt bytes, Device device) {
-  auto found = storages_.find(real.get());
-  if (found != storages_.end() && found->second.real.lock() == real)
+  auto found = memos_->storages.find(real.get());
+  if (found != memos_->storages.end() && found->second.real.lock() == real)
     if (Storage fake = found->second.fake.lock()) return fake;
   Storage fake = StorageImpl::without_data(bytes, device);
-  sweep(storages_, storage_limit_);
-  storages_.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr(real), WeakPtr(fake)});
+  sweep(memos_->storages, memos_->storage_limit);
+  memos_->storages.insert_or_assign(real.get(), Converted<StorageImpl>{WeakPtr(real), WeakPtr(fake)});
   return fake;
 }
 
@@ -121,13 +143,14 @@ Tensor FakeConverter::copy_with_storage(const Tensor& real) {
   SaveDispatchState state;
   dispatch_state() = {};
   const Storage& original = real.storage();
-  auto found = copies_.find(original.get());
-  Storage copy = found != copies_.end() && found->second.real.lock() == original ? found->second.fake.lock() : nullptr;
+  auto found = memos_->copies.find(original.get());
+  Storage copy =
+      found != memos_->copies.end() && found->second.real.lock() == original ? found->second.fake.lock() : nullptr;
   if (!copy) {
     copy = StorageImpl::allocate(original->bytes().guard_int(), real.device());
     std::memcpy(copy->data(), original->data(), static_cast<size_t>(original->bytes().guard_int()));
-    sweep(copies_, copy_limit_);
-    copies_.insert_or_assign(original.get(), Converted<StorageImpl>{WeakPtr(original), WeakPtr(copy)});
+    sweep(memos_->copies, memos_->copy_limit);
+    memos_->copies.insert_or_assign(original.get(), Converted<StorageImpl>{WeakPtr(original), WeakPtr(copy)});
   }
   Tensor out(make_counted<TensorImpl>(copy, real.dtype(), real.device(), DispatchKeySet(backend_key(real.device()))));
   out.impl()->set_geometry(real.sym_sizes(), real.sym_strides(), real.sym_storage_offset());
@@ -138,7 +161,7 @@ Tensor FakeConverter::copy_with_storage(const Tensor& real) {
 
 Tensor FakeConverter::from_tensor(FakeModeImpl& mode, const Tensor& real, const SymbolicContext* context) {
   if (fake_mode_of(real) == &mode) return real;
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(memos_->mutex);
   if (Tensor known = find(real); known.defined()) return known;
   if (const BatchedState* state = batched_state(real.impl(), nullptr)) {
     Tensor fake = make_batched(from_tensor(mode, state->value), state->dim, state->level);
@@ -190,7 +213,7 @@ Tensor FakeConverter::convert_sparse(FakeModeImpl& mode, const Tensor& real) {
 
 Tensor FakeConverter::convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides,
                               SymInt offset) {
-  std::lock_guard lock(mutex_);
+  std::lock_guard lock(memos_->mutex);
   SymInt bytes =
       any_symbolic(sizes) ? storage_bytes(sizes, strides, offset, real.item_size()) : real.storage()->bytes();
   Tensor fake;

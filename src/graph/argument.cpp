@@ -2,6 +2,12 @@
 
 namespace umbra::fx {
 
+Argument::Argument(Kind kind, Arguments items, std::vector<std::string> keys)
+    : kind_(kind), container_(new Container{std::move(items), std::move(keys)}) {}
+
+Argument Argument::list(Arguments items) { return Argument(Kind::List, std::move(items), {}); }
+Argument Argument::tuple(Arguments items) { return Argument(Kind::Tuple, std::move(items), {}); }
+
 Argument Argument::dict(KeywordArguments entries) {
   Arguments items;
   std::vector<std::string> keys;

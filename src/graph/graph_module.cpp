@@ -1,6 +1,8 @@
 #include "umbra/graph/graph_module.h"
 
+#include <mutex>
 #include <ostream>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "graph/plan.h"
@@ -8,8 +10,14 @@
 
 namespace umbra::fx {
 
+struct GraphModule::Derived final : RefCounted {
+  std::unordered_map<std::string, std::list<Attribute>::iterator> index;
+  std::mutex plan_mutex;
+  std::shared_ptr<const Plan> plan;
+};
+
 GraphModule::GraphModule(IntrusivePtr<Graph> graph, std::string class_name)
-    : graph_(std::move(graph)), class_name_(std::move(class_name)) {}
+    : graph_(std::move(graph)), class_name_(std::move(class_name)), derived_(make_counted<Derived>()) {}
 GraphModule::~GraphModule() = default;
 
 void GraphModule::set_graph(IntrusivePtr<Graph> graph) {
@@ -20,15 +28,15 @@ void GraphModule::set_graph(IntrusivePtr<Graph> graph) {
 // ---- attributes ----
 
 void GraphModule::set(std::string_view path, Value value, AttributeKind kind) {
-  auto found = index_.find(std::string(path));
-  if (found != index_.end()) {
+  auto found = derived_->index.find(std::string(path));
+  if (found != derived_->index.end()) {
     // In place: a plan that points to the value sees the new one.
     found->second->value = std::move(value);
     found->second->kind = kind;
     return;
   }
   attributes_.push_back({std::string(path), std::move(value), kind});
-  index_.emplace(path, std::prev(attributes_.end()));
+  derived_->index.emplace(path, std::prev(attributes_.end()));
   ++attribute_version_;
 }
 
@@ -37,21 +45,21 @@ void GraphModule::set_submodule(std::string_view path, IntrusivePtr<GraphModule>
 }
 
 void GraphModule::remove(std::string_view path) {
-  auto found = index_.find(std::string(path));
-  if (found == index_.end()) fail<AttributeError>("the module has no attribute '", std::string(path), "'");
+  auto found = derived_->index.find(std::string(path));
+  if (found == derived_->index.end()) fail<AttributeError>("the module has no attribute '", std::string(path), "'");
   found->second->value = Value();
   removed_.splice(removed_.end(), attributes_, found->second);
-  index_.erase(found);
+  derived_->index.erase(found);
   ++attribute_version_;
 }
 
 const Value* GraphModule::find(std::string_view path) const {
-  auto found = index_.find(std::string(path));
-  if (found != index_.end()) return &found->second->value;
+  auto found = derived_->index.find(std::string(path));
+  if (found != derived_->index.end()) return &found->second->value;
   // "block.weight" may be the attribute "weight" of the submodule "block".
   for (size_t dot = path.rfind('.'); dot != std::string_view::npos && dot > 0; dot = path.rfind('.', dot - 1)) {
-    auto owner = index_.find(std::string(path.substr(0, dot)));
-    if (owner == index_.end()) continue;
+    auto owner = derived_->index.find(std::string(path.substr(0, dot)));
+    if (owner == derived_->index.end()) continue;
     const Value& value = owner->second->value;
     const auto* module = value.is_object() ? dynamic_cast<const GraphModule*>(value.object()) : nullptr;
     if (module) return module->find(path.substr(dot + 1));
@@ -83,7 +91,7 @@ std::vector<std::pair<std::string, GraphModule*>> GraphModule::submodules() cons
 std::string GraphModule::unused_path(std::string_view prefix) const {
   for (size_t i = 0;; ++i) {
     std::string path = std::string(prefix) + std::to_string(i);
-    if (!index_.contains(path)) return path;
+    if (!derived_->index.contains(path)) return path;
   }
 }
 
@@ -104,10 +112,11 @@ void GraphModule::remove_unused_attributes() {
 // ---- running ----
 
 std::shared_ptr<const Plan> GraphModule::plan() const {
-  std::lock_guard lock(plan_mutex_);
-  if (!plan_ || !plan_->is_current(graph_->version(), attribute_version_))
-    plan_ = std::make_shared<Plan>(*this, graph_->version(), attribute_version_);
-  return plan_;
+  std::lock_guard lock(derived_->plan_mutex);
+  std::shared_ptr<const Plan>& plan = derived_->plan;
+  if (!plan || !plan->is_current(graph_->version(), attribute_version_))
+    plan = std::make_shared<Plan>(*this, graph_->version(), attribute_version_);
+  return plan;
 }
 
 std::vector<Value> GraphModule::run(std::vector<Value> inputs) const { return plan()->run(std::move(inputs), {}); }

@@ -1,6 +1,7 @@
 #include "graph/names.h"
 
 #include <charconv>
+#include <unordered_map>
 #include <unordered_set>
 
 #include "umbra/graph/graph.h"
@@ -110,9 +111,24 @@ std::string name_from(std::string_view target) {
   return out;
 }
 
+struct Namespace::Entries final : RefCounted {
+  struct Hash {
+    using is_transparent = void;
+    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
+  };
+  struct Entry {
+    bool used = false;  // as a whole name
+    int64_t count = 0;  // the last number given to it as a base
+  };
+  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> names;
+};
+
+Namespace::Namespace() : entries_(make_counted<Entries>()) {}
+Namespace::~Namespace() = default;
+
 bool Namespace::contains(std::string_view name) const {
-  auto found = entries_.find(name);
-  return found != entries_.end() && found->second.used;
+  auto found = entries_->names.find(name);
+  return found != entries_->names.end() && found->second.used;
 }
 
 std::string Namespace::create(std::string_view candidate) {
@@ -125,7 +141,7 @@ std::string Namespace::create(std::string_view candidate) {
   std::string base(split.base), name(candidate);
   int64_t number = split.number;
   bool taken = contains(name);
-  Entry& counter = entries_[base];  // stays where it is: the map's nodes do not move
+  Entries::Entry& counter = entries_->names[base];  // stays where it is: the map's nodes do not move
   if (number < 0 || taken) {
     number = counter.count;
     if (is_reserved_name(name)) {
@@ -138,13 +154,13 @@ std::string Namespace::create(std::string_view candidate) {
     taken = contains(name);
   }
   counter.count = number;
-  entries_[name].used = true;
+  entries_->names[name].used = true;
   return name;
 }
 
 std::string Namespace::take(std::string_view name) {
   if (!is_identifier(name) || is_word_of_code(name) || contains(name)) return create(name);
-  entries_[std::string(name)].used = true;
+  entries_->names[std::string(name)].used = true;
   return std::string(name);
 }
 

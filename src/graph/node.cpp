@@ -10,12 +10,6 @@ const char* to_string(Op op) {
   return kNames[static_cast<int>(op)];
 }
 
-const std::string& Target::name() const {
-  static const std::string kNone;
-  const std::string* held = std::get_if<std::string>(&target_);
-  return held ? *held : kNone;
-}
-
 std::string Target::text() const {
   if (const Operator* op = this->op()) {
     const Schema& schema = op->schema();

@@ -3,6 +3,7 @@
 
 #include "io/unpickler.h"
 #include "umbra/io/pickle.h"
+#include "umbra/io/zip.h"
 
 namespace umbra::io {
 namespace {

@@ -6,6 +6,7 @@
 #include "io/pickle_opcodes.h"
 #include "io/tensor_bytes.h"
 #include "umbra/io/pickle.h"
+#include "umbra/io/zip.h"
 
 namespace umbra::io {
 namespace {

@@ -12,13 +12,81 @@ Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntro
                             options.ignore_index, options.label_smoothing);
 }
 
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight, int64_t ignore_index,
+                Reduction reduction) {
+  return nll_loss_nd(input, target, weight, static_cast<int64_t>(reduction), ignore_index);
+}
+
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
   return umbra::mse_loss(input, target, static_cast<int64_t>(reduction));
 }
 
-Tensor dropout(const Tensor& input, double p, bool training) {
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction) {
+  return umbra::l1_loss(input, target, static_cast<int64_t>(reduction));
+}
+
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction, double beta) {
+  return umbra::smooth_l1_loss(input, target, static_cast<int64_t>(reduction), beta);
+}
+
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction, double delta) {
+  return umbra::huber_loss(input, target, static_cast<int64_t>(reduction), delta);
+}
+
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight, Reduction reduction) {
+  check<ValueError>(target.sym_sizes() == input.sym_sizes(), "Using a target size (torch.Size(",
+                    to_string(target.sym_sizes()), ")) that is different to the input size (torch.Size(",
+                    to_string(input.sym_sizes()), ")) is deprecated. Please ensure they have the same size.");
+  return umbra::binary_cross_entropy(input, target, weight, static_cast<int64_t>(reduction));
+}
+
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight,
+                                        Reduction reduction, const Tensor& pos_weight) {
+  check<ValueError>(target.sym_sizes() == input.sym_sizes(), "Target size (torch.Size(", to_string(target.sym_sizes()),
+                    ")) must be the same as input size (torch.Size(", to_string(input.sym_sizes()), "))");
+  return umbra::binary_cross_entropy_with_logits(input, target, weight, pos_weight, static_cast<int64_t>(reduction));
+}
+
+namespace {
+
+void check_probability(double p) {
   check<ValueError>(p >= 0 && p <= 1, "dropout probability has to be between 0 and 1, but got ", p);
+}
+
+/// `single` is the rank of an input without a batch dimension.
+Tensor dropout_of_channels(const Tensor& input, double p, bool training, int64_t single) {
+  if (input.dim() != single) return feature_dropout(input, p, training);
+  return feature_dropout(input.unsqueeze(0), p, training).squeeze(0);
+}
+
+}  // namespace
+
+Tensor dropout(const Tensor& input, double p, bool training) {
+  check_probability(p);
   return umbra::dropout(input, p, training);
+}
+
+Tensor dropout1d(const Tensor& input, double p, bool training) {
+  check_probability(p);
+  check(input.dim() == 2 || input.dim() == 3, "dropout1d: Expected 2D or 3D input, but received a ", input.dim(),
+        "D input. Note that dropout1d exists to provide channel-wise dropout on inputs with 1 spatial dimension, a "
+        "channel dimension, and an optional batch dimension (i.e. 2D or 3D inputs).");
+  return dropout_of_channels(input, p, training, 2);
+}
+
+// Of three dimensions the first is taken for the batch, as PyTorch takes it.
+Tensor dropout2d(const Tensor& input, double p, bool training) {
+  check_probability(p);
+  return feature_dropout(input, p, training);
+}
+
+Tensor dropout3d(const Tensor& input, double p, bool training) {
+  check_probability(p);
+  return dropout_of_channels(input, p, training, 4);
+}
+
+Tensor normalize(const Tensor& input, double p, int64_t dim, double eps) {
+  return input / linalg_vector_norm(input, p, dim, true).clamp_min(eps).expand_as(input);
 }
 
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx) {

@@ -90,7 +90,8 @@ struct Module::State {
   void visit_once(const std::string& prefix, const F& visit, std::unordered_set<const State*>& seen) const;
 };
 
-struct Module::Place {
+struct Module::Place final : RefCounted {
+  Place(std::shared_ptr<State> owner, std::string name) : owner(std::move(owner)), name(std::move(name)) {}
   std::weak_ptr<State> owner;
   std::string name;
 };
@@ -238,7 +239,7 @@ void Module::place(std::string name, Module& module) {
   state_->check_name(name);
   module.state_->belong_to(state_, name);
   state_->children.push_back({name, module.state_});
-  module.place_ = std::make_unique<Place>(Place{state_, std::move(name)});
+  module.place_ = make_counted<Place>(state_, std::move(name));
 }
 
 void Module::keep(std::string name, std::shared_ptr<Module> module) {

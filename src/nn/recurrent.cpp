@@ -83,4 +83,56 @@ LSTMResult LSTM::run_sequence(const Tensor& input, Tensor hidden, Tensor cell) {
   return {output, last_hidden, last_cell};
 }
 
+// ---- single steps ----
+
+RecurrentCell::RecurrentCell(const char* type, int64_t gates, int64_t input_size, int64_t hidden_size,
+                             const RecurrentCellOptions& options)
+    : Layer(type) {
+  check<ValueError>(hidden_size > 0, "hidden_size must be greater than zero");
+  weight_ih = parameter("weight_ih", empty({gates * hidden_size, input_size}, options.tensor));
+  weight_hh = parameter("weight_hh", empty({gates * hidden_size, hidden_size}, options.tensor));
+  bias_ih = parameter("bias_ih", options.bias ? empty({gates * hidden_size}, options.tensor) : Tensor());
+  bias_hh = parameter("bias_hh", options.bias ? empty({gates * hidden_size}, options.tensor) : Tensor());
+  double bound = 1 / std::sqrt(static_cast<double>(hidden_size));
+  for (const Tensor& weight : {weight_ih, weight_hh, bias_ih, bias_hh})
+    if (weight.defined()) init::uniform_(weight, -bound, bound);
+}
+
+std::string RecurrentCell::extra_repr() const {
+  return concat(weight_ih.size(1), ", ", weight_hh.size(1), bias_ih.defined() ? "" : ", bias=False");
+}
+
+Tensor RecurrentCell::zeros_for(const Tensor& input) const {
+  check<ValueError>(input.dim() == 1 || input.dim() == 2, type_name().substr(type_name().rfind('.') + 1),
+                    ": Expected input to be 1D or 2D, got ", input.dim(), "D instead");
+  SymShape sizes(input.sym_sizes());
+  sizes.back() = weight_hh.sym_size(1);
+  return zeros(sizes, {.dtype = input.dtype(), .device = input.device()});
+}
+
+RNNCell::RNNCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
+    : RecurrentCell("torch.nn.modules.rnn.RNNCell", 1, input_size, hidden_size, options) {}
+Tensor RNNCell::forward(Tensor input) { return forward(input, zeros_for(input)); }
+Tensor RNNCell::forward(Tensor input, Tensor hidden) {
+  return rnn_tanh_cell(input, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+}
+
+GRUCell::GRUCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
+    : RecurrentCell("torch.nn.modules.rnn.GRUCell", 3, input_size, hidden_size, options) {}
+Tensor GRUCell::forward(Tensor input) { return forward(input, zeros_for(input)); }
+Tensor GRUCell::forward(Tensor input, Tensor hidden) {
+  return gru_cell(input, hidden, weight_ih, weight_hh, bias_ih, bias_hh);
+}
+
+LSTMCell::LSTMCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options)
+    : RecurrentCell("torch.nn.modules.rnn.LSTMCell", 4, input_size, hidden_size, options) {}
+std::pair<Tensor, Tensor> LSTMCell::operator()(const Tensor& input, Tensor hidden, Tensor cell) const {
+  return run([&]() -> std::pair<Tensor, Tensor> {
+    if (!hidden.defined()) hidden = zeros_for(input);
+    if (!cell.defined()) cell = zeros_for(input);
+    auto [next_hidden, next_cell] = lstm_cell(input, {hidden, cell}, weight_ih, weight_hh, bias_ih, bias_hh);
+    return {next_hidden, next_cell};
+  });
+}
+
 }  // namespace umbra::nn

@@ -1,6 +1,7 @@
 #include "umbra/optim/optim.h"
 
 #include <cmath>
+#include <unordered_map>
 
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/generated/functions.h"
@@ -10,11 +11,19 @@ namespace umbra::optim {
 
 // ---- what all share ----
 
+struct Optimizer::States final : RefCounted {
+  std::unordered_map<const TensorImpl*, ParameterState> of;
+};
+
+Optimizer::Optimizer() : states_(make_counted<States>()) {}
+Optimizer::~Optimizer() = default;
+
 void Optimizer::take(const std::vector<Tensor>& parameters) {
   check<ValueError>(!parameters.empty(), "optimizer got an empty parameter list");
   for (const Tensor& p : parameters) {
     check<ValueError>(p.is_leaf(), "can't optimize a non-leaf Tensor");
-    check<ValueError>(states_.try_emplace(p.impl()).second, "some parameters appear in more than one parameter group");
+    check<ValueError>(states_->of.try_emplace(p.impl()).second,
+                      "some parameters appear in more than one parameter group");
     parameters_.push_back(p);
   }
   group_sizes_.push_back(parameters.size());
@@ -26,7 +35,7 @@ void Optimizer::step() {
   for (size_t group = 0; group < group_sizes_.size(); ++group) {
     for (size_t i = 0; i < group_sizes_[group]; ++i, ++number) {
       const Tensor& p = parameters_[number];
-      if (Tensor gradient = p.grad(); gradient.defined()) update(group, p, gradient, states_[p.impl()]);
+      if (Tensor gradient = p.grad(); gradient.defined()) update(group, p, gradient, states_->of[p.impl()]);
     }
   }
 }
@@ -50,7 +59,7 @@ void Optimizer::zero_grad(bool set_to_none) {
   }
 }
 
-ParameterState& Optimizer::state(const Tensor& parameter) { return states_[parameter.impl()]; }
+ParameterState& Optimizer::state(const Tensor& parameter) { return states_->of[parameter.impl()]; }
 
 // ---- state in and out ----
 
@@ -64,7 +73,7 @@ OptimizerState Optimizer::state_dict() const {
         group, [&](const std::string& name, double& value) { into.options[name] = value; });
     for (size_t i = 0; i < group_sizes_[group]; ++i, ++number) {
       into.parameters.push_back(number);
-      const ParameterState& kept = states_.at(parameters_[static_cast<size_t>(number)].impl());
+      const ParameterState& kept = states_->of.at(parameters_[static_cast<size_t>(number)].impl());
       if (!kept.empty()) out.state[number] = kept;
     }
   }
@@ -93,7 +102,7 @@ void Optimizer::load_state_dict(const OptimizerState& state) {
       value = found->second;
     });
   for (auto& [known_as, parameter] : owners) {
-    ParameterState& into = states_[parameter.impl()];
+    ParameterState& into = states_->of[parameter.impl()];
     into.clear();
     auto found = state.state.find(known_as);
     if (found == state.state.end()) continue;

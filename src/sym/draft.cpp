@@ -12,6 +12,7 @@ thread_local bool g_deferred = false;
 Draft::Draft() : before_(std::exchange(g_current, this)) {}
 Draft::~Draft() { g_current = before_; }
 Draft* Draft::current() { return g_current; }
+void Draft::note(DraftAnswer answer) { answers_.push_back(std::move(answer)); }
 
 std::optional<Number> Draft::value(ShapeEnv& env, const Expression* a) const {
   Bindings all = values_;

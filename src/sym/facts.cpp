@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "sym/checked.h"
+#include "sym/tables.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/sym/walk.h"
 
@@ -87,10 +88,10 @@ Range ShapeEnv::range(const Expression* a) {
   };
   auto visit = [this](const Expression* part) {
     Range result = range_of_node(part, [this](const Expression* arg) { return range(arg); });
-    if (!bounds_.empty()) {
+    if (!tables_->bounds.empty()) {
       // What has been learnt about the expression as a whole, up to scale and constant.
       Linear linear = decompose(part);
-      if (auto bound = bounds_.find(linear.form); bound != bounds_.end()) {
+      if (auto bound = tables_->bounds.find(linear.form); bound != tables_->bounds.end()) {
         Range learnt = bound->second * Range::point(linear.scale) + Range::point(linear.constant);
         if (Range narrowed = result.intersect(learnt); !narrowed.empty()) result = narrowed;
       }
@@ -380,7 +381,7 @@ int ShapeEnv::known_relation(const Expression* condition, Sizes sizes) {
   if (int answer = known_by_range(kind, apart); answer >= 0 || kind == Kind::Lt || kind == Kind::Le || !difference.form)
     return answer;
   bool unequal = difference.constant % difference.scale != 0;
-  if (auto values = excluded_.find(difference.form); !unequal && values != excluded_.end()) {
+  if (auto values = tables_->excluded.find(difference.form); !unequal && values != tables_->excluded.end()) {
     Integer value = -(difference.constant / difference.scale);
     unequal = std::find(values->second.begin(), values->second.end(), value) != values->second.end();
   }

@@ -3,6 +3,7 @@
 #include <unordered_map>
 
 #include "sym/rely.h"
+#include "sym/tables.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/shape_env.h"
 
@@ -134,7 +135,7 @@ void ShapeEnv::learn_equal(const Linear& linear) {
 void ShapeEnv::learn_unequal(const Linear& linear) {
   if (linear.constant % linear.scale != 0) return;
   Integer value = -(linear.constant / linear.scale);
-  std::vector<Integer>& values = excluded_[linear.form];
+  std::vector<Integer>& values = tables_->excluded[linear.form];
   values.push_back(value);
   // A value at an end of the range moves the end.
   for (bool moved = true; moved;) {
@@ -186,7 +187,7 @@ bool ShapeEnv::narrow(const Expression* form, Range to) {
   if (form->is(Kind::Symbol)) return narrow_symbol(form, narrowed);
   // From here on the number stands for the expression, also where one end came from sizes being two or more.
   if (narrowed.is_point()) rely_on(table_.relation(Kind::Eq, form, table_.integer(narrowed.lower)));
-  bounds_[form] = narrowed;
+  tables_->bounds[form] = narrowed;
   ++version_;
   narrow_parts(form, narrowed);
   return true;
@@ -266,7 +267,7 @@ void ShapeEnv::narrow_parts(const Expression* form, Range whole) {
 void ShapeEnv::propagate() {
   for (int round = 0; round < 4; ++round) {
     uint32_t before = version_;
-    std::vector<std::pair<const Expression*, Range>> facts(bounds_.begin(), bounds_.end());
+    std::vector<std::pair<const Expression*, Range>> facts(tables_->bounds.begin(), tables_->bounds.end());
     // By age, so that what follows from the facts does not depend on where expressions lie in memory.
     std::sort(facts.begin(), facts.end(), [](const auto& a, const auto& b) { return a.first->id_ < b.first->id_; });
     for (const auto& [form, bound] : facts) {

@@ -3,6 +3,7 @@
 
 #include "sym/observed.h"
 #include "sym/source_hash.h"
+#include "sym/tables.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/print.h"
 #include "umbra/sym/walk.h"
@@ -26,8 +27,12 @@ const Number* Bindings::find(const Expression* symbol) const {
 }
 
 // ---- symbols
-ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), table_(*this) {}
+ShapeEnv::ShapeEnv(ShapeEnvOptions options) : options_(options), tables_(make_counted<Tables>()), table_(*this) {}
 ShapeEnv::~ShapeEnv() { forget_observed(*this); }
+
+void ShapeEnv::add_source(const Expression* symbol, const std::string& source) {
+  symbols_[symbol->symbol_index()].sources.push_back(source);
+}
 
 const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
   auto index = static_cast<uint32_t>(symbols_.size());
@@ -42,14 +47,14 @@ const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
     else node->hint_integer_ = hint->integer;
   }
   symbols_.back().expression = node;
-  names_.emplace(symbols_.back().name, node);
+  tables_->names.emplace(symbols_.back().name, node);
   return node;
 }
 
 std::string ShapeEnv::symbol_name(const std::string& source) {
   if (options_.naming == Naming::Sequential) return "s" + std::to_string(backed_count_++);
   uint32_t number = source_number(source);
-  while (names_.count("s" + std::to_string(number))) ++number;
+  while (tables_->names.count("s" + std::to_string(number))) ++number;
   return "s" + std::to_string(number);
 }
 
@@ -63,7 +68,7 @@ SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const Sy
   }
   bool duck = options.policy == Policy::Duck && options_.duck_shape && options.dim.empty() && options.size;
   if (duck) {
-    if (auto known = duck_.find(hint); known != duck_.end()) {
+    if (auto known = tables_->duck.find(hint); known != tables_->duck.end()) {
       add_source(known->second, source);
       return SymInt(known->second);
     }
@@ -85,7 +90,7 @@ SymInt ShapeEnv::create_symbol(int64_t hint, const std::string& source, const Sy
   }
   Number number{Type::Int, hint, 0};
   const Expression* expression = new_symbol(std::move(symbol), &number);
-  if (duck) duck_.emplace(hint, expression);
+  if (duck) tables_->duck.emplace(hint, expression);
   return SymInt(expression);
 }
 
@@ -121,8 +126,8 @@ const Expression* ShapeEnv::declare_symbol(std::string_view name, bool positive,
 }
 
 const Expression* ShapeEnv::find_symbol(std::string_view name) const {
-  auto known = names_.find(std::string(name));
-  return known == names_.end() ? nullptr : known->second;
+  auto known = tables_->names.find(std::string(name));
+  return known == tables_->names.end() ? nullptr : known->second;
 }
 
 void ShapeEnv::mark_size_like(SymInt value) {
@@ -183,8 +188,8 @@ const Expression* ShapeEnv::simplify_node(const Expression* a) {
     changed |= args.back() != arg;
   }
   const Expression* result = changed ? table_.remake(a, args) : a;
-  if (!bounds_.empty())
-    if (auto bound = bounds_.find(result); bound != bounds_.end() && bound->second.is_point())
+  if (!tables_->bounds.empty())
+    if (auto bound = tables_->bounds.find(result); bound != tables_->bounds.end() && bound->second.is_point())
       result = table_.integer(bound->second.lower);
   return result;
 }

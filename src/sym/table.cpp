@@ -35,6 +35,7 @@ ExpressionTable::~ExpressionTable() {
     for (size_t i = 0; i < count; ++i) block[i].generation_ = 0;
     give_back_expression_block(reinterpret_cast<std::byte*>(block));
   }
+  for (std::byte* block : lists_) delete[] block;
 }
 
 Expression* ExpressionTable::allocate(Kind kind, Type type) {
@@ -56,8 +57,8 @@ Terms ExpressionTable::keep(Terms args) {
   size_t bytes = args.size() * sizeof(const Expression*);
   if (static_cast<size_t>(end_ - free_) < bytes) {
     size_t block = std::max(kListBlockSize, bytes);
-    lists_.push_back(std::unique_ptr<std::byte[]>(new std::byte[block]));
-    free_ = lists_.back().get();
+    lists_.push_back(new std::byte[block]);
+    free_ = lists_.back();
     end_ = free_ + block;
   }
   std::memcpy(free_, args.data(), bytes);

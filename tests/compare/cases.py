@@ -7,12 +7,12 @@ import json
 import sys
 import time
 
+from transformer import transformer
+
 torch = importlib.import_module(sys.argv[1])
-nn = importlib.import_module(sys.argv[1] + ".nn")
 export = importlib.import_module(sys.argv[1] + ".export")
 fake_tensor = importlib.import_module(sys.argv[1] + "._subclasses.fake_tensor")
 symbolic_shapes = importlib.import_module(sys.argv[1] + ".fx.experimental.symbolic_shapes")
-functional = importlib.import_module(sys.argv[1] + ".nn.functional")
 
 
 def best(f, count, repeats=5):
@@ -44,38 +44,8 @@ def fake(symbolic, count):
         return {name: best(f, count) for name, f in operators(x, y, w).items()}
 
 
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.proj = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        batch, length, width = x.shape
-        q, k, v = self.qkv(self.norm1(x)).split(width, dim=2)
-        q, k, v = (t.view(batch, length, self.heads, width // self.heads).transpose(1, 2) for t in (q, k, v))
-        y = functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.proj(y.transpose(1, 2).reshape(batch, length, width))
-        return x + self.down(functional.gelu(self.up(self.norm2(x))))
-
-
-class Gpt(nn.Module):
-    def __init__(self, vocabulary=1000, context=128, width=768, heads=12, layers=12):
-        super().__init__()
-        self.tokens, self.positions = nn.Embedding(vocabulary, width), nn.Embedding(context, width)
-        self.blocks = nn.ModuleList([Block(width, heads) for _ in range(layers)])
-        self.norm, self.head = nn.LayerNorm(width), nn.Linear(width, vocabulary, bias=False)
-
-    def forward(self, x):
-        h = self.tokens(x) + self.positions(torch.arange(x.shape[1]))
-        for block in self.blocks:
-            h = block(h)
-        return self.head(self.norm(h))
-
-
 def export_time():
+    _, Gpt = transformer(torch)
     model, x = Gpt().eval(), torch.zeros(2, 128, dtype=torch.int64)
     def once():
         export.export(model, (x,), dynamic_shapes={"x": {0: export.Dim("batch", max=64)}}, strict=False)

@@ -11,6 +11,8 @@ import subprocess
 import sys
 import time
 
+from transformer import transformer
+
 MODELS = ("mlp", "convolutions", "residual", "gpt", "encoder")
 
 
@@ -26,20 +28,7 @@ def models(torch):
         def forward(self, x):
             return (x + self.second(self.first(x).relu())).relu()
 
-    class Block(nn.Module):
-        def __init__(self, width, heads):
-            super().__init__()
-            self.heads = heads
-            self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-            self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-            self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-        def forward(self, x):
-            q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-            attention = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-            x = x + self.out(attention.transpose(1, 2).flatten(2))
-            return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
-
+    Block, _ = transformer(torch)
     tokens = torch.zeros(4, 128, dtype=torch.int64)
     return {
         "mlp": (nn.Sequential(nn.Linear(512, 2048), nn.ReLU(), nn.Linear(2048, 2048), nn.ReLU(), nn.Linear(2048, 10)), torch.ones(64, 512)),

@@ -1,24 +1,17 @@
 """Estimates of what a model costs, against what a run allocates and against counts done by hand."""
+import pathlib
+import sys
+
 import pytest
 
 import umbra
 from umbra import nn
 from umbra._subclasses.fake_tensor import FakeTensorMode
 
+sys.path.append(str(pathlib.Path(__file__).parent.parent / "compare"))
+from transformer import transformer  # noqa: E402  (of the comparisons)
 
-class Block(nn.Module):
-    def __init__(self, width, heads):
-        super().__init__()
-        self.heads = heads
-        self.norm1, self.norm2 = nn.LayerNorm(width), nn.LayerNorm(width)
-        self.qkv, self.out = nn.Linear(width, 3 * width), nn.Linear(width, width)
-        self.up, self.down = nn.Linear(width, 4 * width), nn.Linear(4 * width, width)
-
-    def forward(self, x):
-        q, k, v = (t.unflatten(-1, (self.heads, -1)).transpose(1, 2) for t in self.qkv(self.norm1(x)).chunk(3, -1))
-        attention = nn.functional.scaled_dot_product_attention(q, k, v, is_causal=True)
-        x = x + self.out(attention.transpose(1, 2).flatten(2))
-        return x + self.down(nn.functional.gelu(self.up(self.norm2(x))))
+Block, _ = transformer(umbra)
 
 
 def gpt(layers=3, width=64):

@@ -1,5 +1,8 @@
 """Modules and optimisers."""
 import copy
+import math
+import subprocess
+import sys
 
 import pytest
 
@@ -261,3 +264,10 @@ def test_sizes_of_transposed_convolutions_are_checked():
         module(x, output_size=(6, 6))
     with pytest.raises(ValueError, match="output_size must have 2 or 4 elements"):
         module(x, output_size=(4,))
+
+
+def test_functions_need_no_other_one_to_have_been_looked_up_first():
+    program = "import umbra as torch; print(torch.nn.functional.linear_cross_entropy(torch.ones(2, 3), torch.ones(4, 3), torch.tensor([1, 2])).item())"
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
+    assert float(done.stdout) == pytest.approx(math.log(4))

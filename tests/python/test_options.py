@@ -56,7 +56,7 @@ NOTHING_TO_CHANGE = {
     "fx/experimental/symbolic_shapes.py ShapeEnv.create_symintnode": "a symbol is its own node",
     "fx/experimental/symbolic_shapes.py ShapeEnv.format_guards": "guards have one form", "fx/experimental/symbolic_shapes.py expect_true": "of stacks",
     "fx/graph.py find_nodes": "the order is the graph's always",
-    "nn/functional.py with_indices": "the places are always given",
+    "nn/functional/_pooling.py with_indices": "the places are always given",
     "fx/interpreter.py Interpreter.placeholder": "for subclasses", "fx/interpreter.py Interpreter.get_attr": "for subclasses",
     "fx/interpreter.py Interpreter.output": "for subclasses", "fx/interpreter.py Interpreter.map_nodes_to_values": "for subclasses",
     "fx/interpreter.py Transformer.placeholder": "for subclasses", "fx/interpreter.py _TransformerTracer.is_leaf_module": "for subclasses",

@@ -83,11 +83,9 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
                                    bool knows_levels = false);
 
 namespace detail {
-inline void collect(std::vector<Tensor>& out, const Tensor& t) { out.push_back(t); }
-inline void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list) {
-  out.insert(out.end(), list.begin(), list.end());
-}
-inline void collect(std::vector<Tensor>& out, TensorList list) { out.insert(out.end(), list.begin(), list.end()); }
+void collect(std::vector<Tensor>& out, const Tensor& tensor);
+void collect(std::vector<Tensor>& out, const std::vector<Tensor>& list);
+void collect(std::vector<Tensor>& out, TensorList list);
 template <class T> void collect(std::vector<Tensor>&, const T&) {}
 /// "Square" for a struct of that name in any namespace.
 std::string short_type_name(const std::type_info& type);

@@ -4,7 +4,6 @@
 
 #include <functional>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <vector>
 
@@ -46,24 +45,6 @@ using NodePreHook = std::function<Gradients(const Gradients& incoming)>;
 using NodePostHook = std::function<Gradients(const Gradients& given, const Gradients& incoming)>;
 using HookId = uint64_t;
 
-/// Hooks by id, in the order of registration.
-template <class F> class HookList {
- public:
-  void add(HookId id, F hook) { hooks_.emplace_back(id, std::move(hook)); }
-  bool remove(HookId id) {
-    return std::erase_if(hooks_, [&](const auto& h) { return h.first == id; }) > 0;
-  }
-  bool empty() const { return hooks_.empty(); }
-  /// Visits a copy: a hook may remove itself.
-  template <class V> void each(V&& visit) const {
-    if (hooks_.empty()) return;
-    auto copy = hooks_;
-    for (auto& [id, hook] : copy) visit(hook);
-  }
-
- private:
-  std::vector<std::pair<HookId, F>> hooks_;
-};
 HookId next_hook_id();
 
 class Node : public RefCounted {
@@ -80,9 +61,9 @@ class Node : public RefCounted {
   virtual void release_saved() {}
 
   const std::vector<Edge>& next_edges() const { return next_edges_; }
-  void add_edge(Edge edge) { next_edges_.push_back(std::move(edge)); }
-  void reserve_edges(size_t count) { next_edges_.reserve(count); }
-  void set_next_edges(std::vector<Edge> edges) { next_edges_ = std::move(edges); }
+  void add_edge(Edge edge);
+  void reserve_edges(size_t count);
+  void set_next_edges(std::vector<Edge> edges);
   /// Whether the gradient along an edge is wanted in the backward pass that is running.
   bool needs(size_t edge) const;
 
@@ -103,11 +84,11 @@ class Node : public RefCounted {
   virtual void run_tensor_hooks(Gradients& incoming);
   void run_pre_hooks(Gradients& incoming) const;
   void run_post_hooks(Gradients& given, const Gradients& incoming) const;
-  bool has_post_hooks() const { return hooks_ && !hooks_->post.empty(); }
+  bool has_post_hooks() const;
 
   /// What its user keeps with the node, until the node goes; null unless set.
-  IntrusivePtr<RefCounted> user_data() const { return hooks_ ? hooks_->user_data : nullptr; }
-  void set_user_data(IntrusivePtr<RefCounted> data) { hooks().user_data = std::move(data); }
+  IntrusivePtr<RefCounted> user_data() const;
+  void set_user_data(IntrusivePtr<RefCounted> data);
 
   static uint64_t next_sequence_number();
 
@@ -115,23 +96,13 @@ class Node : public RefCounted {
   void release_resources() override;
 
  private:
-  struct Hooks {
-    struct OnTensor {
-      uint32_t input;
-      TensorHook hook;
-    };
-    HookList<OnTensor> tensor;
-    HookList<NodePreHook> pre;
-    HookList<NodePostHook> post;
-    std::vector<std::pair<uint32_t, WeakPtr<TensorImpl>>> retained;
-    IntrusivePtr<RefCounted> user_data;
-  };
+  struct Hooks;
   Hooks& hooks();
 
   uint64_t sequence_number_;
   std::vector<Edge> next_edges_;
   std::vector<InputMetadata> inputs_;
-  std::unique_ptr<Hooks> hooks_;
+  IntrusivePtr<Hooks> hooks_;  // null where there are none
 };
 
 }  // namespace autograd

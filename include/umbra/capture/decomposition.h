@@ -3,7 +3,6 @@
 
 #include <functional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "umbra/dispatch/boxing.h"
@@ -16,6 +15,11 @@ class DecompositionTable {
  public:
   using Function = std::function<void(Value* frame)>;
 
+  DecompositionTable();
+  ~DecompositionTable();
+  DecompositionTable(const DecompositionTable& other);
+  DecompositionTable& operator=(const DecompositionTable& other);
+
   template <class F> void add(std::string_view name, F f) {
     set(get_operator(name), [boxed = boxing::box_function(std::move(f))](Value* frame) { boxed(frame); });
   }
@@ -23,11 +27,13 @@ class DecompositionTable {
   void remove(const Operator& op);
   /// What the operator is recorded as, or null where it stays whole.
   const Function* find(const Operator& op) const;
-  bool empty() const { return functions_.empty(); }
-  size_t size() const { return functions_.size(); }
+  bool empty() const { return size() == 0; }
+  size_t size() const;
 
  private:
-  std::unordered_map<const Operator*, Function> functions_;
+  struct Functions;
+  Functions& own();
+  IntrusivePtr<Functions> functions_;  // shared by copies until one of them is changed
 };
 
 /// A table that takes the named operators apart as their own definitions say (a decomposition beside a kernel,

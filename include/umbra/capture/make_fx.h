@@ -42,8 +42,8 @@ IntrusivePtr<fx::GraphModule> make_fx(const ValueFunction& function, const std::
 void remove_unused_sizes(fx::Graph& graph);
 
 namespace detail {
-inline std::vector<Value> as_values(Tensor result) { return {Value(std::move(result))}; }
-inline std::vector<Value> as_values(std::vector<Tensor> results) { return {results.begin(), results.end()}; }
+std::vector<Value> as_values(Tensor result);
+std::vector<Value> as_values(const std::vector<Tensor>& results);
 template <class... Ts> std::vector<Value> as_values(std::tuple<Ts...> results) {
   return std::apply([](auto&... items) { return std::vector<Value>{Value(std::move(items))...}; }, results);
 }
@@ -61,8 +61,7 @@ template <class F> ValueFunction value_function(F f) {
 template <class F>
 requires(!std::is_convertible_v<F, ValueFunction>) IntrusivePtr<fx::GraphModule> make_fx(
     F function, const std::vector<Tensor>& inputs, const CaptureOptions& options = {}) {
-  return make_fx(detail::value_function(std::move(function)), std::vector<Value>(inputs.begin(), inputs.end()),
-                 options);
+  return make_fx(detail::value_function(std::move(function)), detail::as_values(inputs), options);
 }
 
 }  // namespace umbra

@@ -60,10 +60,10 @@ class TensorIndex {
 /// All of them: a braced list, or a list of tensors.
 class Indices {
  public:
-  Indices(std::initializer_list<TensorIndex> items) : items_(items) {}
-  Indices(std::vector<TensorIndex> items) : items_(std::move(items)) {}
-  Indices(TensorList tensors) : items_(tensors.begin(), tensors.end()) {}
-  Indices(const std::vector<Tensor>& tensors) : Indices(TensorList(tensors)) {}
+  Indices(std::initializer_list<TensorIndex> items);
+  Indices(std::vector<TensorIndex> items);
+  Indices(TensorList tensors);
+  Indices(const std::vector<Tensor>& tensors);
 
   const std::vector<TensorIndex>& items() const { return items_; }
 

@@ -104,7 +104,7 @@ class Library {
   struct Registered;
   std::string space_;
   Kind kind_;
-  std::unique_ptr<Registered> registered_;
+  IntrusivePtr<Registered> registered_;
 };
 
 }  // namespace umbra

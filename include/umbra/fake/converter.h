@@ -2,10 +2,8 @@
 #pragma once
 
 #include <memory>
-#include <mutex>
 #include <optional>
 #include <string>
-#include <unordered_map>
 #include <vector>
 
 #include "umbra/core/tensor.h"
@@ -30,6 +28,8 @@ struct SymbolicContext {
 /// for as long as somebody else uses them. Every fake mode has one.
 class FakeConverter final : public RefCounted {
  public:
+  FakeConverter();
+  ~FakeConverter() override;
   /// A fake tensor like a real one: the same one for the same tensor while it is in use, storage shared where it is
   /// shared, parameters stay leaves; sparse tensors by their parts, those inside vmap by what they wrap.
   Tensor from_tensor(FakeModeImpl& mode, const Tensor& real, const SymbolicContext* context = nullptr);
@@ -46,22 +46,14 @@ class FakeConverter final : public RefCounted {
   std::vector<std::pair<Storage, Storage>> storages();
 
  private:
-  /// A real object and what it became; neither is kept alive.
-  template <class T> struct Converted { WeakPtr<T> real, fake; };
-  template <class T> using Memo = std::unordered_map<const void*, Converted<T>>;
   Tensor convert(FakeModeImpl& mode, const Tensor& real, SymIntArrayRef sizes, SymIntArrayRef strides, SymInt offset);
   Tensor convert_sparse(FakeModeImpl& mode, const Tensor& real);
   Storage fake_storage(const Storage& real, SymInt bytes, Device device);
   /// A copy of the tensor in a copy of its storage: what a fake carries must not write the original.
   Tensor copy_with_storage(const Tensor& real);
-  /// Forgets what is gone, now and then: an entry keeps the memory of the objects it knows, though not their contents.
-  template <class T> static void sweep(Memo<T>& memo, size_t& limit);
-  template <class T> static std::vector<std::pair<IntrusivePtr<T>, IntrusivePtr<T>>> in_use(const Memo<T>& memo);
 
-  std::recursive_mutex mutex_;  // of what follows; a view's base is converted on the way
-  size_t tensor_limit_ = 1024, storage_limit_ = 1024, copy_limit_ = 1024;
-  Memo<TensorImpl> tensors_;
-  Memo<StorageImpl> storages_, copies_;
+  struct Memos;
+  IntrusivePtr<Memos> memos_;
 };
 
 }  // namespace umbra

@@ -36,8 +36,8 @@ class Argument {
       Argument(T&& value)
       : Argument(umbra::Value(std::forward<T>(value))) {}
   Argument(const char* text) : Argument(umbra::Value(text)) {}
-  static Argument list(Arguments items) { return Argument(Kind::List, std::move(items), {}); }
-  static Argument tuple(Arguments items) { return Argument(Kind::Tuple, std::move(items), {}); }
+  static Argument list(Arguments items);
+  static Argument tuple(Arguments items);
   static Argument dict(KeywordArguments entries);
   static Argument slice(Argument start, Argument stop, Argument step);
 
@@ -89,8 +89,7 @@ class Argument {
     Arguments items;
     std::vector<std::string> keys;
   };
-  Argument(Kind kind, Arguments items, std::vector<std::string> keys)
-      : kind_(kind), container_(new Container{std::move(items), std::move(keys)}) {}
+  Argument(Kind kind, Arguments items, std::vector<std::string> keys);
   void destroy() noexcept;
   void take(Argument& other) noexcept;
 

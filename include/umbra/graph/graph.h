@@ -23,6 +23,9 @@ namespace fx {
 /// Gives out names: each once, none that Python reserves (`sum` becomes `sum_1`).
 class Namespace {
  public:
+  Namespace();
+  ~Namespace();
+  Namespace(const Namespace&) = delete;
   std::string create(std::string_view candidate);
   bool contains(std::string_view name) const;
   /// The name as it is, though code may have another use for it (`input`); another where it is a word of Python's
@@ -30,15 +33,8 @@ class Namespace {
   std::string take(std::string_view name);
 
  private:
-  struct Hash {
-    using is_transparent = void;
-    size_t operator()(std::string_view text) const { return std::hash<std::string_view>()(text); }
-  };
-  struct Entry {
-    bool used = false;  // as a whole name
-    int64_t count = 0;  // the last number given to it as a base
-  };
-  std::unordered_map<std::string, Entry, Hash, std::equal_to<>> entries_;
+  struct Entries;
+  IntrusivePtr<Entries> entries_;
 };
 
 /// How the code of a graph takes and gives nested lists and dicts, where its caller has them: the flat placeholders

@@ -8,10 +8,8 @@
 #include <iosfwd>
 #include <list>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "umbra/core/callable.h"
@@ -81,10 +79,9 @@ class GraphModule final : public Callable {
   // Elements do not move, and removed ones stay as empty shells: plans, also those of modules around this one, point to
   // their values.
   std::list<Attribute> attributes_, removed_;
-  std::unordered_map<std::string, std::list<Attribute>::iterator> index_;
   uint64_t attribute_version_ = 0;
-  mutable std::mutex plan_mutex_;
-  mutable std::shared_ptr<const Plan> plan_;
+  struct Derived;  // attributes by path, and the plan
+  IntrusivePtr<Derived> derived_;
 };
 
 /// The module as torch.fx prints it: its class, its submodules and its code.

@@ -4,7 +4,6 @@
 #include <string>
 #include <string_view>
 #include <utility>
-#include <variant>
 #include <vector>
 
 #include "umbra/dispatch/operator.h"
@@ -24,28 +23,26 @@ const char* to_string(Op op);
 /// What a node calls or names: an operator, a function, or the name of an input, attribute or module.
 class Target {
  public:
-  Target(const Operator& op) : target_(&op) {}
-  Target(const Operator* op) : target_(op) {}
-  Target(const Function& function) : target_(&function) {}
-  Target(const Function* function) : target_(function) {}
-  Target(std::string name) : target_(std::move(name)) {}
-  Target(const char* name) : target_(std::string(name)) {}
+  Target(const Operator& op) : op_(&op) {}
+  Target(const Operator* op) : op_(op) {}
+  Target(const Function& function) : function_(&function) {}
+  Target(const Function* function) : function_(function) {}
+  Target(std::string name) : name_(std::move(name)) {}
+  Target(const char* name) : name_(name) {}
 
-  const Operator* op() const { return get<const Operator*>(); }
-  const Function* function() const { return get<const Function*>(); }
+  const Operator* op() const { return op_; }
+  const Function* function() const { return function_; }
   /// The name of an input, attribute or module; empty for calls.
-  const std::string& name() const;
+  const std::string& name() const { return name_; }
   bool operator==(const Target& other) const = default;
 
   /// "torch.ops.aten.add.Tensor", "operator.getitem", "layers.0.weight".
   std::string text() const;
 
  private:
-  template <class T> T get() const {
-    const T* held = std::get_if<T>(&target_);
-    return held ? *held : nullptr;
-  }
-  std::variant<const Operator*, const Function*, std::string> target_;
+  const Operator* op_ = nullptr;
+  const Function* function_ = nullptr;
+  std::string name_;
 };
 
 /// What is known about a node besides what it computes. Copied with the node.

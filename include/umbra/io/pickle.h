@@ -12,10 +12,13 @@
 
 #include "umbra/io/named_tensors.h"
 #include "umbra/io/pickle_value.h"
-#include "umbra/io/zip.h"
 
 namespace UMBRA_API umbra {
 namespace io {
+
+class Bytes;      // io/file.h
+class ByteSink;   // io/file.h
+class ZipReader;  // io/zip.h
 
 struct PickleOptions {
   /// Accept instances of TorchScript classes (`__torch__.…`) as Objects.

@@ -6,11 +6,13 @@
 
 #include <string>
 
-#include "umbra/io/file.h"
 #include "umbra/io/named_tensors.h"
 
 namespace UMBRA_API umbra {
 namespace io {
+
+class Bytes;     // io/file.h
+class ByteSink;  // io/file.h
 
 struct Safetensors {
   NamedTensors tensors;

@@ -1,80 +1,64 @@
-// Layers over images: convolution and pooling.
+// Convolutions over signals, images and volumes, and their transposes.
 #pragma once
 
-#include <array>
-#include <optional>
-
 #include "umbra/nn/module.h"
+#include "umbra/nn/sizes.h"
 
 namespace UMBRA_API umbra {
 namespace nn {
 
-/// Height and width; one number stands for both.
-struct Pair : std::array<int64_t, 2> {
-  Pair(int64_t both) : std::array<int64_t, 2>{both, both} {}
-  Pair(int both) : Pair(int64_t{both}) {}
-  Pair(int64_t height, int64_t width) : std::array<int64_t, 2>{height, width} {}
-};
-
-struct Conv2dOptions {
-  Pair stride = 1, padding = 0, dilation = 1;
+template <size_t N> struct ConvOptions {
+  Sizes<N> stride = 1, padding = 0, dilation = 1;
   int64_t groups = 1;
   bool bias = true;
+  std::string padding_mode = "zeros";  // or "reflect", "replicate", "circular"
   TensorOptions tensor = {};
 };
 
-class Conv2d : public Layer {
+template <size_t N> class Conv : public Layer {
  public:
-  Conv2d(int64_t in_channels, int64_t out_channels, Pair kernel_size, const Conv2dOptions& options = {});
+  Conv(int64_t in_channels, int64_t out_channels, Sizes<N> kernel_size, const ConvOptions<N>& options = {});
   Tensor forward(Tensor x) override;
   std::string extra_repr() const override;
 
   Tensor weight, bias;
 
  private:
-  Conv2dOptions options_;
+  Sizes<N> kernel_size_;
+  ConvOptions<N> options_;
 };
 
-struct PoolOptions {
-  std::optional<Pair> stride = {};  // the kernel's size where it is left out
-  Pair padding = 0;
-  bool ceil_mode = false;
-  Pair dilation = 1;              // max pooling only
-  bool count_include_pad = true;  // average pooling only
+template <size_t N> struct ConvTransposeOptions {
+  Sizes<N> stride = 1, padding = 0, output_padding = 0, dilation = 1;
+  int64_t groups = 1;
+  bool bias = true;
+  TensorOptions tensor = {};
 };
 
-class MaxPool2d : public Layer {
+/// The gradient of a convolution as a layer: it makes images larger.
+template <size_t N> class ConvTranspose : public Layer {
  public:
-  explicit MaxPool2d(Pair kernel_size, const PoolOptions& options = {});
+  ConvTranspose(int64_t in_channels, int64_t out_channels, Sizes<N> kernel_size,
+                const ConvTransposeOptions<N>& options = {});
   Tensor forward(Tensor x) override;
   std::string extra_repr() const override;
 
- private:
-  Pair kernel_size_;
-  PoolOptions options_;
-};
-
-class AvgPool2d : public Layer {
- public:
-  explicit AvgPool2d(Pair kernel_size, const PoolOptions& options = {});
-  Tensor forward(Tensor x) override;
-  std::string extra_repr() const override;
+  Tensor weight, bias;
 
  private:
-  Pair kernel_size_;
-  PoolOptions options_;
+  Sizes<N> kernel_size_;
+  ConvTransposeOptions<N> options_;
 };
 
-/// Averages down to a given size.
-class AdaptiveAvgPool2d : public Layer {
- public:
-  explicit AdaptiveAvgPool2d(Pair output_size);
-  Tensor forward(Tensor x) override;
-  std::string extra_repr() const override;
-
- private:
-  Pair output_size_;
-};
+using Conv1d = Conv<1>;
+using Conv2d = Conv<2>;
+using Conv3d = Conv<3>;
+using Conv1dOptions = ConvOptions<1>;
+using Conv2dOptions = ConvOptions<2>;
+using Conv3dOptions = ConvOptions<3>;
+using ConvTranspose1d = ConvTranspose<1>;
+using ConvTranspose2d = ConvTranspose<2>;
+using ConvTranspose3d = ConvTranspose<3>;
 
 }  // namespace nn
 }  // namespace umbra

@@ -10,17 +10,61 @@
 namespace UMBRA_API umbra {
 namespace nn::functional {
 
+using umbra::adaptive_avg_pool1d;
 using umbra::adaptive_avg_pool2d;
+using umbra::adaptive_avg_pool3d;
+using umbra::adaptive_max_pool1d;
+using umbra::adaptive_max_pool2d;
+using umbra::adaptive_max_pool3d;
+using umbra::alpha_dropout;
+using umbra::avg_pool1d;
+using umbra::avg_pool2d;
+using umbra::avg_pool3d;
+using umbra::bilinear;
+using umbra::celu;
+using umbra::channel_shuffle;
+using umbra::conv1d;
 using umbra::conv2d;
+using umbra::conv3d;
+using umbra::conv_transpose1d;
+using umbra::conv_transpose2d;
+using umbra::conv_transpose3d;
+using umbra::cosine_similarity;
+using umbra::elu;
+using umbra::feature_alpha_dropout;
 using umbra::gelu;
+using umbra::glu;
+using umbra::group_norm;
+using umbra::hardshrink;
+using umbra::hardsigmoid;
+using umbra::hardswish;
+using umbra::hardtanh;
+using umbra::leaky_relu;
 using umbra::linear;
 using umbra::log_softmax;
+using umbra::max_pool1d;
+using umbra::max_pool2d;
+using umbra::max_pool3d;
+using umbra::mish;
+using umbra::one_hot;
+using umbra::pad;
+using umbra::pairwise_distance;
+using umbra::pixel_shuffle;
+using umbra::pixel_unshuffle;
+using umbra::prelu;
 using umbra::relu;
+using umbra::relu6;
+using umbra::rms_norm;
+using umbra::rrelu;
 using umbra::scaled_dot_product_attention;
+using umbra::selu;
 using umbra::sigmoid;
 using umbra::silu;
 using umbra::softmax;
+using umbra::softplus;
+using umbra::softshrink;
 using umbra::tanh;
+using umbra::threshold;
 
 enum class Reduction : uint8_t { None, Mean, Sum };
 
@@ -32,8 +76,25 @@ struct CrossEntropyOptions {
 };
 /// Of logits [N, C, ...] and class numbers [N, ...] (or probabilities of the logits' shape).
 Tensor cross_entropy(const Tensor& input, const Tensor& target, const CrossEntropyOptions& options = {});
+Tensor nll_loss(const Tensor& input, const Tensor& target, const Tensor& weight = {}, int64_t ignore_index = -100,
+                Reduction reduction = Reduction::Mean);
 Tensor mse_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean);
+Tensor smooth_l1_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean,
+                      double beta = 1);
+Tensor huber_loss(const Tensor& input, const Tensor& target, Reduction reduction = Reduction::Mean, double delta = 1);
+/// Of probabilities, and of logits. The target has the input's size.
+Tensor binary_cross_entropy(const Tensor& input, const Tensor& target, const Tensor& weight = {},
+                            Reduction reduction = Reduction::Mean);
+Tensor binary_cross_entropy_with_logits(const Tensor& input, const Tensor& target, const Tensor& weight = {},
+                                        Reduction reduction = Reduction::Mean, const Tensor& pos_weight = {});
 Tensor dropout(const Tensor& input, double p = 0.5, bool training = true);
+/// Whole channels of sequences, images and volumes, with or without a batch dimension in front.
+Tensor dropout1d(const Tensor& input, double p = 0.5, bool training = true);
+Tensor dropout2d(const Tensor& input, double p = 0.5, bool training = true);
+Tensor dropout3d(const Tensor& input, double p = 0.5, bool training = true);
+/// Divided by its norm along a dimension.
+Tensor normalize(const Tensor& input, double p = 2, int64_t dim = 1, double eps = 1e-12);
 Tensor embedding(const Tensor& input, const Tensor& weight, std::optional<int64_t> padding_idx = {});
 Tensor layer_norm(const Tensor& input, SymIntArrayRef normalized_shape, const Tensor& weight = {},
                   const Tensor& bias = {}, double eps = 1e-5);

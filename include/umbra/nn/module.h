@@ -145,7 +145,7 @@ class Module {
   StateDict own_state() const;
 
   std::shared_ptr<State> state_;
-  std::unique_ptr<Place> place_;  // null for one that is no child, and for copies
+  IntrusivePtr<Place> place_;  // null for one that is no child, and for copies
 };
 
 /// Makes a module the root of module paths on this thread, wherever it stands in a larger one. Export uses it. At its

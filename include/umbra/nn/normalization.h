@@ -1,4 +1,4 @@
-// BatchNorm2d and LayerNorm.
+// Normalisation: by batch, instance, group, layer, root mean square and neighbouring channels.
 #pragma once
 
 #include <optional>
@@ -16,20 +16,46 @@ struct BatchNormOptions {
   TensorOptions tensor = {};
 };
 
-/// Normalises each channel over batch, height and width; in training by the batch's statistics, which the running ones
-/// follow.
-class BatchNorm2d : public Layer {
+struct InstanceNormOptions {
+  double eps = 1e-5;
+  double momentum = 0.1;
+  bool affine = false;
+  bool track_running_stats = false;
+  TensorOptions tensor = {};
+};
+
+/// What batch and instance norms share: a scale and a shift for each channel, and statistics that follow the inputs.
+class ChannelNorm : public Layer {
  public:
-  explicit BatchNorm2d(int64_t features, const BatchNormOptions& options = {});
-  Tensor forward(Tensor x) override;
   std::string extra_repr() const override;
 
   Tensor weight, bias, running_mean, running_var, num_batches_tracked;
 
- private:
+ protected:
+  ChannelNorm(const char* type, int64_t features, const BatchNormOptions& options);
   int64_t features_;
   BatchNormOptions options_;
 };
+
+/// Normalises each channel over batch and places; in training by the batch's statistics, which the running ones follow.
+template <size_t N> class BatchNorm : public ChannelNorm {
+ public:
+  explicit BatchNorm(int64_t features, const BatchNormOptions& options = {});
+  Tensor forward(Tensor x) override;
+};
+using BatchNorm1d = BatchNorm<1>;
+using BatchNorm2d = BatchNorm<2>;
+using BatchNorm3d = BatchNorm<3>;
+
+/// Normalises each channel of each example over its places.
+template <size_t N> class InstanceNorm : public ChannelNorm {
+ public:
+  explicit InstanceNorm(int64_t features, const InstanceNormOptions& options = {});
+  Tensor forward(Tensor x) override;
+};
+using InstanceNorm1d = InstanceNorm<1>;
+using InstanceNorm2d = InstanceNorm<2>;
+using InstanceNorm3d = InstanceNorm<3>;
 
 struct LayerNormOptions {
   double eps = 1e-5;
@@ -51,6 +77,47 @@ class LayerNorm : public Layer {
 
  private:
   std::vector<int64_t> normalized_shape_;
+  double eps_;
+};
+
+struct RMSNormOptions {
+  std::optional<double> eps = {};  // that of the input's type where it is left out
+  bool elementwise_affine = true;
+  TensorOptions tensor = {};
+};
+
+/// Divides by the root of the mean square over the last dimensions.
+class RMSNorm : public Layer {
+ public:
+  explicit RMSNorm(std::vector<int64_t> normalized_shape, const RMSNormOptions& options = {});
+  explicit RMSNorm(int64_t size, const RMSNormOptions& options = {}) : RMSNorm(std::vector<int64_t>{size}, options) {}
+  Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
+
+  Tensor weight;
+
+ private:
+  std::vector<int64_t> normalized_shape_;
+  std::optional<double> eps_;
+};
+
+struct GroupNormOptions {
+  double eps = 1e-5;
+  bool affine = true;
+  TensorOptions tensor = {};
+};
+
+/// Normalises groups of channels of each example.
+class GroupNorm : public Layer {
+ public:
+  GroupNorm(int64_t num_groups, int64_t num_channels, const GroupNormOptions& options = {});
+  Tensor forward(Tensor x) override;
+  std::string extra_repr() const override;
+
+  Tensor weight, bias;
+
+ private:
+  int64_t num_groups_, num_channels_;
   double eps_;
 };
 

@@ -1,5 +1,7 @@
-// Recurrent networks: RNN, LSTM and GRU over sequences [length, batch, features].
+// Recurrent networks: RNN, LSTM and GRU over sequences [length, batch, features], and their single steps.
 #pragma once
+
+#include <utility>
 
 #include "umbra/nn/module.h"
 
@@ -66,6 +68,47 @@ class LSTM : public RecurrentLayer {
 
  private:
   Tensor outputs(const Tensor& input) override { return run_sequence(input).output; }
+};
+
+struct RecurrentCellOptions {
+  bool bias = true;
+  TensorOptions tensor = {};
+};
+
+/// What the cells share: weights for the input and for the state.
+class RecurrentCell : public Layer {
+ public:
+  std::string extra_repr() const override;
+
+  Tensor weight_ih, weight_hh, bias_ih, bias_hh;
+
+ protected:
+  RecurrentCell(const char* type, int64_t gates, int64_t input_size, int64_t hidden_size,
+                const RecurrentCellOptions& options);
+  /// The state that a call without one starts from.
+  Tensor zeros_for(const Tensor& input) const;
+};
+
+/// One step of a network: an input and a state to the next state. Without a state it starts from zeros.
+class RNNCell : public RecurrentCell {
+ public:
+  RNNCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options = {});
+  Tensor forward(Tensor input) override;
+  Tensor forward(Tensor input, Tensor hidden) override;
+};
+
+class GRUCell : public RecurrentCell {
+ public:
+  GRUCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options = {});
+  Tensor forward(Tensor input) override;
+  Tensor forward(Tensor input, Tensor hidden) override;
+};
+
+class LSTMCell : public RecurrentCell {
+ public:
+  LSTMCell(int64_t input_size, int64_t hidden_size, const RecurrentCellOptions& options = {});
+  /// The next state: hidden and cell.
+  std::pair<Tensor, Tensor> operator()(const Tensor& input, Tensor hidden = {}, Tensor cell = {}) const;
 };
 
 }  // namespace nn

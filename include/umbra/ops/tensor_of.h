@@ -29,7 +29,9 @@ class Literal {
  public:
   template <std::convertible_to<Scalar> T>
   requires(!std::is_pointer_v<T>) Literal(const T& number) : number_(number) {}
-  Literal(std::initializer_list<Literal> items) : items_(items), is_list_(true) {}
+  Literal(std::initializer_list<Literal> items);
+  Literal(const Literal& other);
+  ~Literal();
 
   bool is_list() const { return is_list_; }
   const Scalar& number() const { return number_; }

@@ -57,6 +57,8 @@ struct StepLROptions {
 class StepLR final : public LRScheduler {
  public:
   StepLR(Optimizer& optimizer, const StepLROptions& options);
+  StepLR(Optimizer& optimizer, int64_t step_size, double gamma = 0.1)
+      : StepLR(optimizer, StepLROptions{step_size, gamma}) {}
 
  private:
   double rate(int64_t epoch, double base, double now) const override;

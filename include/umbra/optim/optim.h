@@ -13,7 +13,6 @@
 #include <functional>
 #include <map>
 #include <string>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -37,7 +36,7 @@ struct OptimizerState {
 
 class Optimizer {
  public:
-  virtual ~Optimizer() = default;
+  virtual ~Optimizer();
   /// Changes every parameter that has a gradient.
   void step();
   /// The same after `closure`, which computes the gradients, and gives the loss that it gave.
@@ -59,7 +58,7 @@ class Optimizer {
   void load_state_dict(const OptimizerState& state);
 
  protected:
-  Optimizer() = default;
+  Optimizer();
   /// Takes over the parameters of a new group, which has to be the last.
   void take(const std::vector<Tensor>& parameters);
   virtual void update(size_t group, const Tensor& parameter, Tensor gradient, ParameterState& state) = 0;
@@ -70,7 +69,8 @@ class Optimizer {
  private:
   std::vector<Tensor> parameters_;
   std::vector<size_t> group_sizes_;
-  std::unordered_map<const TensorImpl*, ParameterState> states_;
+  struct States;
+  IntrusivePtr<States> states_;
 };
 
 /// Parameters, and the options they are optimised with.

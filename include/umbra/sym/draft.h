@@ -30,7 +30,7 @@ class Draft {
   void set(const Expression* symbol, double value) { values_.set(symbol, value); }
   /// The example's value of an expression; nothing where a symbol's is not known.
   std::optional<Number> value(ShapeEnv& env, const Expression* a) const;
-  void note(DraftAnswer answer) { answers_.push_back(std::move(answer)); }
+  void note(DraftAnswer answer);
   const std::vector<DraftAnswer>& answers() const { return answers_; }
 
  private:

@@ -227,7 +227,7 @@ class ExpressionTable {
   bool divisors_are_nonzero_ = false;  // in a question, which is about values: a division by zero has none
   std::vector<Expression*> nodes_;     // blocks of the process's store of expressions
   size_t used_ = 0;                    // of the last block
-  std::vector<std::unique_ptr<std::byte[]>> lists_;  // blocks of argument lists
+  std::vector<std::byte*> lists_;      // blocks of argument lists
   std::byte* free_ = nullptr;
   std::byte* end_ = nullptr;
   std::vector<const Expression*> slots_;  // open addressing, a power of two

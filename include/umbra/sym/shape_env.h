@@ -16,7 +16,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -79,6 +78,10 @@ struct RuntimeAssert {
   IntrusivePtr<SourceLocation> location;
 };
 
+/// The program goes by the answer to a comparison; see ShapeEnv::rely_on. Nothing to note where both are numbers, or
+/// where one has no hint.
+void rely_on(SymOp op, SymInt a, SymInt b);
+
 /// A dimension that was marked dynamic and became a number at once (hint 0 or 1).
 struct SpecializedDim {
   std::string dim;
@@ -121,9 +124,7 @@ class ShapeEnv final : public RefCounted {
   /// torch._check_is_size: nonnegative, and taken to be at least 2 where guard_or has to choose.
   void mark_size_like(SymInt value);
   /// Another input whose size must be this symbol.
-  void add_source(const Expression* symbol, const std::string& source) {
-    symbols_[symbol->symbol_index()].sources.push_back(source);
-  }
+  void add_source(const Expression* symbol, const std::string& source);
 
   // ---- expressions
   /// A handle's expression; an error where it is another ShapeEnv's.
@@ -265,18 +266,16 @@ class ShapeEnv final : public RefCounted {
   bool quiet() const { return frozen_ || suppressed_; }
   void bind_roots(Bindings& bindings) const;
 
+  struct Tables;  // sym/tables.h
   ShapeEnvOptions options_;
+  IntrusivePtr<Tables> tables_;
   std::deque<Symbol> symbols_;
-  std::unordered_map<std::string, const Expression*> names_;
-  std::unordered_map<int64_t, const Expression*> duck_;
   uint32_t backed_count_ = 0, unbacked_count_ = 0, unbacked_float_count_ = 0;
   uint32_t version_ = 1;
   bool frozen_ = false;
   bool suppressed_ = false;
   bool declaring_ = false;
-  int narrowing_ = 0;                                    // how far the consequences of a fact have been followed
-  std::unordered_map<const Expression*, Range> bounds_;  // of linear forms that are not symbols
-  std::unordered_map<const Expression*, std::vector<Integer>> excluded_;  // values a form is known not to have
+  int narrowing_ = 0;  // how far the consequences of a fact have been followed
   std::vector<Guard> guards_;
   std::vector<Guard> assumptions_;
   std::vector<RuntimeAssert> runtime_asserts_;

@@ -10,7 +10,7 @@ namespace umbra::ops {
 bool is_one(SymInt size) {
   if (!size.is_symbolic()) return size.value() == 1;
   if (sym_eq(size, 1).guard_or(false)) return true;
-  if (size.has_hint()) static_cast<const sym::Expression*>(size.node())->env().rely_on(SymOp::Eq, size, 1);
+  if (size.has_hint()) sym::rely_on(SymOp::Eq, size, 1);
   else check(sym_ne(size, 1).expect_true(), "a size that was taken not to be 1 is 1");
   return false;
 }

@@ -8,6 +8,10 @@
 
 namespace umbra::detail {
 
+Literal::Literal(std::initializer_list<Literal> items) : items_(items), is_list_(true) {}
+Literal::Literal(const Literal& other) = default;
+Literal::~Literal() = default;
+
 Tensor tensor_of(const void* values, size_t count, DType stored, DType wanted, IntArrayRef sizes) {
   SymShape shape(as_sym(sizes));
   if (sizes.empty()) shape.push_back(count);

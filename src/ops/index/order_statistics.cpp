@@ -6,6 +6,7 @@
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/scatter_back.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -33,11 +34,6 @@ Tensor with_dim(const Tensor& out, const Tensor& self, int64_t at) {
   sizes.insert(at, 1);
   strides.insert(at, 1);
   return alias_tensor(out, sizes, strides, out.sym_storage_offset());
-}
-
-// The gradient of a picked element goes to where it was.
-Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
-  return value_selecting_reduction_backward(grad, dim, indices, sizes, keepdim);
 }
 
 UMBRA_OPERATOR(

@@ -6,6 +6,11 @@
 
 namespace umbra::indexing {
 
+Indices::Indices(std::initializer_list<TensorIndex> items) : items_(items) {}
+Indices::Indices(std::vector<TensorIndex> items) : items_(std::move(items)) {}
+Indices::Indices(TensorList tensors) : items_(tensors.begin(), tensors.end()) {}
+Indices::Indices(const std::vector<Tensor>& tensors) : Indices(TensorList(tensors)) {}
+
 namespace {
 
 constexpr int64_t kToTheEnd = std::numeric_limits<int64_t>::max();

@@ -7,6 +7,7 @@
 #include "ops/common/may_read.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
+#include "ops/common/scatter_back.h"
 #include "ops/reduce/reduced_shape.h"
 
 namespace umbra::ops {
@@ -205,13 +206,6 @@ std::tuple<TensorSpec, TensorSpec> indexed_specs(const char* name, const Tensor&
   uint64_t mask = one_dim(self, dim);
   check_not_empty(name, self, mask);
   return {reduced_spec(self, mask, keepdim, self.dtype()), reduced_spec(self, mask, keepdim, DType::Int64)};
-}
-
-// The gradient of an element that was picked goes to where it was.
-Tensor scatter_back(const Tensor& grad, int64_t dim, const Tensor& indices, SymIntArrayRef sizes, bool keepdim) {
-  if (sizes.empty()) return grad;
-  Tensor g = keepdim ? grad : grad.unsqueeze(dim), at = keepdim ? indices : indices.unsqueeze(dim);
-  return g.new_zeros(sizes).scatter(dim, at, g);
 }
 
 UMBRA_OPERATOR("max.dim(Tensor self, int dim, bool keepdim=False) -> (Tensor values, Tensor indices)")

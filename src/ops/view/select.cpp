@@ -71,10 +71,7 @@ struct Range {
 // The length of a slice, which the program may compute with, goes by the answer: an input of size 0 or 1 for which it
 // is another one has to be refused.
 bool is_less(SymInt a, SymInt b) {
-  if ((a.is_symbolic() || b.is_symbolic()) && a.has_hint() && b.has_hint()) {
-    const SymNode* node = a.is_symbolic() ? a.node() : b.node();
-    static_cast<const sym::Expression*>(node)->env().rely_on(SymOp::Lt, a, b);
-  }
+  sym::rely_on(SymOp::Lt, a, b);
   return a < b;
 }
 

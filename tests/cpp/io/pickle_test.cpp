@@ -6,6 +6,7 @@
 
 #include "io/testing.h"
 #include "umbra/io/safetensors.h"
+#include "umbra/io/zip.h"
 
 namespace umbra::io {
 namespace {

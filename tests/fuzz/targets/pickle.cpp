@@ -2,6 +2,7 @@
 #include "umbra/io/pickle.h"
 
 #include "target.h"
+#include "umbra/io/file.h"
 
 namespace {
 

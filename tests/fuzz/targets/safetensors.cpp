@@ -2,6 +2,7 @@
 #include "umbra/io/safetensors.h"
 
 #include "target.h"
+#include "umbra/io/file.h"
 
 void umbra::fuzz::run(std::string_view input) {
   io::Safetensors file = io::read_safetensors(io::Bytes(std::string(input)), "input");

@@ -1,5 +1,6 @@
 """Dropout, of elements and of whole channels."""
 from umbra.nn import functional as F
+from umbra.nn.functional._dropout import _check_probability
 from umbra.nn.modules.module import Module
 
 
@@ -8,7 +9,7 @@ class _Dropout(Module):
 
     def __init__(self, p=0.5, inplace=False):
         super().__init__()
-        F._check_probability(p)
+        _check_probability(p)
         self.p, self.inplace = p, inplace
 
     def forward(self, input):

@@ -2,6 +2,7 @@
 import math
 
 from umbra.nn import functional as F
+from umbra.nn.functional._losses import _legacy_reduction
 from umbra.nn.modules.distance import PairwiseDistance
 from umbra.nn.modules.linear import Linear
 from umbra.nn.modules.module import Module
@@ -12,7 +13,7 @@ class _Loss(Module):
 
     def __init__(self, size_average=None, reduce=None, reduction="mean"):
         super().__init__()
-        self.reduction = F._legacy_reduction(size_average, reduce, reduction)
+        self.reduction = _legacy_reduction(size_average, reduce, reduction)
 
     def forward(self, input, target):
         return type(self)._function(input, target, reduction=self.reduction)

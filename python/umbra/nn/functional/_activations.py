@@ -1,0 +1,104 @@
+"""Activations."""
+import warnings
+
+import umbra
+from umbra.nn.functional._publish import publish
+
+
+def _activation(name):
+    def apply(input, inplace=False):
+        return getattr(umbra, name + "_" if inplace else name)(input)
+    apply.__name__ = apply.__qualname__ = name
+    return apply
+
+
+relu, silu, mish, relu6, hardswish, hardsigmoid = map(_activation, ("relu", "silu", "mish", "relu6", "hardswish", "hardsigmoid"))
+
+
+def elu(input, alpha=1.0, inplace=False):
+    return umbra.elu_(input, alpha) if inplace else umbra.elu(input, alpha)
+
+
+def leaky_relu(input, negative_slope=0.01, inplace=False):
+    return umbra.leaky_relu_(input, negative_slope) if inplace else umbra.leaky_relu(input, negative_slope)
+
+
+def hardtanh(input, min_val=-1.0, max_val=1.0, inplace=False):
+    return umbra.hardtanh_(input, min_val, max_val) if inplace else umbra.hardtanh(input, min_val, max_val)
+
+
+def threshold(input, threshold, value, inplace=False):
+    return umbra.threshold_(input, threshold, value) if inplace else umbra.threshold(input, threshold, value)
+
+
+def softplus(input, beta=1.0, threshold=20.0):
+    return umbra.softplus(input, beta, threshold)
+
+
+def tanh(input):
+    return input.tanh()
+
+
+def sigmoid(input):
+    return input.sigmoid()
+
+
+def softsign(input):
+    return input / (input.abs() + 1)
+
+
+def glu(input, dim=-1):
+    return umbra.glu(input, dim)
+
+
+def _softmax_dim(dim, rank):
+    return dim if dim is not None else 0 if rank in (0, 1, 3) else 1
+
+
+def softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return umbra.softmax(input, _softmax_dim(dim, input.dim()), dtype)
+
+
+def log_softmax(input, dim=None, _stacklevel=3, dtype=None):
+    return umbra.log_softmax(input, _softmax_dim(dim, input.dim()), dtype)
+
+
+def softmin(input, dim=None, _stacklevel=3, dtype=None):
+    return softmax(-input, dim, dtype=dtype)
+
+
+def rrelu(input, lower=1.0 / 8, upper=1.0 / 3, training=False, inplace=False):
+    """Leaky relu with slopes that are drawn anew for each element while training."""
+    return umbra.rrelu_(input, lower, upper, training) if inplace else umbra.rrelu(input, lower, upper, training)
+
+
+def logsigmoid(input):
+    return umbra.log_sigmoid(input)
+
+
+def celu(input, alpha=1.0, inplace=False):
+    return umbra.celu_(input, alpha) if inplace else umbra.celu(input, alpha)
+
+
+def selu(input, inplace=False):
+    return umbra.selu_(input) if inplace else umbra.selu(input)
+
+
+def tanhshrink(input):
+    return input - input.tanh()
+
+
+def gumbel_softmax(logits, tau=1, hard=False, eps=1e-10, dim=-1):
+    """A sample of the Gumbel-softmax distribution; with `hard` it is one-hot, and its gradient that of the soft one."""
+    if eps != 1e-10:
+        warnings.warn("`eps` parameter is deprecated and has no effect.", stacklevel=3)
+    gumbels = -umbra.empty_like(logits, memory_format=umbra.contiguous_format).exponential_().log()
+    soft = ((logits + gumbels) / tau).softmax(dim)
+    if not hard:
+        return soft
+    index = soft.max(dim, keepdim=True)[1]
+    picked = umbra.zeros_like(logits, memory_format=umbra.contiguous_format).scatter_(dim, index, 1.0)
+    return picked - soft.detach() + soft
+
+
+publish(globals())

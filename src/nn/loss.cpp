@@ -1,0 +1,115 @@
+#include "umbra/nn/loss.h"
+
+#include "umbra/ops/operators.h"
+
+namespace umbra::nn {
+
+#define UMBRA_TYPE(Name) "torch.nn.modules.loss." #Name
+
+#define UMBRA_LOSS(Name, function)                                       \
+  Name::Name(Reduction reduction) : Loss(UMBRA_TYPE(Name), reduction) {} \
+  Tensor Name::forward(Tensor input, Tensor target) { return function(input, target, reduction()); }
+UMBRA_LOSS(L1Loss, l1_loss)
+UMBRA_LOSS(MSELoss, mse_loss)
+UMBRA_LOSS(SoftMarginLoss, soft_margin_loss)
+UMBRA_LOSS(MultiLabelMarginLoss, multilabel_margin_loss)
+#undef UMBRA_LOSS
+
+// A weight is a buffer, as in PyTorch: it is saved with the module.
+#define UMBRA_OPTIONS(Name) \
+  Name::Name(const Name##Options& options) : Loss(UMBRA_TYPE(Name), options.reduction), options_(options)
+
+UMBRA_OPTIONS(CrossEntropyLoss) {
+  if (options.weight.defined()) buffer("weight", options.weight);
+}
+Tensor CrossEntropyLoss::forward(Tensor input, Tensor target) {
+  return functional::cross_entropy(input, target, options_);
+}
+
+UMBRA_OPTIONS(NLLLoss) {
+  if (options.weight.defined()) buffer("weight", options.weight);
+}
+Tensor NLLLoss::forward(Tensor input, Tensor target) {
+  return nll_loss_nd(input, target, options_.weight, reduction(), options_.ignore_index);
+}
+
+UMBRA_OPTIONS(BCELoss) {
+  if (options.weight.defined()) buffer("weight", options.weight);
+}
+Tensor BCELoss::forward(Tensor input, Tensor target) {
+  return functional::binary_cross_entropy(input, target, options_.weight, options_.reduction);
+}
+
+UMBRA_OPTIONS(BCEWithLogitsLoss) {
+  if (options.weight.defined()) buffer("weight", options.weight);
+  if (options.pos_weight.defined()) buffer("pos_weight", options.pos_weight);
+}
+Tensor BCEWithLogitsLoss::forward(Tensor input, Tensor target) {
+  return functional::binary_cross_entropy_with_logits(input, target, options_.weight, options_.reduction,
+                                                      options_.pos_weight);
+}
+
+UMBRA_OPTIONS(HuberLoss) {}
+Tensor HuberLoss::forward(Tensor input, Tensor target) {
+  return huber_loss(input, target, reduction(), options_.delta);
+}
+
+UMBRA_OPTIONS(SmoothL1Loss) {}
+Tensor SmoothL1Loss::forward(Tensor input, Tensor target) {
+  return smooth_l1_loss(input, target, reduction(), options_.beta);
+}
+
+UMBRA_OPTIONS(KLDivLoss) {}
+Tensor KLDivLoss::forward(Tensor input, Tensor target) {
+  if (!options_.batchmean) return kl_div(input, target, reduction(), options_.log_target);
+  Tensor sum = kl_div(input, target, static_cast<int64_t>(Reduction::Sum), options_.log_target);
+  return sum / Scalar(input.sym_size(0));
+}
+
+UMBRA_OPTIONS(PoissonNLLLoss) {}
+Tensor PoissonNLLLoss::forward(Tensor input, Tensor target) {
+  return poisson_nll_loss(input, target, options_.log_input, options_.full, options_.eps, reduction());
+}
+
+UMBRA_OPTIONS(HingeEmbeddingLoss) {}
+Tensor HingeEmbeddingLoss::forward(Tensor input, Tensor target) {
+  return hinge_embedding_loss(input, target, options_.margin, reduction());
+}
+
+UMBRA_OPTIONS(MultiMarginLoss) {
+  check<ValueError>(options.p == 1 || options.p == 2, "only p == 1 and p == 2 supported");
+  if (options.weight.defined()) buffer("weight", options.weight);
+}
+Tensor MultiMarginLoss::forward(Tensor input, Tensor target) {
+  return multi_margin_loss(input, target, options_.p, options_.margin, options_.weight, reduction());
+}
+
+UMBRA_OPTIONS(MarginRankingLoss) {}
+Tensor MarginRankingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
+  return margin_ranking_loss(input1, input2, target, options_.margin, reduction());
+}
+
+UMBRA_OPTIONS(CosineEmbeddingLoss) {}
+Tensor CosineEmbeddingLoss::forward(Tensor input1, Tensor input2, Tensor target) {
+  return cosine_embedding_loss(input1, input2, target, options_.margin, reduction());
+}
+
+UMBRA_OPTIONS(TripletMarginLoss) {
+  check<ValueError>(options.margin > 0, "TripletMarginLoss: expected margin to be greater than 0, got ", options.margin,
+                    " instead");
+}
+Tensor TripletMarginLoss::forward(Tensor anchor, Tensor positive, Tensor negative) {
+  return triplet_margin_loss(anchor, positive, negative, options_.margin, options_.p, options_.eps, options_.swap,
+                             reduction());
+}
+
+UMBRA_OPTIONS(CTCLoss) {}
+Tensor CTCLoss::operator()(const Tensor& log_probs, const Tensor& targets, const Tensor& input_lengths,
+                           const Tensor& target_lengths) const {
+  return run([&] {
+    return ctc_loss(log_probs, targets, input_lengths, target_lengths, options_.blank, reduction(),
+                    options_.zero_infinity);
+  });
+}
+
+}  // namespace umbra::nn
