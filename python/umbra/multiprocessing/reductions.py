@@ -43,5 +43,4 @@ def init_reductions():
     ForkingPickler.register(umbra.storage.UntypedStorage, reduce_storage)
     for kind in (umbra.storage.TypedStorage, *umbra.storage._CLASSES.values()):
         ForkingPickler.register(kind, reduce_typed_storage)
-    for kind in (umbra.Tensor, umbra.nn.Parameter):
-        ForkingPickler.register(kind, reduce_tensor)
+    ForkingPickler.register(umbra.Tensor, reduce_tensor)
