@@ -291,7 +291,6 @@ std::vector<PyMethodDef> own_methods() {
       method<"is_non_overlapping_and_dense", is_dense>(),
       method<"get_device", get_device_index>(),
       method<"is_pinned", no>(),
-      method<"is_shared", no>(),
       method<"item", item>(),
       method<"tolist", tolist>(),
       method<"numpy", numpy>(),

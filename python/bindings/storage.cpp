@@ -1,6 +1,7 @@
 // UntypedStorage: the memory behind tensors as Python sees it, and its bytes through the buffer protocol.
 #include "construct.h"
 #include "tensor_type.h"
+#include "umbra/core/shared_memory.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -92,6 +93,15 @@ void bind_storage(nb::module_& m) {
             return s;
           },
           nb::rv_policy::none)
+      .def("is_shared", [](const StorageObject& s) { return is_shared(*s.storage); })
+      .def(
+          "share_memory_",
+          [](StorageObject& s) -> StorageObject& {
+            s.storage->move_to(shared_memory());
+            return s;
+          },
+          nb::rv_policy::none)
+      .def("_shared_descriptor", [](const StorageObject& s) { return shared_descriptor(*s.storage); })
       .def_prop_ro("device", [](const StorageObject& s) { return s.storage->device(); })
       .def_prop_ro("_cdata", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
       .def("__eq__", [](const StorageObject& a, const StorageObject& b) { return a.storage == b.storage; })
@@ -108,6 +118,8 @@ void bind_storage(nb::module_& m) {
       .def("_buffer", [](const StorageObject& s) { return nb::steal(storage_buffer(s.storage)); })
       .def("__repr__", &describe);
   m.def("_untyped_storage", [](const Tensor& t) { return StorageObject{t.storage()}; });
+  m.def("_shared_storage",
+        [](int descriptor, int64_t bytes) { return StorageObject{shared_storage(descriptor, bytes)}; });
   m.def("_storage_id", [](const Tensor& t) { return reinterpret_cast<uintptr_t>(t.storage().get()); });
   m.def("_is_alias_of", [](const Tensor& a, const Tensor& b) { return a.storage() == b.storage(); });
   m.def("_set_storage", [](const Tensor& t, const StorageObject& s, int64_t offset, const std::vector<int64_t>& sizes,

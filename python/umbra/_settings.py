@@ -86,9 +86,25 @@ def _pin_memory(self, device=None):
     raise RuntimeError("Cannot access accelerator device when none is available.")
 
 
+def _memories(tensor):
+    """The storages behind a tensor: a sparse one has several."""
+    from umbra._tensor import _SPARSE, _sparse_parts
+    parts = (part for part in _sparse_parts(tensor) if isinstance(part, Tensor)) if tensor.layout in _SPARSE else (tensor,)
+    return [part.untyped_storage() for part in parts]
+
+
 def _share_memory(self):
-    """Processes have memory of their own: tensors are copied when they are sent."""
+    """Moves the tensor's memory to where processes that are forked, or that the tensor is sent to, see it too."""
+    for storage in _memories(self):
+        if self.device.type != "cpu":
+            raise RuntimeError("_share_fd_: only available on CPU")
+        storage.share_memory_()
     return self
+
+
+def _is_shared(self):
+    """Whether other processes may see the tensor's memory."""
+    return all(storage.is_shared() for storage in _memories(self))
 
 
 def _storage_type(self):
@@ -118,7 +134,7 @@ def _on_accelerator(kind):
     return to_device
 
 
-for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_memory", _pin_memory), ("share_memory_", _share_memory),
+for _name, _function in (("where", _where), ("polygamma", _polygamma), ("pin_memory", _pin_memory), ("share_memory_", _share_memory), ("is_shared", _is_shared),
                          ("storage_type", _storage_type), ("reinforce", _reinforce), ("module_load", _module_load),
                          ("to_sparse_coo", _to_sparse_coo), ("ipu", _on_accelerator("ipu")), ("xpu", _on_accelerator("xpu")),
                          ("mtia", _on_accelerator("mtia")), *((f.__name__, f) for f in (qr, cholesky, eig, symeig, lstsq, solve))):

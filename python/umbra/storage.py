@@ -222,6 +222,13 @@ class TypedStorage(metaclass=_StorageMeta):
     def resize_(self, size):
         self._untyped_storage.resize_(size * self.element_size())
 
+    def is_shared(self):
+        return self._untyped_storage.is_shared()
+
+    def share_memory_(self):
+        self._untyped_storage.share_memory_()
+        return self
+
     def data_ptr(self):
         return self._untyped_storage.data_ptr()
 

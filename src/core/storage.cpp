@@ -118,6 +118,17 @@ Storage StorageImpl::wrap(void* data, int64_t bytes, std::function<void()> relea
   return storage;
 }
 
+Storage StorageImpl::adopt(Allocator& from, Allocator::Block block, int64_t bytes, Device device) {
+  Storage storage(new StorageImpl);
+  storage->data_ = block.data;
+  storage->handle_ = block.handle;
+  storage->allocator_ = &from;
+  storage->bytes_ = bytes;
+  storage->device_ = device;
+  observe(*storage);
+  return storage;
+}
+
 StorageImpl::~StorageImpl() { release_resources(); }
 
 void StorageImpl::release_resources() {
@@ -131,20 +142,28 @@ void StorageImpl::free_block() noexcept {
   if (Allocator* from = std::exchange(allocator_, nullptr)) from->free({data_, handle_});
 }
 
+void StorageImpl::replace_block(Allocator& by, int64_t bytes) {
+  Allocator::Block block = by.allocate(bytes, device_);
+  if (data_) by.copy(block.data, data_, std::min(bytes, bytes_.value()));
+  free_block();
+  data_ = block.data;
+  handle_ = block.handle;
+  allocator_ = &by;
+}
+
 void StorageImpl::resize(int64_t bytes) {
   check(resizable(), "Trying to resize storage that is not resizable");
   check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");
-  if (has_data_) {
-    Allocator& from = allocator_for(device_);
-    Allocator::Block block = from.allocate(bytes, device_);
-    if (data_) from.copy(block.data, data_, std::min(bytes, bytes_.value()));
-    free_block();
-    data_ = block.data;
-    handle_ = block.handle;
-    allocator_ = &from;
-  }
+  if (has_data_) replace_block(allocator_for(device_), bytes);
   bytes_ = bytes;
   observe(*this);
+}
+
+void StorageImpl::move_to(Allocator& other) {
+  check(has_data_, "a storage without data cannot be moved to other memory");
+  if (allocator_ == &other) return;
+  replace_block(other, bytes_.value());
+  if (release_) std::exchange(release_, nullptr)();
 }
 
 }  // namespace umbra

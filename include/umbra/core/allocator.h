@@ -16,8 +16,10 @@ class Allocator {
   /// At least 64-byte aligned, not initialised; an OutOfMemoryError where there is none.
   virtual Block allocate(int64_t bytes, Device device) = 0;
   virtual void free(Block block) noexcept = 0;
-  /// Within one device: for storages that grow.
+  /// Within one device: for storages that grow, or move to another allocator.
   virtual void copy(void* to, const void* from, int64_t bytes) = 0;
+  /// False: a block stays as large as it is, since others know it too.
+  virtual bool resizable() const { return true; }
 
  protected:
   ~Allocator() = default;  // not by this class: an allocator stays as long as its blocks

@@ -18,6 +18,8 @@ class StorageImpl final : public RefCounted {
   static IntrusivePtr<StorageImpl> without_data(SymInt bytes, Device device);
   /// Foreign memory; `release` is called when the last reference goes.
   static IntrusivePtr<StorageImpl> wrap(void* data, int64_t bytes, std::function<void()> release);
+  /// A block that `from` has given already, and takes back in the end.
+  static IntrusivePtr<StorageImpl> adopt(Allocator& from, Allocator::Block block, int64_t bytes, Device device = {});
   ~StorageImpl() override;
 
   void* data() const { return data_; }
@@ -25,9 +27,14 @@ class StorageImpl final : public RefCounted {
   void set_bytes(SymInt bytes) { bytes_ = bytes; }
   Device device() const { return device_; }
   bool has_data() const { return has_data_; }
-  bool resizable() const { return !release_; }
+  bool resizable() const { return !release_ && (!allocator_ || allocator_->resizable()); }
   /// Grows or shrinks; contents up to the smaller size stay. Foreign memory cannot be resized.
   void resize(int64_t bytes);
+  /// To memory of another allocator of the same device; tensors and their contents go along.
+  void move_to(Allocator& other);
+  /// Whose block this is, and what it needs to know it by; null for small contents and foreign memory.
+  const Allocator* allocator() const { return allocator_; }
+  void* handle() const { return handle_; }
 
   /// How often the contents were changed through tensors that share the default counter.
   uint32_t version() const { return version_; }
@@ -46,6 +53,7 @@ class StorageImpl final : public RefCounted {
 
  private:
   void free_block() noexcept;
+  void replace_block(Allocator& by, int64_t bytes);
 
   void* data_ = nullptr;
   Allocator* allocator_ = nullptr;  // which takes the memory back; null for small contents and foreign memory

@@ -464,7 +464,8 @@ class Module:
         return self._to_accelerator("mtia", device)
 
     def share_memory(self):
-        return self
+        """Moves parameters and buffers to memory that other processes see: what one writes is there for all."""
+        return self._apply(lambda tensor: tensor.share_memory_())
 
     def compile(self, *args, **kwargs):
         raise NotImplementedError("torch.nn.Module.compile is not in Umbra yet; torch.compile(module) gives a compiled module")
