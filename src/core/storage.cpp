@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "core/block_cache.h"
+#include "core/small_blocks.h"
 #include "umbra/core/error.h"
 #include "umbra/core/memory.h"
 
@@ -17,7 +18,7 @@ constexpr size_t kAlignment = 64;
 constexpr int64_t kSmall = -1;
 constexpr size_t kCached = SIZE_MAX;
 #else
-constexpr int64_t kSmall = 1024;
+constexpr int64_t kSmall = 4096;
 constexpr size_t kCached = BlockCache::kSmallest;
 #endif
 
@@ -76,11 +77,11 @@ Allocator* set_allocator(DeviceType type, Allocator* allocator) {
 }
 
 void* StorageImpl::operator new(size_t size, Behind contents) {
-  if (void* object = std::malloc(size + contents.bytes)) return object;
+  if (void* object = SmallBlocks::take(size + contents.bytes)) return object;
   throw std::bad_alloc();
 }
-void StorageImpl::operator delete(void* object) noexcept { std::free(object); }
-void StorageImpl::operator delete(void* object, Behind) noexcept { std::free(object); }
+void StorageImpl::operator delete(void* object) noexcept { SmallBlocks::put(object); }
+void StorageImpl::operator delete(void* object, Behind) noexcept { SmallBlocks::put(object); }
 
 Storage StorageImpl::allocate(int64_t bytes, Device device) {
   check(bytes >= 0, "Storage size calculation overflowed: ", bytes, " bytes");

@@ -179,18 +179,36 @@ void roll(const Tensor& out, const Tensor& self, IntArrayRef shifts, IntArrayRef
   roll_dims(out, self, steps);
 }
 
+namespace {
+
+/// Matrices that lie column after column: their transposes are walked, row after row.
+bool lie_by_columns(const Tensor& out, const Tensor& self) {
+  auto by_columns = [](const Tensor& t) { return t.stride(-1) != 1 && t.stride(-2) == 1; };
+  return by_columns(out) && by_columns(self);
+}
+Tensor turned(const Tensor& t) {
+  SymShape sizes(t.sym_sizes()), strides(t.sym_strides());
+  std::swap(sizes[sizes.size() - 2], sizes[sizes.size() - 1]);
+  std::swap(strides[strides.size() - 2], strides[strides.size() - 1]);
+  return alias_tensor(t, sizes, strides, t.storage_offset());
+}
+
 // Beyond the matrix all diagonals are alike.
 int64_t diagonal_inside(const Tensor& self, int64_t diagonal) {
   return std::clamp(diagonal, -self.size(-2), self.size(-1));
 }
 
+}  // namespace
+
 void tril(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  if (lie_by_columns(out, self)) return triu(turned(out), turned(self), -diagonal_inside(self, diagonal));
   diagonal = diagonal_inside(self, diagonal);
   keep_part(
       out, self, [](int64_t) { return int64_t{0}; }, [=](int64_t row) { return row + diagonal + 1; });
 }
 
 void triu(const Tensor& out, const Tensor& self, int64_t diagonal) {
+  if (lie_by_columns(out, self)) return tril(turned(out), turned(self), -diagonal_inside(self, diagonal));
   diagonal = diagonal_inside(self, diagonal);
   int64_t columns = self.size(-1);
   keep_part(

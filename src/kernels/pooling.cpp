@@ -304,8 +304,11 @@ void average_over(const Tensor& out, const Tensor& self, const Windows& windows,
         if (kLanes == 1 && windows.has_long_rows()) return average_rows_of(windows, x, y, divisor);
         windows.each([&](int64_t o, const Span& a, const Span& b, const Span& c) {
           C sum[kLanes] = {}, count = is_empty(a, b, c) ? C(1) : static_cast<C>(divisor(a, b, c));
-          windows.inside(a, b, c, [&](int64_t i) {
-            for (int lane = 0; lane < kLanes; ++lane) sum[lane] += x[i * kLanes + lane];
+          windows.rows_inside(a, b, [&](int64_t row) {
+            C line[kLanes] = {};  // of its own: the rows do not wait for each other
+            for (int64_t i = row + c.first; i < row + c.last; ++i)
+              for (int lane = 0; lane < kLanes; ++lane) line[lane] += x[i * kLanes + lane];
+            for (int lane = 0; lane < kLanes; ++lane) sum[lane] += line[lane];
           });
           for (int lane = 0; lane < kLanes; ++lane) y[o * kLanes + lane] = sum[lane] / count;
         });

@@ -46,10 +46,24 @@ template <class T, class Fn> void for_lanes(int64_t n, const Fn& fn) {
   if (i < n) fn(i, static_cast<int>(n - i));
 }
 
+/// A row that fits a register, forward: what lies behind its end adds nothing.
+template <class T> void short_row(SoftmaxOp op, T* out, const T* in, int n) {
+  Vec<T> x = load(in, 0, n), top(extreme_of<true>(in, n)), power = exp(x - top);
+  if (n < Vec<T>::size) {
+    T lanes[Vec<T>::size];
+    power.store(lanes);
+    power = Vec<T>::load(lanes, n);
+  }
+  T sum = reduce(power, [](Vec<T> a, Vec<T> b) { return a + b; });
+  store(out, 0, n, op == SoftmaxOp::Forward ? power * Vec<T>(T(1) / sum) : x - top - Vec<T>(std::log(sum)));
+}
+
 template <class T> void row(SoftmaxOp op, char* const* data, int64_t n) {
   T* out = reinterpret_cast<T*>(data[0]);
   const T* in = reinterpret_cast<const T*>(data[1]);
   const T* result = reinterpret_cast<const T*>(data[2]);  // backward only
+  bool forward = op == SoftmaxOp::Forward || op == SoftmaxOp::LogForward;
+  if (forward && n <= Vec<T>::size) return short_row(op, out, in, static_cast<int>(n));
   switch (op) {
     case SoftmaxOp::Forward: {
       Vec<T> top(extreme_of<true>(in, n));
