@@ -1,5 +1,7 @@
 // Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU,
 // the meta device and fake tensors; in-place and out variants follow from the functional operator here.
+#include <utility>
+
 #include "dispatch/kernel_table.h"
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -109,6 +111,8 @@ Tensor allocate_meta(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
+thread_local bool metadata_alone = false;
+
 /// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
   std::optional<Backend> backend;  // none: metadata only
@@ -125,10 +129,20 @@ struct Run {
 
   Tensor allocate(const TensorSpec& spec) const { return spec.defined ? make(spec, context) : Tensor(); }
 
+  /// Asks for metadata. Where an argument is a meta tensor no kernel follows, also for arguments that have data.
+  void describe(const Definition& d, SpecList& specs, Value* frame) const {
+    if (__builtin_expect(make != allocate_meta, 1)) return d.meta(specs, frame);
+    struct Alone {
+      bool before = std::exchange(metadata_alone, true);
+      ~Alone() { metadata_alone = before; }
+    } alone;
+    d.meta(specs, frame);
+  }
+
   void functional(const Operator& op, Value* frame) const {
     const Definition& d = op.definition();
     SpecList specs;
-    d.meta(specs, frame);
+    describe(d, specs, frame);
     const auto& returns = op.schema().returns;
     if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(op, specs, frame);
     if (returns.size() == 1 && specs.size() == 1) {
@@ -211,7 +225,7 @@ struct Run {
       if (with_data()) copy_into(self, result, *backend);
     } else {
       SpecList specs;
-      d.meta(specs, frame);
+      describe(d, specs, frame);
       check_inplace_write(op, frame, specs[0]);
       check_written(self);
       if (with_data()) {
@@ -229,10 +243,11 @@ struct Run {
     frame[0] = Value(std::move(self));
   }
 
-  /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither.
-  static void check_copied_on_meta(const Operator& functional, const Value* frame, const std::vector<Tensor>& outs) {
+  /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither. The
+  /// results are where any of the first arguments is a meta tensor.
+  static void check_copied_on_meta(size_t arguments, const Value* frame, const std::vector<Tensor>& outs) {
     bool any = false, meta = false;
-    for (size_t i = 0; i < functional.argument_count(); ++i)
+    for (size_t i = 0; i < arguments; ++i)
       frame[i].each_tensor([&](TensorImpl* t) {
         any = true;
         meta |= t->device().type == DeviceType::Meta;
@@ -249,17 +264,18 @@ struct Run {
     std::vector<Tensor> outs, results;
     for (size_t i = 0; i < count; ++i) outs.push_back(frame[first + i].tensor());
     bool generated = op.definition().tags.has(Tag::Generated);
-    if (make == allocate_meta && !generated) check_copied_on_meta(base, frame, outs);
+    // A tensor that comes first has to be where the outputs are; what it is refused for comes second.
+    if (make == allocate_meta && !generated && frame[0].is_tensor()) check_copied_on_meta(1, frame, outs);
     SpecList specs;
-    if (op.definition().meta) op.definition().meta(specs, frame);  // what only the out form refuses
+    if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
     bool whole = with_data() && generated;
-    if (d.meta && !whole) d.meta(specs, frame);
+    if (d.meta && !whole) describe(d, specs, frame);
     else {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
-    if (make == allocate_meta && generated) check_copied_on_meta(base, frame, outs);
+    if (make == allocate_meta) check_copied_on_meta(base.argument_count(), frame, outs);
     prepare_outputs(op, frame, outs, specs);
     bool direct = d.meta && d.elementwise && !whole;
     for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;
@@ -288,7 +304,7 @@ struct Run {
     for (const Tensor& t : written) check_written(t);
     if (d.meta) {
       SpecList specs;
-      d.meta(specs, frame);
+      describe(d, specs, frame);
     }
     if (with_data()) {
       for (const Tensor& t : written) check_no_overlap(op, t);
@@ -377,6 +393,8 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
 }
 
 }  // namespace
+
+bool only_metadata_is_asked() { return metadata_alone; }
 
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();
