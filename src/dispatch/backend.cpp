@@ -118,6 +118,7 @@ struct Run {
   std::optional<Backend> backend;  // none: metadata only
   MakeTensor make;
   void* context;
+  size_t arguments;  // of the operator without outputs
   bool with_data() const { return backend.has_value(); }
   /// A call with a meta tensor must not seem to have written one with data.
   void check_written(const Tensor& t) const {
@@ -136,7 +137,20 @@ struct Run {
       bool before = std::exchange(metadata_alone, true);
       ~Alone() { metadata_alone = before; }
     } alone;
+    if (d.functor) check_one_device(frame);
     d.meta(specs, frame);
+  }
+
+  /// Elements of one device, and numbers beside them: what is said before anything about types.
+  void check_one_device(const Value* frame) const {
+    const TensorImpl* first = nullptr;
+    for (size_t i = 0; i < arguments; ++i)
+      frame[i].each_tensor([&](const TensorImpl* t) {
+        if (t->device().type == DeviceType::CPU && t->sym_sizes().empty()) return;
+        check(!first || first->device() == t->device(), "Tensor on device ", t->device(),
+              " is not on the expected device ", (first ? first : t)->device(), "!");
+        first = first ? first : t;
+      });
   }
 
   void functional(const Operator& op, Value* frame) const {
@@ -244,7 +258,7 @@ struct Run {
   }
 
   /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither. The
-  /// results are where any of the first arguments is a meta tensor.
+  /// results are there where any of the first arguments is a meta tensor.
   static void check_copied_on_meta(size_t arguments, const Value* frame, const std::vector<Tensor>& outs) {
     bool any = false, meta = false;
     for (size_t i = 0; i < arguments; ++i)
@@ -257,6 +271,30 @@ struct Run {
             meta ? "meta" : "cpu", " to device ", t.device(), ", but cross-device copies are not allowed!");
   }
 
+  /// A generated out variant with a meta tensor somewhere: the operator runs as it would, and what it gave is copied.
+  void copy_on_meta(const Operator& op, Value* frame, std::vector<Tensor>& outs) const {
+    const Operator& base = *op.functional();
+    if (op.definition().meta) {
+      SpecList unused;
+      describe(op.definition(), unused, frame);
+    }
+    Frame inner(base, frame);
+    int device = base.schema().find("device");  // a factory makes its result where the output is
+    if (device >= 0) inner[static_cast<size_t>(device)] = Value(outs[0].device());
+    base.call(inner.data());
+    std::vector<Tensor> results;
+    for (size_t i = 0; i < base.return_count(); ++i) results.push_back(inner[i].take_tensor());
+    if (outputs_come_first(op) && device < 0) check_copied_on_meta(base.argument_count(), frame, outs);
+    SpecList specs;
+    for (const Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
+    prepare_outputs(op, frame, outs, specs);
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (!outs[i].is_meta()) copy_into(outs[i], results[i], Backend::CPU);
+      outs[i].impl()->bump_version();
+      frame[i] = Value(std::move(outs[i]));
+    }
+  }
+
   void out(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
@@ -265,7 +303,8 @@ struct Run {
     for (size_t i = 0; i < count; ++i) outs.push_back(frame[first + i].tensor());
     bool generated = op.definition().tags.has(Tag::Generated);
     // A tensor that comes first has to be where the outputs are; what it is refused for comes second.
-    if (make == allocate_meta && !generated && frame[0].is_tensor()) check_copied_on_meta(1, frame, outs);
+    if (make == allocate_meta && frame[0].is_tensor() && outputs_come_first(op)) check_copied_on_meta(1, frame, outs);
+    if (make == allocate_meta && generated) return copy_on_meta(op, frame, outs);
     SpecList specs;
     if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
@@ -301,6 +340,7 @@ struct Run {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write)
         frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+    refuse_lazy_lists(op, frame);
     for (const Tensor& t : written) check_written(t);
     if (d.meta) {
       SpecList specs;
@@ -403,8 +443,9 @@ void run_definition(const Operator& op, Value* frame, std::optional<Backend> bac
   if (d.view) return run_view(d, frame);
   if (d.composite && !(d.meta && d.not_differentiable)) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
-  Run run{backend, make, context};
-  const Definition& kernel = op.functional() ? op.functional()->definition() : d;
+  const Operator& values = op.functional() ? *op.functional() : op;
+  Run run{backend, make, context, values.argument_count()};
+  const Definition& kernel = values.definition();
   if (!backend || kernel.reads_lazy_bits || !has_lazy_bits(op, frame)) return run_kernel(run, op, frame);
   ResolvedFrame resolved(op, frame, *backend);
   run_kernel(run, op, frame);

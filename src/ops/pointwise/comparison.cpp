@@ -106,7 +106,8 @@ UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")
 UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>);
 /// Of integers the answer is known before they are looked at: it lies as they do.
 TensorSpec question_spec(const Tensor& self) {
-  return is_integral(self.dtype(), true) ? spec_like(self, DType::Bool) : pointwise_spec({&self}, DType::Bool);
+  if (is_integral(self.dtype(), true)) return spec_like(self, DType::Bool);
+  return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
 }
 
 UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>).meta(question_spec);
