@@ -1,4 +1,5 @@
 // Scatter and index writes whose elements combine with what is there: sums, products, means, extremes.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/gather.h"
 #include "ops/common/batching.h"
@@ -140,7 +141,7 @@ UMBRA_OPERATOR(
 
 void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, const Tensor& source,
                         const std::string& reduce) {
-  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
+  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin" || only_metadata_is_asked(),
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   int64_t dim = wrap_dim(given, self.dim());
   check<IndexError>(index.dim() <= 1, "index_reduce_(): Index is supposed to be a vector, but got dim: ", index.dim(),
