@@ -66,8 +66,9 @@ void refuse_lazy_lists(const Operator& op, const Value* frame) {
     for (const Tensor& t : frame[i].tensor_list()) {
       if (!t.defined() || !(t.is_conj() || t.is_neg())) continue;
       const char* kind = t.is_conj() ? "conjugate" : "negation";
-      fail(" fallback doesn't currently support mutable TensorLists with ", kind, " inputs. Please materialize all the ",
-           kind, " input tensor(s) in the mutable TensorList inputs before calling ", op.name());
+      fail(" fallback doesn't currently support mutable TensorLists with ", kind,
+           " inputs. Please materialize all the ", kind,
+           " input tensor(s) in the mutable TensorList inputs before calling ", op.name());
     }
   }
 }

@@ -133,8 +133,8 @@ struct Laguerre : ByRecurrence {
   static double of_high_degree(double x, int64_t n) {
     double scale = 4 * static_cast<double>(n) + 2, t = std::abs(x) / scale, root = std::sqrt(t);
     if (x > 0 && t >= 1) return std::numeric_limits<double>::quiet_NaN();
-    double phase = x > 0 ? (root * std::sqrt(1 - t) + std::asin(root)) / 2
-                         : (root * std::sqrt(1 + t) + std::asinh(root)) / 2;
+    double phase =
+        x > 0 ? (root * std::sqrt(1 - t) + std::asin(root)) / 2 : (root * std::sqrt(1 + t) + std::asinh(root)) / 2;
     double amplitude = std::exp(x / 2) * std::sqrt(phase / (root * std::sqrt(x > 0 ? 1 - t : 1 + t)));
     return finite_or_nan(amplitude * (x > 0 ? ::j0(scale * phase) : modified_bessel(scale * phase)));
   }

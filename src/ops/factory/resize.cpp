@@ -1,6 +1,6 @@
 // Operators that give a tensor other memory or another size, in place.
-#include "ops/common/needs_data.h"
 #include "ops/common/factory_arguments.h"
+#include "ops/common/needs_data.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 

@@ -1,10 +1,10 @@
 // Numbers in a row: arange, range, linspace, logspace.
-#include "kernels/fits.h"
 #include "kernels/sequence.h"
 
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "ops/factory/factory.h"
 #include "ops/pointwise/family.h"
 

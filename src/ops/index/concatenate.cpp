@@ -1,7 +1,7 @@
 // Joining tensors: cat and stack.
-#include "dispatch/layers.h"
 #include "kernels/concatenate.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"

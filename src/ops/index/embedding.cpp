@@ -1,10 +1,10 @@
 // Rows of a table.
-#include "dispatch/layers.h"
 #include "kernels/embedding.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
-#include "ops/common/needs_data.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"

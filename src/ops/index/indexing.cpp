@@ -213,8 +213,8 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
                   [](const Tensor& self, TensorList indices, const Tensor& out) {
                     check<IndexError>(!indices.empty(), "at least one index must be provided");
                     check<IndexError>(static_cast<int64_t>(indices.size()) <= self.dim(),
-                                      "too many indices for tensor of dimension ", self.dim(), " (got ",
-                                      indices.size(), ")");
+                                      "too many indices for tensor of dimension ", self.dim(), " (got ", indices.size(),
+                                      ")");
                     check(self.dtype() == out.dtype(), "index_out: self (", kernel_name(self.dtype()), ") and result (",
                           kernel_name(out.dtype()), ") must have the same scalar type");
                   }))

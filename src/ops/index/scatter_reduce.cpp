@@ -80,8 +80,7 @@ Pair product_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const
   Tensor rest = scatter_reduce(self, dim, index, src.masked_fill(zero, 1), "prod", include_self);
   Tensor sum = zeros_like(self).scatter_add(dim, index, src.masked_fill(zero.logical_not(), 0));
   Tensor other = sum.gather(dim, index).sub(src);
-  return {grad_self,
-          where(zero.logical_and(zeros_there.eq(2)), grad.mul(rest).gather(dim, index).mul(other), share)};
+  return {grad_self, where(zero.logical_and(zeros_there.eq(2)), grad.mul(rest).gather(dim, index).mul(other), share)};
 }
 
 Pair mean_gradient(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {

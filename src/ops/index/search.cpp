@@ -3,8 +3,8 @@
 
 #include "dispatch/layers.h"
 #include "kernels/copy.h"
-#include "ops/common/needs_data.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
@@ -110,9 +110,8 @@ UMBRA_OPERATOR(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
     "side=None, Tensor? sorter=None) -> Tensor")
     .out("searchsorted.Tensor_out")
-    .use(out_asks("searchsorted.Tensor_out",
-                  [](const Tensor&, const Tensor&, bool int32, bool, const OptionalText&, const Tensor&,
-                     const Tensor& out) { check_position_type(int32, out); }))
+    .use(out_asks("searchsorted.Tensor_out", [](const Tensor&, const Tensor&, bool int32, bool, const OptionalText&,
+                                                const Tensor&, const Tensor& out) { check_position_type(int32, out); }))
     .meta(search_spec)
     .cpu([](const Tensor& out, const Tensor& sorted, const Tensor& values, bool, bool right, const OptionalText& side,
             const Tensor& sorter) { run_search(out, sorted, values, goes_right(right, side), sorter); })
@@ -133,9 +132,8 @@ UMBRA_OPERATOR(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
     "side=None, Tensor? sorter=None) -> Tensor")
     .out("searchsorted.Scalar_out")
-    .use(out_asks("searchsorted.Scalar_out",
-                  [](const Tensor&, const Scalar&, bool int32, bool, const OptionalText&, const Tensor&,
-                     const Tensor& out) { check_position_type(int32, out); }))
+    .use(out_asks("searchsorted.Scalar_out", [](const Tensor&, const Scalar&, bool int32, bool, const OptionalText&,
+                                                const Tensor&, const Tensor& out) { check_position_type(int32, out); }))
     .meta([](const Tensor& sorted, const Scalar& value, bool int32, bool right, const OptionalText& side,
              const Tensor& sorter) { return search_spec(sorted, wrapped_number(value), int32, right, side, sorter); })
     .cpu([](const Tensor& out, const Tensor& sorted, const Scalar& value, bool, bool right, const OptionalText& side,

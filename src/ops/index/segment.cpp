@@ -161,8 +161,8 @@ UMBRA_OPERATOR(
     "Tensor")
     .meta([](const Tensor& values, TensorList offsets, SymIntArrayRef lengths, double) {
       const Tensor& at = only_offsets(offsets);
-      check<AssertionError>(!only_metadata_is_asked() || lengths.size() == 1,
-                            "Only one jagged dim is supported, got ", lengths.size(), " max_lengths");
+      check<AssertionError>(!only_metadata_is_asked() || lengths.size() == 1, "Only one jagged dim is supported, got ",
+                            lengths.size(), " max_lengths");
       check(lengths.size() == 1, "_jagged_to_padded_dense_forward(): expected one length for each list of offsets");
       check(values.dim() > 0 && at.dim() == 1 && at.sym_size(0) > 0, "offsets and values must have dimensions");
       SymShape sizes{at.sym_size(0) - 1, lengths[0]};

@@ -1,8 +1,8 @@
 // Normalisation without a mean: of weights, of rows to their mean square, of slices to a largest norm.
 #include <limits>
 
-#include "ops/common/needs_data.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"

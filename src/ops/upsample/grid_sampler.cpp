@@ -2,8 +2,8 @@
 #include <algorithm>
 
 #include "kernels/grid_sample.h"
-#include "ops/common/needs_data.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
