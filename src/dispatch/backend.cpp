@@ -278,13 +278,8 @@ struct Run {
       SpecList unused;
       describe(op.definition(), unused, frame);
     }
-    Frame inner(base, frame);
-    int device = base.schema().find("device");  // a factory makes its result where the output is
-    if (device >= 0) inner[static_cast<size_t>(device)] = Value(outs[0].device());
-    base.call(inner.data());
-    std::vector<Tensor> results;
-    for (size_t i = 0; i < base.return_count(); ++i) results.push_back(inner[i].take_tensor());
-    if (outputs_come_first(op) && device < 0) check_copied_on_meta(base.argument_count(), frame, outs);
+    std::vector<Tensor> results = call_functional(base, frame);
+    if (outputs_come_first(op)) check_copied_on_meta(base.argument_count(), frame, outs);
     SpecList specs;
     for (const Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     prepare_outputs(op, frame, outs, specs);

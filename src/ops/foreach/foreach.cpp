@@ -77,22 +77,22 @@ UMBRA_OPERATOR("_foreach_clamp_max.ScalarList(Tensor[] self, Scalar[] scalars) -
     .use(each("aten::clamp_max"));
 UMBRA_OPERATOR("_foreach_maximum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_maximum_.List")
-    .use(each("aten::clamp_min.Tensor"));
+    .use(each("aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_maximum_.Scalar")
-    .use(each("aten::clamp_min"));
+    .use(each("aten::maximum"));
 UMBRA_OPERATOR("_foreach_maximum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]")
     .inplace("_foreach_maximum_.ScalarList")
-    .use(each("aten::clamp_min"));
+    .use(each("aten::maximum"));
 UMBRA_OPERATOR("_foreach_minimum.List(Tensor[] self, Tensor[] other) -> Tensor[]")
     .inplace("_foreach_minimum_.List")
-    .use(each("aten::clamp_max.Tensor"));
+    .use(each("aten::minimum"));
 UMBRA_OPERATOR("_foreach_minimum.Scalar(Tensor[] self, Scalar scalar) -> Tensor[]")
     .inplace("_foreach_minimum_.Scalar")
-    .use(each("aten::clamp_max"));
+    .use(each("aten::minimum"));
 UMBRA_OPERATOR("_foreach_minimum.ScalarList(Tensor[] self, Scalar[] scalars) -> Tensor[]")
     .inplace("_foreach_minimum_.ScalarList")
-    .use(each("aten::clamp_max"));
+    .use(each("aten::minimum"));
 
 // ---- powers, interpolation, products added ----
 

@@ -140,7 +140,7 @@ UMBRA_OPERATOR(
 
 void check_index_reduce(const Tensor& self, int64_t given, const Tensor& index, const Tensor& source,
                         const std::string& reduce) {
-  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin" || only_metadata_is_asked(),
+  check(reduce == "prod" || reduce == "mean" || reduce == "amax" || reduce == "amin",
         "index_reduce(): Expected reduce to be one of prod, mean, amax or amin but got ", reduce, ".");
   int64_t dim = wrap_dim(given, self.dim());
   check<IndexError>(index.dim() <= 1, "index_reduce_(): Index is supposed to be a vector, but got dim: ", index.dim(),

@@ -10,7 +10,8 @@ namespace umbra::ops {
 /// Whether PyTorch has checks for the meta device that are written in Python; composites are checked in C++.
 static bool checked_in_python(const Tensor& a, const std::string& name) {
   static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
-                                            "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar"};
+                                            "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar",
+                                            "linalg.vecdot"};
   return a.is_meta() && kParts.count(name) == 0 && !name.starts_with("linalg.cond");
 }
 

@@ -106,11 +106,16 @@ UMBRA_OPERATOR("logical_not(Tensor self) -> Tensor")
 UMBRA_OPERATOR("isnan(Tensor self) -> Tensor").generated_out("isnan.out").use(logic<IsNan, 1>);
 /// Of integers the answer is known before they are looked at: it lies as they do.
 TensorSpec question_spec(const Tensor& self) {
-  if (is_integral(self.dtype(), true)) return spec_like(self, DType::Bool);
-  return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
+  return is_integral(self.dtype(), true) ? spec_like(self, DType::Bool) : pointwise_spec({&self}, DType::Bool);
 }
 
-UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>).meta(question_spec);
+UMBRA_OPERATOR("isinf(Tensor self) -> Tensor")
+    .generated_out("isinf.out")
+    .use(logic<IsInf, 1>)
+    .meta([](const Tensor& self) {
+      if (is_integral(self.dtype(), true)) return question_spec(self);
+      return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
+    });
 Tensor isfinite_parts(const Tensor& self) {
   if (is_integral(self.dtype(), true)) return ones_like(self, {.dtype = DType::Bool}, MemoryFormat::Preserve);
   if (self.is_complex()) {

@@ -366,7 +366,7 @@ UMBRA_OPERATOR("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor")
 /// What a strided tensor has to be, in the order in which PyTorch asks for it.
 void check_compressible(const Tensor& self, Layout wanted, std::optional<SymIntArrayRef> blocksize,
                         OptionalInt dense_dim) {
-  std::string name = concat("dense_to_", short_name(wanted));
+  std::string name = concat("dense_to_", to_string(wanted).substr(6));  // without "torch."
   if (blocksize) {
     check(blocksize->size() == 2, name, ": blocksize needs to be a tuple of size 2, but got ", blocksize->size());
     check((*blocksize)[0] > 0 && (*blocksize)[1] > 0, name, ": blocksize needs to be positive, but got ",
@@ -384,7 +384,7 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymInt
                  OptionalInt dense_dim) {
   Layout wanted = layout.value_or(Layout::SparseCoo);
   if (self.is_meta())
-    fail<NotImplementedError>("aten::_to_", short_name(wanted), ": attempted to run this operator with Meta tensors, ",
+    fail<NotImplementedError>("aten::_to_", to_string(wanted).substr(6), ": attempted to run this operator with Meta tensors, ",
                               "but there was no fake impl or Meta kernel registered.");
   check(is_sparse(wanted), "to_sparse: conversion from ", short_name(self.layout()), " to ", short_name(wanted),
         " is not supported");
