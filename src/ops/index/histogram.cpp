@@ -196,7 +196,7 @@ void check_range_of(const Tensor& self, const Range& range) {
   check<IndexError>(!only_metadata_is_asked() || self.dim() > 0, "tuple index out of range");
   check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
   check_range(range, self.sym_sizes().back().guard_int());
-  if (!range && has_elements(self)) check_wide_floating("histogramdd", self);
+  if (!range && has_elements(self) && self.numel() > 0) check_wide_floating("histogramdd", self);
 }
 
 TensorSpec grid_spec(const Tensor& self, SymShape cells, const Tensor& weight) {

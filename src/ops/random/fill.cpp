@@ -163,7 +163,7 @@ UMBRA_OPERATOR("random.to(Tensor self, int to, *, Generator? generator=None) -> 
     .inplace("random_.to")
     .generated_out("random.to_out")
     .meta([](const Tensor& self, int64_t to, const GeneratorPointer&) {
-      integer_range(0, to, self.dtype());
+      if (!only_metadata_is_asked()) integer_range(0, to, self.dtype());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t to, const GeneratorPointer& generator) {
