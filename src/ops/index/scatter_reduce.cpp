@@ -1,5 +1,4 @@
 // Scatter and index writes whose elements combine with what is there: sums, products, means, extremes.
-#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/gather.h"
 #include "ops/common/batching.h"
