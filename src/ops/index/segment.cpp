@@ -105,6 +105,8 @@ UMBRA_OPERATOR(
              const Tensor& offsets, int64_t axis, bool, const OptionalScalar&) {
       wrap_dim(axis, data.dim());
       reduction(reduce);
+      for (const Tensor* t : {&lengths, &offsets})
+        check(!t->defined() || t->dim() > 0, "segment_reduce(): lengths and offsets have a dimension of segments");
       check(!indices.defined(), "segment_reduce(): indices based reduction is not supported yet.");
       return segment_spec(data, reduce, Segments(lengths, offsets), axis);
     })
