@@ -125,11 +125,11 @@ void run_factory_out(const void* context, Value* frame) {
   size_t kept = 0;
   for (const SchemaArgument& argument : arguments) kept += !is_factory_option(argument);
   Tensor out = frame[kept].tensor();
-  for (size_t i = 0; i < kept && outputs_come_first(variant); ++i)
+  for (size_t i = 0; i < kept; ++i)
     frame[i].each_tensor([&](TensorImpl* t) {
-      check((t->device().type == DeviceType::Meta) == (out.device().type == DeviceType::Meta),
-            "Attempting to copy from device ", t->device(), " to device ", out.device(),
-            ", but cross-device copies are not allowed!");
+      bool together = (t->device().type == DeviceType::Meta) == (out.device().type == DeviceType::Meta);
+      check(together || !outputs_come_first(variant), "Attempting to copy from device ", t->device(), " to device ",
+            out.device(), ", but cross-device copies are not allowed!");
     });
   Frame inner(factory);
   for (size_t i = 0, next = 0; i < arguments.size(); ++i) {
