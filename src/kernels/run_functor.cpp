@@ -140,7 +140,7 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
   LoopGeometry geometry(out, inputs);
   if (geometry.numel() == 0) {  // what the functor's numbers are refused for is said all the same
     char* nothing[kMaxInputs + 1] = {};
-    return entry.loop(functor, nothing, 0);
+    return entry.loops.all(functor, nothing, 0);
   }
   run.settle(geometry);
   geometry.for_each_inner(run);
