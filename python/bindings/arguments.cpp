@@ -100,9 +100,17 @@ bool read_loosely(PyObject* object, const SchemaType& type, Value& out) {
 }  // namespace
 
 namespace {
+/// Whether the factory's result is a meta tensor, of which there is no memory to pin.
+bool lies_on_meta(const Operator& op, const Value* frame) {
+  int device = op.schema().find("device");
+  if (device >= 0 && !frame[device].is_none()) return frame[device].to_device().type == DeviceType::Meta;
+  return frame[0].is_tensor() && frame[0].tensor_ref().device().type == DeviceType::Meta;
+}
+
 /// Options of factories that have no effect yet.
 void check_factory_options(const Operator& op, const Value& pin_memory, const Value* frame) {
-  check(pin_memory.is_none() || !pin_memory.to_bool(), "Cannot access accelerator device when none is available.");
+  check(pin_memory.is_none() || !pin_memory.to_bool() || lies_on_meta(op, frame),
+        "Cannot access accelerator device when none is available.");
   if (op.schema().name.starts_with("sparse_")) return;  // whose layout it is that counts
   const Value& layout = frame[op.schema().find("layout")];
   check<NotImplementedError>(layout.is_none() || layout.to_layout() == Layout::Strided, op.schema().name,

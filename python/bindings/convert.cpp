@@ -4,6 +4,7 @@
 #include "tensor_type.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/jit/trace.h"
+#include "umbra/sym/shape_env.h"
 #include "values.h"
 
 namespace umbra::python {
@@ -74,7 +75,22 @@ bool read_bool(PyObject* object, Value& out) {
 
 bool is_sequence(PyObject* object) { return PyTuple_Check(object) || PyList_Check(object); }
 
-bool read_int_list(PyObject* object, int list_size, Value& out, Scratch& scratch) {
+/// An element of a list of plain ints. One below -2^62, which a SymInt cannot hold as a number, is a constant
+/// expression: the operator says what is wrong with it.
+bool read_element(PyObject* object, SymInt& out) {
+  if (!PyLong_CheckExact(object)) return read_int(object, out);
+  int64_t value = long_value(object);
+  if (SymInt::can_hold(value)) {
+    out = value;
+    return true;
+  }
+  static thread_local IntrusivePtr<sym::ShapeEnv> constants = make_counted<sym::ShapeEnv>();
+  out = sym::ShapeEnv::sym_int(constants->table().integer(value));
+  return true;
+}
+
+bool read_int_list(PyObject* object, bool plain, int list_size, Value& out, Scratch& scratch) {
+  auto read = plain ? read_element : read_int;
   SymShape* list = scratch.next_list();
   SymShape overflow;
   SymShape& to = list ? *list : overflow;
@@ -82,10 +98,10 @@ bool read_int_list(PyObject* object, int list_size, Value& out, Scratch& scratch
   if (is_sequence(object)) {
     PyObject** items = PySequence_Fast_ITEMS(object);
     for (Py_ssize_t i = 0, n = PySequence_Fast_GET_SIZE(object); i < n; ++i) {
-      if (!read_int(items[i], value)) return false;
+      if (!read(items[i], value)) return false;
       to.push_back(value);
     }
-  } else if (list_size > 0 && read_int(object, value)) {
+  } else if (list_size > 0 && read(object, value)) {
     to.assign(static_cast<size_t>(list_size), value);
   } else {
     return false;
@@ -141,7 +157,7 @@ bool read_scalar_value(PyObject* object, Value& out) {
 bool read_list_of(PyObject* object, const SchemaType& type, Value& out, Scratch& scratch) {
   switch (type.base) {
     case Base::Int:
-    case Base::SymInt: return read_int_list(object, type.list_size, out, scratch);
+    case Base::SymInt: return read_int_list(object, type.base == Base::Int, type.list_size, out, scratch);
     case Base::Tensor: return read_tensor_list(object, type.element_optional, out, scratch);
     case Base::Float:
       if (type.list_size > 0 && !is_sequence(object) && read_double(object, out)) {

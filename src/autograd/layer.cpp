@@ -141,7 +141,8 @@ class Recording {
     const std::vector<bool>& marks = d.differentiable_outputs;
     if (d.not_differentiable || (!marks.empty() && std::find(marks.begin(), marks.end(), true) == marks.end()))
       return redispatch(keys);
-    if (op_.has_tag(Tag::Generated)) return run_copies(keys);
+    if (op_.has_tag(Tag::Generated) || (!plan_.is_differentiable() && !functional->is_composite()))
+      return run_copies(keys);
     if (functional->is_composite()) {
       NoGrad off;
       Frame arguments(*functional, frame_);

@@ -1,5 +1,7 @@
 // Running an operator from its definition: allocate what meta describes, then fill it. The same code serves the CPU,
 // the meta device and fake tensors; in-place and out variants follow from the functional operator here.
+#include <utility>
+
 #include "dispatch/kernel_table.h"
 #include "dispatch/layers.h"
 #include "umbra/dispatch/dispatcher.h"
@@ -109,11 +111,14 @@ Tensor allocate_meta(const TensorSpec& spec, void*) {
   return allocate_tensor(spec.sizes, spec.strides, spec.dtype, spec.device);
 }
 
+thread_local bool metadata_alone = false;
+
 /// One backend run: how outputs are made, and where there is data to fill them with.
 struct Run {
   std::optional<Backend> backend;  // none: metadata only
   MakeTensor make;
   void* context;
+  size_t arguments;  // of the operator without outputs
   bool with_data() const { return backend.has_value(); }
   /// A call with a meta tensor must not seem to have written one with data.
   void check_written(const Tensor& t) const {
@@ -125,10 +130,33 @@ struct Run {
 
   Tensor allocate(const TensorSpec& spec) const { return spec.defined ? make(spec, context) : Tensor(); }
 
+  /// Asks for metadata. Where an argument is a meta tensor no kernel follows, also for arguments that have data.
+  void describe(const Definition& d, SpecList& specs, Value* frame) const {
+    if (__builtin_expect(make != allocate_meta, 1)) return d.meta(specs, frame);
+    struct Alone {
+      bool before = std::exchange(metadata_alone, true);
+      ~Alone() { metadata_alone = before; }
+    } alone;
+    if (d.functor) check_one_device(frame);
+    d.meta(specs, frame);
+  }
+
+  /// Elements of one device, and numbers beside them: what is said before anything about types.
+  void check_one_device(const Value* frame) const {
+    const TensorImpl* first = nullptr;
+    for (size_t i = 0; i < arguments; ++i)
+      frame[i].each_tensor([&](const TensorImpl* t) {
+        if (t->device().type == DeviceType::CPU && t->sym_sizes().empty()) return;
+        check(!first || first->device() == t->device(), "Tensor on device ", t->device(),
+              " is not on the expected device ", (first ? first : t)->device(), "!");
+        first = first ? first : t;
+      });
+  }
+
   void functional(const Operator& op, Value* frame) const {
     const Definition& d = op.definition();
     SpecList specs;
-    d.meta(specs, frame);
+    describe(d, specs, frame);
     const auto& returns = op.schema().returns;
     if (returns.size() == 1 && returns[0].type.is_tensor_list()) return list_result(op, specs, frame);
     if (returns.size() == 1 && specs.size() == 1) {
@@ -211,7 +239,7 @@ struct Run {
       if (with_data()) copy_into(self, result, *backend);
     } else {
       SpecList specs;
-      d.meta(specs, frame);
+      describe(d, specs, frame);
       check_inplace_write(op, frame, specs[0]);
       check_written(self);
       if (with_data()) {
@@ -229,10 +257,11 @@ struct Run {
     frame[0] = Value(std::move(self));
   }
 
-  /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither.
-  static void check_copied_on_meta(const Operator& functional, const Value* frame, const std::vector<Tensor>& outs) {
+  /// Between the meta device and one with data nothing is copied: results and outputs are both there or neither. The
+  /// results are there where any of the first arguments is a meta tensor.
+  static void check_copied_on_meta(size_t arguments, const Value* frame, const std::vector<Tensor>& outs) {
     bool any = false, meta = false;
-    for (size_t i = 0; i < functional.argument_count(); ++i)
+    for (size_t i = 0; i < arguments; ++i)
       frame[i].each_tensor([&](TensorImpl* t) {
         any = true;
         meta |= t->device().type == DeviceType::Meta;
@@ -242,6 +271,25 @@ struct Run {
             meta ? "meta" : "cpu", " to device ", t.device(), ", but cross-device copies are not allowed!");
   }
 
+  /// A generated out variant with a meta tensor somewhere: the operator runs as it would, and what it gave is copied.
+  void copy_on_meta(const Operator& op, Value* frame, std::vector<Tensor>& outs) const {
+    const Operator& base = *op.functional();
+    if (op.definition().meta) {
+      SpecList unused;
+      describe(op.definition(), unused, frame);
+    }
+    std::vector<Tensor> results = call_functional(base, frame);
+    if (outputs_come_first(op)) check_copied_on_meta(base.argument_count(), frame, outs);
+    SpecList specs;
+    for (const Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
+    prepare_outputs(op, frame, outs, specs);
+    for (size_t i = 0; i < outs.size(); ++i) {
+      if (!outs[i].is_meta()) copy_into(outs[i], results[i], Backend::CPU);
+      outs[i].impl()->bump_version();
+      frame[i] = Value(std::move(outs[i]));
+    }
+  }
+
   void out(const Operator& op, Value* frame) const {
     const Operator& base = *op.functional();
     const Definition& d = base.definition();
@@ -249,17 +297,19 @@ struct Run {
     std::vector<Tensor> outs, results;
     for (size_t i = 0; i < count; ++i) outs.push_back(frame[first + i].tensor());
     bool generated = op.definition().tags.has(Tag::Generated);
-    if (make == allocate_meta && !generated) check_copied_on_meta(base, frame, outs);
+    // A tensor that comes first has to be where the outputs are; what it is refused for comes second.
+    if (make == allocate_meta && frame[0].is_tensor() && outputs_come_first(op)) check_copied_on_meta(1, frame, outs);
+    if (make == allocate_meta && generated) return copy_on_meta(op, frame, outs);
     SpecList specs;
-    if (op.definition().meta) op.definition().meta(specs, frame);  // what only the out form refuses
+    if (op.definition().meta) describe(op.definition(), specs, frame);  // what only the out form refuses
     // A generated variant is its operator's call and a copy: what the operator refuses comes before what outputs do.
     bool whole = with_data() && generated;
-    if (d.meta && !whole) d.meta(specs, frame);
+    if (d.meta && !whole) describe(d, specs, frame);
     else {
       results = call_functional(base, frame);
       for (Tensor& r : results) specs.push_back(TensorSpec(r.sym_sizes(), r.sym_strides(), r.dtype(), r.device()));
     }
-    if (make == allocate_meta && generated) check_copied_on_meta(base, frame, outs);
+    if (make == allocate_meta) check_copied_on_meta(base.argument_count(), frame, outs);
     prepare_outputs(op, frame, outs, specs);
     bool direct = d.meta && d.elementwise && !whole;
     for (size_t i = 0; i < count; ++i) direct &= outs[i].dtype() == specs[i].dtype;
@@ -285,10 +335,11 @@ struct Run {
     for (size_t i = 0; i < arguments.size(); ++i)
       if (arguments[i].alias.write)
         frame[i].each_tensor([&](TensorImpl* t) { written.emplace_back(IntrusivePtr<TensorImpl>(t)); });
+    refuse_lazy_lists(op, frame);
     for (const Tensor& t : written) check_written(t);
     if (d.meta) {
       SpecList specs;
-      d.meta(specs, frame);
+      describe(d, specs, frame);
     }
     if (with_data()) {
       for (const Tensor& t : written) check_no_overlap(op, t);
@@ -378,6 +429,8 @@ void run_kernel(const Run& run, const Operator& op, Value* frame) {
 
 }  // namespace
 
+bool only_metadata_is_asked() { return metadata_alone; }
+
 void run_definition(const Operator& op, Value* frame, std::optional<Backend> backend, MakeTensor make, void* context) {
   const Definition& d = op.definition();
   if (op.library_kernels() && run_library(op, backend, frame)) return;
@@ -385,8 +438,9 @@ void run_definition(const Operator& op, Value* frame, std::optional<Backend> bac
   if (d.view) return run_view(d, frame);
   if (d.composite && !(d.meta && d.not_differentiable)) return d.composite(frame);
   if (d.all_backends) return d.all_backends(frame);
-  Run run{backend, make, context};
-  const Definition& kernel = op.functional() ? op.functional()->definition() : d;
+  const Operator& values = op.functional() ? *op.functional() : op;
+  Run run{backend, make, context, values.argument_count()};
+  const Definition& kernel = values.definition();
   if (!backend || kernel.reads_lazy_bits || !has_lazy_bits(op, frame)) return run_kernel(run, op, frame);
   ResolvedFrame resolved(op, frame, *backend);
   run_kernel(run, op, frame);

@@ -111,20 +111,25 @@ bool is_factory_option(const SchemaArgument& argument) {
 }
 bool is_factory(const Schema& schema) { return schema.find("layout") >= 0 && schema.find("pin_memory") >= 0; }
 
+/// A factory and its out variant; lives as long as they do.
+struct FactoryOut {
+  const Operator &factory, &variant;
+};
+
 /// The out variant of a factory: what the factory makes in the output's type, copied there.
 void run_factory_out(const void* context, Value* frame) {
   static const Operator& copy = get_operator("aten::copy_");
   static const Operator& resize = get_operator("aten::resize_");
-  const auto& factory = *static_cast<const Operator*>(context);
+  const auto& [factory, variant] = *static_cast<const FactoryOut*>(context);
   const auto& arguments = factory.schema().arguments;
   size_t kept = 0;
   for (const SchemaArgument& argument : arguments) kept += !is_factory_option(argument);
   Tensor out = frame[kept].tensor();
   for (size_t i = 0; i < kept; ++i)
     frame[i].each_tensor([&](TensorImpl* t) {
-      check((t->device().type == DeviceType::Meta) == (out.device().type == DeviceType::Meta),
-            "Attempting to copy from device ", t->device(), " to device ", out.device(),
-            ", but cross-device copies are not allowed!");
+      bool together = (t->device().type == DeviceType::Meta) == (out.device().type == DeviceType::Meta);
+      check(together || !outputs_come_first(variant), "Attempting to copy from device ", t->device(), " to device ",
+            out.device(), ", but cross-device copies are not allowed!");
     });
   Frame inner(factory);
   for (size_t i = 0, next = 0; i < arguments.size(); ++i) {
@@ -170,7 +175,7 @@ Operator& OperatorBuilder::add_out(const char* name, std::vector<std::string> ou
   }
   Operator& variant = register_operator(std::move(schema));
   set_variant_tags(variant, *op_, Tag::Out);
-  if (factory) variant.mutable_definition().all_backends = {run_factory_out, op_};
+  if (factory) variant.mutable_definition().all_backends = {run_factory_out, new FactoryOut{*op_, variant}};
   else variant.set_functional(op_);
   return variant;
 }

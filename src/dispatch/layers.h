@@ -15,6 +15,13 @@ extern Tensor (*value_of_ended)(const Tensor& tensor);
 /// What a layer does for this operator alone, beside which libraries may register kernels of theirs; null: nothing.
 LayerFunction own_layer(const Operator& op, DispatchKey key);
 void set_own_layer(Operator& op, DispatchKey key, LayerFunction function);
+/// Whether metadata is asked for a call that no kernel follows, since an argument is a meta tensor.
+bool only_metadata_is_asked();
+/// Whether an out variant compares its outputs' devices with its first argument's before all else, on the meta device.
+/// ops/ sets it.
+extern bool (*outputs_come_first)(const Operator& op);
+/// Refuses lists whose tensors are written and are conjugated or negated lazily.
+void refuse_lazy_lists(const Operator& op, const Value* frame);
 /// Adds an operator; an error if the name is taken.
 Operator& register_operator(Schema schema);
 /// Takes the name away; the Operator itself stays, since its address is its identity.

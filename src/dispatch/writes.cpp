@@ -58,6 +58,21 @@ void fail_two_devices(Device one, Device other, bool fake) {
   throw Error(text);
 }
 
+bool (*outputs_come_first)(const Operator& op) = [](const Operator&) { return true; };
+
+void refuse_lazy_lists(const Operator& op, const Value* frame) {
+  for (size_t i = 0; i < op.argument_count(); ++i) {
+    if (!op.schema().arguments[i].alias.write || !frame[i].is_tensor_list()) continue;
+    for (const Tensor& t : frame[i].tensor_list()) {
+      if (!t.defined() || !(t.is_conj() || t.is_neg())) continue;
+      const char* kind = t.is_conj() ? "conjugate" : "negation";
+      fail(" fallback doesn't currently support mutable TensorLists with ", kind,
+           " inputs. Please materialize all the ", kind,
+           " input tensor(s) in the mutable TensorList inputs before calling ", op.name());
+    }
+  }
+}
+
 bool overlaps_itself(const Tensor& tensor) {
   auto repeats = [&](int64_t d) {
     SymInt size = tensor.sym_sizes()[d], stride = tensor.sym_strides()[d];

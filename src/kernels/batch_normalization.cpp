@@ -214,7 +214,9 @@ void forward(const Tensor& out, const Tensor& save_mean, const Tensor& save_invs
   std::vector<T> weights = read_vector<T>(state.weight), biases = read_vector<T>(state.bias);
   std::vector<T> a(layout.channels), b(layout.channels), invstds(layout.channels), saved = rounded<T>(means);
   for (int64_t c = 0; c < layout.channels; ++c) {
-    double invstd = 1 / std::sqrt(variances[c] + eps);
+    // Of a batch without any variation, and nothing added to it, nothing is left.
+    bool constant = training && variances[c] == 0 && eps == 0;
+    double invstd = constant ? 0 : 1 / std::sqrt(variances[c] + eps);
     double scale = invstd * (weights.empty() ? 1 : weights[c]);
     invstds[c] = static_cast<T>(invstd);
     a[c] = static_cast<T>(scale);

@@ -138,7 +138,10 @@ void run_pointwise(const PointwiseTable& table, const void* functor, const Tenso
                       input.item_size()};
   }
   LoopGeometry geometry(out, inputs);
-  if (geometry.numel() == 0) return;
+  if (geometry.numel() == 0) {  // what the functor's numbers are refused for is said all the same
+    char* nothing[kMaxInputs + 1] = {};
+    return entry.loops.all(functor, nothing, 0);
+  }
   run.settle(geometry);
   geometry.for_each_inner(run);
 }

@@ -193,3 +193,36 @@ def test_a_product_by_names_takes_the_path_that_it_is_given():
     assert torch.allclose(torch.ops.aten.einsum("ab,bd,de->ae", [a, b, c], path=[1, 2, 0, 1]), a @ b @ c, atol=1e-5)
     with pytest.raises(RuntimeError, match="path parameter to have size 4 but got 2"):
         torch.ops.aten.einsum("ab,bd,de->ae", [a, b, c], path=[1, 2])
+
+
+def test_a_batch_without_variation_and_epsilon_is_normalised_to_zeros():
+    out, mean, invstd = aten._native_batch_norm_legit.no_stats(torch.zeros(2, 3, 2), None, None, True, 0.1, 0.0)
+    assert out.abs().sum().item() == 0 and invstd.tolist() == [0, 0, 0]
+
+
+def test_an_infinite_part_of_a_complex_sum_leaves_the_other_a_nan():
+    total = torch.tensor([1 + 2j]) + float("inf")
+    assert total.real.item() == float("inf") and total.imag.isnan().item()
+
+
+def test_numbers_around_a_mean_take_the_shape_that_output_and_mean_have_in_common():
+    assert torch.normal(torch.ones(3, 1), 2.0, out=torch.ones(3)).shape == (3, 3)
+    with pytest.raises(RuntimeError, match="must match"):
+        torch.normal(torch.ones(2), 2.0, out=torch.ones(3))
+
+
+def test_what_is_rolled_along_dimensions_keeps_its_layout_where_it_is_empty():
+    x = torch.ones(0, 3, 4, 4).transpose(1, 3)
+    assert torch.roll(x, [1], [1]).stride() == x.stride()
+    assert torch.roll(x, [1]).stride() == (48, 12, 3, 1)
+
+
+def test_polynomials_of_high_degrees_follow_their_limits():
+    x = torch.tensor([0.5, -0.3, 2.0], dtype=torch.double)
+    n = 2**26
+    near, far = torch.special.legendre_polynomial_p(x, n + 1), torch.special.laguerre_polynomial_l(x.abs(), n + 1)
+    assert near[2].isnan() and abs(near[0].item()) < 2e-4 and near.isfinite().tolist() == [True, True, False]
+    # (n + 1) P(n + 1) = (2 n + 1) x P(n) - n P(n - 1) holds between degrees on both sides of the limit.
+    p = [torch.special.legendre_polynomial_p(x[:2], n + k) for k in (1, 2, 3)]
+    assert torch.allclose((n + 3) * p[2], (2 * n + 5) * x[:2] * p[1] - (n + 2) * p[0], atol=1e-3)
+    assert far.isfinite().all()

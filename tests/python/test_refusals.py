@@ -223,3 +223,37 @@ def test_a_factorisation_without_elements_has_no_permutation_unless_asked():
 
 def test_packed_data_has_a_dimension():
     refused(RuntimeError, lambda: aten._pad_packed_sequence(torch.tensor(0), torch.tensor([0, 0]), False, 0, 7), "dimension")
+
+
+# ---- numbers and lists ----
+
+
+def test_a_dimension_of_a_list_may_be_any_integer_of_64_bits():
+    refused(IndexError, lambda: torch.ones(2, 2).squeeze([-2**63 + 1]), "got -9223372036854775807")
+    refused(IndexError, lambda: torch.amin(torch.ones(2, 2), [0, -2**63 + 1]), "got -9223372036854775807")
+
+
+def test_numbers_that_do_not_fit_are_refused_of_empty_tensors_too():
+    text = "value cannot be converted to type float without overflow"
+    refused(RuntimeError, lambda: torch.clamp_min(torch.ones(0), 1e300), text)
+    refused(RuntimeError, lambda: torch.linspace(0, 1e300, 2), text)
+    assert torch.linspace(0, 1e300, 1).tolist() == [0]
+
+
+def test_lists_that_are_written_hold_no_lazy_conjugates():
+    x = torch.ones(2, dtype=torch.complex64).conj()
+    refused(RuntimeError, lambda: torch._foreach_sin_([x]), "mutable TensorLists with conjugate inputs")
+    refused(RuntimeError, lambda: torch._foreach_sin_([x.imag]), "mutable TensorLists with negation inputs")
+
+
+def test_operators_on_bits_write_no_leaf_that_requires_gradients():
+    x = torch.ones(2, requires_grad=True)
+    refused(RuntimeError, lambda: x.bitwise_and_(x), "a leaf Variable that requires grad")
+    refused(NotImplementedError, lambda: aten.bitwise_and.Tensor_out(x, x, out=torch.ones(2)), "bitwise_and_cpu")
+    refused(RuntimeError, lambda: aten.bitwise_and.Tensor_out(x, x, out=x), "automatic differentiation")
+
+
+def test_all_dimensions_are_wrapped_before_one_is_found_twice():
+    refused(IndexError, lambda: torch.amin(torch.ones(1, 1), [0, 0, 7]), "got 7")
+    refused(IndexError, lambda: torch.logsumexp(torch.ones(1, 1), [0, 0, 7]), "got 7")
+    refused(RuntimeError, lambda: torch.amin(torch.ones(1, 1), [0, 0]), "appears multiple times")

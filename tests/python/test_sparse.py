@@ -141,7 +141,7 @@ def test_a_strided_tensor_keeps_its_history():
 
 
 def test_block_sizes_are_checked():
-    with pytest.raises(RuntimeError, match="two numbers"):
+    with pytest.raises(RuntimeError, match="needs to be a tuple of size 2, but got 3"):
         torch.ops.aten.to_sparse(torch.ones(4, 4), layout=torch.sparse_bsr, blocksize=[2, 2, 2])
     with pytest.raises(RuntimeError, match="positive"):
         torch.sparse_bsr_tensor([0, 1], [0], torch.ones(1, 0, 2), size=(2, 2))

@@ -349,3 +349,15 @@ def test_forward_mode_of_a_complex_convolution_is_the_convolution_of_the_tangent
     w = torch.randn(3, 2, 3, dtype=torch.complex64)
     tangent = jvp(lambda x: torch.nn.functional.conv1d(x, w), (x,), (t,))[1]
     torch.testing.assert_close(tangent, torch.nn.functional.conv1d(t, w))
+
+
+def test_second_derivatives_of_products_see_two_zeros():
+    index, start = torch.tensor([0, 0, 0]), torch.tensor([2.0])
+
+    def product(x):
+        return torch.scatter_reduce(start, 0, index, x, "prod").sum()
+
+    zeros = torch.tensor([0.0, 0.0, 3.0])
+    captured = make_fx(torch.func.hessian(product))(torch.tensor([1.0, 2.0, 3.0]))
+    for result in (torch.func.hessian(product)(zeros), captured(zeros)):
+        assert result.tolist() == [[0, 6, 0], [6, 0, 0], [0, 0, 0]]

@@ -8,13 +8,8 @@
 
 namespace umbra::functors {
 
-/// scale * x, where scale is often real though its type is complex: infinities then stay what they are.
-template <class T, class X> X scaled(T scale, X x) {
-  if constexpr (is_complex<T>) {
-    if (scale.imag() == 0) return X(scale.real() * x.real(), scale.real() * x.imag());
-  }
-  return multiply(X(scale), x);
-}
+/// scale * x. Of complex numbers it is their product, also by a real scale: an infinite part leaves the other a NaN.
+template <class T, class X> X scaled(T scale, X x) { return multiply(X(scale), x); }
 
 struct Add : Binary {  // a + alpha * b
   static constexpr const char* name = "add_stub";

@@ -94,6 +94,8 @@ template <class Family> struct Polynomial : Binary {
       if (n > Family::template kHighest<T>) return std::numeric_limits<T>::quiet_NaN();
     if constexpr (requires { Family::is_end(x); })
       if (n > 0 && Family::is_end(x)) return Family::at_end(x, n);
+    if constexpr (requires { Family::kByRecurrence; })
+      if (n > Family::kByRecurrence && x == x) return static_cast<T>(Family::of_high_degree(x, n));
     return polynomials::recurrence(n, Family::first(x),
                                    [x](T k, T before, T now) { return Family::next(x, k, before, now); });
   }
@@ -115,11 +117,27 @@ struct ProbabilistsHermite : Hermite {
   template <class T> static T first(T x) { return x; }
   template <class T> static T next(T x, T k, T before, T now) { return x * now - k * before; }
 };
-/// Degrees that a recurrence would take minutes for count as having no value.
+/// Degrees that a recurrence would take minutes for go by what the polynomials tend to: Bessel functions of order 0,
+/// with an error of about 1 / degree of their amplitude. Where they overflow there is no value, as by recurrence.
 struct ByRecurrence {
-  template <class T> static constexpr int64_t kHighest = int64_t{1} << 26;
+  static constexpr int64_t kByRecurrence = int64_t{1} << 26;
+  static double finite_or_nan(double value) {
+    return std::isfinite(value) ? value : std::numeric_limits<double>::quiet_NaN();
+  }
+  static double modified_bessel(double z) {
+    constexpr double kLargest = 700;
+    return z < kLargest ? std::cyl_bessel_i(0.0, z) : std::numeric_limits<double>::infinity();
+  }
 };
 struct Laguerre : ByRecurrence {
+  static double of_high_degree(double x, int64_t n) {
+    double scale = 4 * static_cast<double>(n) + 2, t = std::abs(x) / scale, root = std::sqrt(t);
+    if (x > 0 && t >= 1) return std::numeric_limits<double>::quiet_NaN();
+    double phase =
+        x > 0 ? (root * std::sqrt(1 - t) + std::asin(root)) / 2 : (root * std::sqrt(1 + t) + std::asinh(root)) / 2;
+    double amplitude = std::exp(x / 2) * std::sqrt(phase / (root * std::sqrt(x > 0 ? 1 - t : 1 + t)));
+    return finite_or_nan(amplitude * (x > 0 ? ::j0(scale * phase) : modified_bessel(scale * phase)));
+  }
   static constexpr const char* name = "laguerre_polynomial_l_cpu";
   template <class T> static T first(T x) { return T(1) - x; }
   template <class T> static T next(T x, T k, T before, T now) {
@@ -129,6 +147,14 @@ struct Laguerre : ByRecurrence {
   template <class T> static T at_end(T, int64_t) { return T(1); }
 };
 struct Legendre : ByRecurrence {
+  static double of_high_degree(double x, int64_t n) {
+    long double size = std::abs(x), times = static_cast<long double>(n) + 0.5L;
+    bool inside = size < 1;
+    long double angle = inside ? std::acos(size) : std::acosh(size);
+    auto z = static_cast<double>(times * angle), a = static_cast<double>(angle);
+    double value = inside ? std::sqrt(a / std::sin(a)) * ::j0(z) : std::sqrt(a / std::sinh(a)) * modified_bessel(z);
+    return finite_or_nan(x > 0 ? value : alternating(n, value));
+  }
   static constexpr const char* name = "legendre_polynomial_p_cpu";
   template <class T> static T first(T x) { return x; }
   template <class T> static T next(T x, T k, T before, T now) {

@@ -89,8 +89,7 @@ void constrain(const Scalar& size, int64_t low, int64_t high) {
           low, ", ", high, "].");
     return;
   }
-  int64_t n = static_cast<int64_t>(size.to_double());
-  if (size.is_integral(true)) n = size.to_int();
+  int64_t n = size.to_int();
   check(low <= n && n <= high, "Invalid value range for ", n, " between [", low, ", ", high, "].");
 }
 std::tuple<> constrain_range(const Scalar& size, OptionalInt low, OptionalInt high) {

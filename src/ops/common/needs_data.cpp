@@ -22,7 +22,17 @@ void refuse_meta(const Operator& op, DispatchKeySet, Value* frame) {
                             "kernel registered.");
 }
 
+void refuse_outputs(const Operator& op, DispatchKeySet, Value*) {
+  const Schema& schema = op.schema();
+  fail<TypeError>(schema.name, "() got an unexpected keyword argument '",
+                  schema.arguments[schema.arguments.size() - schema.returns.size()].name, "'");
+}
+
 }  // namespace
+
+void NoOutputsOnMeta::operator()(OperatorBuilder& builder) const {
+  set_own_layer(out_variant(builder.op(), variant), DispatchKey::Meta, refuse_outputs);
+}
 
 void NeedsData::operator()(OperatorBuilder& builder) const {
   Operator& functional = builder.op();

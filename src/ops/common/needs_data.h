@@ -12,4 +12,10 @@ struct NeedsData {
   void operator()(OperatorBuilder& builder) const;
 };
 
+/// The out variant of that name takes no meta tensors: PyTorch's kernel for them has no outputs.
+struct NoOutputsOnMeta {
+  const char* variant;
+  void operator()(OperatorBuilder& builder) const;
+};
+
 }  // namespace umbra::ops

@@ -213,8 +213,11 @@ Device common_device(ArrayRef<const Tensor*> tensors) {
       first = t;
       continue;
     }
-    if (t->device() == first->device()) continue;
     auto joins = [](const Tensor& x) { return x.dim() == 0 && x.device().type == DeviceType::CPU; };
+    if (t->device() == first->device()) {
+      if (joins(*first)) first = t;
+      continue;
+    }
     if (joins(*t)) continue;
     if (joins(*first)) first = t;
     else fail_two_devices(first->device(), t->device(), first->is_fake());

@@ -1,6 +1,7 @@
 // Convolutions: one operator for all ranks and directions, and the named ones that are made of it.
 #include "kernels/convolution.h"
 
+#include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/conv/complex.h"
@@ -39,6 +40,7 @@ Geometry geometry(size_t spatial, SymIntArrayRef stride, SymIntArrayRef padding,
 
 void check_shapes(const Tensor& input, const Tensor& weight, const Tensor& bias, bool transposed, SymInt groups) {
   check(groups > 0, "expected groups to be greater than 0, but got groups=", groups);
+  check<IndexError>(!only_metadata_is_asked() || (weight.dim() > 1 && input.dim() > 1), "tuple index out of range");
   check(weight.dim() > 2 && input.dim() == weight.dim(), "Expected ", weight.dim(), "-dimensional input for ",
         weight.dim(), "-dimensional weight ", weight.sym_sizes(), ", but got ", input.dim(),
         "-dimensional input of size ", input.sym_sizes(), " instead");

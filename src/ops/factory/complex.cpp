@@ -1,4 +1,5 @@
 // Complex tensors from their parts, or from length and angle.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
 #include "ops/pointwise/family.h"
@@ -34,7 +35,12 @@ Tensor real_part(const Tensor& t) { return t.is_complex() ? umbra::real(t) : t; 
 
 UMBRA_OPERATOR("complex(Tensor real, Tensor imag) -> Tensor")
     .out("complex.out")
-    .meta([](const Tensor& real, const Tensor& imag) { return complex_spec(real, imag); })
+    .meta([](const Tensor& real, const Tensor& imag) {
+      for (auto [name, t] : {std::pair("real", &real), {"imag", &imag}})
+        check<AssertionError>(!only_metadata_is_asked() || is_floating(t->dtype()), name,
+                              " must be floating point, got ", t->dtype());
+      return complex_spec(real, imag);
+    })
     .cpu([](const Tensor& out, const Tensor& real, const Tensor& imag) { fill_parts(out, real, imag); })
     .gradient("real", {"grad"}, [](const Tensor& grad) { return real_part(grad); })
     .gradient("imag", {"grad"}, [](const Tensor& grad) { return real_part(grad.mul(std::complex<double>(0, -1))); })

@@ -1,5 +1,6 @@
 // Operators that give a tensor other memory or another size, in place.
 #include "ops/common/factory_arguments.h"
+#include "ops/common/needs_data.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -62,6 +63,7 @@ UMBRA_OPERATOR("resize_as_(Tensor(a!) self, Tensor the_template, *, MemoryFormat
 
 UMBRA_OPERATOR("resize_as(Tensor self, Tensor the_template, *, MemoryFormat? memory_format=None) -> Tensor")
     .generated_out("resize_as.out")
+    .use(NoOutputsOnMeta{"resize_as.out"})
     .all_backends([](const Tensor& self, const Tensor& other, OptionalFormat format) {
       return self.clone().resize_as_(other, format);
     })

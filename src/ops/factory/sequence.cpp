@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "kernels/copy.h"
+#include "kernels/fits.h"
 #include "ops/factory/factory.h"
 #include "ops/pointwise/family.h"
 
@@ -147,6 +148,13 @@ TensorSpec spaced_spec(const char* name, const Start& start, const End& end, int
   return factory_spec({steps}, spaced_dtype(name, start.is_complex() || end.is_complex(), dtype), device);
 }
 
+/// Ends are numbers of the result's type, where there is more than one step.
+void check_ends(const Tensor& out, const Scalar& start, const Scalar& end) {
+  if (out.numel() == 0) return;
+  kernels::check_fits(start, out.dtype());
+  if (out.numel() > 1) kernels::check_fits(end, out.dtype());
+}
+
 /// A bound that is given as a tensor.
 Scalar bound_of(const Tensor& bound) { return bound.item(); }
 Scalar bound_of(const Scalar& bound) { return bound; }
@@ -173,7 +181,10 @@ UMBRA_OPERATOR(
              OptionalDevice device,
              OptionalBool) { return spaced_spec("linspace", start, end, steps, dtype, layout, device); })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar& end, int64_t, OptionalDType, OptionalLayout,
-            OptionalDevice, OptionalBool) { kernels::linspace(out, start, end); })
+            OptionalDevice, OptionalBool) {
+      check_ends(out, start, end);
+      kernels::linspace(out, start, end);
+    })
     .not_differentiable();
 
 /// The overloads with bounds in tensors, whose values are read.
@@ -214,7 +225,10 @@ UMBRA_OPERATOR(
              OptionalDevice device,
              OptionalBool) { return spaced_spec("logspace", start, end, steps, dtype, layout, device); })
     .cpu([](const Tensor& out, const Scalar& start, const Scalar& end, int64_t, double base, OptionalDType,
-            OptionalLayout, OptionalDevice, OptionalBool) { kernels::logspace(out, start, end, base); })
+            OptionalLayout, OptionalDevice, OptionalBool) {
+      if (out.numel() > 1) check_ends(out, start, end);
+      kernels::logspace(out, start, end, base);
+    })
     .not_differentiable();
 
 template <class Start, class End> struct LogarithmicallySpaced {

@@ -87,6 +87,7 @@ void run_each(const void* context, Value* frame) {
   const Each& each = *static_cast<const Each*>(context);
   const Operator& functional = each.functional();
   const Operator& operation = each.in_place && functional.inplace() ? *functional.inplace() : functional;
+  if (each.in_place) refuse_lazy_lists(*each.op, frame);
   size_t count = count_elements(*each.op, frame);
   std::vector<Tensor> results;
   for (size_t i = 0; i < count; ++i) {

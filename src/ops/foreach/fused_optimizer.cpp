@@ -1,5 +1,6 @@
 // Whole steps of optimisers over lists of parameters. The forms that return values are what functionalisation records.
 #include "kernels/optimizer.h"
+#include "ops/common/needs_data.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -94,7 +95,8 @@ UMBRA_OPERATOR(
     "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, "
     "float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(AdamInPlace<Tensor, false>{})
-    .functional_form("aten::_fused_adam.tensor_lr");
+    .functional_form("aten::_fused_adam.tensor_lr")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_adam.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] "
     "max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, "
@@ -118,7 +120,8 @@ UMBRA_OPERATOR(
     "Tensor(e!)[] max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, "
     "float eps, bool amsgrad, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(AdamInPlace<Tensor, true>{})
-    .functional_form("aten::_fused_adamw.tensor_lr");
+    .functional_form("aten::_fused_adamw.tensor_lr")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_adamw.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] exp_avgs, Tensor[] exp_avg_sqs, Tensor[] "
     "max_exp_avg_sqs, Tensor[] state_steps, *, Tensor lr, float beta1, float beta2, float weight_decay, float eps, "
@@ -163,7 +166,8 @@ UMBRA_OPERATOR(
     "float momentum, float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? "
     "grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(SgdInPlace<double>{})
-    .functional_form("aten::_fused_sgd");
+    .functional_form("aten::_fused_sgd")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_sgd(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float momentum, "
     "float lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, Tensor? "
@@ -174,7 +178,8 @@ UMBRA_OPERATOR(
     "weight_decay, float momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, "
     "Tensor? grad_scale=None, Tensor? found_inf=None) -> ()")
     .use(SgdInPlace<Tensor>{})
-    .functional_form("aten::_fused_sgd.tensor_lr");
+    .functional_form("aten::_fused_sgd.tensor_lr")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_sgd.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] momentum_buffer_list, *, float weight_decay, float "
     "momentum, Tensor lr, float dampening, bool nesterov, bool maximize, bool is_first_step, Tensor? grad_scale=None, "
@@ -201,7 +206,8 @@ UMBRA_OPERATOR(
     "float lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? "
     "found_inf=None) -> ()")
     .mutate(adagrad_in_place<double>)
-    .functional_form("aten::_fused_adagrad");
+    .functional_form("aten::_fused_adagrad")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_adagrad(Tensor[] self, Tensor[] grads, Tensor[] state_sums, Tensor[] state_steps, *, float lr, float "
     "lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> "
@@ -219,7 +225,8 @@ UMBRA_OPERATOR(
     "*, Tensor lr, float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? "
     "found_inf=None) -> ()")
     .mutate(adagrad_in_place<Tensor>)
-    .functional_form("aten::_fused_adagrad.tensor_lr");
+    .functional_form("aten::_fused_adagrad.tensor_lr")
+    .use(NeedsData{});
 UMBRA_OPERATOR(
     "_fused_adagrad.tensor_lr(Tensor[] self, Tensor[] grads, Tensor[] state_sums, Tensor[] state_steps, *, Tensor lr, "
     "float lr_decay, float weight_decay, float eps, bool maximize, Tensor? grad_scale=None, Tensor? found_inf=None) -> "

@@ -1,6 +1,7 @@
 // Padding by the tensor's own edges: mirrored (reflection) or repeated (replication), over one to three dimensions.
 #include "kernels/edge_pad.h"
 
+#include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -109,8 +110,16 @@ struct EdgePadBackward : EdgePad {
     builder
         .meta([family](const Tensor& grad, const Tensor& self, SymIntArrayRef padding) {
           bool reflects = family.edge == Edge::Reflect;
-          // Two dimensions that are reflected ask for sizes first: too few dimensions are an IndexError.
-          if (family.dims == 2 && reflects) family.check_sizes(grad, self);
+          size_t ends = static_cast<size_t>(2 * family.dims);
+          if (only_metadata_is_asked() && (family.dims == 2 || (family.dims == 1 && reflects)))
+            check<ValueError>(padding.size() == ends, padding.size() < ends ? "not enough" : "too many",
+                              " values to unpack (expected ", ends, ", got ", padding.size(), ")");
+          // Two dimensions that are reflected compare channels first, of too few dimensions some other one.
+          if (family.dims == 2 && reflects) {
+            SymInt channels = self.sym_size(self.dim() - 3), given = grad.sym_size(self.dim() - 3);
+            check(channels == given, "grad_output channel unexpected. Expected: ", channels, ", Got: ", given);
+            for (int64_t d = 1; d <= family.dims; ++d) grad.sym_size(self.dim() - d);
+          }
           if (family.dims == 1 && reflects) self.sym_size(-1);
           SymShape sizes = family.padded(self, padding);
           if (family.dims < 3 || !reflects) family.check_sizes(grad, self);

@@ -1,8 +1,10 @@
 // Rows of a table.
 #include "kernels/embedding.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -66,7 +68,9 @@ UMBRA_OPERATOR(
     "embedding_dense_backward(Tensor grad_output, Tensor indices, SymInt num_weights, SymInt padding_idx, bool "
     "scale_grad_by_freq) -> Tensor")
     .generated_out("embedding_dense_backward.out")
+    .use(NoOutputsOnMeta{"embedding_dense_backward.out"})
     .meta([](const Tensor& grad, const Tensor& indices, SymInt count, SymInt, bool) {
+      if (only_metadata_is_asked()) return TensorSpec({count, grad.sym_size(-1)}, grad.dtype(), grad.device());
       check_indices(indices);
       check(grad.dim() > 0 && indices.sym_numel() * grad.sym_sizes().back() == grad.sym_numel(), "shape '[",
             indices.sym_numel(), ", ", grad.dim() > 0 ? grad.sym_sizes().back() : SymInt(1),
@@ -100,12 +104,16 @@ UMBRA_OPERATOR(
     "embedding_backward(Tensor grad, Tensor indices, SymInt num_weights, SymInt padding_idx, bool scale_grad_by_freq, "
     "bool sparse) -> Tensor")
     .composite([](const Tensor& grad, const Tensor& indices, SymInt rows, SymInt padding, bool scale, bool sparse) {
-      check_indices(indices);
+      if (!grad.is_meta() && !indices.is_meta()) check_indices(indices);
       check<NotImplementedError>(!sparse, "embedding: sparse gradients are not in Umbra yet");
       return embedding_dense_backward(grad, indices, rows, padding, scale);
     });
 
 TensorSpec renorm_spec(const Tensor& self, const Tensor& indices, double, double) {
+  if (only_metadata_is_asked()) {
+    check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
+    return spec_like(self);
+  }
   check(self.dim() == 2, "Expected 2-dimensional tensor, but got ", self.dim(),
         "-dimensional tensor for argument #1 'self' (while checking arguments for embedding_renorm_)");
   check_indices(indices, 2, "embedding_renorm_");

@@ -3,6 +3,7 @@
 #include "kernels/embedding.h"
 #include "kernels/rows.h"
 #include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -184,6 +185,7 @@ UMBRA_OPERATOR(
     "maximum_indices, SymInt num_weights, bool scale_grad_by_freq, int mode, Tensor? per_sample_weights, int "
     "padding_idx=-1) -> Tensor")
     .generated_out("_embedding_bag_dense_backward.out")
+    .use(NoOutputsOnMeta{"_embedding_bag_dense_backward.out"})
     .meta([](const Tensor& grad, const Tensor&, const Tensor&, const Tensor&, const Tensor&, SymInt rows, bool, int64_t,
              const Tensor&, int64_t) { return table_spec(grad, rows); })
     .cpu([](const Tensor& out, const Tensor& grad, const Tensor& indices, const Tensor& offset2bag,
@@ -197,6 +199,7 @@ UMBRA_OPERATOR(
     "_embedding_bag_per_sample_weights_backward(Tensor grad, Tensor weight, Tensor indices, Tensor offsets, Tensor "
     "offset2bag, int mode, int padding_idx=-1) -> Tensor")
     .generated_out("_embedding_bag_per_sample_weights_backward.out")
+    .use(NoOutputsOnMeta{"_embedding_bag_per_sample_weights_backward.out"})
     .meta([](const Tensor& grad, const Tensor& weight, const Tensor& indices, const Tensor&, const Tensor&,
              int64_t mode, int64_t) {
       if (grad.is_meta()) grad.sym_size(1);  // too few dimensions are an IndexError

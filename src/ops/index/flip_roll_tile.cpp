@@ -35,6 +35,8 @@ UMBRA_OPERATOR("roll(Tensor self, SymInt[1] shifts, int[1] dims=[]) -> Tensor")
       check(!shifts.empty(), "`shifts` required");
       check(shifts.size() == dims.size() || (dims.empty() && shifts.size() == 1),
             "shifts and dimensions must align. shifts: ", shifts.size(), ", dims:", dims.size());
+      SymInt count = self.sym_numel();
+      if (!dims.empty() && !count.is_symbolic() && count.value() == 0) return spec_like(self);
       return TensorSpec(self.sym_sizes(), self.dtype(), self.device());
     })
     .cpu([](const Tensor& out, const Tensor& self, SymIntArrayRef shifts, Ints dims) {

@@ -5,7 +5,9 @@
 
 #include "dispatch/data_dependent.h"
 #include "kernels/copy.h"
+#include "ops/common/kernel_type.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -111,6 +113,13 @@ void fill_edges(TensorList edges, const Tensor& points, const Range& range) {
 
 // ---- histogram: numbers ----
 
+void check_result_types(const Tensor& self, const Tensor& hist, const Tensor& edges) {
+  for (auto [name, out] : {std::pair("hist", &hist), {"bin_edges", &edges}})
+    check(out->dtype() == self.dtype(), "torch.histogram: input tensor and ", name,
+          " tensor should have the same dtype, but got input ", kernel_name(self.dtype()), " and ", name, " ",
+          kernel_name(out->dtype()));
+}
+
 std::tuple<TensorSpec, TensorSpec> histogram_specs(const Tensor& self, SymInt edges, const Tensor& weight) {
   check(edges > 1, "torch.histogram(): bins must be > 0, but got ", edges - 1, " for dimension 0");
   check_wide_floating("histogramdd", self);
@@ -122,6 +131,10 @@ UMBRA_OPERATOR(
     "histogram.bin_ct(Tensor self, int bins=100, *, float[]? range=None, Tensor? weight=None, bool density=False) -> "
     "(Tensor hist, Tensor bin_edges)")
     .out("histogram.bin_ct_out", {"hist", "bin_edges"})
+    .use(out_asks("histogram.bin_ct_out",
+                  [](const Tensor& self, int64_t, Range, const Tensor&, bool, const Tensor& hist, const Tensor& edges) {
+                    check_result_types(self, hist, edges);
+                  }))
     .meta([](const Tensor& self, int64_t bins, Range range, const Tensor& weight, bool) {
       check_range(range, 1);
       return histogram_specs(self, SymInt(bins) + 1, weight);
@@ -139,6 +152,10 @@ UMBRA_OPERATOR(
     "Tensor "
     "bin_edges)")
     .out("histogram.bins_tensor_out", {"hist", "bin_edges"})
+    .use(out_asks("histogram.bins_tensor_out",
+                  [](const Tensor& self, const Tensor&, const Tensor&, bool, const Tensor& hist, const Tensor& edges) {
+                    check_result_types(self, hist, edges);
+                  }))
     .meta([](const Tensor& self, const Tensor& bins, const Tensor& weight, bool) {
       check_edges(self, {&bins, 1});
       return histogram_specs(self, bins.sym_numel(), weight);
@@ -173,6 +190,15 @@ UMBRA_OPERATOR("histc(Tensor self, int bins=100, Scalar min=0, Scalar max=0) -> 
 
 // ---- histogramdd: points ----
 
+/// Where no range is given the kernel that finds one has its say about types before bins are looked at. On the meta
+/// device a number has no last size.
+void check_range_of(const Tensor& self, const Range& range) {
+  check<IndexError>(!only_metadata_is_asked() || self.dim() > 0, "tuple index out of range");
+  check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
+  check_range(range, self.sym_sizes().back().guard_int());
+  if (!range && has_elements(self) && self.numel() > 0) check_wide_floating("histogramdd", self);
+}
+
 TensorSpec grid_spec(const Tensor& self, SymShape cells, const Tensor& weight) {
   check_points(self, cells.size());
   check_wide_floating("histogramdd", self);
@@ -195,6 +221,7 @@ UMBRA_OPERATOR(
     "-> "
     "Tensor[]")
     .meta([](const Tensor& self, Ints bins, Range range, const Tensor&, bool) {
+      check_range_of(self, range);
       check_points(self, bins.size());
       check_counts(bins);
       check_range(range, static_cast<int64_t>(bins.size()));
@@ -213,6 +240,7 @@ UMBRA_OPERATOR(
     "-> Tensor")
     .generated_out("_histogramdd_from_bin_cts.out")
     .meta([](const Tensor& self, Ints bins, Range range, const Tensor& weight, bool) {
+      check_range_of(self, range);
       check_points(self, bins.size());
       check_counts(bins);
       check_range(range, static_cast<int64_t>(bins.size()));
@@ -252,9 +280,6 @@ UMBRA_OPERATOR(
     "hist, "
     "Tensor[] bin_edges)")
     .composite([](const Tensor& self, Ints bins, Range range, const Tensor& weight, bool density) {
-      check(self.dim() >= 2, "torch.histogramdd: input tensor should have at least 2 dimensions");
-      check(self.sym_sizes().back() == static_cast<int64_t>(bins.size()),
-            "histogramdd: The size of bins must be equal to the innermost dimension of the input.");
       return even_grid(self, bins, range, weight, density);
     });
 UMBRA_OPERATOR(

@@ -1,4 +1,5 @@
 // Whole slices along one dimension, written at a vector of positions: index_fill, index_copy.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
@@ -38,8 +39,8 @@ UMBRA_OPERATOR("index_fill.int_Scalar(Tensor self, int dim, Tensor index, Scalar
     .inplace("index_fill_.int_Scalar")
     .generated_out("index_fill.int_Scalar_out")
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
-      check_real_value(self, value.is_complex());
       check_fill(self, dim, index);
+      check_real_value(self, value.is_complex());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Scalar& value) {
@@ -67,8 +68,8 @@ UMBRA_OPERATOR("index_fill.int_Tensor(Tensor self, int dim, Tensor index, Tensor
     .meta([](const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
       check(value.dim() == 0, "index_fill_ only supports a 0-dimensional value tensor, but got tensor with ",
             value.dim(), " dimension(s).");
-      check_real_value(self, value.is_complex());
       check_fill(self, dim, index);
+      check_real_value(self, value.is_complex());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t dim, const Tensor& index, const Tensor& value) {
@@ -104,6 +105,9 @@ std::string slice_shape(const Tensor& t, int64_t dim) {
   return out;
 }
 void check_copy(const Tensor& self, int64_t dim, const Tensor& index, const Tensor& source) {
+  check(!only_metadata_is_asked() || (index.device() == self.device() && source.device() == self.device()),
+        "index_copy(): self, index and source expected to be in the same device, but got (self) ", self.device(),
+        ", (index) ", index.device(), ", and (source) ", source.device());
   SymInt count = index.sym_numel();
   check<IndexError>(index.dim() <= 1, "index_copy_(): Index should have dimension 1 or 0 (got ", index.dim(), ")");
   check<IndexError>(source.dim() > 0 || count == 1,

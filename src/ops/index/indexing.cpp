@@ -1,4 +1,5 @@
 // Advanced indexing: x[i, j], x[mask], and writes by them.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
@@ -211,10 +212,16 @@ UMBRA_OPERATOR("index.Tensor(Tensor self, Tensor?[] indices) -> Tensor")
     .use(out_asks("index.Tensor_out",
                   [](const Tensor& self, TensorList indices, const Tensor& out) {
                     check<IndexError>(!indices.empty(), "at least one index must be provided");
+                    check<IndexError>(static_cast<int64_t>(indices.size()) <= self.dim(),
+                                      "too many indices for tensor of dimension ", self.dim(), " (got ", indices.size(),
+                                      ")");
                     check(self.dtype() == out.dtype(), "index_out: self (", kernel_name(self.dtype()), ") and result (",
                           kernel_name(out.dtype()), ") must have the same scalar type");
                   }))
-    .meta(index_spec)
+    .meta([](const Tensor& self, TensorList indices) {
+      check<IndexError>(!indices.empty(), "at least one index must be provided");
+      return index_spec(self, indices);
+    })
     .cpu(run_index)
     .gradient("self", {"grad", "self.sym_sizes", "indices"}, index_gradient)
     .tags({Tag::Core})
@@ -315,7 +322,9 @@ UMBRA_OPERATOR(
     .inplace("_index_put_impl_")
     .generated_out("_index_put_impl.out")
     .meta([](const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
-      return index_put_spec(self, indices, values, accumulate);
+      if (!only_metadata_is_asked()) return index_put_spec(self, indices, values, accumulate);
+      check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
+      return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, TensorList indices, const Tensor& values, bool accumulate, bool) {
       run_index_put(out, self, indices, values, accumulate);

@@ -46,14 +46,18 @@ UMBRA_OPERATOR("hash_tensor(Tensor self, int[1] dim=[], *, bool keepdim=False, i
                           kernel_name(out.dtype()));
                   }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim, int64_t mode) {
-      check(mode == 0, "Unknown hash_tensor mode: ", mode);
       check(
           !dims.empty() || self.sym_numel().is_symbolic() || self.sym_numel().value() != 0,
           "hash_tensor: Expected reduction dim to be specified for input.numel() == 0. Specify the reduction dim with "
           "the 'dim' argument.");
       check<NotImplementedError>(!self.is_complex(), "\"xor_sum_cpu\" not implemented for '", kernel_name(self.dtype()),
                                  "'");
-      return reduced_spec(self, dim_mask(dims, self.dim()), keepdim, DType::UInt64);
+      uint64_t mask = dim_mask(dims, self.dim());
+      for (int64_t d = 0; !dims.empty() && d < self.dim(); ++d)
+        check<IndexError>(!(mask >> d & 1) || self.sym_sizes()[d] != 0, "hash_tensor: Expected reduction dim ", d,
+                          " to have non-zero size.");
+      check(mode == 0, "Unknown hash_tensor mode: ", mode);
+      return reduced_spec(self, mask, keepdim, DType::UInt64);
     })
     .cpu([](const Tensor& out, const Tensor& self, std::vector<int64_t> dims, bool, int64_t) {
       uint64_t mask = dim_mask(dims, self.dim());

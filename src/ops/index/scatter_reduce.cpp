@@ -66,14 +66,20 @@ Pair product_gradient(const Tensor& grad, const Tensor& self, int64_t dim, const
   Tensor zero = src.eq(0);
   Tensor zeros_there = zeros_like(self).scatter_add(dim, index, zero.to(self.dtype())).gather(dim, index);
   Tensor only_zero = zero.logical_and(zeros_there.eq(1));
-  // What several zeros owe one another is lost here: no second derivative is better than a wrong one.
+  // PyTorch refuses a second derivative here, wherever it can see the zeros.
   if (is_grad_enabled() && may_read(src) && may_read(self))
     check(!zero.logical_and(zeros_there.gt(1)).any().item().to_bool(),
           "scatter_reduce(): Double backward is unsupported for src when >1 zeros in src are scattered to the same "
           "position in self");
   Tensor without = scatter_reduce(self, dim, index, src.masked_fill(only_zero, 1), "prod", include_self);
   Tensor plain = grad.mul(result).gather(dim, index).div(src.masked_fill(zero, 1));
-  return {grad_self, where(only_zero, grad.mul(without).gather(dim, index), plain)};
+  Tensor share = where(only_zero, grad.mul(without).gather(dim, index), plain);
+  if (!is_grad_enabled()) return {grad_self, share};
+  // Of two zeros each one's share is the other times the rest: nothing, and not so its derivative.
+  Tensor rest = scatter_reduce(self, dim, index, src.masked_fill(zero, 1), "prod", include_self);
+  Tensor sum = zeros_like(self).scatter_add(dim, index, src.masked_fill(zero.logical_not(), 0));
+  Tensor other = sum.gather(dim, index).sub(src);
+  return {grad_self, where(zero.logical_and(zeros_there.eq(2)), grad.mul(rest).gather(dim, index).mul(other), share)};
 }
 
 Pair mean_gradient(const Tensor& grad, int64_t dim, const Tensor& index, const Tensor& src, bool include_self) {

@@ -1,8 +1,11 @@
 // Where numbers belong among sorted ones (searchsorted, bucketize), and whether they are among others (isin).
 #include "kernels/search.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/promotion.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -16,6 +19,14 @@ using OptionalText = std::optional<std::string>;
 // ---- searchsorted ----
 
 DType position_dtype(bool int32) { return int32 ? DType::Int32 : DType::Int64; }
+
+/// What an output has to be, which is asked before anything of the inputs.
+void check_position_type(bool int32, const Tensor& out) {
+  check(only_metadata_is_asked() || out.dtype() == position_dtype(int32),
+        "torch.searchsorted(): output tensor's dtype is wrong, it can only be Int(int32) or Long(int64) depending on "
+        "whether out_int32 flag is True, but we got output tensor's dtype ",
+        kernel_name(out.dtype()), " and out_int32 flag is ", int32 ? "True" : "False");
+}
 
 bool goes_right(bool right, const OptionalText& side) { return right || side == "right"; }
 
@@ -64,6 +75,15 @@ void check_rows(const Tensor& sorted, const Tensor& values) {
 
 TensorSpec search_spec(const Tensor& sorted, const Tensor& values, bool int32, bool right, const OptionalText& side,
                        const Tensor& sorter) {
+  if (only_metadata_is_asked()) {  // few words, and none about devices and types
+    bool fits = sorted.dim() <= 1 || sorted.sym_sizes().drop_back() == values.sym_sizes().drop_back();
+    check(fits && (!sorter.defined() || sorter.sym_sizes() == sorted.sym_sizes()),
+          "torch.searchsorted(): boundaries, values and sorter do not fit each other");
+    check(side != "left" || !right,
+          "torch.searchsorted(): side and right can't be set to opposites, got side of left while right was True");
+    return TensorSpec(values.sym_sizes(), position_dtype(int32),
+                      values.impl()->is_wrapped_number() ? sorted.device() : values.device());
+  }
   check_side(right, side);
   check(values.dim() == 0 || values.device() == sorted.device(),
         "torch.searchsorted(): boundaries and input value tensors should have same device type, but got boundaries "
@@ -90,6 +110,8 @@ UMBRA_OPERATOR(
     "searchsorted.Tensor(Tensor sorted_sequence, Tensor self, *, bool out_int32=False, bool right=False, str? "
     "side=None, Tensor? sorter=None) -> Tensor")
     .out("searchsorted.Tensor_out")
+    .use(out_asks("searchsorted.Tensor_out", [](const Tensor&, const Tensor&, bool int32, bool, const OptionalText&,
+                                                const Tensor&, const Tensor& out) { check_position_type(int32, out); }))
     .meta(search_spec)
     .cpu([](const Tensor& out, const Tensor& sorted, const Tensor& values, bool, bool right, const OptionalText& side,
             const Tensor& sorter) { run_search(out, sorted, values, goes_right(right, side), sorter); })
@@ -110,6 +132,8 @@ UMBRA_OPERATOR(
     "searchsorted.Scalar(Tensor sorted_sequence, Scalar self, *, bool out_int32=False, bool right=False, str? "
     "side=None, Tensor? sorter=None) -> Tensor")
     .out("searchsorted.Scalar_out")
+    .use(out_asks("searchsorted.Scalar_out", [](const Tensor&, const Scalar&, bool int32, bool, const OptionalText&,
+                                                const Tensor&, const Tensor& out) { check_position_type(int32, out); }))
     .meta([](const Tensor& sorted, const Scalar& value, bool int32, bool right, const OptionalText& side,
              const Tensor& sorter) { return search_spec(sorted, wrapped_number(value), int32, right, side, sorter); })
     .cpu([](const Tensor& out, const Tensor& sorted, const Scalar& value, bool, bool right, const OptionalText& side,
@@ -123,12 +147,16 @@ UMBRA_OPERATOR(
 // ---- bucketize ----
 
 TensorSpec bucket_spec(const Tensor& self, const Tensor& boundaries, bool int32, bool right) {
+  if (only_metadata_is_asked())
+    return TensorSpec(self.sym_sizes(), position_dtype(int32), common_device({&self, &boundaries}));
   check(boundaries.dim() == 1, "boundaries tensor must be 1 dimension, but got dim(", boundaries.dim(), ")");
   return search_spec(boundaries, self, int32, right, std::nullopt, Tensor());
 }
 
 UMBRA_OPERATOR("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
     .out("bucketize.Tensor_out")
+    .use(out_asks("bucketize.Tensor_out", [](const Tensor&, const Tensor&, bool int32, bool,
+                                             const Tensor& out) { check_position_type(int32, out); }))
     .meta(bucket_spec)
     .cpu([](const Tensor& out, const Tensor& self, const Tensor& boundaries, bool, bool right) {
       run_search(out, boundaries, self, right, Tensor());
@@ -139,7 +167,9 @@ UMBRA_OPERATOR("bucketize.Tensor(Tensor self, Tensor boundaries, *, bool out_int
     }));
 UMBRA_OPERATOR("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int32=False, bool right=False) -> Tensor")
     .generated_out("bucketize.Scalar_out")
+    .use(NoOutputsOnMeta{"bucketize.Scalar_out"})
     .meta([](const Scalar& self, const Tensor& boundaries, bool int32, bool right) {
+      if (only_metadata_is_asked()) return TensorSpec({}, position_dtype(int32), boundaries.device());
       return bucket_spec(wrapped_number(self), boundaries, int32, right);
     })
     .cpu([](const Tensor& out, const Scalar& self, const Tensor& boundaries, bool, bool right) {
@@ -153,6 +183,9 @@ UMBRA_OPERATOR("bucketize.Scalar(Scalar self, Tensor boundaries, *, bool out_int
 // ---- isin ----
 
 TensorSpec isin_spec(const Tensor& elements, const Tensor& others) {
+  for (const Tensor* t : {&elements, &others})
+    check(!only_metadata_is_asked() || (!t->is_complex() && t->dtype() != DType::Bool),
+          "Unsupported input type encountered for isin(): ", t->dtype());
   for (const Tensor* t : {&elements, &others})
     check<NotImplementedError>(!t->is_complex() && t->dtype() != DType::Bool,
                                "Unsupported input type encountered for isin(): ", kernel_name(t->dtype()));

@@ -1,6 +1,7 @@
 // Segments of a dimension, each of a length of its own: reductions, and padding them to one length and back.
 #include "kernels/segment.h"
 
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
@@ -39,7 +40,6 @@ struct Segments {
           "segment_reduce(): Either lengths or offsets must be defined.");
     lengths = !given_offsets.defined();
     positions = lengths ? given_lengths : given_offsets;
-    check(positions.dim() > 0, "segment_reduce(): lengths and offsets have a dimension of segments");
     count = positions.sym_size(-1) - (lengths ? 0 : 1);
   }
 };
@@ -104,6 +104,9 @@ UMBRA_OPERATOR(
     .meta([](const Tensor& data, const std::string& reduce, const Tensor& lengths, const Tensor& indices,
              const Tensor& offsets, int64_t axis, bool, const OptionalScalar&) {
       wrap_dim(axis, data.dim());
+      reduction(reduce);
+      for (const Tensor* t : {&lengths, &offsets})
+        check(!t->defined() || t->dim() > 0, "segment_reduce(): lengths and offsets have a dimension of segments");
       check(!indices.defined(), "segment_reduce(): indices based reduction is not supported yet.");
       return segment_spec(data, reduce, Segments(lengths, offsets), axis);
     })
@@ -128,6 +131,8 @@ UMBRA_OPERATOR(
     .generated_out("_segment_reduce_backward.out")
     .meta([](const Tensor& grad, const Tensor& output, const Tensor& data, const std::string& reduce,
              const Tensor& lengths, const Tensor& offsets, int64_t axis, const OptionalScalar&) {
+      wrap_dim(axis, data.dim());
+      reduction(reduce);
       TensorSpec like = segment_spec(data, reduce, Segments(lengths, offsets), axis);
       check(grad.sym_sizes() == SymIntArrayRef(like.sizes) && output.sym_sizes() == SymIntArrayRef(like.sizes),
             "segment_reduce backward: grad and output must have the shape of the result, ", to_string(like.sizes));
@@ -147,6 +152,8 @@ UMBRA_OPERATOR(
 // ---- rows of one batch after the other, and padded to one length ----
 
 const Tensor& only_offsets(TensorList offsets) {
+  check<AssertionError>(!only_metadata_is_asked() || offsets.size() == 1, "Only one jagged dim is supported, got ",
+                        offsets.size(), " offsets");
   check(offsets.size() == 1, "expected one jagged dimension, but got offsets of ", offsets.size());
   return offsets[0];
 }
@@ -156,6 +163,8 @@ UMBRA_OPERATOR(
     "Tensor")
     .meta([](const Tensor& values, TensorList offsets, SymIntArrayRef lengths, double) {
       const Tensor& at = only_offsets(offsets);
+      check<AssertionError>(!only_metadata_is_asked() || lengths.size() == 1, "Only one jagged dim is supported, got ",
+                            lengths.size(), " max_lengths");
       check(lengths.size() == 1, "_jagged_to_padded_dense_forward(): expected one length for each list of offsets");
       check(values.dim() > 0 && at.dim() == 1 && at.sym_size(0) > 0, "offsets and values must have dimensions");
       SymShape sizes{at.sym_size(0) - 1, lengths[0]};

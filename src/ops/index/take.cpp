@@ -1,4 +1,5 @@
 // Elements of a tensor seen as one row: take and put.
+#include "dispatch/layers.h"
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/batching.h"
@@ -35,6 +36,10 @@ UMBRA_OPERATOR("put(Tensor self, Tensor index, Tensor source, bool accumulate=Fa
     .inplace("put_")
     .generated_out("put.out")
     .meta([](const Tensor& self, const Tensor& index, const Tensor& source, bool) {
+      if (only_metadata_is_asked()) {
+        check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
+        return spec_like(self);
+      }
       check(index.dtype() == DType::Int64, "put_(): Expected a long tensor for index, but got ",
             kernel_name(index.dtype()));
       check(self.dtype() == source.dtype(),

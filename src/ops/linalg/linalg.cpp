@@ -2,16 +2,23 @@
 
 #include <set>
 
+#include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "umbra/core/linalg_error.h"
 
 namespace umbra::ops {
 
-void check_matrix(const Tensor& a, const std::string& name, const char* argument) {
+/// Whether PyTorch has checks for the meta device that are written in Python; composites are checked in C++.
+static bool checked_in_python(const Tensor& a, const std::string& name) {
   static const std::set<std::string> kParts{"linalg.matrix_norm",  "torch.linalg.matrix_rank", "logdet",
-                                            "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar"};
-  bool by_parts = kParts.count(name) > 0;
-  if (a.is_meta() && !by_parts)  // what PyTorch has for that device is written in Python
+                                            "linalg.matrix_power", "matrix_exp_backward",      "linalg.polar",
+                                            "linalg.vecdot"};
+  return (a.is_meta() || only_metadata_is_asked()) && kParts.count(name) == 0 && !name.starts_with("linalg.cond");
+}
+
+void check_matrix(const Tensor& a, const std::string& name, const char* argument) {
+  bool asserts = name != "linalg.qr" && name != "linalg.svd";
+  if (checked_in_python(a, name) && asserts)
     check<AssertionError>(a.dim() >= 2, name, ": The input tensor must have at least 2 dimensions, got ", a.dim());
   check(a.dim() >= 2, name, ": The input tensor ", argument, " must have at least 2 dimensions.");
 }
@@ -24,7 +31,7 @@ void check_square(const Tensor& a, const std::string& name, const char* argument
 }
 
 void check_floating_matrix(const Tensor& a, const std::string& name, bool narrow) {
-  if (a.is_meta() && (name == "linalg.solve" || name == "torch.linalg.lu_solve"))  // written in Python there
+  if (checked_in_python(a, name))
     check(a.is_floating_point() || a.is_complex(), name, ": Expected a floating point or complex tensor as input. Got ",
           a.dtype());
   check<NotImplementedError>(a.is_floating_point() || a.is_complex(), name,

@@ -215,7 +215,7 @@ UMBRA_OPERATOR("matrix_H(Tensor(a) self) -> Tensor(a)").composite([](const Tenso
 
 UMBRA_OPERATOR("linalg_vander(Tensor x, *, SymInt? N=None) -> Tensor")
     .composite([](const Tensor& x, std::optional<SymInt> count) {
-      check<NotImplementedError>(x.dtype() != DType::Bool,
+      check<NotImplementedError>(x.dtype() != DType::Bool && !is_reduced_floating(x.dtype()),
                                  "linalg.vander supports floating point, complex, and integer tensors, but got ",
                                  kernel_name(x.dtype()));
       Tensor rows = x.dim() == 0 ? x.unsqueeze(-1) : x;

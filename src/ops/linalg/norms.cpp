@@ -89,11 +89,12 @@ UMBRA_OPERATOR(
     "Tensor")
     .all_backends([](const Tensor& self, const Scalar& ord, OptionalDims dims, bool keepdim, OptionalType dtype) {
       DType type = dtype.value_or(is_integral(self.dtype(), true) ? DType::Int64 : self.dtype());
-      check<NotImplementedError>(!is_integral(type, true), "\"powsum_cpu\" not implemented for '", kernel_name(type),
-                                 "'");
+      uint64_t mask = reduced_dims(self, dims);
+      check<NotImplementedError>(!is_integral(type, true) || self.is_meta() || self.sym_numel().same(0),
+                                 "\"powsum_cpu\" not implemented for '", kernel_name(type), "'");
       Tensor sizes = self.to(type).abs();
       Tensor powers = ord.to_double() == 1 ? sizes : sizes.pow(ord);
-      std::vector<int64_t> over = masked_dims(reduced_dims(self, dims));
+      std::vector<int64_t> over = masked_dims(mask);
       return over.empty() ? powers : powers.sum(IntArrayRef(over), keepdim);
     })
     .tags({Tag::Reduction})

@@ -382,6 +382,7 @@ UMBRA_OPERATOR("_cholesky_solve_helper(Tensor self, Tensor A, bool upper) -> Ten
 
 UMBRA_OPERATOR("cholesky_solve(Tensor self, Tensor input2, bool upper=False) -> Tensor")
     .out("cholesky_solve.out")
+    .use(OutCopied{})
     .all_backends([](const Tensor& self, const Tensor& factor, bool upper) {
       check(self.dim() >= 2, "b should have at least 2 dimensions, but has ", self.dim(), " dimensions instead");
       check(factor.dim() >= 2, "u should have at least 2 dimensions, but has ", factor.dim(), " dimensions instead");

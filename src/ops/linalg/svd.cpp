@@ -2,6 +2,7 @@
 #include "kernels/copy.h"
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -250,6 +251,10 @@ UMBRA_OPERATOR(
     "linalg_matrix_rank.atol_rtol_float(Tensor self, *, float? atol=None, float? rtol=None, bool hermitian=False) -> "
     "Tensor")
     .out("linalg_matrix_rank.atol_rtol_float_out")
+    .use(out_asks("linalg_matrix_rank.atol_rtol_float_out",
+                  [](const Tensor& self, OptionalNumber atol, OptionalNumber rtol, bool, const Tensor&) {
+                    if (!rtol && atol.value_or(0) <= 0) self.sym_size(-2);  // which the usual tolerance depends on
+                  }))
     .composite(rank_by_numbers);
 UMBRA_OPERATOR("linalg_matrix_rank(Tensor self, float tol, bool hermitian=False) -> Tensor")
     .out("linalg_matrix_rank.out")

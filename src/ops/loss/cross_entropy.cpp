@@ -1,4 +1,5 @@
 // Losses over classes: nll_loss and cross_entropy_loss.
+#include "dispatch/layers.h"
 #include "kernels/loss.h"
 #include "ops/common/batching.h"
 #include "ops/common/out_variant.h"
@@ -14,10 +15,14 @@ namespace {
 using LossSpecs = std::tuple<TensorSpec, TensorSpec>;
 
 void check_target(const Tensor& self, const Tensor& target, const Tensor& weight) {
-  if (self.is_meta()) {  // what PyTorch has for that device is written in Python
+  if (self.is_meta() || only_metadata_is_asked()) {  // what PyTorch has for that device is written in Python
     check<AssertionError>(self.dim() > 0 && self.dim() <= 2, "input tensor should be 1D or 2D, got ", self.dim(), "D");
     check<AssertionError>(target.dim() <= 1, "0D or 1D target tensor expected, multi-target not supported, got ",
                           target.dim(), "D");
+    bool single = self.dim() == 1 && target.dim() == 0;
+    check<IndexError>(single || target.dim() > 0, "tuple index out of range");
+    check(single || expect_equal(self.sym_sizes()[0], target.sym_sizes()[0]),
+          "size mismatch (got input: ", to_string(self.sym_sizes()), ", target: ", to_string(target.sym_sizes()), ")");
   }
   check(target.dtype() == DType::Int64 || target.dtype() == DType::UInt8,
         "expected target dtype to be Long or Byte, but got ", kernel_name(target.dtype()));

@@ -204,8 +204,9 @@ UMBRA_OPERATOR(
     "reduction=Mean, bool zero_infinity=False) -> Tensor")
     .composite([](const Tensor& log_probs, const Tensor& targets, const Tensor& inputs, const Tensor& labels,
                   int64_t blank, int64_t reduction, bool zero_infinity) {
-      check(is_integral(inputs.dtype(), false), "input_lengths must be integral");
-      check(is_integral(labels.dtype(), false), "target_lengths must be integral");
+      bool meta = inputs.is_meta() || labels.is_meta();  // which is refused below, whatever the type
+      check(meta || is_integral(inputs.dtype(), false), "input_lengths must be integral");
+      check(meta || is_integral(labels.dtype(), false), "target_lengths must be integral");
       Tensor scores = scores_in_batch(log_probs);
       Tensor losses = std::get<0>(_ctc_loss(scores, targets.to(DType::Int64), inputs, labels, blank, zero_infinity));
       losses = without_infinity(losses, zero_infinity);

@@ -39,9 +39,16 @@ bool in_one_pass(const Tensor& self, const Tensor& target, int64_t reduction) {
          target.is_contiguous();
 }
 
+/// One of three; other losses take any other number for none.
+void check_known(int64_t reduction) {
+  check(reduction >= 0 && reduction <= kReduceSum, "reduction == Reduction::Mean || reduction == Reduction::Sum ",
+        "INTERNAL ASSERT FAILED: there is no reduction ", reduction);
+}
+
 UMBRA_OPERATOR("mse_loss(Tensor self, Tensor target, int reduction=Mean) -> Tensor")
     .out("mse_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction) {
+      check_known(reduction);
       if (in_one_pass(self, target, reduction)) {
         Tensor out = kernels::scratch({}, self.dtype());
         kernels::squared_distance(out, self, target, reduction == kReduceMean);
@@ -159,6 +166,7 @@ UMBRA_OPERATOR("smooth_l1_loss(Tensor self, Tensor target, int reduction=Mean, f
     .out("smooth_l1_loss.out")
     .all_backends([](const Tensor& self, const Tensor& target, int64_t reduction, double beta) {
       check(beta >= 0, "smooth_l1_loss does not support negative values for beta.");
+      check_known(reduction);
       if (beta > 0 && in_one_pass(self, target, reduction)) return smooth_loss(self, target, reduction, beta, 1 / beta);
       Tensor distance = difference_of("smooth_l1_cpu", self, target, false).abs();
       if (beta == 0) return reduce_loss(distance, reduction);

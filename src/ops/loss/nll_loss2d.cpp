@@ -1,4 +1,5 @@
 // The negative log likelihood over images: scores [batch, classes, height, width], targets [batch, height, width].
+#include "dispatch/layers.h"
 #include "kernels/loss.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
@@ -65,6 +66,12 @@ UMBRA_OPERATOR(
     .out("nll_loss2d_backward.grad_input", {"grad_input"})
     .meta([](const Tensor& grad, const Tensor& self, const Tensor& target, const Tensor& weight, int64_t reduction,
              SymInt, const Tensor& total) {
+      if (only_metadata_is_asked()) {  // what PyTorch has for the meta device is written in Python
+        check<AssertionError>(self.dim() == 4, "only batches of spatial inputs supported (4D tensors), but got input ",
+                              "of dimension: ", self.dim());
+        check<AssertionError>(target.dim() == 3, "only batches of spatial targets supported (3D tensors) but got ",
+                              "targets of dimension: ", target.dim());
+      }
       check_images(self, target, weight);
       common_device({&self, &target, &weight});
       check(total.sym_numel() == 1,

@@ -2,6 +2,7 @@
 #include <limits>
 
 #include "ops/common/kernel_type.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -42,6 +43,7 @@ void check_fused(const char* kernel, const Tensor& v, const Tensor& g, int64_t d
 
 UMBRA_OPERATOR("_weight_norm_interface(Tensor v, Tensor g, int dim=0) -> (Tensor, Tensor)")
     .generated_out("_weight_norm_interface.out", {"out0", "out1"})
+    .use(NoOutputsOnMeta{"_weight_norm_interface.out"})
     .all_backends([](const Tensor& v, const Tensor& g, int64_t dim) {
       check_fused("weight_norm_kernel", v, g, dim);
       Tensor wide = v.dtype() == DType::BFloat16 ? v.to(DType::Float32) : v;

@@ -55,10 +55,12 @@ Scalar in_kind_of(DType result, const Scalar& alpha) {
 }
 /// The sum without what is below zero, of the types that the fused kernel is made for.
 Tensor positive_sum(const Tensor& self, const Tensor& sum) {
-  DType type = sum.dtype();
-  bool fits = type == DType::Float32 || type == DType::Float64 ||
-              (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
-  check(fits || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(type));
+  auto fits = [](DType type) {
+    return type == DType::Float32 || type == DType::Float64 ||
+           (is_integral(type, false) && type != DType::UInt8 && type <= DType::Int64);
+  };
+  check(fits(self.dtype()) || !has_elements(self), "Unsupported datatype for add_relu: ", kernel_name(self.dtype()));
+  check_kernel_type(fits(sum.dtype()), "add_clamp_cpu", sum);
   return relu(sum);
 }
 

@@ -10,7 +10,7 @@ namespace {
 using namespace functors;
 
 template <class Functor> void bits(OperatorBuilder& builder) {
-  builder.use(pointwise<Functor, 2>(Promotion::Default)).not_differentiable().tags({Tag::Pointwise});
+  builder.use(pointwise<Functor, 2>(Promotion::Default)).tags({Tag::Pointwise});
 }
 template <class Functor> void core_bits(OperatorBuilder& builder) { builder.use(bits<Functor>).tags({Tag::Core}); }
 
@@ -52,7 +52,6 @@ UMBRA_OPERATOR("bitwise_not(Tensor self) -> Tensor")
     .inplace("bitwise_not_")
     .out("bitwise_not.out")
     .use(pointwise<BitwiseNot, 1>(Promotion::Default))
-    .not_differentiable()
     .tags({Tag::Core, Tag::Pointwise});
 
 UMBRA_OPERATOR("bitwise_left_shift.Tensor(Tensor self, Tensor other) -> Tensor")

@@ -109,7 +109,13 @@ TensorSpec question_spec(const Tensor& self) {
   return is_integral(self.dtype(), true) ? spec_like(self, DType::Bool) : pointwise_spec({&self}, DType::Bool);
 }
 
-UMBRA_OPERATOR("isinf(Tensor self) -> Tensor").generated_out("isinf.out").use(logic<IsInf, 1>).meta(question_spec);
+UMBRA_OPERATOR("isinf(Tensor self) -> Tensor")
+    .generated_out("isinf.out")
+    .use(logic<IsInf, 1>)
+    .meta([](const Tensor& self) {
+      if (is_integral(self.dtype(), true)) return question_spec(self);
+      return pointwise_spec({&self, &number_of_type(DType::Float64)}, DType::Bool);  // compared with a number
+    });
 Tensor isfinite_parts(const Tensor& self) {
   if (is_integral(self.dtype(), true)) return ones_like(self, {.dtype = DType::Bool}, MemoryFormat::Preserve);
   if (self.is_complex()) {

@@ -1,4 +1,5 @@
 // Quotients rounded to whole numbers, and what they leave.
+#include "dispatch/layers.h"
 #include "kernels/functors/arithmetic.h"
 #include "ops/pointwise/family.h"
 
@@ -15,8 +16,10 @@ using RoundingMode = std::optional<std::string>;
 
 Promotion promotion_of(const RoundingMode& mode) {
   if (!mode) return Promotion::IntToFloat;
-  check(*mode == "trunc" || *mode == "floor",
-        "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
+  bool known = *mode == "trunc" || *mode == "floor";
+  check<ValueError>(known || !only_metadata_is_asked(),
+                    "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found ", *mode, ".");
+  check(known, "div expected rounding_mode to be one of None, 'trunc', or 'floor' but found '", *mode, "'");
   return Promotion::Default;
 }
 

@@ -1,4 +1,5 @@
 // Activations made of others or with a gate: celu, selu, log_sigmoid, glu, prelu, hardshrink, softshrink.
+#include "kernels/fits.h"
 #include "kernels/functors/activations.h"
 #include "ops/common/batching.h"
 #include "ops/common/kernel_type.h"
@@ -121,6 +122,8 @@ struct Halves {
 UMBRA_OPERATOR("glu(Tensor self, int dim=-1) -> Tensor")
     .out("glu.out")
     .all_backends([](const Tensor& self, int64_t dim) {
+      if (self.is_meta()) wrap_dim(dim, self.dim());
+      check<IndexError>(!self.is_meta() || self.dim() > 0, "tuple index out of range");
       Halves halves(self, dim);
       check<NotImplementedError>(is_floating(self.dtype()), "\"glu_cpu\" not implemented for '",
                                  kernel_name(self.dtype()), "'");
@@ -270,6 +273,10 @@ UMBRA_OPERATOR("softshrink(Tensor self, Scalar lambd=0.5) -> Tensor")
       check_kernel_type(is_floating(self.dtype()), "softshrink_check", self);
       check(bound.is_symbolic() || bound.to_double() >= 0, "lambda must be greater or equal to 0, but found to be ",
             bound.to_double(), ".");
+      check(bound.is_symbolic() || !is_floating(self.dtype()) ||
+                bound.to_double() <= kernels::largest_number(self.dtype()),
+            "lambda must be in range [0, ", kernels::largest_number(self.dtype()), "] for input dtype ",
+            kernel_name(self.dtype()), ", but found ", bound.to_double());
       return pointwise_spec({&self}, Promotion::Default);
     })
     .gradient("self", {"grad", "self", "lambd"},

@@ -87,7 +87,7 @@ UMBRA_OPERATOR(
 UMBRA_OPERATOR(
     "normal.Tensor_float_out(Tensor mean, float std=1., *, Generator? generator=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& mean, double std, const GeneratorPointer& generator, const Tensor& out) {
-      return draw_around(resized_out(out, mean.sym_sizes()), mean, std, generator);
+      return draw_around(out, mean, std, generator);
     })
     .random();
 UMBRA_OPERATOR(

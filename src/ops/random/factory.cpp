@@ -157,7 +157,7 @@ UMBRA_OPERATOR(
 
 /// The out variants of what is made like a tensor: drawn in the memory order of `self`, in the output's type.
 Tensor like_for(const Tensor& out, const Tensor& self, OptionalFormat format) {
-  return empty_like(self, {.dtype = out.dtype()}, format);
+  return empty_like(self, {.dtype = out.dtype(), .device = out.device()}, format);
 }
 Tensor fill_from(const Tensor& out, const Tensor& drawn) { return resized_out(out, drawn.sym_sizes()).copy_(drawn); }
 

@@ -1,5 +1,6 @@
 // Filling a tensor with random numbers of one distribution, in place. The functional forms are what functionalisation
 // records; they take the place of the tensor, whose contents do not matter.
+#include "dispatch/layers.h"
 #include "ops/common/kernel_type.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
@@ -149,7 +150,7 @@ UMBRA_OPERATOR("random.from(Tensor self, int from, int? to, *, Generator? genera
     .inplace("random_.from")
     .generated_out("random.from_out")
     .meta([](const Tensor& self, int64_t from, std::optional<int64_t> to, const GeneratorPointer&) {
-      integer_range(from, to, self.dtype());
+      if (!only_metadata_is_asked()) integer_range(from, to, self.dtype());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t from, std::optional<int64_t> to,
@@ -162,7 +163,7 @@ UMBRA_OPERATOR("random.to(Tensor self, int to, *, Generator? generator=None) -> 
     .inplace("random_.to")
     .generated_out("random.to_out")
     .meta([](const Tensor& self, int64_t to, const GeneratorPointer&) {
-      integer_range(0, to, self.dtype());
+      if (!only_metadata_is_asked()) integer_range(0, to, self.dtype());
       return spec_like(self);
     })
     .cpu([](const Tensor& out, const Tensor& self, int64_t to, const GeneratorPointer& generator) {
@@ -200,7 +201,9 @@ UMBRA_OPERATOR("bernoulli.Tensor(Tensor self, Tensor p, *, Generator? generator=
     .inplace("bernoulli_.Tensor")
     .generated_out("bernoulli.Tensor_out")
     .meta([](const Tensor& self, const Tensor& p, const GeneratorPointer&) {
-      if (self.sym_numel() != 0) {
+      if (only_metadata_is_asked()) {
+        check<NotImplementedError>(self.is_meta(), "Cannot inplace into non-meta tensor with meta tensor argument");
+      } else if (self.sym_numel() != 0) {
         check_kernel_type(!self.is_complex(), "bernoulli_tensor_cpu_self_", self);
         check_expands(p, self.sym_sizes());
       }

@@ -97,10 +97,15 @@ UMBRA_OPERATOR(
 
 // ---- like another tensor ----
 
+bool on_meta(const Tensor& self, OptionalDevice device) {
+  return device.value_or(self.device()).type == DeviceType::Meta;
+}
+
 TensorSpec integers_spec(const Tensor& self, SymInt low, SymInt high, OptionalDType dtype, OptionalLayout layout,
                          OptionalDevice device, OptionalFormat format) {
   check_strided(layout);
-  check_bounds(low, high);
+  // Nothing is drawn on the meta device.
+  if (!on_meta(self, device)) check_bounds(low, high);
   return spec_like(self, dtype, device, format.value_or(MemoryFormat::Preserve));
 }
 
@@ -154,7 +159,7 @@ UMBRA_OPERATOR(
     .use(BatchRandomLike{});
 
 void check_bound(const Tensor& high) {
-  check(high.sym_numel() == 1 && high.device() == Device(), "high must be a scalar tensor and on CPU");
+  check(high.dim() == 0 && high.device() == Device(), "high must be a scalar tensor and on CPU");
 }
 int64_t bound_of(const Tensor& high) { return high.item().to<int64_t>(); }
 
@@ -163,7 +168,7 @@ UMBRA_OPERATOR(
     "device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
     .meta([](const Tensor& self, const Tensor& high, OptionalDType dtype, OptionalLayout layout, OptionalDevice device,
              OptionalBool, OptionalFormat format) {
-      check_bound(high);
+      if (!self.is_meta()) check_bound(high);
       return integers_spec(self, 0, 1, dtype, layout, device, format);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& high, OptionalDType, OptionalLayout, OptionalDevice,
@@ -176,7 +181,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, MemoryFormat? memory_format=None) -> Tensor")
     .meta([](const Tensor& self, const Tensor& high, const GeneratorPointer&, OptionalDType dtype,
              OptionalLayout layout, OptionalDevice device, OptionalBool, OptionalFormat format) {
-      check_bound(high);
+      if (!self.is_meta()) check_bound(high);
       return integers_spec(self, 0, 1, dtype, layout, device, format);
     })
     .cpu([](const Tensor& out, const Tensor&, const Tensor& high, const GeneratorPointer& generator, OptionalDType,
@@ -188,7 +193,8 @@ UMBRA_OPERATOR(
 /// Drawn in the memory order of `self`, in the output's type.
 Tensor fill_like(const Tensor& out, const Tensor& self, SymInt low, SymInt high, const GeneratorPointer& generator,
                  OptionalFormat format) {
-  Tensor drawn = fill_between(empty_like(self, {.dtype = out.dtype()}, format), low, high, generator);
+  Tensor drawn =
+      fill_between(empty_like(self, {.dtype = out.dtype(), .device = out.device()}, format), low, high, generator);
   return resized_out(out, drawn.sym_sizes()).copy_(drawn);
 }
 
@@ -226,7 +232,7 @@ UMBRA_OPERATOR(
     "randint_like.Tensor_out(Tensor self, Tensor high, *, MemoryFormat? memory_format=None, Tensor(a!) out) -> "
     "Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& high, OptionalFormat format, const Tensor& out) {
-      Tensor drawn = randint_like(self, high, {.dtype = out.dtype()}, format);
+      Tensor drawn = randint_like(self, high, {.dtype = out.dtype(), .device = out.device()}, format);
       return resized_out(out, drawn.sym_sizes()).copy_(drawn);
     })
     .random()
@@ -236,7 +242,7 @@ UMBRA_OPERATOR(
     "memory_format=None, Tensor(a!) out) -> Tensor(a!)")
     .all_backends([](const Tensor& self, const Tensor& high, const GeneratorPointer& generator, OptionalFormat format,
                      const Tensor& out) {
-      Tensor drawn = randint_like(self, high, generator, {.dtype = out.dtype()}, format);
+      Tensor drawn = randint_like(self, high, generator, {.dtype = out.dtype(), .device = out.device()}, format);
       return resized_out(out, drawn.sym_sizes()).copy_(drawn);
     })
     .random()

@@ -42,6 +42,7 @@ Tensor share_among_equals(const Tensor& grad, const Tensor& self, const Tensor& 
 // What amax and amin share; the names differ in their messages.
 TensorSpec extreme_spec(const char* name, const char* kernel, const Tensor& self, const Ints& dims, bool keepdim) {
   if (dims.empty()) check_any_elements(name, self);
+  for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
   uint64_t mask = dim_mask(dims, self.dim());
   check_not_empty(name, self, mask);
   check_ordered(kernel, self);
@@ -82,8 +83,15 @@ UMBRA_OPERATOR("amin(Tensor self, int[1] dim=[], bool keepdim=False) -> Tensor")
     .tags({Tag::Core, Tag::Reduction})
     .use(BatchInFront{.dims = {"dim"}, .empty_is_all = true, .scalars = true});
 
+void check_castable(const Tensor& self, const Tensor& out) {
+  check(only_metadata_is_asked() || can_cast(self.dtype(), out.dtype()),
+        "Expected canCast( typeMetaToScalarType(self.dtype()), typeMetaToScalarType(out.dtype())) to be true, but got ",
+        "false.  (Could this error message be improved?  If so, please report an enhancement request to PyTorch.)");
+}
+
 UMBRA_OPERATOR("max(Tensor self) -> Tensor")
     .out("max.unary_out")
+    .use(out_asks("max.unary_out", check_castable))
     .meta([](const Tensor& self) {
       check_ordered("max_all", self);
       check_any_elements("max", self);
@@ -100,6 +108,7 @@ UMBRA_OPERATOR("max(Tensor self) -> Tensor")
 
 UMBRA_OPERATOR("min(Tensor self) -> Tensor")
     .out("min.unary_out")
+    .use(out_asks("min.unary_out", check_castable))
     .meta([](const Tensor& self) {
       check_ordered("min_all", self);
       check_any_elements("min", self);

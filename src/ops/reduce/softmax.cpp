@@ -116,14 +116,20 @@ UMBRA_OPERATOR("softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Ten
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       if (widens(self, dtype)) return _softmax(self, dim, true);
       return _softmax(dtype ? self.to(*dtype) : self, dim, false);
-    });
+    })
+    .use(out_parts([](const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out) {
+      return _softmax_out(out, dtype ? self.to(*dtype) : self, dim, false);
+    }));
 
 UMBRA_OPERATOR("log_softmax.int(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .out("log_softmax.int_out")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) {
       if (widens(self, dtype)) return _log_softmax(self, dim, true);
       return _log_softmax(dtype ? self.to(*dtype) : self, dim, false);
-    });
+    })
+    .use(out_parts([](const Tensor& self, int64_t dim, std::optional<DType> dtype, const Tensor& out) {
+      return _log_softmax_out(out, dtype ? self.to(*dtype) : self, dim, false);
+    }));
 
 UMBRA_OPERATOR("special_softmax(Tensor self, int dim, ScalarType? dtype=None) -> Tensor")
     .composite([](const Tensor& self, int64_t dim, std::optional<DType> dtype) { return softmax(self, dim, dtype); });

@@ -3,6 +3,7 @@
 #include "kernels/reductions.h"
 #include "kernels/scan.h"
 #include "ops/common/batching.h"
+#include "ops/common/out_asks.h"
 #include "ops/common/out_variant.h"
 #include "ops/reduce/reduced_shape.h"
 #include "ops/reduce/scan.h"
@@ -15,6 +16,10 @@ using OptionalScalar = std::optional<Scalar>;
 double correction_of(const OptionalScalar& c) { return c ? c->to_double() : 1.0; }
 
 void check_variance_type(const char* name, const Tensor& self) {
+  // On the meta device a mean is asked for as well, and first.
+  check(!self.is_meta() || self.is_floating_point() || self.is_complex() || !std::string_view(name).ends_with("_mean"),
+        "mean(): could not infer output dtype. Input dtype must be either a floating point or complex dtype. Got: ",
+        self.dtype());
   check<NotImplementedError>(self.is_floating_point() || self.is_complex(), name,
                              " only support floating point and complex dtypes");
 }
@@ -261,7 +266,14 @@ UMBRA_OPERATOR("cumsum(Tensor self, int dim, *, ScalarType? dtype=None) -> Tenso
 
 UMBRA_OPERATOR("logsumexp(Tensor self, int[1] dim, bool keepdim=False) -> Tensor")
     .out("logsumexp.out")
+    .use(out_asks("logsumexp.out",
+                  [](const Tensor&, std::vector<int64_t>, bool, const Tensor& out) {
+                    check(is_floating(out.dtype()) || out.is_complex(),
+                          "logsumexp(): Expected floating point type for result tensor, but got: ",
+                          kernel_name(out.dtype()));
+                  }))
     .meta([](const Tensor& self, std::vector<int64_t> dims, bool keepdim) {
+      for (int64_t dim : dims) wrap_dim(dim, self.dim());  // all of them before one is found twice
       DType dtype = is_integral(self.dtype(), true) ? default_dtype() : self.dtype();
       return reduced_spec(self, dim_mask(dims, self.dim()), keepdim, dtype);
     })

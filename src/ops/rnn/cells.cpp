@@ -117,9 +117,10 @@ void check_hidden(const Tensor& input, const Tensor& hidden, SymInt hidden_size,
 }
 
 Tensor single_step(Cell cell, int64_t gates, const Tensor& input, const Tensor& hx, const CellParameters& parameters) {
-  check_weights(parameters, gates);
+  if (gates == 1) check_weights(parameters, gates);
   check_input(input, parameters.w_ih);
   check_hidden(input, hx, parameters.w_hh.sym_size(1), 0);
+  if (gates > 1) check_weights(parameters, gates);  // which the gates are taken apart by, later
   return cell(parameters.from_input(input), {hx, {}}, parameters).hidden;
 }
 

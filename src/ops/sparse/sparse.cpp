@@ -127,6 +127,7 @@ UMBRA_OPERATOR(
     "layout=None, Device? device=None, bool? pin_memory=None, bool? is_coalesced=None) -> Tensor")
     .composite([](const Tensor& indices, const Tensor& values, SymIntArrayRef size, OptionalDType dtype,
                   OptionalLayout layout, OptionalDevice device, OptionalBool pin, OptionalBool coalesced) {
+      indices.sym_size(0);  // a number is an IndexError
       check_options(Layout::SparseCoo, layout, device, values, pin);
       return make_coo(indices, converted(values, dtype), guard_ints(size), coalesced);
     });
@@ -362,9 +363,29 @@ UMBRA_OPERATOR("to_sparse.sparse_dim(Tensor self, int sparse_dim) -> Tensor")
       return done ? self : strided_to_coo(strided_of(self), sparse_dim);
     }});
 
+/// What a strided tensor has to be, in the order in which PyTorch asks for it.
+void check_compressible(const Tensor& self, Layout wanted, std::optional<SymIntArrayRef> blocksize,
+                        OptionalInt dense_dim) {
+  std::string name = concat("dense_to_", to_string(wanted).substr(6));  // without "torch."
+  if (blocksize) {
+    check(blocksize->size() == 2, name, ": blocksize needs to be a tuple of size 2, but got ", blocksize->size());
+    check((*blocksize)[0] > 0 && (*blocksize)[1] > 0, name, ": blocksize needs to be positive, but got ",
+          to_string(*blocksize));
+    self.sym_size(-dense_dim.value_or(0) - 2);
+    self.sym_size(-dense_dim.value_or(0) - 1);
+    return;
+  }
+  check(!dense_dim || (*dense_dim >= 0 && *dense_dim <= self.dim() - 2), name, ": dense_dim argument must be in [0,",
+        self.dim() - 2, "] range, but ", dense_dim.value_or(0), " is given");
+  check<IndexError>(self.dim() >= 2, "Dimension out of range (expected to be in range of [-1, 0], but got 1)");
+}
+
 Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymIntArrayRef> blocksize,
                  OptionalInt dense_dim) {
   Layout wanted = layout.value_or(Layout::SparseCoo);
+  if (self.is_meta())
+    fail<NotImplementedError>("aten::_to_", to_string(wanted).substr(6), ": attempted to run this operator with Meta tensors, ",
+                              "but there was no fake impl or Meta kernel registered.");
   check(is_sparse(wanted), "to_sparse: conversion from ", short_name(self.layout()), " to ", short_name(wanted),
         " is not supported");
   check(in_blocks(wanted) == blocksize.has_value(), "to_sparse: ", to_string(wanted),
@@ -372,10 +393,9 @@ Tensor to_layout(const Tensor& self, OptionalLayout layout, std::optional<SymInt
   if (self.layout() == wanted && !in_blocks(wanted)) return self;
   Tensor strided = strided_of(self);
   if (wanted == Layout::SparseCoo) return strided_to_coo(strided, strided.dim() - dense_dim.value_or(0));
+  check_compressible(strided, wanted, blocksize, dense_dim);
   check<NotImplementedError>(dense_dim.value_or(0) == 0, "dense dimensions of layout ", to_string(wanted),
                              " are not in Umbra yet");
-  if (blocksize)
-    check(blocksize->size() == 2, "to_sparse: blocksize needs two numbers, but got ", to_string(*blocksize));
   std::pair<int64_t, int64_t> block(1, 1);
   if (blocksize) block = {(*blocksize)[0].guard_int(), (*blocksize)[1].guard_int()};
   return strided_to_compressed(strided, wanted, block);

@@ -3,6 +3,7 @@
 
 #include "kernels/grid_sample.h"
 #include "ops/common/batching.h"
+#include "ops/common/needs_data.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -328,6 +329,7 @@ UMBRA_OPERATOR(
     "grid_sampler_3d_backward(Tensor grad_output, Tensor input, Tensor grid, int interpolation_mode, int padding_mode, "
     "bool align_corners, bool[2] output_mask) -> (Tensor, Tensor)")
     .generated_out("grid_sampler_3d_backward.out", {"out0", "out1"})
+    .use(NoOutputsOnMeta{"grid_sampler_3d_backward.out"})
     .use(GridSamplerBackward{5, grid_sampler_3d_backward});
 
 UMBRA_OPERATOR(

@@ -86,7 +86,7 @@ UMBRA_OPERATOR("_has_same_storage_numel(Tensor self, Tensor other) -> bool")
     })
     .not_differentiable();
 UMBRA_OPERATOR("_has_compatible_shallow_copy_type(Tensor self, Tensor from) -> bool")
-    .composite([](const Tensor&, const Tensor&) { return true; });
+    .composite([](const Tensor& self, const Tensor& from) { return self.is_meta() == from.is_meta(); });
 
 // ---- types ----
 

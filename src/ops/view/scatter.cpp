@@ -32,6 +32,7 @@ UMBRA_OPERATOR("select_scatter(Tensor self, Tensor src, int dim, SymInt index) -
     .generated_out("select_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, SymInt index) {
       Tensor out = copy_with_gaps(self);
+      if (self.is_meta()) return out;  // nothing is asked about the part there
       Tensor part = out.select(dim, index);
       check_part(part, src);
       part.copy_(src);
@@ -53,6 +54,7 @@ UMBRA_OPERATOR(
     .all_backends([](const Tensor& self, const Tensor& src, int64_t dim, std::optional<SymInt> start,
                      std::optional<SymInt> end, SymInt step) {
       Tensor out = copy_with_gaps(self);
+      if (self.is_meta()) return out;  // nothing is asked about the part there
       Tensor part = slice(out, dim, start, end, step);
       check_part(part, src);
       part.copy_(src);
@@ -74,6 +76,7 @@ UMBRA_OPERATOR("diagonal_scatter(Tensor self, Tensor src, int offset=0, int dim1
     .generated_out("diagonal_scatter.out")
     .all_backends([](const Tensor& self, const Tensor& src, int64_t offset, int64_t dim1, int64_t dim2) {
       Tensor out = copy_with_gaps(self);
+      if (self.is_meta()) return out;  // nothing is asked about the part there
       Tensor part = out.diagonal(offset, dim1, dim2);
       check_part(part, src);
       part.copy_(src);
