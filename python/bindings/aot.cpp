@@ -1,23 +1,20 @@
 // Ahead-of-time autograd for Python: functions of lists of tensors, with compilers for the graphs written in Python.
 #include "autograd.h"
 #include "capture.h"
+#include "compiled_call.h"
 #include "tensor_type.h"
-#include "umbra/aot/compile.h"
+#include "umbra/core/deterministic.h"
 
 namespace umbra::python {
 
 namespace {
 
-struct CompiledObject {
-  std::shared_ptr<aot::CompiledFunction> function;
-};
-
-/// `compiler(module) -> function of a list`; None interprets the graph.
+/// `compiler(module) -> (callable, takes a list, graph module or None)`; None interprets the graph.
 aot::GraphCompiler graph_compiler(nb::handle compiler) {
   if (compiler.is_none()) return {};
   return [compile = Callable(compiler)](const IntrusivePtr<fx::GraphModule>& module) {
     nb::gil_scoped_acquire lock;
-    return value_function(nb::handle(compile.get())(GraphModuleObject{module}));
+    return run_compiled(nb::handle(compile.get())(GraphModuleObject{module}));
   };
 }
 
@@ -56,7 +53,7 @@ nb::tuple cut(const GraphModuleObject& module, const std::string& partitioner, s
 
 CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
                        nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
-                       bool keep_writes) {
+                       bool keep_writes, std::vector<std::string> names) {
   aot::CompileOptions options;
   options.partitioner = partitioner_of(partitioner);
   options.forward_compiler = graph_compiler(forward);
@@ -66,6 +63,7 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.dynamic = dynamic;
   options.fixed_inputs = fixed_inputs;
   options.keep_writes = keep_writes;
+  options.input_names = std::move(names);
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -108,19 +106,39 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   return out;
 }
 
+nb::dict wrap_info(const aot::CacheInfo& info) {
+  nb::dict out, reasons;
+  for (const auto& [text, count] : info.reasons) reasons[text.c_str()] = count;
+  out["hits"] = info.hits;
+  out["misses"] = info.misses;
+  out["evictions"] = info.evictions;
+  out["size"] = info.size;
+  out["limit"] = info.limit;
+  out["reasons"] = reasons;
+  return out;
+}
+
 }  // namespace
 
 void bind_aot(nb::module_& m) {
   nb::class_<CompiledObject>(m, "_CompiledFunction")
       .def("__call__",
            [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
+      .def("call_known",
+           [](const CompiledObject& c, nb::handle inputs) -> nb::object {
+             std::optional<std::vector<Value>> results = c.function->run_known(read_values(inputs));
+             return results ? nb::object(wrap_values(*results)) : nb::none();
+           })
+      .def("cache_info", [](const CompiledObject& c) { return wrap_info(c.function->cache_info()); })
+      .def("clear_cache", [](const CompiledObject& c) { c.function->clear_cache(); })
       .def("graphs", [](const CompiledObject& c, nb::handle inputs) {
         return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
   m.def("_aot_cut", &cut);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"), nb::arg("keep_writes"));
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names"));
+  m.def("_set_deterministic", &set_deterministic_algorithms);
 }
 
 }  // namespace umbra::python

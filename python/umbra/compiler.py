@@ -1,5 +1,6 @@
 """Questions that captured code asks about its capture."""
 import contextlib
+import dataclasses
 import threading
 
 _state = threading.local()  # each thread captures for itself
@@ -51,7 +52,35 @@ def allow_in_graph(fn):
 
 
 def reset():
-    """Nothing is kept between captures."""
+    """Lets all graphs of functions that `compile` made go: their next calls are captured."""
+    from umbra._dynamo.optimize import reset as reset_all
+    reset_all()
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphCacheInfo:
+    """What became of the calls of a compiled function."""
+    hits: int        # found graphs
+    misses: int      # were captured
+    evictions: int   # graphs that made place for others
+    size: int        # graphs that are kept
+    limit: int       # how many kinds of calls are captured or kept
+    reasons: dict    # why calls were captured: the condition that they broke (with the user's line where it is known), and how often
+
+
+def cache_info(compiled):
+    """Hits and misses of a function or module that `compile`, `aot_function` or `aot_module` made, and why it was captured anew.
+
+        f = torch.compile(lambda x: x * 2, backend="eager")
+        f(torch.ones(2)); f(torch.ones(2)); f(torch.ones(3))
+        torch.compiler.cache_info(f)    # hits=1, misses=2, reasons={"first call": 1, "tensor 'x' size mismatch at index 0. ...": 1}
+    """
+    call = compiled.__dict__.get("forward", compiled) if hasattr(compiled, "__dict__") else compiled
+    owner = getattr(call, "_compiled", None)
+    if owner is None or not hasattr(owner, "info"):
+        raise TypeError(f"cache_info takes a compiled function or module, not {type(compiled).__name__}")
+    total, reasons = owner.info()
+    return GraphCacheInfo(**total, reasons=dict(reasons))
 
 
 def nested_compile_region(fn=None):

@@ -1,10 +1,10 @@
 #include "umbra/aot/compile.h"
 
-#include <map>
+#include <algorithm>
 #include <mutex>
 
+#include "aot/guards.h"
 #include "aot/runtime.h"
-#include "aot/signature.h"
 #include "autograd/hooks_off.h"
 #include "umbra/autograd/grad_mode.h"
 
@@ -69,6 +69,7 @@ std::shared_ptr<const Executable> build(const ValueFunction& function, const Com
                          graphs.partition.forward);
   }
   if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);
+  e->finish();
   graphs.info.inputs.clear();
   graphs.info.mode = nullptr;
   for (size_t i = 0; i < graphs.info.input_count(); ++i) graphs.info.primals[i].tensor = Tensor();
@@ -84,60 +85,137 @@ class CompiledFunction::Cache {
 
   /// A call's inputs as the graphs have them: the state comes first.
   std::vector<Value> with_state(const std::vector<Value>& inputs) const {
-    std::vector<Tensor> state = options_.state ? options_.state() : std::vector<Tensor>();
+    if (!options_.state) return inputs;
+    std::vector<Tensor> state = options_.state();
     std::vector<Value> all(state.begin(), state.end());
     all.insert(all.end(), inputs.begin(), inputs.end());
     return all;
   }
 
-  /// The graphs for a call of these inputs, of which the last `given` are the function's own.
-  std::shared_ptr<const Executable> find(const std::vector<Value>& inputs, size_t given) {
+  /// The graphs for a call of these inputs; null where there are none.
+  std::shared_ptr<const Executable> find(const std::vector<Value>& inputs) {
+    std::string context = options_.context ? options_.context() : std::string();
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!entries_[i].accept(context, inputs)) continue;
+      if (!entries_[i].is_current()) continue;
+      if (i > 0)
+        std::rotate(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(i),
+                    entries_.begin() + static_cast<ptrdiff_t>(i) + 1);
+      ++counts_.hits;
+      return entries_[0].executable;
+    }
+    return nullptr;
+  }
+
+  /// The same, captured where there are none. The last `given` inputs are the function's own.
+  std::shared_ptr<const Executable> find_or_build(const std::vector<Value>& inputs, size_t given) {
+    if (auto found = find(inputs)) return found;
     size_t fixed =
         options_.dynamic ? std::min(inputs.size() - given + options_.fixed_inputs, inputs.size()) : inputs.size();
-    Signature key{options_.context ? options_.context() : "", describe_inputs(inputs, fixed)};
-    {
-      std::lock_guard lock(mutex_);
-      std::vector<Entry>& known = entries_[key];
-      std::erase_if(known, [](const Entry& e) { return !e.is_current(); });
-      for (const Entry& e : known)
-        if (e.executable->sizes.accept(inputs)) return e.executable;
-    }
+    Entry made{options_.context ? options_.context() : std::string(), Guards(inputs, fixed), {}, {}, {}};
+    note_miss(made.context, inputs);
     auto function = [this, given](const std::vector<Value>& all) {
       return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
     };
-    Entry made{build(function, options_, inputs, fixed), {}};
-    made.closed_over = describe_tensors(closed_over(made.executable->graphs.info));
+    made.executable = build(function, options_, inputs, fixed);
+    std::vector<Tensor> closed = closed_over(made.executable->graphs.info);
+    made.closed_over.assign(closed.begin(), closed.end());
+    made.closed_guards = Guards(made.closed_over, closed.size());
+    std::vector<Entry> dropped;  // goes after the lock is released: what it lets go may be anything
     std::lock_guard lock(mutex_);
-    entries_[std::move(key)].push_back(made);
+    auto stale = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& e) { return e.is_current(); });
+    std::move(stale, entries_.end(), std::back_inserter(dropped));
+    entries_.erase(stale, entries_.end());
+    entries_.insert(entries_.begin(), made);
+    for (; entries_.size() > std::max<size_t>(options_.cache_limit, 1); ++counts_.evictions) {
+      dropped.push_back(std::move(entries_.back()));
+      entries_.pop_back();
+    }
     return made.executable;
+  }
+
+  CacheInfo info() {
+    std::lock_guard lock(mutex_);
+    CacheInfo out = counts_;
+    out.size = entries_.size();
+    out.limit = std::max<size_t>(options_.cache_limit, 1);
+    return out;
+  }
+
+  void clear() {
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    entries_.swap(dropped);
+    counts_ = {};
   }
 
  private:
   struct Entry {
+    std::string context;
+    Guards guards;
     std::shared_ptr<const Executable> executable;
-    std::vector<int64_t> closed_over;  // what the tensors closed over were like
-    bool is_current() const { return closed_over == describe_tensors(aot::closed_over(executable->graphs.info)); }
+    std::vector<Value> closed_over;
+    Guards closed_guards;  // what the tensors closed over were like
+    bool accept(const std::string& given, ArrayRef<Value> inputs) const {
+      return given == context && guards.accept(inputs) && executable->sizes.accept(inputs);
+    }
+    bool is_current() const { return closed_over.empty() || closed_guards.accept(closed_over); }
   };
+
+  void note_miss(const std::string& context, ArrayRef<Value> inputs) {
+    std::lock_guard lock(mutex_);
+    ++counts_.misses;
+    ++counts_.reasons[why_not(context, inputs)];
+  }
+
+  std::string why_not(const std::string& context, ArrayRef<Value> inputs) const {
+    if (entries_.empty()) return "first call";
+    const Entry& last = entries_.front();
+    if (context != last.context) return "context changed";
+    std::string reason = last.guards.broken_by(inputs, options_.input_names);
+    if (reason.empty()) reason = last.executable->sizes.broken_by(inputs);
+    return reason.empty() ? "a tensor that the function closes over changed" : reason;
+  }
+
   ValueFunction function_;
   CompileOptions options_;
   std::mutex mutex_;
-  std::map<Signature, std::vector<Entry>> entries_;
+  std::vector<Entry> entries_;  // the last used one first
+  CacheInfo counts_;
 };
 
 CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions options)
     : cache_(std::make_shared<Cache>(std::move(function), std::move(options))) {}
 
 CompiledGraphs CompiledFunction::graphs(const std::vector<Value>& inputs) const {
-  return cache_->find(cache_->with_state(inputs), inputs.size())->graphs;
+  return cache_->find_or_build(cache_->with_state(inputs), inputs.size())->graphs;
 }
 
-std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
+CacheInfo CompiledFunction::cache_info() const { return cache_->info(); }
+void CompiledFunction::clear_cache() const { cache_->clear(); }
+
+namespace {
+void refuse_levels() {
   check<NotImplementedError>(
       !dispatch_state().include.has(DispatchKey::Level),
       "a compiled function cannot be called inside a transform (grad, vjp, jvp, vmap) yet: compile "
       "the transformed function instead");
+}
+}  // namespace
+
+std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
+  refuse_levels();
   std::vector<Value> all = cache_->with_state(inputs);
-  return execute(cache_->find(all, inputs.size()), all);
+  return execute(cache_->find_or_build(all, inputs.size()), all);
+}
+
+std::optional<std::vector<Value>> CompiledFunction::run_known(const std::vector<Value>& inputs) const {
+  refuse_levels();
+  std::vector<Value> all = cache_->with_state(inputs);
+  std::shared_ptr<const Executable> executable = cache_->find(all);
+  if (!executable) return std::nullopt;
+  return execute(executable, all);
 }
 
 }  // namespace umbra::aot
