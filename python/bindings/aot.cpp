@@ -3,6 +3,7 @@
 #include "capture.h"
 #include "compiled_call.h"
 #include "tensor_type.h"
+#include "umbra/aot/disk_cache.h"
 #include "umbra/core/deterministic.h"
 
 namespace umbra::python {
@@ -64,6 +65,12 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.fixed_inputs = fixed_inputs;
   options.keep_writes = keep_writes;
   options.input_names = std::move(names);
+  if (nb::isinstance<nb::str>(partitioner))
+    options.partitioner_key = [name = nb::cast<std::string>(partitioner)] {
+      nb::gil_scoped_acquire lock;
+      nb::object budget = nb::module_::import_("umbra._functorch.config").attr("activation_memory_budget");
+      return concat(name, " ", nb::cast<double>(budget));
+    };
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -106,15 +113,31 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   return out;
 }
 
+nb::dict wrap_counts(const std::map<std::string, size_t>& counts) {
+  nb::dict out;
+  for (const auto& [text, count] : counts) out[text.c_str()] = count;
+  return out;
+}
+
+nb::dict wrap_disk_info() {
+  aot::DiskCacheInfo info = aot::disk_cache_info();
+  nb::dict out;
+  out["hits"] = info.hits;
+  out["misses"] = info.misses;
+  out["stored"] = info.stored;
+  out["damaged"] = info.damaged;
+  out["bypassed"] = wrap_counts(info.bypassed);
+  return out;
+}
+
 nb::dict wrap_info(const aot::CacheInfo& info) {
-  nb::dict out, reasons;
-  for (const auto& [text, count] : info.reasons) reasons[text.c_str()] = count;
+  nb::dict out;
   out["hits"] = info.hits;
   out["misses"] = info.misses;
   out["evictions"] = info.evictions;
   out["size"] = info.size;
   out["limit"] = info.limit;
-  out["reasons"] = reasons;
+  out["reasons"] = wrap_counts(info.reasons);
   return out;
 }
 
@@ -129,6 +152,8 @@ void bind_aot(nb::module_& m) {
              std::optional<std::vector<Value>> results = c.function->run_known(read_values(inputs));
              return results ? nb::object(wrap_values(*results)) : nb::none();
            })
+      .def("why_not",
+           [](const CompiledObject& c, nb::handle inputs) { return c.function->why_not(read_values(inputs)); })
       .def("cache_info", [](const CompiledObject& c) { return wrap_info(c.function->cache_info()); })
       .def("clear_cache", [](const CompiledObject& c) { c.function->clear_cache(); })
       .def("graphs", [](const CompiledObject& c, nb::handle inputs) {
@@ -137,7 +162,10 @@ void bind_aot(nb::module_& m) {
   m.def("_aot_cut", &cut);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names"));
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>());
+  m.def("_cache_directory", &aot::cache_directory);
+  m.def("_set_cache_directory", &aot::set_cache_directory);
+  m.def("_disk_cache_info", &wrap_disk_info);
   m.def("_set_deterministic", &set_deterministic_algorithms);
 }
 

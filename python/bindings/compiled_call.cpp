@@ -154,7 +154,12 @@ PyObject* bind_method(PyObject* self, PyObject* object, PyObject*) {
   return PyMethod_New(self, object);
 }
 
+/// A copy is the function itself, as it is of Python's functions.
+PyObject* copy(PyObject* self, PyObject*) { return Py_NewRef(self); }
+
 PyMethodDef g_methods[] = {
+    {"__copy__", copy, METH_NOARGS, nullptr},
+    {"__deepcopy__", copy, METH_O, nullptr},
     {"_add", add_kind, METH_VARARGS, nullptr},
     {"_remove", remove_kind, METH_O, nullptr},
     {nullptr, nullptr, 0, nullptr},

@@ -42,6 +42,13 @@ bool equal(PyObject* a, PyObject* b) {
   return same == 1;
 }
 
+/// Numbers and texts go by their value, other objects are the same or not.
+bool is_kept_value(PyObject* kept, PyObject* given) {
+  if (kept == given) return true;
+  bool by_value = PyLong_Check(kept) || PyFloat_Check(kept) || PyUnicode_Check(kept);
+  return by_value && Py_TYPE(kept) == Py_TYPE(given) && equal(kept, given);
+}
+
 }  // namespace
 
 Tree::Tree(nb::handle spec, nb::handle kept) : spec_(nb::borrow(spec)), kept_(nb::borrow(kept)) {
@@ -79,7 +86,7 @@ bool Tree::match(const Node& node, PyObject* object, std::vector<Value>& leaves)
   auto is_type = [&] { return reinterpret_cast<PyObject*>(Py_TYPE(object)) == node.type.ptr(); };
   switch (node.kind) {
     case Node::Kind::Leaf: return read_leaf(object, leaves.emplace_back());
-    case Node::Kind::Kept: return Py_TYPE(object) == Py_TYPE(node.kept.ptr()) && equal(object, node.kept.ptr());
+    case Node::Kind::Kept: return is_kept_value(node.kept.ptr(), object);
     case Node::Kind::Tuple:
     case Node::Kind::List: {
       if (!is_type() || PySequence_Fast_GET_SIZE(object) != static_cast<Py_ssize_t>(node.children.size())) return false;

@@ -93,6 +93,7 @@ Watched::Watched(PyObject* object, Scope& scope, int depth) : object_(nb::borrow
 
 void Watched::add(PyObject* key, PyObject* value, Scope& scope, int depth) {
   items_.push_back({nb::borrow(key), std::make_unique<Watched>(value, scope, depth)});
+  moving_ |= !items_.back().value->is_fixed();
 }
 
 void Watched::watch_sequence(PyObject* object, Scope& scope, int depth) {
@@ -191,19 +192,21 @@ bool Watched::items_hold(PyObject* now, std::string* why) {
 
 bool Watched::dict_holds(PyObject* now, std::string* why) {
   if (now == object_.ptr() && same_version(version_, now)) {
+    if (!moving_) return true;
     for (Item& item : items_)
-      if (!item.value->is_fixed() && item.value->object_ && !item.value->holds(item.value->object_.ptr(), why))
-        return changed(why, "." + key_text(item.key.ptr()));
+      if (!item.value->still_holds(why)) return changed(why, "." + key_text(item.key.ptr()));
     return true;
   }
   if (!PyDict_Check(now)) return changed(why, " is no dict");
   if (exact_ && PyDict_GET_SIZE(now) != length_) return changed(why, " has another length");
+  bool known = now == object_.ptr();
   for (Item& item : items_) {
     PyObject* value = PyDict_GetItemWithError(now, item.key.ptr());
     if (!value) PyErr_Clear();
     if (!value || !item.value->holds(value, why)) return changed(why, "." + key_text(item.key.ptr()));
+    known &= item.value->is_known(value);
   }
-  if (now == object_.ptr()) version_ = dict_version(now);
+  version_ = known ? dict_version(now) : 0;
   return true;
 }
 
@@ -243,10 +246,18 @@ void Reads::add(nb::handle function, Watched::Scope& scope) {
 }
 
 bool Reads::names_hold(Function& f, std::string* why) {
+  if (same_version(f.version, f.globals.ptr())) {
+    for (auto& [name, watched] : f.names)
+      if (!watched.still_holds(why)) return changed(why, std::string(text_of(name.ptr())));
+    return true;
+  }
+  bool known = true;
   for (auto& [name, watched] : f.names) {
     PyObject* value = PyDict_GetItemWithError(f.globals.ptr(), name.ptr());
     if (!value || !watched.holds(value, why)) return changed(why, std::string(text_of(name.ptr())));
+    known &= watched.is_known(value);
   }
+  f.version = known ? dict_version(f.globals.ptr()) : 0;
   return true;
 }
 

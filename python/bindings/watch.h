@@ -28,6 +28,10 @@ class Watched {
 
   /// Whether an object that stands where this one stood is as good as it. `why` gets the path to what is not.
   bool holds(PyObject* now, std::string* why = nullptr);
+  /// The same of the object itself, where it is known to stand in its place still: only what can change is looked at.
+  bool still_holds(std::string* why) { return is_fixed() || holds(object_.ptr(), why); }
+  /// Whether `still_holds` may be asked while this object stands there.
+  bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
 
  private:
   enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Module };
@@ -47,7 +51,8 @@ class Watched {
   nb::object object_;
   Py_ssize_t length_ = 0;
   uint64_t version_ = 0;
-  bool exact_ = false;  // no other keys may be there
+  bool exact_ = false;   // no other keys may be there
+  bool moving_ = false;  // an item can change while its dict does not
   std::vector<Item> items_;
 };
 

@@ -1,7 +1,10 @@
 """Questions that captured code asks about its capture."""
 import contextlib
 import dataclasses
+import os
 import threading
+
+from umbra import _C
 
 _state = threading.local()  # each thread captures for itself
 
@@ -45,6 +48,31 @@ def list_backends(exclude_tags=("debug", "experimental")):
     """The names of backends that `torch.compile` takes."""
     from umbra._dynamo.optimize import list_backends as backends
     return backends(exclude_tags)
+
+
+@dataclasses.dataclass(frozen=True)
+class DiskCacheInfo:
+    """What this process did with the cache on disk."""
+    hits: int
+    misses: int
+    stored: int      # files written
+    damaged: int     # files that were not what they should be; they are replaced
+    bypassed: dict   # captures that are not kept, by the reason, and how often
+
+
+def cache_directory():
+    """The folder where compiled graphs are kept for other processes; None where they are not."""
+    return _C._cache_directory() or None
+
+
+def set_cache_directory(directory):
+    """Keeps compiled graphs in a folder, which several processes may share; None: nowhere. A process starts with what UMBRA_CACHE_DIR names."""
+    _C._set_cache_directory("" if directory is None else os.fspath(directory))
+
+
+def disk_cache_info():
+    """Hits, misses and files of the cache on disk, in this process."""
+    return DiskCacheInfo(**_C._disk_cache_info())
 
 
 def allow_in_graph(fn):

@@ -3,6 +3,9 @@
 #include <algorithm>
 #include <mutex>
 
+#include "aot/call_record.h"
+#include "aot/disk_cache.h"
+#include "aot/graph_bytes.h"
 #include "aot/guards.h"
 #include "aot/runtime.h"
 #include "autograd/hooks_off.h"
@@ -46,25 +49,79 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
   return out;
 }
 
+CallInfo analyse_call(const ValueFunction& function, const std::vector<Value>& inputs, const AnalysisOptions& options) {
+  CallInfo info = analyse(function, inputs, options);
+  if (!is_grad_enabled())
+    for (PrimalInfo& p : info.primals) p.requires_grad = false;
+  return info;
+}
+
+/// Joint graph and partition of a call that has been analysed.
+void trace(const ValueFunction& function, const CompileOptions& options, CompiledGraphs& graphs) {
+  graphs.joint = trace_joint(function, graphs.info, {options.decompositions, options.keep_writes});
+  if (graphs.joint.differentiable) {
+    graphs.partition = options.partitioner(graphs.joint);
+  } else {
+    graphs.partition.forward = graphs.joint.module;
+    graphs.partition.forward_outputs = graphs.joint.forward_outputs();
+  }
+}
+
+/// The name of a partitioner of the library's own, or what it is said to be; empty where nobody knows.
+std::string partitioner_key(const CompileOptions& options) {
+  if (options.partitioner_key) return options.partitioner_key();
+  using Function = Partition (*)(const JointGraph&);
+  const Function* function = options.partitioner.target<Function>();
+  if (function && *function == min_cut_partition) return "min_cut";
+  return function && *function == default_partition ? "default" : "";
+}
+
+/// Analysis, joint graph and partition of a call, by way of the cache on disk.
+void trace_stored(const ValueFunction& function, const CompileOptions& options, const std::vector<Value>& inputs,
+                  const AnalysisOptions& analysis, CompiledGraphs& graphs) {
+  CallRecord record;
+  graphs.info = analyse_call(record.watch(function), inputs, analysis);
+  std::string why_not, recorded = record.finish(graphs.info, why_not), cut = partitioner_key(options);
+  if (options.dynamic) why_not = "sizes that are symbols";
+  if (cut.empty()) why_not = "a partitioner without a key";
+  if (!options.decompositions.empty()) why_not = "a table of decompositions";
+  std::string key;
+  try {
+    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, "\n", Guards(inputs, inputs.size()).key(),
+                 recorded);
+  } catch (const NotStorable& reason) {
+    why_not = reason.why;
+  }
+  if (!why_not.empty()) {
+    note_bypass(why_not);
+  } else if (std::optional<StoredGraphs> found = load_graphs(key, graphs.info)) {
+    graphs.joint = std::move(found->joint);
+    graphs.partition = std::move(found->partition);
+    return;
+  }
+  trace(function, options, graphs);
+  if (why_not.empty()) store_graphs(key, graphs.joint, graphs.partition);
+}
+
 /// All phases, one after the other.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
                                         const std::vector<Value>& inputs, size_t fixed) {
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  graphs.info = analyse(function, inputs, {options.dynamic, fixed, options.keep_writes});
-  if (!is_grad_enabled())
-    for (PrimalInfo& p : graphs.info.primals) p.requires_grad = false;
-  graphs.joint = trace_joint(function, graphs.info, {options.decompositions, options.keep_writes});
+  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes};
+  if (cache_directory().empty()) {
+    graphs.info = analyse_call(function, inputs, analysis);
+    trace(function, options, graphs);
+  } else {
+    trace_stored(function, options, inputs, analysis, graphs);
+  }
   if (graphs.joint.differentiable) {
-    graphs.partition = options.partitioner(graphs.joint);
     e->forward = prepare(options.forward_compiler, graphs.partition.forward);
     // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
     e->backward = options.dynamic ? prepare(options.backward_compiler, graphs.partition.backward)
                                   : prepare_later(options.backward_compiler, graphs.partition.backward);
   } else {
-    graphs.partition.forward = graphs.joint.module;
-    graphs.partition.forward_outputs = graphs.joint.forward_outputs();
     e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler,
                          graphs.partition.forward);
   }
@@ -135,6 +192,14 @@ class CompiledFunction::Cache {
     return made.executable;
   }
 
+  std::string why_not(const std::vector<Value>& inputs) {
+    std::string context = options_.context ? options_.context() : std::string();
+    std::lock_guard lock(mutex_);
+    bool known =
+        std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.accept(context, inputs); });
+    return known ? std::string() : why_not(context, inputs);
+  }
+
   CacheInfo info() {
     std::lock_guard lock(mutex_);
     CacheInfo out = counts_;
@@ -160,7 +225,7 @@ class CompiledFunction::Cache {
     bool accept(const std::string& given, ArrayRef<Value> inputs) const {
       return given == context && guards.accept(inputs) && executable->sizes.accept(inputs);
     }
-    bool is_current() const { return closed_over.empty() || closed_guards.accept(closed_over); }
+    bool is_current() const { return closed_over.empty() || closed_guards.accept_inputs(closed_over); }
   };
 
   void note_miss(const std::string& context, ArrayRef<Value> inputs) {
@@ -192,6 +257,9 @@ CompiledGraphs CompiledFunction::graphs(const std::vector<Value>& inputs) const 
   return cache_->find_or_build(cache_->with_state(inputs), inputs.size())->graphs;
 }
 
+std::string CompiledFunction::why_not(const std::vector<Value>& inputs) const {
+  return cache_->why_not(cache_->with_state(inputs));
+}
 CacheInfo CompiledFunction::cache_info() const { return cache_->info(); }
 void CompiledFunction::clear_cache() const { cache_->clear(); }
 

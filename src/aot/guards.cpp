@@ -3,6 +3,7 @@
 #include <bit>
 #include <unordered_map>
 
+#include "aot/graph_bytes.h"
 #include "umbra/autograd/autocast.h"
 #include "umbra/core/deterministic.h"
 #include "umbra/core/grad_mode.h"
@@ -140,8 +141,8 @@ std::string changed_modes(uint64_t before, uint64_t now) {
   if (changed & Grad) out += "grad_mode ";
   if (changed & Inference) out += "inference_mode ";
   if (changed & Autocast) out += "autocast(cpu)_enabled ";
+  else if (changed >> kAutocastType & 0xff) out += "autocast(cpu)_dtype ";
   if (changed & Deterministic) out += "deterministic_algorithms ";
-  if (changed >> kAutocastType & 0xff) out += "autocast(cpu)_dtype ";
   if (changed >> kDefaultType & 0xff) out += "default_dtype ";
   return out;
 }
@@ -183,11 +184,29 @@ bool Guards::accept_input(const Input& expected, const Value& given) const {
   return same_plain(expected.plain, given);
 }
 
-bool Guards::accept(ArrayRef<Value> inputs) const {
-  if (inputs.size() != inputs_.size() || thread_modes() != modes_) return false;
+bool Guards::accept(ArrayRef<Value> inputs) const { return thread_modes() == modes_ && accept_inputs(inputs); }
+
+bool Guards::accept_inputs(ArrayRef<Value> inputs) const {
+  if (inputs.size() != inputs_.size()) return false;
   for (size_t i = 0; i < inputs.size(); ++i)
     if (!accept_input(inputs_[i], inputs[i])) return false;
   return sharing_.empty() ? all_apart(inputs) : describe_sharing(inputs) == sharing_;
+}
+
+std::string Guards::key() const {
+  ByteWriter out;
+  out.number(modes_);
+  for (const Input& input : inputs_) {
+    out.number(static_cast<uint8_t>(input.tag));
+    out.number<uint8_t>(input.dynamic);
+    out.number(input.look);
+    out.plain(input.plain);
+  }
+  for (const std::vector<int64_t>* numbers : {&numbers_, &sharing_}) {
+    out.number<uint32_t>(static_cast<uint32_t>(numbers->size()));
+    for (int64_t n : *numbers) out.number(n);
+  }
+  return std::move(out.bytes());
 }
 
 std::string Guards::broken_by(ArrayRef<Value> inputs, const std::vector<std::string>& names) const {

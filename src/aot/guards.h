@@ -23,8 +23,12 @@ class Guards {
   Guards(ArrayRef<Value> inputs, size_t dynamic_from);
 
   bool accept(ArrayRef<Value> inputs) const;
+  /// The same, whatever the modes of the thread are.
+  bool accept_inputs(ArrayRef<Value> inputs) const;
   /// The first condition that a call breaks, in PyTorch's words; empty where it keeps all.
   std::string broken_by(ArrayRef<Value> inputs, const std::vector<std::string>& names) const;
+  /// All that they ask for, in bytes.
+  std::string key() const;
 
  private:
   struct Input {

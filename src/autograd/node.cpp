@@ -3,6 +3,7 @@
 #include <atomic>
 
 #include "autograd/meta.h"
+#include "autograd/user_code.h"
 #include "umbra/autograd/running.h"
 
 namespace umbra::autograd {
@@ -76,12 +77,14 @@ HookId Node::add_tensor_hook(uint32_t input, TensorHook hook) {
 }
 
 HookId Node::add_pre_hook(NodePreHook hook) {
+  note_user_code();
   HookId id = next_hook_id();
   hooks().pre.add(id, std::move(hook));
   return id;
 }
 
 HookId Node::add_post_hook(NodePostHook hook) {
+  note_user_code();
   HookId id = next_hook_id();
   hooks().post.add(id, std::move(hook));
   return id;

@@ -25,6 +25,9 @@ using GraphCompiler = std::function<ValueFunction(const IntrusivePtr<fx::GraphMo
 
 struct CompileOptions {
   Partitioner partitioner = min_cut_partition;
+  /// What tells a partitioner from others, for the cache on disk (aot/disk_cache.h). The library's own are known;
+  /// graphs that another one has cut are kept only where it has a key.
+  std::function<std::string()> partitioner_key = {};
   /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
   GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
@@ -71,6 +74,8 @@ class CompiledFunction {
   }
   /// The same, only where graphs for such inputs are there: nothing is captured.
   std::optional<std::vector<Value>> run_known(const std::vector<Value>& inputs) const;
+  /// Why the graphs that were used last are not for such inputs; empty where there are graphs for them.
+  std::string why_not(const std::vector<Value>& inputs) const;
   CacheInfo cache_info() const;
   /// Lets all graphs go, and counts anew.
   void clear_cache() const;

@@ -4,6 +4,7 @@ There is no analysis of bytecode. The function runs once on tensors without data
 kind (types, layouts, sizes, values of plain arguments, flags and numbers that the function reads from modules, closures and globals) are captured anew.
 What the function does besides computing (prints, counters) happens when it is captured.
 """
+import collections
 import functools
 import types
 import warnings
@@ -72,19 +73,25 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         if not callable(backend):
             raise NotImplementedError(f"torch.compile: mode={mode!r}, options={options!r} have no meaning for the backend {backend!r}")
         chosen = functools.partial(chosen, **({"mode": mode} if mode is not None else {}), **({"options": options} if options is not None else {}))
-    call = _Optimized(model, chosen, partition, fullgraph, dynamic, recompile_limit).call
+    chosen_settings = chosen, partition, fullgraph, dynamic, recompile_limit
     if isinstance(model, Module):
-        return OptimizedModule(model, call)
+        return OptimizedModule(model, chosen_settings)
+    call = _Optimized(model, *chosen_settings).call
     return functools.update_wrapper(call, model) if hasattr(model, "__name__") else call
 
 
 class OptimizedModule(Module):
     """A module whose calls are captured; everything else is the module's own."""
 
-    def __init__(self, mod, call):
+    def __init__(self, mod, settings):
         super().__init__()
         self._orig_mod = mod
-        self.__dict__["forward"] = call
+        self.__dict__["_settings"] = settings
+        self.__dict__["forward"] = _Optimized(mod, *settings).call
+
+    def __reduce__(self):
+        """A copy is compiled for the copied module."""
+        return OptimizedModule, (self._orig_mod, self._settings)
 
     def __getattr__(self, name):
         modules = self.__dict__.get("_modules", {})
@@ -117,7 +124,6 @@ class _Optimized:
     def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
         self.backend, self.partition = backend, partition
-        self.functions = list(_functions_of(model))
         self.owners = [model] if isinstance(model, Module) else [model.__self__] if hasattr(model, "__self__") else []
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
@@ -129,8 +135,8 @@ class _Optimized:
         self.compilations = 0
         self.gave_up = False
         self.at_limit = False
-        self.uncompiled = 0
         self.first_numbers = {}
+        self.reasons = collections.Counter()
         self.static.reset()
         self.moving.reset()
 
@@ -140,12 +146,13 @@ class _Optimized:
         more, more_reasons = self.moving.info()
         total = {name: total[name] + more[name] for name in total}
         reasons.update({why: count for why, count in more_reasons.items() if why != "first call"})
+        reasons.update(self.reasons)
         total["limit"] = self._limit()
         return total, reasons
 
     def _captures(self, moving):
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
-                   "reads": lambda: _C._Reads(self.functions, self.owners), "call": self.call}
+                   "reads": lambda objects: _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects]), "call": self.call}
         if isinstance(self.model, Module):
             return _compile_module(self.model, self._forward, _interpret, **options)
         return _compile(self.model, self._forward, _interpret, fixed_inputs=0, keep_writes=False, **options)
@@ -171,8 +178,9 @@ class _Optimized:
             return known[0]
         if self.compilations >= self._limit():
             self._reach_limit()
-            self.uncompiled += 1
             return self.model(*args, **kwargs)
+        if captures is self.moving and not self.moving.entries:
+            self.reasons[self.static.why_not(*args, **kwargs)] += 1
         try:
             with _capturing():
                 return captures.run(*args, **kwargs)

@@ -132,9 +132,10 @@ KEPT_KINDS = 64  # structures of arguments, with what the function read, that on
 
 class _Compiled:
     """One function, compiled for each structure of arguments it is called with. `call` is what users have: calls whose graphs are known run in C++, the
-    others come here. `reads()` watches what else the function decides by; `module` is a module whose tensors come before the arguments."""
+    others come here. `reads(objects)` watches what else the function decides by, and objects among its arguments; without it there may be none.
+    `module` is a module whose tensors come before the arguments."""
 
-    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=lambda: None,
+    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=None,
                  module=None, call=None):
         self.function, self.partition, self.reads, self.module = function, partition, reads, module
         self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
@@ -154,6 +155,11 @@ class _Compiled:
         graphs, inputs = self._find(args, kwargs, make=False)
         results = None if graphs is None else graphs.call_known(inputs)
         return None if results is None else (_arranged(results),)
+
+    def why_not(self, *args, **kwargs):
+        """The condition of the last used graphs that such a call breaks."""
+        graphs, inputs = self._find(args, kwargs, make=False)
+        return graphs.plain.why_not(inputs) if graphs is not None else "arguments of another structure" if self.entries else "first call"
 
     def prepare(self, *args, **kwargs):
         """Captures and compiles what a call with such arguments would run."""
@@ -187,18 +193,22 @@ class _Compiled:
             named, flags = self.module.named(), self.module.training()
             args = (named, *args)
         leaves, spec = pytree.tree_flatten((args, kwargs))
-        _check_arguments(leaves)
+        if self.reads is None:
+            _check_arguments(leaves)
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-        kinds = self.entries.setdefault((spec, tuple((i, type(leaf), leaf) for i, leaf in kept.items()), flags), [])
+        named = tuple((i, type(leaf), leaf if isinstance(leaf, KNOWN_TYPES) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
-        for reads, graphs in kinds:
+        for reads, graphs in self.entries.get((spec, named, flags), ()):
             if reads is None or reads.broken() is None:
                 return graphs, inputs
-        return (self._add(kinds, args, kwargs, spec, kept, flags), inputs) if make else (None, inputs)
+        if not make:
+            return None, inputs
+        return self._add(self.entries.setdefault((spec, named, flags), []), args, kwargs, spec, kept, flags), inputs
 
     def _add(self, kinds, args, kwargs, spec, kept, flags):
         self.reasons[self._why_new(kinds)] += 1
-        reads = self.reads()  # before the function runs, which may change what it reads
+        # Before the function runs, which may change what it reads.
+        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
         graphs = _ForKind(functools.partial(self._run, spec, kept), (*self.options, names), self.partition)
         kinds.append((reads, graphs))
@@ -260,9 +270,9 @@ class _ForKind:
                 raise subclasses.HasSubclasses
             return results
         self.plain = _C._aot_compile(run_plain, *options)
-        _, forward, backward, inference, decompositions, _, _, keep_writes, names = options
+        _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
         # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
-        static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes, names)
+        static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)
         self.wrapped = subclasses.Compiled(run, static, partition, _of_list(forward), _of_list(backward))
         self.gives_subclasses = False
 
@@ -358,7 +368,12 @@ class AOTModule(Module):
     def __init__(self, mod, args, kwargs):
         super().__init__()
         self.orig_module = mod
+        self.__dict__["_made_with"] = args, kwargs
         self.__dict__["forward"] = _compile_module(mod, *args, **kwargs).call
+
+    def __reduce__(self):
+        """A copy is compiled for the copied module."""
+        return AOTModule, (self.orig_module, *self._made_with)
 
 
 def aot_module(mod, *args, **kwargs):
