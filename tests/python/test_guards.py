@@ -1,8 +1,10 @@
 """Which calls of a compiled function use graphs again, and what is told of those that do not."""
 import copy
+import gc
 import subprocess
 import sys
 import warnings
+import weakref
 
 import pytest
 
@@ -278,6 +280,16 @@ def test_a_copy_of_a_compiled_module_has_parameters_of_its_own():
             for parameter in other.parameters():
                 parameter.zero_()
         assert other(x).tolist() == [[0, 0]] and torch.equal(compiled(x), before)
+
+
+def test_a_compiled_module_that_nobody_has_goes():
+    for make in (lambda m: aot_module(m, nop), lambda m: torch.compile(m, backend="eager")):
+        module = torch.nn.Linear(2, 2)
+        gone, compiled = weakref.ref(module), make(module)
+        compiled(torch.ones(1, 2)).sum().backward()
+        del module, compiled
+        gc.collect()
+        assert gone() is None
 
 
 def test_cache_info_is_for_compiled_functions():

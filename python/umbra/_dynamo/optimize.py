@@ -118,12 +118,23 @@ def reset():
         optimized.reset()
 
 
+class _Backend:
+    """A backend whose calls are counted."""
+
+    def __init__(self, backend):
+        self.backend, self.calls = backend, 0
+
+    def __call__(self, module, inputs):
+        self.calls += 1
+        return self.backend(module, inputs)
+
+
 class _Optimized:
     """The captures of one function, and which of them a call takes. `call` is what users have; calls whose graphs are not known come to `run`."""
 
     def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
-        self.backend, self.partition = backend, partition
+        self.backend, self.partition = _Backend(backend), partition
         self.owners = [model] if isinstance(model, Module) else [model.__self__] if hasattr(model, "__self__") else []
         self.call = _C._CompiledCall(self.run)
         self.call._compiled = self
@@ -132,7 +143,7 @@ class _Optimized:
         _ALL.add(self)
 
     def reset(self):
-        self.compilations = 0
+        self.backend.calls = 0
         self.gave_up = False
         self.at_limit = False
         self.first_numbers = {}
@@ -154,12 +165,8 @@ class _Optimized:
         options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
                    "reads": lambda objects: _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects]), "call": self.call}
         if isinstance(self.model, Module):
-            return _compile_module(self.model, self._forward, _interpret, **options)
-        return _compile(self.model, self._forward, _interpret, fixed_inputs=0, keep_writes=False, **options)
-
-    def _forward(self, module, inputs):
-        self.compilations += 1
-        return self.backend(module, inputs)
+            return _compile_module(self.model, self.backend, _interpret, **options)
+        return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
 
     def _limit(self):
         if self.limit is not None:
@@ -176,7 +183,7 @@ class _Optimized:
             known = captures.run_known(*args, **kwargs)
         if known is not None:
             return known[0]
-        if self.compilations >= self._limit():
+        if self.backend.calls >= self._limit():
             self._reach_limit()
             return self.model(*args, **kwargs)
         if captures is self.moving and not self.moving.entries:
@@ -196,7 +203,7 @@ class _Optimized:
             return
         self.at_limit = True
         reasons = [why for why in self.info()[1] if why != "first call"]
-        self._warn(f"calls of new kinds are no longer captured, since it was captured {self.compilations} times, which is the recompile_limit "
+        self._warn(f"calls of new kinds are no longer captured, since it was captured {self.backend.calls} times, which is the recompile_limit "
                    f"({self._limit()}). Last reason: {reasons[-1] if reasons else 'unknown'}")
 
     def _warn(self, why):

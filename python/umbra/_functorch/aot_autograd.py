@@ -210,7 +210,7 @@ class _Compiled:
         # Before the function runs, which may change what it reads.
         reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
         names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
-        graphs = _ForKind(functools.partial(self._run, spec, kept), (*self.options, names), self.partition)
+        graphs = _ForKind(functools.partial(_run, self.function, spec, kept), (*self.options, names), self.partition)
         kinds.append((reads, graphs))
         if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
             self._drop_oldest()
@@ -232,13 +232,15 @@ class _Compiled:
             del self.entries[key]
         self.dropped += 1
 
-    def _run(self, spec, kept, inputs):
-        args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
-        leaves, form = pytree.tree_flatten(self.function(*args, **kwargs))
-        _check_results(leaves)
-        kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-        # The last result is no part of the graphs: it says how the others belong together.
-        return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
+
+def _run(function, spec, kept, inputs):
+    """The function on leaves. It is what C++ holds, and has no reference to what holds that."""
+    args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
+    leaves, form = pytree.tree_flatten(function(*args, **kwargs))
+    _check_results(leaves)
+    kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+    # The last result is no part of the graphs: it says how the others belong together.
+    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
 
 
 def _arranged(results):
@@ -327,25 +329,27 @@ def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inferen
     return compiled
 
 
+def _named_tensors(mod):
+    return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
+
+
+def _training_flags(mod):
+    return tuple(part.training for part in mod.modules())
+
+
 class _ModuleTensors:
     """Parameters and buffers of a module by name, looked up at each call, and its training flags."""
 
     def __init__(self, mod):
-        self.mod = mod
+        self.named, self.training = functools.partial(_named_tensors, mod), functools.partial(_training_flags, mod)
+
+        def look_up():
+            named = _named_tensors(mod)
+            return (tuple(named), _training_flags(mod)), list(named.values())
         # Who has lists of his own may change them without changing a dict of the module.
         listed = ("modules", "named_modules", "named_parameters", "named_buffers", "_named_members")
         plain = all(getattr(type(part), name, None) is getattr(Module, name, None) for part in mod.modules() for name in listed)
-        self.state = _C._ModuleState(self._look_up, mod.modules) if plain else None
-
-    def named(self):
-        return {**dict(self.mod.named_parameters(remove_duplicate=False)), **dict(self.mod.named_buffers(remove_duplicate=False))}
-
-    def training(self):
-        return tuple(part.training for part in self.mod.modules())
-
-    def _look_up(self):
-        named = self.named()
-        return (tuple(named), self.training()), list(named.values())
+        self.state = _C._ModuleState(look_up, mod.modules) if plain else None
 
 
 def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
