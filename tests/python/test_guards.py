@@ -217,6 +217,30 @@ def test_beyond_the_limit_calls_that_have_graphs_go_on_with_them():
     assert len(ran) == 4
 
 
+def test_beyond_the_limit_a_call_is_an_error_where_that_is_asked_for():
+    config, errors = torch._dynamo.config, torch._dynamo.exc
+
+    def make(**settings):
+        return torch.compile(lambda x: x + 1, backend="eager", dynamic=False, **settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")
+        compiled = make(fullgraph=True, recompile_limit=1)
+        compiled(torch.ones(2))
+        with pytest.raises(errors.FailOnRecompileLimitHit, match="fullgraph=True"):
+            compiled(torch.ones(3))
+        assert compiled(torch.ones(2)).tolist() == [2, 2]
+        with config.patch(cache_size_limit=1, fail_on_recompile_limit_hit=True):
+            compiled = make()
+            compiled(torch.ones(2))
+            with pytest.raises(errors.FailOnRecompileLimitHit, match="fail_on_recompile_limit_hit"):
+                compiled(torch.ones(3))
+    with config.patch(error_on_recompile=True):
+        compiled = make()
+        compiled(torch.ones(2))
+        with pytest.raises(errors.RecompileError, match="tensor 'x' size mismatch at index 0. expected 2, actual 3"):
+            compiled(torch.ones(3))
+
+
 def test_an_integer_becomes_a_symbol_with_the_second_one():
     compiled = torch.compile(lambda x, n: x * n, backend="eager")
     for n in range(2, 20):

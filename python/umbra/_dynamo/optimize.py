@@ -13,7 +13,7 @@ import weakref
 from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo import config
-from umbra._dynamo.exc import InvalidBackend, Unsupported
+from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, Unsupported
 from umbra._functorch.aot_autograd import _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
@@ -184,8 +184,11 @@ class _Optimized:
         if known is not None:
             return known[0]
         if self.backend.calls >= self._limit():
-            self._reach_limit()
+            self._reach_limit(captures.why_not(*args, **kwargs))
             return self.model(*args, **kwargs)
+        if config.error_on_recompile and self.backend.calls > 0:
+            raise RecompileError(f"Recompiling function {self._name()}\n    triggered by the following guard failure(s):\n"
+                                 f"    - {captures.why_not(*args, **kwargs)}")
         if captures is self.moving and not self.moving.entries:
             self.reasons[self.static.why_not(*args, **kwargs)] += 1
         try:
@@ -198,16 +201,22 @@ class _Optimized:
             self._warn(f"not captured, since data decide what it does: {error}")
             return self.model(*args, **kwargs)
 
-    def _reach_limit(self):
-        if self.at_limit:
-            return
-        self.at_limit = True
-        reasons = [why for why in self.info()[1] if why != "first call"]
-        self._warn(f"calls of new kinds are no longer captured, since it was captured {self.backend.calls} times, which is the recompile_limit "
-                   f"({self._limit()}). Last reason: {reasons[-1] if reasons else 'unknown'}")
+    def _reach_limit(self, why):
+        if not self.at_limit:
+            self.at_limit = True
+            self._warn(f"calls of new kinds are no longer captured, since it was captured {self.backend.calls} times, which is the recompile_limit "
+                       f"({self._limit()}). Last reason: {why}")
+        for setting, is_set in (("fullgraph=True", self.fullgraph), ("fail_on_recompile_limit_hit", config.fail_on_recompile_limit_hit)):
+            if is_set:
+                raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
+
+    def _name(self):
+        code = getattr(self.model, "__code__", None)
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        return name if code is None else f"{name} in {code.co_filename}:{code.co_firstlineno}"
 
     def _warn(self, why):
-        warnings.warn(f"torch.compile: {getattr(self.model, '__name__', type(self.model).__name__)} runs as it is: {why}", stacklevel=4)
+        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
 
     def _moves(self, args, kwargs):
         """Whether sizes and integers are symbols: automatically so from the second ones on."""
