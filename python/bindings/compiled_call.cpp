@@ -4,6 +4,7 @@
 
 #include "autograd.h"
 #include "graph.h"
+#include "torch_function.h"
 #include "tree.h"
 #include "watch.h"
 
@@ -63,7 +64,8 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   return guarded([&] {
     CallState& state = state_of(self);
     auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-    for (size_t i = 0; i < state.kinds.size(); ++i) {
+    // Function modes (a default device is one) change what a function does: Python knows which.
+    for (size_t i = 0; i < state.kinds.size() && !torch_function_modes_active(); ++i) {
       Kind kind = state.kinds[i];  // the graphs may run any code, that which changes the list included
       nb::object result = try_kind(kind, args, count, keywords);
       if (!result) continue;

@@ -26,8 +26,7 @@ class CallRecord::Recorder final : public DispatchMode {
   void begin(const std::vector<Value>& inputs) {
     for (const Value& v : inputs) give_numbers(v);
     user_code_ = autograd::user_code_calls();
-    for (const IntrusivePtr<Mode>& mode : mode_stack())
-      if (mode->key() == DispatchKey::UserMode) refuse("a mode of the user's");
+    refuse_other_modes();
   }
   void end(const std::vector<Value>& results) {
     if (autograd::user_code_calls() != user_code_) refuse("code of the user's in the backward");
@@ -49,6 +48,12 @@ class CallRecord::Recorder final : public DispatchMode {
  private:
   void refuse(const std::string& why) {
     if (why_not_.empty()) why_not_ = why;
+  }
+
+  /// A mode may change calls, or have what it sees computed again (checkpoints).
+  void refuse_other_modes() {
+    for (const IntrusivePtr<Mode>& mode : mode_stack())
+      if (mode->key() == DispatchKey::UserMode && mode.get() != this) refuse("a mode of the user's");
   }
 
   void give_numbers(const Value& v) {
@@ -97,6 +102,7 @@ class CallRecord::Recorder final : public DispatchMode {
   }
 
   void record(const Operator& op, const Value* frame) {
+    refuse_other_modes();
     try {
       if (!op.name().starts_with("aten::") && !op.name().starts_with("prims::")) refuse("the operator " + op.name());
       bytes_.text(op.name());

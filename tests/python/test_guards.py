@@ -109,6 +109,22 @@ def test_a_region_without_autocast_stays_without_it_when_graphs_run_inside_of_on
         assert compiled(x).dtype == torch.float32
 
 
+def test_the_default_device_is_guarded():
+    for compiled in (torch.compile(lambda x: torch.ones(2), backend="eager"),
+                     aot_function(lambda x: torch.ones(2), nop)):
+        x = torch.ones(1)
+        for _ in range(2):
+            assert compiled(x).device.type == "cpu"
+            with torch.device("meta"):
+                assert compiled(x).device.type == "meta"
+            torch.set_default_device("meta")
+            try:
+                assert compiled(x).device.type == "meta"
+            finally:
+                torch.set_default_device(None)
+        assert info(compiled).misses == 2
+
+
 FLAG = 2.0
 TABLE = {"scale": 2.0}
 WEIGHT = torch.ones(3)

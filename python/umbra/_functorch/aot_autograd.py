@@ -14,6 +14,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
 from umbra.nn.utils.stateless import _reparametrize_module
 from umbra.utils import _pytree as pytree
+from umbra.utils._device import DeviceContext
 
 AOT_COUNTER = itertools.count()
 
@@ -198,12 +199,13 @@ class _Compiled:
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
         named = tuple((i, type(leaf), leaf if isinstance(leaf, KNOWN_TYPES) else id(leaf)) for i, leaf in kept.items())
         inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
-        for reads, graphs in self.entries.get((spec, named, flags), ()):
+        key = spec, named, flags, _function_modes()
+        for reads, graphs in self.entries.get(key, ()):
             if reads is None or reads.broken() is None:
                 return graphs, inputs
         if not make:
             return None, inputs
-        return self._add(self.entries.setdefault((spec, named, flags), []), args, kwargs, spec, kept, flags), inputs
+        return self._add(self.entries.setdefault(key, []), args, kwargs, spec, kept, flags), inputs
 
     def _add(self, kinds, args, kwargs, spec, kept, flags):
         self.reasons[self._why_new(kinds)] += 1
@@ -216,7 +218,7 @@ class _Compiled:
             self._drop_oldest()
         tree = _C._Tree(spec, kept)
         state = self.module.state if self.module is not None else None
-        if tree.usable and (self.module is None or state is not None):
+        if tree.usable and (self.module is None or state is not None) and not _function_modes():
             self.call._add(tree, graphs.plain, reads, state, None if state is None else (tuple(args[0]), flags))
         return graphs
 
@@ -241,6 +243,11 @@ def _run(function, spec, kept, inputs):
     kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
     # The last result is no part of the graphs: it says how the others belong together.
     return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
+
+
+def _function_modes():
+    """The function modes that are entered; those of a default device go by the device."""
+    return tuple(mode.device if isinstance(mode, DeviceContext) else mode for mode in _C._torch_function_modes())
 
 
 def _arranged(results):
