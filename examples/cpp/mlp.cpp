@@ -38,4 +38,13 @@ int main() {
     optimizer.zero_grad();
     if (step % 20 == 0) std::printf("step %2d: loss %.4f\n", step, loss.item().to_double());
   }
+
+  // Which calls found graphs, and why others were captured.
+  auto doubled = aot::compile([](const Tensor& input) { return input * 2; });
+  doubled(randn({2}));
+  doubled(randn({2}));
+  doubled(randn({3}));
+  aot::CacheInfo info = doubled.cache_info();
+  std::printf("%zu found, %zu captured\n", info.hits, info.misses);
+  for (const auto& [reason, count] : info.reasons) std::printf("  %zu x %s\n", count, reason.c_str());
 }

@@ -1,23 +1,21 @@
 // Ahead-of-time autograd for Python: functions of lists of tensors, with compilers for the graphs written in Python.
 #include "autograd.h"
 #include "capture.h"
+#include "compiled_call.h"
 #include "tensor_type.h"
-#include "umbra/aot/compile.h"
+#include "umbra/aot/disk_cache.h"
+#include "umbra/core/deterministic.h"
 
 namespace umbra::python {
 
 namespace {
 
-struct CompiledObject {
-  std::shared_ptr<aot::CompiledFunction> function;
-};
-
-/// `compiler(module) -> function of a list`; None interprets the graph.
+/// `compiler(module) -> (callable, takes a list, graph module or None)`; None interprets the graph.
 aot::GraphCompiler graph_compiler(nb::handle compiler) {
   if (compiler.is_none()) return {};
   return [compile = Callable(compiler)](const IntrusivePtr<fx::GraphModule>& module) {
     nb::gil_scoped_acquire lock;
-    return value_function(nb::handle(compile.get())(GraphModuleObject{module}));
+    return run_compiled(nb::handle(compile.get())(GraphModuleObject{module}));
   };
 }
 
@@ -56,7 +54,7 @@ nb::tuple cut(const GraphModuleObject& module, const std::string& partitioner, s
 
 CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle forward, nb::handle backward,
                        nb::handle inference, nb::handle decompositions, bool dynamic, size_t fixed_inputs,
-                       bool keep_writes) {
+                       bool keep_writes, std::vector<std::string> names) {
   aot::CompileOptions options;
   options.partitioner = partitioner_of(partitioner);
   options.forward_compiler = graph_compiler(forward);
@@ -66,6 +64,13 @@ CompiledObject compile(nb::handle function, nb::handle partitioner, nb::handle f
   options.dynamic = dynamic;
   options.fixed_inputs = fixed_inputs;
   options.keep_writes = keep_writes;
+  options.input_names = std::move(names);
+  if (nb::isinstance<nb::str>(partitioner))
+    options.partitioner_key = [name = nb::cast<std::string>(partitioner)] {
+      nb::gil_scoped_acquire lock;
+      nb::object budget = nb::module_::import_("umbra._functorch.config").attr("activation_memory_budget");
+      return concat(name, " ", nb::cast<double>(budget));
+    };
   return {std::make_shared<aot::CompiledFunction>(value_function(function), std::move(options))};
 }
 
@@ -108,19 +113,60 @@ nb::dict wrap_graphs(const aot::CompiledGraphs& graphs) {
   return out;
 }
 
+nb::dict wrap_counts(const std::map<std::string, size_t>& counts) {
+  nb::dict out;
+  for (const auto& [text, count] : counts) out[text.c_str()] = count;
+  return out;
+}
+
+nb::dict wrap_disk_info() {
+  aot::DiskCacheInfo info = aot::disk_cache_info();
+  nb::dict out;
+  out["hits"] = info.hits;
+  out["misses"] = info.misses;
+  out["stored"] = info.stored;
+  out["damaged"] = info.damaged;
+  out["bypassed"] = wrap_counts(info.bypassed);
+  return out;
+}
+
+nb::dict wrap_info(const aot::CacheInfo& info) {
+  nb::dict out;
+  out["hits"] = info.hits;
+  out["misses"] = info.misses;
+  out["evictions"] = info.evictions;
+  out["size"] = info.size;
+  out["limit"] = info.limit;
+  out["reasons"] = wrap_counts(info.reasons);
+  return out;
+}
+
 }  // namespace
 
 void bind_aot(nb::module_& m) {
   nb::class_<CompiledObject>(m, "_CompiledFunction")
       .def("__call__",
            [](const CompiledObject& c, nb::handle inputs) { return wrap_values(c.function->run(read_values(inputs))); })
+      .def("call_known",
+           [](const CompiledObject& c, nb::handle inputs) -> nb::object {
+             std::optional<std::vector<Value>> results = c.function->run_known(read_values(inputs));
+             return results ? nb::object(wrap_values(*results)) : nb::none();
+           })
+      .def("why_not",
+           [](const CompiledObject& c, nb::handle inputs) { return c.function->why_not(read_values(inputs)); })
+      .def("cache_info", [](const CompiledObject& c) { return wrap_info(c.function->cache_info()); })
+      .def("clear_cache", [](const CompiledObject& c) { c.function->clear_cache(); })
       .def("graphs", [](const CompiledObject& c, nb::handle inputs) {
         return wrap_graphs(c.function->graphs(read_values(inputs)));
       });
   m.def("_aot_cut", &cut);
   m.def("_aot_compile", &compile, nb::arg("function"), nb::arg("partitioner"), nb::arg("forward").none(),
         nb::arg("backward").none(), nb::arg("inference").none(), nb::arg("decompositions").none(), nb::arg("dynamic"),
-        nb::arg("fixed_inputs"), nb::arg("keep_writes"));
+        nb::arg("fixed_inputs"), nb::arg("keep_writes"), nb::arg("names") = std::vector<std::string>());
+  m.def("_cache_directory", &aot::cache_directory);
+  m.def("_set_cache_directory", &aot::set_cache_directory);
+  m.def("_disk_cache_info", &wrap_disk_info);
+  m.def("_set_deterministic", &set_deterministic_algorithms);
 }
 
 }  // namespace umbra::python

@@ -30,5 +30,8 @@ void bind_graph_module(nb::module_& m);
 void bind_capture(nb::module_& m);
 void bind_export(nb::module_& m);
 void bind_aot(nb::module_& m);
+void bind_tree(nb::module_& m);
+void bind_watch(nb::module_& m);
+void bind_compiled_call(nb::module_& m);
 
 }  // namespace umbra::python

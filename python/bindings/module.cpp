@@ -50,6 +50,9 @@ NB_MODULE(_C, m) {
   bind_graph_module(m);
   bind_capture(m);
   bind_export(m);
+  bind_tree(m);
+  bind_watch(m);
+  bind_compiled_call(m);
   bind_aot(m);
   bind_transform(m);
   bind_jit(m);

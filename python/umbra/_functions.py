@@ -213,6 +213,7 @@ _deterministic = [False, False]
 def use_deterministic_algorithms(mode, *, warn_only=False):
     """Umbra's kernels are deterministic whatever this says; it is remembered for those who ask."""
     _deterministic[:] = builtins.bool(mode), builtins.bool(warn_only)
+    _C._set_deterministic(_deterministic[0])
 
 
 def are_deterministic_algorithms_enabled():

@@ -1,6 +1,10 @@
 """Questions that captured code asks about its capture."""
 import contextlib
+import dataclasses
+import os
 import threading
+
+from umbra import _C
 
 _state = threading.local()  # each thread captures for itself
 
@@ -46,6 +50,31 @@ def list_backends(exclude_tags=("debug", "experimental")):
     return backends(exclude_tags)
 
 
+@dataclasses.dataclass(frozen=True)
+class DiskCacheInfo:
+    """What this process did with the cache on disk."""
+    hits: int
+    misses: int
+    stored: int      # files written
+    damaged: int     # files that were not what they should be; they are replaced
+    bypassed: dict   # captures that are not kept, by the reason, and how often
+
+
+def cache_directory():
+    """The folder where compiled graphs are kept for other processes; None where they are not."""
+    return _C._cache_directory() or None
+
+
+def set_cache_directory(directory):
+    """Keeps compiled graphs in a folder, which several processes may share; None: nowhere. A process starts with what UMBRA_CACHE_DIR names."""
+    _C._set_cache_directory("" if directory is None else os.fspath(directory))
+
+
+def disk_cache_info():
+    """Hits, misses and files of the cache on disk, in this process."""
+    return DiskCacheInfo(**_C._disk_cache_info())
+
+
 def allow_in_graph(fn):
     return fn
 
@@ -56,7 +85,35 @@ def assume_constant_result(fn):
 
 
 def reset():
-    """Nothing is kept between captures."""
+    """Lets all graphs of functions that `compile` made go: their next calls are captured."""
+    from umbra._dynamo.optimize import reset as reset_all
+    reset_all()
+
+
+@dataclasses.dataclass(frozen=True)
+class GraphCacheInfo:
+    """What became of the calls of a compiled function."""
+    hits: int        # found graphs
+    misses: int      # were captured
+    evictions: int   # graphs that made place for others
+    size: int        # graphs that are kept
+    limit: int       # how many kinds of calls are captured or kept
+    reasons: dict    # why calls were captured: the condition that they broke (with the user's line where it is known), and how often
+
+
+def cache_info(compiled):
+    """Hits and misses of a function or module that `compile`, `aot_function` or `aot_module` made, and why it was captured anew.
+
+        f = torch.compile(lambda x: x * 2, backend="eager")
+        f(torch.ones(2)); f(torch.ones(2)); f(torch.ones(3))
+        torch.compiler.cache_info(f)    # hits=1, misses=2, reasons={"first call": 1, "tensor 'x' size mismatch at index 0. ...": 1}
+    """
+    call = compiled.__dict__.get("forward", compiled) if hasattr(compiled, "__dict__") else compiled
+    owner = getattr(call, "_compiled", None)
+    if owner is None or not hasattr(owner, "info"):
+        raise TypeError(f"cache_info takes a compiled function or module, not {type(compiled).__name__}")
+    total, reasons = owner.info()
+    return GraphCacheInfo(**total, reasons=dict(reasons))
 
 
 def nested_compile_region(fn=None):

@@ -1,10 +1,13 @@
 #include "umbra/aot/compile.h"
 
-#include <map>
+#include <algorithm>
 #include <mutex>
 
+#include "aot/call_record.h"
+#include "aot/disk_cache.h"
+#include "aot/graph_bytes.h"
+#include "aot/guards.h"
 #include "aot/runtime.h"
-#include "aot/signature.h"
 #include "autograd/hooks_off.h"
 #include "umbra/autograd/grad_mode.h"
 
@@ -46,29 +49,84 @@ std::vector<Tensor> closed_over(const CallInfo& info) {
   return out;
 }
 
+CallInfo analyse_call(const ValueFunction& function, const std::vector<Value>& inputs, const AnalysisOptions& options) {
+  CallInfo info = analyse(function, inputs, options);
+  if (!is_grad_enabled())
+    for (PrimalInfo& p : info.primals) p.requires_grad = false;
+  return info;
+}
+
+/// Joint graph and partition of a call that has been analysed.
+void trace(const ValueFunction& function, const CompileOptions& options, CompiledGraphs& graphs) {
+  graphs.joint = trace_joint(function, graphs.info, {options.decompositions, options.keep_writes});
+  if (graphs.joint.differentiable) {
+    graphs.partition = options.partitioner(graphs.joint);
+  } else {
+    graphs.partition.forward = graphs.joint.module;
+    graphs.partition.forward_outputs = graphs.joint.forward_outputs();
+  }
+}
+
+/// The name of a partitioner of the library's own, or what it is said to be; empty where nobody knows.
+std::string partitioner_key(const CompileOptions& options) {
+  if (options.partitioner_key) return options.partitioner_key();
+  using Function = Partition (*)(const JointGraph&);
+  const Function* function = options.partitioner.target<Function>();
+  if (function && *function == min_cut_partition) return "min_cut";
+  return function && *function == default_partition ? "default" : "";
+}
+
+/// Analysis, joint graph and partition of a call, by way of the cache on disk.
+void trace_stored(const ValueFunction& function, const CompileOptions& options, const std::vector<Value>& inputs,
+                  const AnalysisOptions& analysis, CompiledGraphs& graphs) {
+  CallRecord record;
+  graphs.info = analyse_call(record.watch(function), inputs, analysis);
+  std::string why_not, recorded = record.finish(graphs.info, why_not), cut = partitioner_key(options);
+  if (options.dynamic) why_not = "sizes that are symbols";
+  if (cut.empty()) why_not = "a partitioner without a key";
+  if (!options.decompositions.empty()) why_not = "a table of decompositions";
+  std::string key;
+  try {
+    key = concat(library_identity(), "\n", cut, "\n", options.keep_writes, "\n", Guards(inputs, inputs.size()).key(),
+                 recorded);
+  } catch (const NotStorable& reason) {
+    why_not = reason.why;
+  }
+  if (!why_not.empty()) {
+    note_bypass(why_not);
+  } else if (std::optional<StoredGraphs> found = load_graphs(key, graphs.info)) {
+    graphs.joint = std::move(found->joint);
+    graphs.partition = std::move(found->partition);
+    return;
+  }
+  trace(function, options, graphs);
+  if (why_not.empty()) store_graphs(key, graphs.joint, graphs.partition);
+}
+
 /// All phases, one after the other.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
                                         const std::vector<Value>& inputs, size_t fixed) {
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
-  graphs.info = analyse(function, inputs, {options.dynamic, fixed, options.keep_writes});
-  if (!is_grad_enabled())
-    for (PrimalInfo& p : graphs.info.primals) p.requires_grad = false;
-  graphs.joint = trace_joint(function, graphs.info, {options.decompositions, options.keep_writes});
+  AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes};
+  if (cache_directory().empty()) {
+    graphs.info = analyse_call(function, inputs, analysis);
+    trace(function, options, graphs);
+  } else {
+    trace_stored(function, options, inputs, analysis, graphs);
+  }
   if (graphs.joint.differentiable) {
-    graphs.partition = options.partitioner(graphs.joint);
     e->forward = prepare(options.forward_compiler, graphs.partition.forward);
     // A compiler may ask about sizes: the guards that leaves have to be there before another call is let in.
     e->backward = options.dynamic ? prepare(options.backward_compiler, graphs.partition.backward)
                                   : prepare_later(options.backward_compiler, graphs.partition.backward);
   } else {
-    graphs.partition.forward = graphs.joint.module;
-    graphs.partition.forward_outputs = graphs.joint.forward_outputs();
     e->forward = prepare(options.inference_compiler ? options.inference_compiler : options.forward_compiler,
                          graphs.partition.forward);
   }
   if (options.dynamic) e->sizes = DynamicSizes(graphs.info, fixed);
+  e->finish();
   graphs.info.inputs.clear();
   graphs.info.mode = nullptr;
   for (size_t i = 0; i < graphs.info.input_count(); ++i) graphs.info.primals[i].tensor = Tensor();
@@ -84,60 +142,148 @@ class CompiledFunction::Cache {
 
   /// A call's inputs as the graphs have them: the state comes first.
   std::vector<Value> with_state(const std::vector<Value>& inputs) const {
-    std::vector<Tensor> state = options_.state ? options_.state() : std::vector<Tensor>();
+    if (!options_.state) return inputs;
+    std::vector<Tensor> state = options_.state();
     std::vector<Value> all(state.begin(), state.end());
     all.insert(all.end(), inputs.begin(), inputs.end());
     return all;
   }
 
-  /// The graphs for a call of these inputs, of which the last `given` are the function's own.
-  std::shared_ptr<const Executable> find(const std::vector<Value>& inputs, size_t given) {
+  /// The graphs for a call of these inputs; null where there are none.
+  std::shared_ptr<const Executable> find(const std::vector<Value>& inputs) {
+    std::string context = options_.context ? options_.context() : std::string();
+    std::lock_guard lock(mutex_);
+    for (size_t i = 0; i < entries_.size(); ++i) {
+      if (!entries_[i].accept(context, inputs)) continue;
+      if (!entries_[i].is_current()) continue;
+      if (i > 0)
+        std::rotate(entries_.begin(), entries_.begin() + static_cast<ptrdiff_t>(i),
+                    entries_.begin() + static_cast<ptrdiff_t>(i) + 1);
+      ++counts_.hits;
+      return entries_[0].executable;
+    }
+    return nullptr;
+  }
+
+  /// The same, captured where there are none. The last `given` inputs are the function's own.
+  std::shared_ptr<const Executable> find_or_build(const std::vector<Value>& inputs, size_t given) {
+    if (auto found = find(inputs)) return found;
     size_t fixed =
         options_.dynamic ? std::min(inputs.size() - given + options_.fixed_inputs, inputs.size()) : inputs.size();
-    Signature key{options_.context ? options_.context() : "", describe_inputs(inputs, fixed)};
-    {
-      std::lock_guard lock(mutex_);
-      std::vector<Entry>& known = entries_[key];
-      std::erase_if(known, [](const Entry& e) { return !e.is_current(); });
-      for (const Entry& e : known)
-        if (e.executable->sizes.accept(inputs)) return e.executable;
-    }
+    Entry made{options_.context ? options_.context() : std::string(), Guards(inputs, fixed), {}, {}, {}};
+    note_miss(made.context, inputs);
     auto function = [this, given](const std::vector<Value>& all) {
       return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
     };
-    Entry made{build(function, options_, inputs, fixed), {}};
-    made.closed_over = describe_tensors(closed_over(made.executable->graphs.info));
+    made.executable = build(function, options_, inputs, fixed);
+    std::vector<Tensor> closed = closed_over(made.executable->graphs.info);
+    made.closed_over.assign(closed.begin(), closed.end());
+    made.closed_guards = Guards(made.closed_over, closed.size());
+    std::vector<Entry> dropped;  // goes after the lock is released: what it lets go may be anything
     std::lock_guard lock(mutex_);
-    entries_[std::move(key)].push_back(made);
+    auto stale = std::stable_partition(entries_.begin(), entries_.end(), [](const Entry& e) { return e.is_current(); });
+    std::move(stale, entries_.end(), std::back_inserter(dropped));
+    entries_.erase(stale, entries_.end());
+    entries_.insert(entries_.begin(), made);
+    for (; entries_.size() > std::max<size_t>(options_.cache_limit, 1); ++counts_.evictions) {
+      dropped.push_back(std::move(entries_.back()));
+      entries_.pop_back();
+    }
     return made.executable;
+  }
+
+  std::string why_not(const std::vector<Value>& inputs) {
+    std::string context = options_.context ? options_.context() : std::string();
+    std::lock_guard lock(mutex_);
+    bool known =
+        std::any_of(entries_.begin(), entries_.end(), [&](const Entry& e) { return e.accept(context, inputs); });
+    return known ? std::string() : why_not(context, inputs);
+  }
+
+  CacheInfo info() {
+    std::lock_guard lock(mutex_);
+    CacheInfo out = counts_;
+    out.size = entries_.size();
+    out.limit = std::max<size_t>(options_.cache_limit, 1);
+    return out;
+  }
+
+  void clear() {
+    std::vector<Entry> dropped;
+    std::lock_guard lock(mutex_);
+    entries_.swap(dropped);
+    counts_ = {};
   }
 
  private:
   struct Entry {
+    std::string context;
+    Guards guards;
     std::shared_ptr<const Executable> executable;
-    std::vector<int64_t> closed_over;  // what the tensors closed over were like
-    bool is_current() const { return closed_over == describe_tensors(aot::closed_over(executable->graphs.info)); }
+    std::vector<Value> closed_over;
+    Guards closed_guards;  // what the tensors closed over were like
+    bool accept(const std::string& given, ArrayRef<Value> inputs) const {
+      return given == context && guards.accept(inputs) && executable->sizes.accept(inputs);
+    }
+    bool is_current() const { return closed_over.empty() || closed_guards.accept_inputs(closed_over); }
   };
+
+  void note_miss(const std::string& context, ArrayRef<Value> inputs) {
+    std::lock_guard lock(mutex_);
+    ++counts_.misses;
+    ++counts_.reasons[why_not(context, inputs)];
+  }
+
+  std::string why_not(const std::string& context, ArrayRef<Value> inputs) const {
+    if (entries_.empty()) return "first call";
+    const Entry& last = entries_.front();
+    if (context != last.context) return "context changed";
+    std::string reason = last.guards.broken_by(inputs, options_.input_names);
+    if (reason.empty()) reason = last.executable->sizes.broken_by(inputs);
+    return reason.empty() ? "a tensor that the function closes over changed" : reason;
+  }
+
   ValueFunction function_;
   CompileOptions options_;
   std::mutex mutex_;
-  std::map<Signature, std::vector<Entry>> entries_;
+  std::vector<Entry> entries_;  // the last used one first
+  CacheInfo counts_;
 };
 
 CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions options)
     : cache_(std::make_shared<Cache>(std::move(function), std::move(options))) {}
 
 CompiledGraphs CompiledFunction::graphs(const std::vector<Value>& inputs) const {
-  return cache_->find(cache_->with_state(inputs), inputs.size())->graphs;
+  return cache_->find_or_build(cache_->with_state(inputs), inputs.size())->graphs;
 }
 
-std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
+std::string CompiledFunction::why_not(const std::vector<Value>& inputs) const {
+  return cache_->why_not(cache_->with_state(inputs));
+}
+CacheInfo CompiledFunction::cache_info() const { return cache_->info(); }
+void CompiledFunction::clear_cache() const { cache_->clear(); }
+
+namespace {
+void refuse_levels() {
   check<NotImplementedError>(
       !dispatch_state().include.has(DispatchKey::Level),
       "a compiled function cannot be called inside a transform (grad, vjp, jvp, vmap) yet: compile "
       "the transformed function instead");
+}
+}  // namespace
+
+std::vector<Value> CompiledFunction::run(const std::vector<Value>& inputs) const {
+  refuse_levels();
   std::vector<Value> all = cache_->with_state(inputs);
-  return execute(cache_->find(all, inputs.size()), all);
+  return execute(cache_->find_or_build(all, inputs.size()), all);
+}
+
+std::optional<std::vector<Value>> CompiledFunction::run_known(const std::vector<Value>& inputs) const {
+  refuse_levels();
+  std::vector<Value> all = cache_->with_state(inputs);
+  std::shared_ptr<const Executable> executable = cache_->find(all);
+  if (!executable) return std::nullopt;
+  return execute(executable, all);
 }
 
 }  // namespace umbra::aot

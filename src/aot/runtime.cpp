@@ -1,5 +1,7 @@
 #include "aot/runtime.h"
 
+#include <algorithm>
+
 #include "umbra/autograd/autograd.h"
 #include "umbra/autograd/function.h"
 #include "umbra/generated/functions.h"
@@ -57,19 +59,34 @@ void check_writes(const CallInfo& info, const std::vector<Tensor>& primals, cons
   }
 }
 
-/// Whether each forward output is the caller's (or the caller's by way of views), and whether it has a gradient.
-struct Use {
-  bool used, differentiable;
-};
-std::vector<Use> uses_of(const CompiledGraphs& graphs) {
+std::vector<OutputUse> uses_of(const CompiledGraphs& graphs) {
   const CallInfo& info = graphs.info;
-  std::vector<Use> uses;
+  std::vector<OutputUse> uses;
   for (size_t i : graphs.joint.updated) uses.push_back({info.primals[i].written, info.primals[i].tracked});
   for (size_t i : graphs.joint.results)
     uses.push_back({info.outputs[i].kind == OutputInfo::Kind::Fresh, info.outputs[i].requires_grad});
   uses.resize(graphs.joint.first_intermediate(), {false, false});
   for (const IntermediateInfo& b : info.intermediates) uses.push_back({true, b.requires_grad});
   return uses;
+}
+
+bool is_direct(const CompiledGraphs& graphs) {
+  const CallInfo& info = graphs.info;
+  const JointGraph& joint = graphs.joint;
+  if (!joint.updated.empty() || !joint.written_in_graph.empty() || !info.changes.empty() || joint.intermediates > 0)
+    return false;
+  for (size_t i = 0; i < info.layout.arguments.size(); ++i)
+    if (info.layout.arguments[i].primal != i || info.layout.arguments[i].is_view) return false;
+  using Kind = OutputInfo::Kind;
+  return std::all_of(info.outputs.begin(), info.outputs.end(), [](const OutputInfo& o) {
+    return o.kind == Kind::Fresh || o.kind == Kind::Plain || o.kind == Kind::Computed;
+  });
+}
+
+/// Casts are part of the graphs: while these run, nothing is cast again.
+template <class Run> auto without_autocast(const Run& run) {
+  ExcludeKeys off(DispatchKey::Autocast);
+  return run();
 }
 
 /// A gradient with the strides that the backward graph was made for: it may view it.
@@ -106,7 +123,7 @@ autograd::Gradients run_backward(const Executable& e, const std::vector<Tensor>&
     inputs.push_back(Value(fit_tangent(tangent, kept.tangents[k])));
   }
   for (const Tensor& t : kept.later) inputs.push_back(Value(untracked(t)));
-  std::vector<Tensor> results = tensors_among(e.backward(inputs));
+  std::vector<Tensor> results = tensors_among(without_autocast([&] { return e.backward(inputs); }));
   for (size_t k = 0; k < kept.later.size(); ++k)
     write_contents(kept.later[k], kept.after[k], results[joint.primals + k]);
   results.resize(joint.primals);
@@ -142,7 +159,7 @@ Kept keep(const Call& call) {
 std::vector<Tensor> run_and_save(Call& call, Kept& kept) {
   const CompiledGraphs& graphs = call.executable->graphs;
   const JointGraph& joint = graphs.joint;
-  std::vector<Value> all = call.executable->forward(call.values);
+  std::vector<Value> all = without_autocast([&] { return call.executable->forward(call.values); });
   auto first_saved = all.begin() + static_cast<ptrdiff_t>(joint.forward_outputs());
   auto first_number = all.end() - static_cast<ptrdiff_t>(graphs.partition.saved_numbers);
   call.forward.assign(all.begin(), first_saved);
@@ -175,10 +192,9 @@ std::vector<Tensor> run_differentiable(Call& call) {
   return autograd::apply_function(node, call.primals, [&](autograd::FunctionContext& context) {
     context.save_for_backward(run_and_save(call, *kept));
     std::vector<Tensor> outputs = tensors_among(call.forward), plain;
-    std::vector<Use> uses = uses_of(e->graphs);
     for (size_t k = 0; k < outputs.size(); ++k) {
-      if (!uses[k].used) outputs[k] = Tensor();
-      else if (!uses[k].differentiable) plain.push_back(outputs[k]);
+      if (!e->uses[k].used) outputs[k] = Tensor();
+      else if (!e->uses[k].differentiable) plain.push_back(outputs[k]);
     }
     context.mark_non_differentiable(plain);
     return outputs;
@@ -190,7 +206,7 @@ std::vector<Tensor> run_forward(Call& call) {
   const JointGraph& joint = call.executable->graphs.joint;
   if (joint.differentiable) return run_differentiable(call);
   NoGrad no_grad;
-  call.forward = call.executable->forward(call.values);
+  call.forward = without_autocast([&] { return call.executable->forward(call.values); });
   call.forward.resize(joint.forward_outputs());
   return tensors_among(call.forward);
 }
@@ -285,9 +301,46 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
   return results;
 }
 
+/// The function's outputs, each of which is one of the graph's or a plain value.
+std::vector<Value> direct_results(const Executable& e, std::vector<Value> forward) {
+  const JointGraph& joint = e.graphs.joint;
+  const std::vector<OutputInfo>& outputs = e.graphs.info.outputs;
+  std::vector<Value> results(outputs.size());
+  for (size_t k = 0; k < joint.results.size(); ++k) results[joint.results[k]] = std::move(forward[k]);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    if (outputs[i].kind == OutputInfo::Kind::Plain) results[i] = outputs[i].value;
+    // It may lie in memory that the graph made, but it is no view of anything that the caller knows.
+    else if (!outputs[i].requires_grad && results[i].is_tensor())
+      results[i].tensor_ref().impl()->set_view_base(nullptr);
+  }
+  return results;
+}
+
+/// A call of graphs that are `direct`.
+std::vector<Value> execute_directly(const std::shared_ptr<const Executable>& e, const std::vector<Value>& inputs) {
+  const CallInfo& info = e->graphs.info;
+  Call call{e, inputs, {}, e->sizes.bind(inputs), {}};
+  for (size_t i = info.input_count(); i < info.primals.size(); ++i) call.values.emplace_back(info.primals[i].tensor);
+  if (!e->graphs.joint.differentiable) {
+    NoGrad no_grad;
+    return direct_results(*e, without_autocast([&] { return e->forward(call.values); }));
+  }
+  call.primals = tensors_among(call.values);
+  std::vector<Tensor> forward = run_differentiable(call);
+  std::vector<Value> values(forward.size());
+  for (size_t k = 0; k < forward.size(); ++k) values[k] = forward[k].defined() ? Value(forward[k]) : call.forward[k];
+  return direct_results(*e, std::move(values));
+}
+
 }  // namespace
 
+void Executable::finish() {
+  uses = uses_of(graphs);
+  direct = is_direct(graphs);
+}
+
 std::vector<Value> execute(const std::shared_ptr<const Executable>& e, const std::vector<Value>& inputs) {
+  if (e->direct) return execute_directly(e, inputs);
   const CallInfo& info = e->graphs.info;
   Call call = start_call(e, inputs);
   std::vector<Tensor> arguments = tensors_among(inputs);

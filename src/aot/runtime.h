@@ -6,11 +6,23 @@
 
 namespace umbra::aot {
 
+/// Whether a forward output is the caller's (or the caller's by way of views), and whether it has a gradient.
+struct OutputUse {
+  bool used, differentiable;
+};
+
 /// Graphs made ready to run.
 struct Executable {
   CompiledGraphs graphs;
   ValueFunction forward, backward;
   DynamicSizes sizes;
+  std::vector<OutputUse> uses;  // by forward output
+  /// The graph's inputs are the call's own, its outputs are the results, and nothing is written: what most functions
+  /// are.
+  bool direct = false;
+
+  /// Fills in what follows from the graphs.
+  void finish();
 };
 
 /// Runs the graphs on a call's inputs: gradients flow, writes reach the inputs, outputs are views of what they are

@@ -6,6 +6,7 @@
 
 #include "autograd/forward_state.h"
 #include "autograd/meta.h"
+#include "autograd/user_code.h"
 #include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
@@ -191,6 +192,7 @@ std::vector<Tensor> apply_function(const IntrusivePtr<FunctionNode>& node, Tenso
                              "jvp, vmap) yet; from Python, an autograd.Function with setup_context can");
   // A program that is recorded above autograd has the calls that forward makes, and is differentiated through them.
   bool recorded_above = active_mode(DispatchKey::PreProxy) && !dispatch_state().exclude.has(DispatchKey::PreProxy);
+  note_user_code();
   FunctionCall call(node, inputs);
   return recorded_above ? call.run_plain(forward) : call.run(forward);
 }

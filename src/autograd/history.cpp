@@ -3,6 +3,7 @@
 
 #include "autograd/accumulate.h"
 #include "autograd/meta.h"
+#include "autograd/user_code.h"
 #include "umbra/core/print.h"
 #include "umbra/core/sparse.h"
 #include "umbra/generated/functions.h"
@@ -129,6 +130,7 @@ void set_data(const Tensor& tensor, const Tensor& data) {
 // ---- hooks ----
 
 HookHandle register_hook(const Tensor& tensor, TensorHook hook) {
+  note_user_code();
   check(tensor.requires_grad(), "cannot register a hook on a tensor that doesn't require gradient");
   if (IntrusivePtr<Node> node = grad_fn(tensor))
     return {node->add_tensor_hook(output_number(tensor), std::move(hook)), WeakPtr<Node>(node), {}};

@@ -4,6 +4,7 @@
 
 #include "autograd/hook_list.h"
 #include "autograd/meta.h"
+#include "autograd/user_code.h"
 #include "umbra/autograd/running.h"
 
 namespace umbra::autograd {
@@ -93,12 +94,14 @@ HookId Node::add_tensor_hook(uint32_t input, TensorHook hook) {
 }
 
 HookId Node::add_pre_hook(NodePreHook hook) {
+  note_user_code();
   HookId id = next_hook_id();
   hooks().pre.add(id, std::move(hook));
   return id;
 }
 
 HookId Node::add_post_hook(NodePostHook hook) {
+  note_user_code();
   HookId id = next_hook_id();
   hooks().post.add(id, std::move(hook));
   return id;

@@ -2,6 +2,7 @@
 
 #include "autograd/hooks_off.h"
 #include "autograd/meta.h"
+#include "autograd/user_code.h"
 #include "dispatch/layers.h"
 #include "umbra/generated/functions.h"
 
@@ -144,6 +145,7 @@ Tensor SavedTensor::with_history(Tensor data, const IntrusivePtr<Node>& owner) c
 // ---- hooks ----
 
 void push_saved_tensor_hooks(SavedTensorHooks hooks) {
+  note_user_code();
   HookStack& stack = hook_stack();
   if (stack.disabled) fail(*stack.disabled);
   stack.hooks.push_back(std::move(hooks));

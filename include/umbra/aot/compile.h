@@ -11,7 +11,9 @@
 // (nn/compile.h) looks all this up at each call; `state` and `context` below do so for other functions.
 #pragma once
 
+#include <map>
 #include <memory>
+#include <optional>
 
 #include "umbra/aot/partition.h"
 
@@ -23,6 +25,9 @@ using GraphCompiler = std::function<ValueFunction(const IntrusivePtr<fx::GraphMo
 
 struct CompileOptions {
   Partitioner partitioner = min_cut_partition;
+  /// What tells a partitioner from others, for the cache on disk (aot/disk_cache.h). The library's own are known;
+  /// graphs that another one has cut are kept only where it has a key.
+  std::function<std::string()> partitioner_key = {};
   /// `inference_compiler` gets the graphs of calls that need no gradients; left out, the forward compiler does.
   GraphCompiler forward_compiler = {}, backward_compiler = {}, inference_compiler = {};
   DecompositionTable decompositions = {};
@@ -36,6 +41,19 @@ struct CompileOptions {
   /// others are captured anew. The state's sizes, and those of the first `fixed_inputs` inputs, stay numbers.
   bool dynamic = false;
   size_t fixed_inputs = 0;
+  /// How many captures are kept. One more takes the place of the one that was used the longest time ago.
+  size_t cache_limit = 64;
+  /// What the inputs, the state before them, are called where a capture tells why it does not serve a call.
+  std::vector<std::string> input_names = {};
+};
+
+/// What became of the calls of a compiled function.
+struct CacheInfo {
+  size_t hits = 0, misses = 0;                 // calls that found graphs; calls that were captured
+  size_t evictions = 0;                        // captures that made place for others
+  size_t size = 0, limit = 0;                  // captures that are kept, and how many may be
+  std::map<std::string, size_t> reasons = {};  // why calls were captured: the condition of the last used graphs that
+                                               // they broke, with the user's line where it is known, and how often
 };
 
 /// The graphs of one kind of inputs. The tensors that they were captured with are let go, but for those closed over.
@@ -54,6 +72,13 @@ class CompiledFunction {
   template <class... Inputs> Tensor operator()(const Inputs&... inputs) const {
     return run({Value(inputs)...}).at(0).tensor();
   }
+  /// The same, only where graphs for such inputs are there: nothing is captured.
+  std::optional<std::vector<Value>> run_known(const std::vector<Value>& inputs) const;
+  /// Why the graphs that were used last are not for such inputs; empty where there are graphs for them.
+  std::string why_not(const std::vector<Value>& inputs) const;
+  CacheInfo cache_info() const;
+  /// Lets all graphs go, and counts anew.
+  void clear_cache() const;
   /// The graphs for inputs like these, captured if need be.
   CompiledGraphs graphs(const std::vector<Value>& inputs) const;
 

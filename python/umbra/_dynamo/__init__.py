@@ -13,7 +13,9 @@ def list_backends(exclude_tags=("debug", "experimental")):
 
 
 def reset():
-    """Nothing is kept between captures."""
+    """Lets all graphs of functions that `torch.compile` made go: their next calls are captured."""
+    from umbra._dynamo import optimize
+    optimize.reset()
 
 
 def is_dynamo_compiling():

@@ -1,4 +1,4 @@
-"""Switches that torch has here. Those of fake tensors mean what they say; the others can be set and have no effect."""
+"""Switches that torch has here. Those of fake tensors and of captures by torch.compile mean what they say; the others can be set and have no effect."""
 from umbra._config_patch import patcher
 
 fake_tensor_cache_enabled = True  # calls on fake tensors are counted from the first question on
@@ -6,7 +6,9 @@ fake_tensor_cache_crosscheck_enabled = False  # calls that were seen before are 
 
 suppress_errors = False
 verbose = False
-cache_size_limit = recompile_limit = 8
+cache_size_limit = recompile_limit = 8  # kinds of calls that one function is captured for; whichever of the two names is set counts
+error_on_recompile = False  # a call of a second kind raises RecompileError
+fail_on_recompile_limit_hit = False  # beyond the limit a call raises FailOnRecompileLimitHit; otherwise the function runs as it is
 automatic_dynamic_shapes = True
 capture_scalar_outputs = False
 

@@ -6,6 +6,14 @@ class InvalidBackend(TorchDynamoException):
     """A backend that nobody knows."""
 
 
+class RecompileError(TorchDynamoException):
+    """A call of a new kind, where `config.error_on_recompile` allows of one alone."""
+
+
+class FailOnRecompileLimitHit(Exception):
+    """A function was captured as often as it may be, and must not run as it is."""
+
+
 class UserErrorType:
     """Kinds of user errors; kept for code that raises them."""
     DYNAMIC_CONTROL_FLOW = "dynamic_control_flow"

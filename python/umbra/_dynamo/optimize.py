@@ -4,12 +4,16 @@ There is no analysis of bytecode. The function runs once on tensors without data
 kind (types, layouts, sizes, values of plain arguments, flags and numbers that the function reads from modules, closures and globals) are captured anew.
 What the function does besides computing (prints, counters) happens when it is captured.
 """
+import collections
 import functools
 import types
 import warnings
+import weakref
 
+from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
-from umbra._dynamo.exc import InvalidBackend, Unsupported
+from umbra._dynamo import config
+from umbra._dynamo.exc import FailOnRecompileLimitHit, InvalidBackend, RecompileError, Unsupported
 from umbra._functorch.aot_autograd import _compile, _compile_module
 from umbra._functorch.partitioners import default_partition, min_cut_rematerialization_partition
 from umbra._options import not_built
@@ -17,7 +21,7 @@ from umbra.compiler import _capturing
 from umbra.nn import Module
 from umbra.utils import _pytree as pytree
 
-RECOMPILE_LIMIT = 8  # kinds of calls that one function is captured for
+RECOMPILE_LIMIT = config.recompile_limit  # kinds of calls that one function is captured for, unless the configuration is changed
 
 
 def _interpret(module, _):
@@ -69,22 +73,25 @@ def compile(model=None, *, fullgraph=False, dynamic=None, backend=None, mode=Non
         if not callable(backend):
             raise NotImplementedError(f"torch.compile: mode={mode!r}, options={options!r} have no meaning for the backend {backend!r}")
         chosen = functools.partial(chosen, **({"mode": mode} if mode is not None else {}), **({"options": options} if options is not None else {}))
-    call = _Optimized(model, chosen, partition, fullgraph, dynamic, recompile_limit or RECOMPILE_LIMIT)
+    chosen_settings = chosen, partition, fullgraph, dynamic, recompile_limit
     if isinstance(model, Module):
-        return OptimizedModule(model, call)
-    return functools.wraps(model)(lambda *args, **kwargs: call(*args, **kwargs)) if hasattr(model, "__name__") else call
+        return OptimizedModule(model, chosen_settings)
+    call = _Optimized(model, *chosen_settings).call
+    return functools.update_wrapper(call, model) if hasattr(model, "__name__") else call
 
 
 class OptimizedModule(Module):
     """A module whose calls are captured; everything else is the module's own."""
 
-    def __init__(self, mod, call):
+    def __init__(self, mod, settings):
         super().__init__()
         self._orig_mod = mod
-        self.__dict__["_call"] = call
+        self.__dict__["_settings"] = settings
+        self.__dict__["forward"] = _Optimized(mod, *settings).call
 
-    def forward(self, *args, **kwargs):
-        return self._call(*args, **kwargs)
+    def __reduce__(self):
+        """A copy is compiled for the copied module."""
+        return OptimizedModule, (self._orig_mod, self._settings)
 
     def __getattr__(self, name):
         modules = self.__dict__.get("_modules", {})
@@ -102,84 +109,136 @@ class OptimizedModule(Module):
             self._orig_mod.training = mode
 
 
+_ALL = weakref.WeakSet()  # of what compile has made, to be reset
+
+
+def reset():
+    """Lets all graphs of all compiled functions go: their next calls are captured."""
+    for optimized in list(_ALL):
+        optimized.reset()
+
+
+class _Backend:
+    """A backend whose calls are counted."""
+
+    def __init__(self, backend):
+        self.backend, self.calls = backend, 0
+
+    def __call__(self, module, inputs):
+        self.calls += 1
+        return self.backend(module, inputs)
+
+
 class _Optimized:
-    """The captures of one function, and which of them a call takes."""
+    """The captures of one function, and which of them a call takes. `call` is what users have; calls whose graphs are not known come to `run`."""
 
     def __init__(self, model, backend, partition, fullgraph, dynamic, limit):
         self.model, self.fullgraph, self.dynamic, self.limit = model, fullgraph, dynamic, limit
-        self.backend, self.partition = backend, partition
-        self.compilations = 0
-        self.gave_up = False
-        self.first_sizes = {}
-        self.reads = None if isinstance(model, Module) else _Reads(model)
+        self.backend, self.partition = _Backend(backend), partition
+        self.owners = [model] if isinstance(model, Module) else [model.__self__] if hasattr(model, "__self__") else []
+        self.call = _C._CompiledCall(self.run)
+        self.call._compiled = self
         self.static, self.moving = (self._captures(moving) for moving in (False, True))
+        self.reset()
+        _ALL.add(self)
+
+    def reset(self):
+        self.backend.calls = 0
+        self.gave_up = False
+        self.at_limit = False
+        self.first_numbers = {}
+        self.reasons = collections.Counter()
+        self.static.reset()
+        self.moving.reset()
+
+    def info(self):
+        """What became of the calls; see `umbra.compiler.cache_info`."""
+        total, reasons = self.static.info()
+        more, more_reasons = self.moving.info()
+        total = {name: total[name] + more[name] for name in total}
+        reasons.update({why: count for why, count in more_reasons.items() if why != "first call"})
+        reasons.update(self.reasons)
+        total["limit"] = self._limit()
+        return total, reasons
 
     def _captures(self, moving):
-        options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving}
+        options = {"partition_fn": self.partition, "decompositions": None, "inference_compiler": None, "dynamic": moving,
+                   "reads": lambda objects: _C._Reads(list(_functions_of(self.model)), [*self.owners, *objects]), "call": self.call}
         if isinstance(self.model, Module):
-            return _compile_module(self.model, self._forward, _interpret, **options)
-        return _compile(self.model, self._forward, _interpret, fixed_inputs=0, keep_writes=False, context=self.reads, **options)
+            return _compile_module(self.model, self.backend, _interpret, **options)
+        return _compile(self.model, self.backend, _interpret, fixed_inputs=0, keep_writes=False, **options)
 
-    def _forward(self, module, inputs):
-        self.compilations += 1
-        return self.backend(module, inputs)
+    def _limit(self):
+        if self.limit is not None:
+            return self.limit
+        return config.recompile_limit if config.recompile_limit != RECOMPILE_LIMIT else config.cache_size_limit
 
-    def __call__(self, *args, **kwargs):
+    def run(self, *args, **kwargs):
+        """A call whose graphs are not known to C++. Beyond the limit nothing more is captured: the function runs as it is, and calls that have graphs
+        go on with them."""
         if self.gave_up:
             return self.model(*args, **kwargs)
-        if self.compilations > self.limit:
-            return self._give_up(f"captured {self.compilations} times, which is more than recompile_limit ({self.limit})", args, kwargs)
         captures = self.moving if self._moves(args, kwargs) else self.static
+        with _capturing():
+            known = captures.run_known(*args, **kwargs)
+        if known is not None:
+            return known[0]
+        if self.backend.calls >= self._limit():
+            self._reach_limit(captures.why_not(*args, **kwargs))
+            return self.model(*args, **kwargs)
+        if config.error_on_recompile and self.backend.calls > 0:
+            raise RecompileError(f"Recompiling function {self._name()}\n    triggered by the following guard failure(s):\n"
+                                 f"    - {captures.why_not(*args, **kwargs)}")
+        if captures is self.moving and not self.moving.entries:
+            self.reasons[self.static.why_not(*args, **kwargs)] += 1
         try:
             with _capturing():
-                return captures(*args, **kwargs)
+                return captures.run(*args, **kwargs)
         except (DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode) as error:
             if self.fullgraph:
                 raise Unsupported(f"Data-dependent branching\n  {error}") from error
-            return self._give_up(f"not captured, since data decide what it does: {error}", args, kwargs)
+            self.gave_up = True
+            self._warn(f"not captured, since data decide what it does: {error}")
+            return self.model(*args, **kwargs)
 
-    def _give_up(self, why, args, kwargs):
-        self.gave_up = True
-        warnings.warn(f"torch.compile: {getattr(self.model, '__name__', type(self.model).__name__)} runs as it is: {why}", stacklevel=3)
-        return self.model(*args, **kwargs)
+    def _reach_limit(self, why):
+        if not self.at_limit:
+            self.at_limit = True
+            self._warn(f"calls of new kinds are no longer captured, since it was captured {self.backend.calls} times, which is the recompile_limit "
+                       f"({self._limit()}). Last reason: {why}")
+        for setting, is_set in (("fullgraph=True", self.fullgraph), ("fail_on_recompile_limit_hit", config.fail_on_recompile_limit_hit)):
+            if is_set:
+                raise FailOnRecompileLimitHit(f"Hard failure due to {setting}")
+
+    def _name(self):
+        code = getattr(self.model, "__code__", None)
+        name = getattr(self.model, "__name__", type(self.model).__name__)
+        return name if code is None else f"{name} in {code.co_filename}:{code.co_firstlineno}"
+
+    def _warn(self, why):
+        warnings.warn(f"torch.compile: {self._name()} runs as it is: {why}", stacklevel=4)
 
     def _moves(self, args, kwargs):
-        """Whether sizes are symbols: automatically so from the second size on."""
+        """Whether sizes and integers are symbols: automatically so from the second ones on."""
         if self.dynamic is not None:
             return self.dynamic
+        if not config.automatic_dynamic_shapes:
+            return False
         leaves, spec = pytree.tree_flatten((args, kwargs))
         kind = (spec, tuple((leaf.dtype, leaf.dim()) if isinstance(leaf, Tensor) else type(leaf) for leaf in leaves))
-        sizes = tuple(tuple(leaf.shape) for leaf in leaves if isinstance(leaf, Tensor))
-        return self.first_sizes.setdefault(kind, sizes) != sizes
+        numbers = tuple(tuple(leaf.shape) if isinstance(leaf, Tensor) else leaf for leaf in leaves
+                        if isinstance(leaf, Tensor) or type(leaf) is int)
+        return self.first_numbers.setdefault(kind, numbers) != numbers
 
 
-_PLAIN = (bool, int, float, str, bytes, type(None))
-
-
-class _Reads:
-    """What a function decides by beside its arguments, as far as it can be found: plain values and modules' flags among the names that it, and the functions
-    it calls, take from closures, globals and their owners."""
-
-    def __init__(self, function):
-        self.functions = list(_functions(function, set()))
-        self.owners = [f.__self__ for f in [function] if hasattr(f, "__self__")]
-
-    def __call__(self):
-        found, seen = [], set()
-        for owner in self.owners:
-            _note(owner, found, seen, 2)
-        for function in self.functions:
-            for cell in function.__closure__ or ():
-                try:
-                    _note(cell.cell_contents, found, seen, 2)
-                except ValueError:  # not filled yet
-                    found.append("empty")
-            for name in function.__code__.co_names:
-                if name in function.__globals__:
-                    _note(function.__globals__[name], found, seen, 2)
-            for value in function.__defaults__ or ():
-                _note(value, found, seen, 1)
-        return tuple(found)
+def _functions_of(model):
+    """The Python functions whose names a call of the model may read."""
+    seen = set()
+    if not isinstance(model, Module):
+        yield from _functions(model, seen)
+        return
+    for part in model.modules():
+        yield from _functions(type(part).forward, seen)
 
 
 def _functions(function, seen):
@@ -201,28 +260,4 @@ def _functions(function, seen):
             pass
 
 
-def _note(value, found, seen, depth):
-    if isinstance(value, _PLAIN):
-        found.append((type(value), value))
-    elif id(value) in seen or depth == 0:
-        return
-    elif isinstance(value, Module):
-        seen.add(id(value))
-        for part in value.modules():
-            found.append(tuple((name, item) for name, item in vars(part).items() if isinstance(item, _PLAIN)))
-    elif isinstance(value, (list, tuple, set, frozenset)):
-        seen.add(id(value))
-        found.append(len(value))
-        for item in value:
-            _note(item, found, seen, depth - 1)
-    elif isinstance(value, dict):
-        seen.add(id(value))
-        for key, item in value.items():
-            found.append(key if isinstance(key, _PLAIN) else type(key))
-            _note(item, found, seen, depth - 1)
-    elif not isinstance(value, (type, types.ModuleType, types.FunctionType, types.BuiltinFunctionType, Tensor)) and hasattr(value, "__dict__"):
-        seen.add(id(value))
-        _note(vars(value), found, seen, depth)
-
-
-__all__ = ["OptimizedModule", "compile", "list_backends"]
+__all__ = ["OptimizedModule", "compile", "list_backends", "reset"]

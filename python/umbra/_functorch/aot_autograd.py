@@ -1,5 +1,7 @@
 """Ahead-of-time autograd: a function in, a callable with compiled forward and backward graphs out."""
+import collections
 import functools
+import inspect
 import itertools
 
 from umbra import _C
@@ -12,6 +14,7 @@ from umbra.fx.graph_module import GraphModule
 from umbra.nn import Module
 from umbra.nn.utils.stateless import _reparametrize_module
 from umbra.utils import _pytree as pytree
+from umbra.utils._device import DeviceContext
 
 AOT_COUNTER = itertools.count()
 
@@ -44,7 +47,7 @@ def make_boxed_func(function):
     """A function that takes its arguments in one list."""
     def boxed(args):
         return function(*args)
-    boxed._boxed_call = True
+    boxed._boxed_call, boxed._unboxed = True, function
     return boxed
 
 
@@ -67,22 +70,34 @@ def _refuse_random(graph):
 
 
 def _call_compiler(compiler, handle):
-    """Runs a user's compiler on a graph; gives a function of a list of inputs."""
+    """Runs a user's compiler on a graph; gives what it made, whether that takes its inputs in one list, and the graph module where that is what it
+    gave back."""
     module = GraphModule._wrap(handle)
     if config.functionalize_rng_ops:
         _refuse_random(module.graph)
     inputs = [node.meta.get("val") for node in module.graph.nodes if node.op == "placeholder"]
     compiled = compiler(module, inputs)
-    boxed = getattr(compiled, "_boxed_call", False)
-
-    def run(values):
-        results = compiled(list(values)) if boxed else compiled(*values)
-        return list(results) if isinstance(results, (tuple, list)) else [results]
-    return run
+    boxed = bool(getattr(compiled, "_boxed_call", False))
+    given_back = getattr(compiled, "_unboxed", compiled) if boxed else compiled
+    if getattr(given_back, "__func__", None) is GraphModule.forward:
+        given_back = given_back.__self__
+    return compiled, boxed, module if given_back is module else None
 
 
 def _compiler(compiler):
     return None if compiler is None else functools.partial(_call_compiler, compiler)
+
+
+def _of_list(compiler):
+    """A compiler whose results are functions of a list of inputs."""
+    def compile(handle):
+        compiled, boxed, _ = compiler(handle)
+
+        def run(values):
+            results = compiled(list(values)) if boxed else compiled(*values)
+            return list(results) if isinstance(results, (tuple, list)) else [results]
+        return run
+    return compile
 
 
 class _Assumptions:
@@ -113,43 +128,145 @@ def _first_place(values, i):
     return next(j for j, value in enumerate(values) if value is values[i])
 
 
-class _Compiled:
-    """One function, compiled for each structure of arguments it is called with."""
+KEPT_KINDS = 64  # structures of arguments, with what the function read, that one function is captured for
 
-    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes):
-        self.function, self.partition = function, partition
+
+class _Compiled:
+    """One function, compiled for each structure of arguments it is called with. `call` is what users have: calls whose graphs are known run in C++, the
+    others come here. `reads(objects)` watches what else the function decides by, and objects among its arguments; without it there may be none.
+    `module` is a module whose tensors come before the arguments."""
+
+    def __init__(self, function, forward, backward, inference, partition, decompositions, dynamic, fixed_inputs, keep_writes, reads=None,
+                 module=None, call=None):
+        self.function, self.partition, self.reads, self.module = function, partition, reads, module
         self.options = (partitioner(partition), _compiler(forward), _compiler(backward), _compiler(inference), decompositions, dynamic,
                         fixed_inputs, keep_writes)
-        self.entries = {}
+        self.entries = {}  # by structure: (what was read, graphs), the oldest first
+        self.reasons = collections.Counter()
+        self.dropped = 0
+        self.call = _C._CompiledCall(self.run) if call is None else call
 
-    def __call__(self, leaves, spec, context=()):
-        """Flat arguments to the function's result. `context` is what else the function decides by."""
-        compiled, inputs = self._find(leaves, spec, context)
-        *results, form = compiled(inputs)
-        return form.fill(results)
+    def run(self, *args, **kwargs):
+        """The function's result, captured if need be."""
+        graphs, inputs = self._find(args, kwargs)
+        return _arranged(graphs(inputs))
 
-    def prepare(self, leaves, spec, context=()):
+    def run_known(self, *args, **kwargs):
+        """The same in a tuple where graphs are there; else None."""
+        graphs, inputs = self._find(args, kwargs, make=False)
+        results = None if graphs is None else graphs.call_known(inputs)
+        return None if results is None else (_arranged(results),)
+
+    def why_not(self, *args, **kwargs):
+        """The condition of the last used graphs that such a call breaks."""
+        graphs, inputs = self._find(args, kwargs, make=False)
+        return graphs.plain.why_not(inputs) if graphs is not None else "arguments of another structure" if self.entries else "first call"
+
+    def prepare(self, *args, **kwargs):
         """Captures and compiles what a call with such arguments would run."""
-        compiled, inputs = self._find(leaves, spec, context)
-        return compiled.graphs(inputs)
+        graphs, inputs = self._find(args, kwargs)
+        return graphs.graphs(inputs)
 
-    def _find(self, leaves, spec, context):
+    def info(self):
+        """What became of the calls; see `umbra.compiler.cache_info`."""
+        total = {"hits": 0, "misses": 0, "evictions": self.dropped, "size": 0, "limit": KEPT_KINDS}
+        reasons = collections.Counter(self.reasons)
+        for kinds in self.entries.values():
+            for _, graphs in kinds:
+                found = graphs.plain.cache_info()
+                for name in ("hits", "misses", "evictions", "size"):
+                    total[name] += found[name]
+                reasons.update({why: count for why, count in found["reasons"].items() if why != "first call"})
+        return total, reasons
+
+    def reset(self):
+        """Lets all graphs go."""
+        for kinds in self.entries.values():
+            for _, graphs in kinds:
+                self.call._remove(graphs.plain)
+        self.entries.clear()
+        self.reasons.clear()
+        self.dropped = 0
+
+    def _find(self, args, kwargs, make=True):
+        flags = ()
+        if self.module is not None:
+            named, flags = self.module.named(), self.module.training()
+            args = (named, *args)
+        leaves, spec = pytree.tree_flatten((args, kwargs))
+        if self.reads is None:
+            _check_arguments(leaves)
         kept = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-        key = (spec, tuple((i, type(leaf), leaf) for i, leaf in kept.items()), context)
-        if key not in self.entries:
-            self.entries[key] = self._compile(spec, kept)
-        return self.entries[key], [leaf for i, leaf in enumerate(leaves) if i not in kept]
+        named = tuple((i, type(leaf), leaf if isinstance(leaf, KNOWN_TYPES) else id(leaf)) for i, leaf in kept.items())
+        inputs = [leaf for i, leaf in enumerate(leaves) if i not in kept]
+        key = spec, named, flags, _function_modes()
+        for reads, graphs in self.entries.get(key, ()):
+            if reads is None or reads.broken() is None:
+                return graphs, inputs
+        if not make:
+            return None, inputs
+        return self._add(self.entries.setdefault(key, []), args, kwargs, spec, kept, flags), inputs
 
-    def _compile(self, spec, kept):
-        return _ForKind(functools.partial(self._run, spec, kept), self.options, self.partition)
+    def _add(self, kinds, args, kwargs, spec, kept, flags):
+        self.reasons[self._why_new(kinds)] += 1
+        # Before the function runs, which may change what it reads.
+        reads = None if self.reads is None else self.reads([leaf for leaf in kept.values() if not isinstance(leaf, KNOWN_TYPES)])
+        names = [name for i, name in enumerate(_names_of(self.function, args, kwargs)) if i not in kept]
+        graphs = _ForKind(functools.partial(_run, self.function, spec, kept), (*self.options, names), self.partition)
+        kinds.append((reads, graphs))
+        if sum(len(kinds) for kinds in self.entries.values()) > KEPT_KINDS:
+            self._drop_oldest()
+        tree = _C._Tree(spec, kept)
+        state = self.module.state if self.module is not None else None
+        if tree.usable and (self.module is None or state is not None) and not _function_modes():
+            self.call._add(tree, graphs.plain, reads, state, None if state is None else (tuple(args[0]), flags))
+        return graphs
 
-    def _run(self, spec, kept, inputs):
-        args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
-        leaves, form = pytree.tree_flatten(self.function(*args, **kwargs))
-        _check_results(leaves)
-        kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
-        # The last result is no part of the graphs: it says how the others belong together.
-        return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _Form(form, kept_results)]
+    def _why_new(self, kinds):
+        if kinds:
+            return kinds[-1][0].broken()
+        return "first call" if len(self.entries) == 1 else "arguments of another structure"
+
+    def _drop_oldest(self):
+        key = next(key for key, kinds in self.entries.items() if kinds)
+        self.call._remove(self.entries[key].pop(0)[1].plain)
+        if not self.entries[key]:
+            del self.entries[key]
+        self.dropped += 1
+
+
+def _run(function, spec, kept, inputs):
+    """The function on leaves. It is what C++ holds, and has no reference to what holds that."""
+    args, kwargs = pytree.tree_unflatten(_with_kept(inputs, kept), spec)
+    leaves, form = pytree.tree_flatten(function(*args, **kwargs))
+    _check_results(leaves)
+    kept_results = {i: leaf for i, leaf in enumerate(leaves) if not _in_graph(leaf)}
+    # The last result is no part of the graphs: it says how the others belong together.
+    return [*(leaf for i, leaf in enumerate(leaves) if i not in kept_results), _C._Tree(form, kept_results)]
+
+
+def _function_modes():
+    """The function modes that are entered; those of a default device go by the device."""
+    return tuple(mode.device if isinstance(mode, DeviceContext) else mode for mode in _C._torch_function_modes())
+
+
+def _arranged(results):
+    return results[-1].fill_result(results[:-1])
+
+
+def _names_of(function, args, kwargs):
+    """What users call the leaves of the arguments: `x`, `x[0]`, `x['a']`."""
+    try:
+        parameters = list(inspect.signature(function).parameters.values())
+    except (TypeError, ValueError):
+        parameters = []
+    named = [p.name for p in parameters if p.kind in (p.POSITIONAL_ONLY, p.POSITIONAL_OR_KEYWORD)]
+    names = []
+    for path, _ in pytree.tree_flatten_with_path((args, kwargs))[0]:
+        first = path[1].idx if path[0].idx == 0 else path[1].key
+        name = first if isinstance(first, str) else named[first] if first < len(named) else f"args[{first}]"
+        names.append(name + pytree.keystr(path[2:]))
+    return names
 
 
 class _ForKind:
@@ -162,14 +279,19 @@ class _ForKind:
                 raise subclasses.HasSubclasses
             return results
         self.plain = _C._aot_compile(run_plain, *options)
-        _, forward, backward, inference, decompositions, _, _, keep_writes = options
+        _, forward, backward, inference, decompositions, _, _, keep_writes, _ = options
         # Sizes are numbers there: what a class makes of sizes that are symbols is not known.
         static = ("default", None, None, forward if inference is None else inference, decompositions, False, 0, keep_writes)
-        self.wrapped = subclasses.Compiled(run, static, partition, forward, backward)
+        self.wrapped = subclasses.Compiled(run, static, partition, _of_list(forward), _of_list(backward))
         self.gives_subclasses = False
 
     def __call__(self, inputs):
         return self._call(inputs, self.plain, self.wrapped)
+
+    def call_known(self, inputs):
+        if self.gives_subclasses or subclasses.has_subclasses(inputs):
+            return self.wrapped(inputs)
+        return self.plain.call_known(inputs)
 
     def graphs(self, inputs):
         return self._call(inputs, self.plain.graphs, self.wrapped.graphs)
@@ -190,18 +312,6 @@ def _with_kept(values, kept):
     return [kept[i] if i in kept else next(others) for i in range(len(values) + len(kept))]
 
 
-class _Form:
-    """The form of a function's result: its structure, and the leaves that graphs cannot hold. A plain tuple comes back as a list, as in PyTorch."""
-
-    def __init__(self, spec, kept):
-        self.spec, self.kept = spec, kept
-        self.is_flat = spec.type in (tuple, list) and all(child.is_leaf() for child in spec.children())
-
-    def fill(self, values):
-        leaves = _with_kept(values, self.kept)
-        return leaves if self.is_flat else pytree.tree_unflatten(leaves, self.spec)
-
-
 def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, num_params_buffers=0,
                  keep_inference_input_mutations=False, inference_compiler=None, *, dynamic=False, enable_log=True,
                  disable_functionalization=False):
@@ -211,30 +321,46 @@ def aot_function(fn, fw_compiler, bw_compiler=None, partition_fn=default_partiti
     graphs carry out the writes to inputs that are no part of autograd."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
     return _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, num_params_buffers,
-                    keep_inference_input_mutations)
+                    keep_inference_input_mutations).call
 
 
-def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, keep_writes,
-             context=lambda: ()):
+def _compile(fn, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, fixed_inputs, keep_writes, module=None,
+             **watching):
     compiled = _Compiled(fn, fw_compiler, bw_compiler if bw_compiler is not None else fw_compiler, inference_compiler, partition_fn,
-                         decompositions, bool(dynamic), fixed_inputs, bool(keep_writes))
+                         decompositions, bool(dynamic), fixed_inputs, bool(keep_writes), module=module, **watching)
+    call = compiled.call
+    if "call" not in watching:
+        if module is None and hasattr(fn, "__name__"):
+            functools.update_wrapper(call, fn)
+        call._compiled, call._number = compiled, next(AOT_COUNTER)
+    return compiled
 
-    @functools.wraps(fn) if hasattr(fn, "__name__") else lambda g: g
-    def call(*args, **kwargs):
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        _check_arguments(leaves)
-        return compiled(leaves, spec, context())
 
-    def prepare(*args, **kwargs):
-        leaves, spec = pytree.tree_flatten((args, kwargs))
-        _check_arguments(leaves)
-        return compiled.prepare(leaves, spec, context())
-    call._prepare, call._number = prepare, next(AOT_COUNTER)
-    return call
+def _named_tensors(mod):
+    return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
+
+
+def _training_flags(mod):
+    return tuple(part.training for part in mod.modules())
+
+
+class _ModuleTensors:
+    """Parameters and buffers of a module by name, looked up at each call, and its training flags."""
+
+    def __init__(self, mod):
+        self.named, self.training = functools.partial(_named_tensors, mod), functools.partial(_training_flags, mod)
+
+        def look_up():
+            named = _named_tensors(mod)
+            return (tuple(named), _training_flags(mod)), list(named.values())
+        # Who has lists of his own may change them without changing a dict of the module.
+        listed = ("modules", "named_modules", "named_parameters", "named_buffers", "_named_members")
+        plain = all(getattr(type(part), name, None) is getattr(Module, name, None) for part in mod.modules() for name in listed)
+        self.state = _C._ModuleState(look_up, mod.modules) if plain else None
 
 
 def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_partition, decompositions=None, inference_compiler=None,
-                    keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False):
+                    keep_inference_input_mutations=False, *, dynamic=False, disable_functionalization=False, **watching):
     """`mod` as a compiled function. Parameters and buffers are looked up by name at each call, and its training flags decide with the
     arguments which graphs run."""
     not_built("aot_function", disable_functionalization=(disable_functionalization, False))
@@ -242,20 +368,9 @@ def _compile_module(mod, fw_compiler, bw_compiler=None, partition_fn=default_par
     def functional_call(named, *args, **kwargs):
         with _reparametrize_module(mod, dict(named)):
             return mod(*args, **kwargs)
-
-    def training():
-        return tuple(part.training for part in mod.modules())
-
-    def state():
-        return {**dict(mod.named_parameters(remove_duplicate=False)), **dict(mod.named_buffers(remove_duplicate=False))}
-    compiled = _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(state()),
-                        keep_inference_input_mutations, training)
-
-    def call(*args, **kwargs):
-        return compiled(state(), *args, **kwargs)
-    call._prepare = lambda *args, **kwargs: compiled._prepare(state(), *args, **kwargs)
-    call._state, call._number = state, compiled._number
-    return call
+    tensors = _ModuleTensors(mod)
+    return _compile(functional_call, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, dynamic, len(tensors.named()),
+                    keep_inference_input_mutations, module=tensors, **watching)
 
 
 class AOTModule(Module):
@@ -264,10 +379,12 @@ class AOTModule(Module):
     def __init__(self, mod, args, kwargs):
         super().__init__()
         self.orig_module = mod
-        self.__dict__["_compiled"] = _compile_module(mod, *args, **kwargs)
+        self.__dict__["_made_with"] = args, kwargs
+        self.__dict__["forward"] = _compile_module(mod, *args, **kwargs).call
 
-    def forward(self, *args, **kwargs):
-        return self._compiled(*args, **kwargs)
+    def __reduce__(self):
+        """A copy is compiled for the copied module."""
+        return AOTModule, (self.orig_module, *self._made_with)
 
 
 def aot_module(mod, *args, **kwargs):
@@ -283,16 +400,16 @@ def aot_module_simplified(mod, args, fw_compiler, bw_compiler=None, partition_fn
     dynamic = any(isinstance(a, _C.SymInt) or isinstance(a, Tensor) and any(isinstance(s, _C.SymInt) for s in a.shape) for a in args)
     compiled = _compile_module(mod, fw_compiler, bw_compiler, partition_fn, decompositions, inference_compiler, keep_inference_input_mutations,
                                dynamic=dynamic, disable_functionalization=disable_functionalization)
-    found = compiled._prepare(*args)
+    found = compiled.prepare(*args)
     if any(primal["is_fake"] for primal in found["primals"][len(set(found["arguments"])):]):
         raise AssertionError("Unexpected fake buffer _tensor_constant0 Enable TORCH_FAKE_TENSOR_DEBUG=1 to get creation stack traces on fake tensors.")
-    inputs = [*compiled._state().values(), *args]
-    assumptions = _Assumptions(compiled._number, inputs, found)
+    inputs = [*compiled.module.named().values(), *args]
+    assumptions = _Assumptions(compiled.call._number, inputs, found)
 
     def forward(*runtime_args):
         if config.debug_assert and not subclasses.has_subclasses(inputs):
-            assumptions.check([*compiled._state().values(), *runtime_args])
-        return compiled(*runtime_args)
+            assumptions.check([*compiled.module.named().values(), *runtime_args])
+        return compiled.call(*runtime_args)
     forward.zero_grad = mod.zero_grad
     forward.named_parameters = mod.named_parameters
     forward.named_buffers = mod.named_buffers

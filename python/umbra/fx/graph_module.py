@@ -284,6 +284,18 @@ class GraphModule(Module):
             return pytree.tree_unflatten(results, out_spec)
         return _arrange(self._plan.output, results)
 
+    def _plain_handle(self):
+        """The C++ module that a call comes down to; None where Python takes part in it."""
+        own = type(self).forward is GraphModule.forward and type(self).__call__ is Module.__call__ and "forward" not in self.__dict__
+        hooked = self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks
+        if not own or hooked or self._modules or self._source is not None or self._specs != (None, None) or self._plan.needs_python:
+            return None
+        shape = self._plan.output.args[0] if self._plan.output is not None and self._plan.output.args else None
+        if not isinstance(shape, (tuple, list)) or any(isinstance(part, (tuple, list, dict)) for part in shape):
+            return None
+        self._update_handle()
+        return self._handle
+
     @property
     def __signature__(self):
         return inspect.Signature([inspect.Parameter(node.target, inspect.Parameter.POSITIONAL_OR_KEYWORD)

@@ -1,0 +1,45 @@
+// Structures of arguments and results, kept in C++ so that a call of a compiled function makes no Python objects.
+#pragma once
+
+#include "python.h"
+#include "umbra/core/value.h"
+
+namespace umbra::python {
+
+/// The structure of a tree: tuples, lists, named tuples and dicts around leaves. Some leaves are *kept*: no graph can
+/// hold them.
+class Tree {
+ public:
+  /// From a TreeSpec of umbra.utils._pytree, with the kept leaves by their places. `usable()` is false where it has
+  /// nodes of other classes.
+  Tree(nb::handle spec, nb::handle kept);
+  bool usable() const { return usable_; }
+
+  /// Whether the arguments of a call, `(args, kwargs)`, have this structure and the kept leaves these values; the other
+  /// leaves are added to `leaves`. The first `skipped` of args are not looked at: the caller knows them.
+  bool match_call(PyObject* const* args, size_t count, PyObject* keywords, size_t skipped,
+                  std::vector<Value>& leaves) const;
+  /// The tree of these leaves. A plain tuple or list of leaves comes back as a list, as in PyTorch.
+  nb::object fill_result(ArrayRef<Value> leaves) const;
+
+ private:
+  struct Node {
+    enum class Kind : uint8_t { Leaf, Kept, Tuple, List, Dict };
+    Kind kind = Kind::Leaf;
+    nb::object type, kept;
+    std::vector<nb::object> keys;
+    std::vector<Node> children;
+  };
+  Node read(nb::handle spec, nb::handle kept, size_t& leaf);
+  static bool match(const Node& node, PyObject* object, std::vector<Value>& leaves);
+  static nb::object build(const Node& node, const Value*& leaf);
+
+  Node root_;
+  nb::object spec_, kept_;
+  bool usable_ = true, flat_ = false;
+};
+
+/// A leaf as graphs take it; false where it is none that C++ runs by itself (a tensor class of the user's, a long int).
+bool read_leaf(PyObject* object, Value& out);
+
+}  // namespace umbra::python

@@ -1,0 +1,99 @@
+// What a captured function read besides its arguments, and whether it is still the same. Dicts know a version, so that
+// asking costs a comparison for each dict that nobody has changed.
+#pragma once
+
+#include <memory>
+#include <unordered_set>
+
+#include "python.h"
+#include "umbra/core/value.h"
+
+namespace umbra::python {
+
+/// The number that changes when a dict does; 0 where the interpreter has none, which is the same as no other.
+uint64_t dict_version(PyObject* dict);
+
+/// An object as it was.
+class Watched {
+ public:
+  /// What all the objects of one watch share.
+  struct Scope {
+    std::unordered_set<PyObject*> seen;
+    PyObject* names;  // a set of the names that the functions use: attributes of other names are read by nobody
+  };
+  Watched() = default;
+  Watched(Watched&&) noexcept = default;
+  Watched& operator=(Watched&&) noexcept = default;
+  Watched(PyObject* object, Scope& scope, int depth);
+
+  /// Whether an object that stands where this one stood is as good as it. `why` gets the path to what is not.
+  bool holds(PyObject* now, std::string* why = nullptr);
+  /// The same of the object itself, where it is known to stand in its place still: only what can change is looked at.
+  bool still_holds(std::string* why) { return is_fixed() || holds(object_.ptr(), why); }
+  /// Whether `still_holds` may be asked while this object stands there.
+  bool is_known(PyObject* now) const { return is_fixed() || object_.ptr() == now; }
+
+ private:
+  enum class Kind : uint8_t { Anything, Plain, Same, Sequence, Dict, Attributes, Module };
+  struct Item {
+    nb::object key;
+    std::unique_ptr<Watched> value;
+  };
+  bool is_fixed() const { return kind_ == Kind::Anything || kind_ == Kind::Plain || kind_ == Kind::Same; }
+  void watch_sequence(PyObject* object, Scope& scope, int depth);
+  void watch_dict(PyObject* object, Scope& scope, int depth, bool attributes);
+  void watch_module(PyObject* object, Scope& scope);
+  void add(PyObject* key, PyObject* value, Scope& scope, int depth);
+  bool items_hold(PyObject* now, std::string* why);
+  bool dict_holds(PyObject* now, std::string* why);
+
+  Kind kind_ = Kind::Anything;
+  nb::object object_;
+  Py_ssize_t length_ = 0;
+  uint64_t version_ = 0;
+  bool exact_ = false;   // no other keys may be there
+  bool moving_ = false;  // an item can change while its dict does not
+  std::vector<Item> items_;
+};
+
+/// What functions decide by beside their arguments: what they take from closures, globals, defaults and their owners.
+class Reads {
+ public:
+  Reads(nb::handle functions, nb::handle owners);
+  Reads(const Reads&) = delete;
+  bool hold(std::string* why = nullptr);
+
+ private:
+  struct Function {
+    nb::object function, code, globals, closure, defaults;
+    uint64_t version = 0;
+    std::vector<std::pair<nb::object, Watched>> names;
+    std::vector<Watched> cells, default_values;
+  };
+  void add(nb::handle function, Watched::Scope& scope);
+  static bool holds(Function& f, std::string* why);
+  static bool names_hold(Function& f, std::string* why);
+
+  std::vector<std::unique_ptr<Function>> functions_;
+  std::vector<std::pair<nb::object, Watched>> owners_;
+};
+
+/// A module's tensors, and what else says which graphs run, looked up anew when one of its dicts has changed.
+class ModuleState {
+ public:
+  /// `look_up()` gives (key, tensors); `modules()` the module and all its parts.
+  ModuleState(nb::object look_up, nb::object modules) : look_up_(std::move(look_up)), modules_(std::move(modules)) {}
+  /// Looks up where need be.
+  void refresh();
+  /// What has to be equal for graphs to be used again: names, training flags.
+  const nb::object& key() const { return key_; }
+  const std::vector<Value>& tensors() const { return tensors_; }
+
+ private:
+  bool is_current() const;
+  nb::object look_up_, modules_, key_;
+  std::vector<std::pair<nb::object, uint64_t>> dicts_;
+  std::vector<Value> tensors_;
+};
+
+}  // namespace umbra::python
