@@ -124,17 +124,28 @@ void VmapLevel::write(const Tensor& self, const Tensor& result) {
   ops::batch_first(to).copy_(ops::batch_first(from, to.rank()));
 }
 
-/// A view in place (t_): the tensor becomes what the view of it is, over the same value.
+/// Makes a tensor what a view of it is, down to the value that all levels stand on: the caller's tensor changes too.
+void become(const Tensor& tensor, const Tensor& view) {
+  const BatchedState *own = batched_state(tensor.impl(), nullptr), *changed = batched_state(view.impl(), nullptr);
+  if (!own || !changed) {
+    tensor.as_strided_(view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+    return;
+  }
+  become(own->value, changed->value);
+  tensor.impl()->set_layer_state(make_counted<BatchedState>(own->value, changed->dim, own->level));
+  tensor.impl()->set_geometry(view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  tensor.impl()->bump_version();
+}
+
+/// A view in place (t_): the tensor, and the value behind it, become what the view is.
 void VmapLevel::become_view(const Operator& op, const Operator& view, Value* frame) {
   check<NotImplementedError>(&view != &op && view.is_view(), op.name(),
                              " changes sizes and strides in place, which vmap cannot carry");
   Tensor self = frame[0].tensor();
   Frame inner(view, frame);
   call(view, inner.data());
-  const TensorImpl* changed = inner[0].tensor_ref().impl();
-  self.impl()->set_layer_state(changed->layer_state());
-  self.impl()->set_geometry(changed->sym_sizes(), changed->sym_strides(), changed->sym_storage_offset());
-  self.impl()->bump_version();
+  WithoutLevel off;
+  become(self, inner[0].tensor_ref());
   frame[0] = Value(std::move(self));
 }
 
@@ -143,6 +154,9 @@ void VmapLevel::call_inplace(const Operator& op, Value* frame) {
   const Operator& source = computing(op);
   const Definition& own = op.definition();
   if (!value(self).is_batched()) refuse_write(op);
+  for (size_t i = 1; i < op.argument_count() && !own.batch; ++i)
+    check(!op.schema().arguments[i].alias.write, "Batching rule not implemented for ", op.name(),
+          "; the fallback path doesn't work on out= or view ops.");
   if (op.has_tag(Tag::InPlaceView)) return become_view(op, source, frame);
   if (own.batch) {
     WithoutLevel off;
