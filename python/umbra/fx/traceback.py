@@ -3,6 +3,8 @@ import contextlib
 import functools
 import threading
 
+from umbra import _C
+
 __all__ = ["annotate", "annotate_fn", "current_meta", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_stack_trace"]
 
 
@@ -37,13 +39,20 @@ def has_preserved_node_meta():
 
 @contextlib.contextmanager
 def annotate(annotation_dict):
-    """Within it, what is recorded has these entries in `node.meta["custom"]`; inner ones come before outer ones."""
+    """Within it, what is traced has these entries in `node.meta["custom"]`; inner ones come before outer ones."""
+    if _C._is_tracing():
+        raise NotImplementedError("fx.traceback.annotate inside a capture (make_fx, export) is not in Umbra yet")
     before = _state.custom
     _state.custom = {**before, **annotation_dict}
     try:
         yield
     finally:
         _state.custom = before
+
+
+def current_annotations():
+    """The entries that `annotate` has set."""
+    return dict(_state.custom)
 
 
 def annotate_fn(annotation_dict):

@@ -69,7 +69,19 @@ class _Memory:
     def later_uses(self, node, position):
         """The nodes after a position that use what shares memory with a node's value."""
         aliases = set(itertools.chain.from_iterable(self.by_storage[storage] for storage in self.storages(node)))
-        return {user for alias in aliases for user in alias.users if self.order[user] > position and not alias._erased}
+        return {user for alias in aliases if not alias._erased for user in alias.users if self.order[user] > position}
+
+    def join(self, one, other):
+        """From here on the values of two nodes share memory."""
+        merged = set()
+        for storage in self.storages(one) | self.storages(other):
+            merged |= self.by_storage[storage]
+        for storage in {storage for node in merged for storage in self.storages(node)}:
+            self.by_storage[storage] = merged
+
+    def place_beside(self, node, other):
+        """A node that was added stands where another one does."""
+        self.order[node] = self.order[other]
 
 
 def _is_plain(value):
@@ -81,23 +93,22 @@ def _same_look(a, b):
     return isinstance(a, Tensor) and isinstance(b, Tensor) and a.shape == b.shape and a.dtype == b.dtype
 
 
-def _only_remakes_the_view(user, scatter, view_target, place):
-    """Whether a use of a scatter's result takes the very view that was written, or is a copy of it."""
-    return user.op == "call_function" and user.target is view_target and user.args[0] is scatter and tuple(user.args[1:]) == place
-
-
 def _reinplace_scatter(gm, node, memory):
     """base, with source in the place of a view of it: that view is written instead, where nothing else looks at the base as it was."""
     base, source, *place = node.args
-    if memory.is_outside(base) or memory.later_uses(base, memory.order[node]) - set(node.users):
+    if memory.is_outside(base) or not _is_plain(memory.values[base]) or memory.storages(base) & memory.storages(source):
+        return
+    if memory.later_uses(base, memory.order[node]):
         return
     with gm.graph.inserting_before(node):
         view = gm.graph.call_function(_VIEWS_OF_SCATTERS[node.target], (base, *place), dict(node.kwargs))
         view.meta = node.meta
-        gm.graph.call_function(aten.copy_.default, (view, source))
+        write = gm.graph.call_function(aten.copy_.default, (view, source))
+    for added in (view, write):
+        memory.place_beside(added, node)
+    memory.join(node, base)
     node.replace_all_uses_with(base)
     gm.graph.erase_node(node)
-    memory.order[view] = memory.order[node]
 
 
 def _reinplace_call(node, memory):
@@ -114,11 +125,7 @@ def _reinplace_call(node, memory):
     if any(memory.storages(other) & memory.storages(target) for other in node.all_input_nodes if other is not target):
         return
     node.target = inplace
-    aliases = memory.by_storage
-    for storage in memory.storages(node):
-        for own in memory.storages(target):
-            merged = aliases[storage] | aliases[own]
-            aliases[storage] = aliases[own] = merged
+    memory.join(node, target)
     node.replace_all_uses_with(target)
 
 

@@ -65,7 +65,7 @@ class _Split:
         return self.main_module(output)
 
     def add(self, node):
-        tag = getattr(node, "tag", None) or node.meta.get("tag")
+        tag = getattr(node, "tag", None)
         if tag is None:
             raise AssertionError(f"Node {node} does not have a tag")
         part = self.of[node] = self.parts[tag]
