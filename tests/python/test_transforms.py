@@ -349,3 +349,23 @@ def test_forward_mode_of_a_complex_convolution_is_the_convolution_of_the_tangent
     w = torch.randn(3, 2, 3, dtype=torch.complex64)
     tangent = jvp(lambda x: torch.nn.functional.conv1d(x, w), (x,), (t,))[1]
     torch.testing.assert_close(tangent, torch.nn.functional.conv1d(t, w))
+
+
+@pytest.mark.parametrize("change", [lambda t: t.t_(), lambda t: t.transpose_(0, 1), lambda t: t.unsqueeze_(0), lambda t: t.unsqueeze_(-1), lambda t: t.squeeze_()])
+def test_a_change_of_metadata_under_vmap_reaches_the_caller(change):
+    batch = torch.arange(6.0).reshape(1, 2, 3).repeat(2, 1, 1)
+    rows = [change(row.clone()) for row in batch]
+    result = vmap(change)(batch)
+    assert torch.equal(result, torch.stack(rows)) and torch.equal(batch, result)
+
+
+def test_a_change_of_metadata_reaches_through_nested_vmaps():
+    x = torch.arange(12.0).reshape(2, 1, 2, 3)
+    result = vmap(vmap(lambda t: t.t_()))(x)
+    assert x.shape == (2, 1, 3, 2) and torch.equal(result, x)
+
+
+def test_a_compiled_function_inside_a_transform_is_the_function():
+    f = torch.compile(lambda x: (x.sin() * x).sum(), backend="eager")
+    x = torch.randn(3, 2)
+    assert torch.allclose(vmap(grad(f))(x), vmap(grad(lambda x: (x.sin() * x).sum()))(x))

@@ -8,6 +8,7 @@ import functools
 import types
 import warnings
 
+from umbra import _C
 from umbra._C import DataDependentOutputException, DynamicOutputShapeException, GuardOnDataDependentSymNode, Tensor
 from umbra._dynamo.exc import InvalidBackend, Unsupported
 from umbra._functorch.aot_autograd import _compile, _compile_module
@@ -125,7 +126,7 @@ class _Optimized:
         return self.backend(module, inputs)
 
     def __call__(self, *args, **kwargs):
-        if self.gave_up:
+        if self.gave_up or _C._level_count():  # inside a transform the function is part of what is transformed
             return self.model(*args, **kwargs)
         if self.compilations > self.limit:
             return self._give_up(f"captured {self.compilations} times, which is more than recompile_limit ({self.limit})", args, kwargs)

@@ -4,6 +4,7 @@ import functools
 import threading
 
 from umbra import _C
+from umbra._options import not_built
 
 __all__ = ["annotate", "annotate_fn", "current_meta", "format_stack", "get_current_meta", "has_preserved_node_meta", "preserve_node_meta", "set_current_meta", "set_stack_trace"]
 
@@ -69,6 +70,7 @@ def annotate_fn(annotation_dict):
 @contextlib.contextmanager
 def set_current_meta(node, pass_name=""):
     """Within it, the current metadata are those of a node."""
+    not_built("set_current_meta", pass_name=(pass_name, ""))
     before = _state.meta
     if _state.preserve and node.meta:
         _state.meta = dict(node.meta)

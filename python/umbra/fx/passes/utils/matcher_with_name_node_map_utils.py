@@ -1,4 +1,5 @@
 """Matches of a pattern whose nodes have names."""
+from umbra._options import not_built
 from umbra.fx.graph_module import GraphModule
 from umbra.fx.passes.utils.matcher_utils import SubgraphMatcher
 
@@ -23,6 +24,7 @@ class SubgraphMatcherWithNameNodeMap(SubgraphMatcher):
         super().__init__(pattern.graph, match_output, match_placeholder, remove_overlapping_matches, ignore_literals)
 
     def match(self, graph, node_name_match=""):
+        not_built("SubgraphMatcherWithNameNodeMap.match", node_name_match=(node_name_match, ""))
         matches = super().match(graph)
         by_name = {node.name: node for node in self.pattern_gm.graph.nodes}
         for match in matches:
