@@ -279,6 +279,8 @@ class Tracer(TracerBase):
         if any(not child.is_leaf() for child in given.children()):
             result, results = pytree.tree_flatten(result)
             self.graph._specs = given, results
+            code = inspect.unwrap(function).__code__
+            self.graph._set_pytree(list(code.co_varnames[isinstance(root, Module):code.co_argcount]), None, True)
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=getattr(function, "__annotations__", {}).get("return"))
         return self.graph
 
@@ -349,4 +351,7 @@ def symbolic_trace(root, concrete_args=None):
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
-    return GraphModule(tracer.root, graph, name)
+    module = GraphModule(tracer.root, graph, name)
+    if graph._specs != (None, None):
+        module._in_spec, module._out_spec = graph._specs
+    return module
