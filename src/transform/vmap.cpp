@@ -1,6 +1,7 @@
 #include "umbra/transform/vmap.h"
 
 #include "ops/common/batching.h"
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 #include "umbra/transform/tracked.h"
 
@@ -137,6 +138,29 @@ void become(const Tensor& tensor, const Tensor& view) {
   tensor.impl()->bump_version();
 }
 
+/// Where a batch dimension is, once the tensor around it is a view of itself: where it was, and where dimensions come
+/// and go, behind those that it was behind. Which these are is told by strides that stand for the dimensions' numbers.
+int64_t place_of_batch(const Operator& view, const Value* frame, int64_t dim) {
+  constexpr int64_t kFirst = int64_t{1} << 20;
+  const TensorImpl* self = frame[0].tensor_ref().impl();
+  auto rank = static_cast<int64_t>(self->sym_sizes().size());
+  SymShape numbered(self->sym_sizes());
+  for (int64_t d = 0; d < rank; ++d) numbered[d] = kFirst + d;
+  auto probe = make_counted<TensorImpl>(StorageImpl::without_data(self->storage()->bytes(), self->device()),
+                                        self->dtype(), self->device(), backend_key(self->device()));
+  probe->set_geometry(self->sym_sizes(), numbered, 0);
+  Frame call(view, frame);
+  call[0] = Value(Tensor(std::move(probe)));
+  run_view(view.definition(), call.data());
+  SymIntArrayRef strides = call[0].tensor_ref().sym_strides();
+  if (static_cast<int64_t>(strides.size()) == rank) return dim;
+  int64_t place = 0;
+  for (size_t d = 0; d < strides.size(); ++d)
+    for (int64_t before = 0; before < dim; ++before)
+      if (strides[d].same(kFirst + before)) place = static_cast<int64_t>(d) + 1;
+  return place;
+}
+
 /// A view in place (t_): the tensor, and the value behind it, become what the view is.
 void VmapLevel::become_view(const Operator& op, const Operator& view, Value* frame) {
   check<NotImplementedError>(&view != &op && view.is_view(), op.name(),
@@ -144,8 +168,10 @@ void VmapLevel::become_view(const Operator& op, const Operator& view, Value* fra
   Tensor self = frame[0].tensor();
   Frame inner(view, frame);
   call(view, inner.data());
+  Batched changed = value(inner[0].tensor_ref());
+  int64_t place = place_of_batch(view, frame, value(self).dim);
   WithoutLevel off;
-  become(self, inner[0].tensor_ref());
+  become(self, wrap(changed.value.movedim(changed.dim, place), place));
   frame[0] = Value(std::move(self));
 }
 

@@ -36,6 +36,7 @@ int alias_of(const Tensor& result, const std::vector<Tensor>& inputs) {
 bool is_refusal(const std::exception& e) {
   std::string text = e.what();
   return dynamic_cast<const DataDependentOutputException*>(&e) ||
+         dynamic_cast<const UnsupportedOperatorException*>(&e) ||
          dynamic_cast<const DynamicOutputShapeException*>(&e) || dynamic_cast<const GuardOnDataDependentSymNode*>(&e) ||
          text.find("value out of a tracing tensor") != std::string::npos ||
          text.find("cannot be captured") != std::string::npos;

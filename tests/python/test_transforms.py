@@ -359,6 +359,15 @@ def test_a_change_of_metadata_under_vmap_reaches_the_caller(change):
     assert torch.equal(result, torch.stack(rows)) and torch.equal(batch, result)
 
 
+@pytest.mark.parametrize("dim, change, shape", [
+    (1, lambda t: t.t_(), (4, 2, 1)), (1, lambda t: t.unsqueeze_(0), (1, 1, 2, 4)), (1, lambda t: t.squeeze_(), (2, 4)),
+    (2, lambda t: t.t_(), (4, 1, 2)), (2, lambda t: t.unsqueeze_(-1), (1, 4, 2, 1)), (2, lambda t: t.squeeze_(), (4, 2))])
+def test_the_batch_dimension_stays_among_its_neighbours(dim, change, shape):
+    x = torch.arange(8.0).reshape([1, 2, 4] if dim == 1 else [1, 4, 2])
+    rows = [change(row.clone()) for row in x.unbind(dim)]
+    assert torch.equal(vmap(change, in_dims=dim)(x), torch.stack(rows)) and x.shape == shape
+
+
 def test_a_change_of_metadata_reaches_through_nested_vmaps():
     x = torch.arange(12.0).reshape(2, 1, 2, 3)
     result = vmap(vmap(lambda t: t.t_()))(x)
