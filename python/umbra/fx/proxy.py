@@ -193,7 +193,7 @@ def _define_operators():
         setattr(Proxy, f"__r{name}__", backward(function))
     for name in _OTHERS:
         setattr(Proxy, f"__{name}__", forward(getattr(operator, name)))
-    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", abs, (self,), {})
+    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", operator.abs, (self,), {})
     Proxy.__hash__ = object.__hash__
 
 

@@ -15,7 +15,7 @@ def get_acc_ops_name(k):
         return k
     if k.__module__ and "acc_ops" in k.__module__:
         return f"acc_ops.{k.__name__}"
-    module = (k.__module__ or "").replace("umbra._ops", "torch.ops").replace("umbra", "torch", 1)
+    module = (k.__module__ or "").replace("umbra", "torch", 1).replace("torch._ops", "torch.ops")
     return f"{module}.{k.__name__}" if module else k.__name__
 
 
@@ -25,8 +25,7 @@ def get_node_target(submodules, node):
         raise AssertionError(f"Expect op types of {', '.join(sorted(CALLABLE_NODE_OPS))}, but found {node.op}")
     if node.op == "call_module":
         module = submodules[node.target]
-        kind = getattr(module, "_base_class_origin", type(module))
-        return get_acc_ops_name(kind)
+        return get_acc_ops_name(getattr(module, "_base_class_origin", type(module)))
     if node.op == "call_function":
         function = node.target
         return f"_operator.{function.__name__}" if function.__module__ == operator.add.__module__ else get_acc_ops_name(function)
