@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
 CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHON=OFF)
 
-.PHONY: build setup install demo test test-cpp test-python golden bench compare interop asan debug fuzz format clean help
+.PHONY: build setup install demo test test-cpp test-python golden bench compare interop asan tsan debug fuzz format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build everything (the default)
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
@@ -61,6 +61,13 @@ asan debug: setup ## C++ tests under the sanitizers; C++ tests of a debug build
 	@flock build-$@ cmake --build build-$@ -j $(JOBS)
 	ASAN_OPTIONS=detect_leaks=0:allocator_may_return_null=1:max_allocation_size_mb=6144 ctest --test-dir build-$@ --output-on-failure --no-tests=error -j $(JOBS)
 
+# What runs side by side: the tests of threads. OpenBLAS and oneDNN are not compiled with the sanitizer.
+tsan: setup ## C++ tests of threads under the thread sanitizer
+	@cmake --preset tsan > /dev/null
+	@flock build-tsan cmake --build build-tsan -j $(JOBS) --target test_aot test_kernels
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 build-tsan/test_aot --gtest_filter='Threads*'
+	TSAN_OPTIONS=halt_on_error=1:second_deadlock_stack=1 build-tsan/test_kernels --gtest_filter='Parallel*'
+
 fuzz: build ## fuzz the readers of files: TIME=60 seconds each, TARGETS="zip json"
 	tools/fuzz $(TARGETS)
 
@@ -68,7 +75,7 @@ format: ## format the C++ sources
 	@git ls-files '*.h' '*.cpp' | xargs --no-run-if-empty clang-format -i
 
 clean: ## remove build folders and the built Python module
-	rm -rf build build-debug build-asan build-fuzz python/umbra/*.so
+	rm -rf build build-debug build-asan build-tsan build-fuzz python/umbra/*.so
 
 help: ## this list
 	@awk -F ':.*## ' '/^[a-z][a-z -]*:.*## / { printf "  make %-12s %s\n", $$1, $$2 }' $(MAKEFILE_LIST)

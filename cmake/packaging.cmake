@@ -23,6 +23,6 @@ install(FILES ${CMAKE_SOURCE_DIR}/tools/gdb/umbra.py DESTINATION ${CMAKE_INSTALL
 install(FILES ${CMAKE_SOURCE_DIR}/tools/gdb/umbra.py DESTINATION ${CMAKE_INSTALL_DATADIR}/umbra/gdb)
 
 # An outside project builds against an installed tree.
-if(EXISTS ${CMAKE_SOURCE_DIR}/include/umbra/umbra.h AND NOT UMBRA_SANITIZE)
+if(EXISTS ${CMAKE_SOURCE_DIR}/include/umbra/umbra.h AND NOT UMBRA_SANITIZE AND NOT UMBRA_SANITIZE_THREADS)
   add_test(NAME install COMMAND ${CMAKE_SOURCE_DIR}/tests/install/run ${CMAKE_BINARY_DIR} ${CMAKE_CXX_COMPILER})
 endif()

@@ -127,8 +127,9 @@ void bind_capture(nb::module_& m) {
     fx::Node* output = g.module->graph().output_node();
     output->set_args({arrange(g.module->graph().outputs(), pattern)});
   });
-  m.def("_functionalize", [](nb::handle function, nb::handle inputs, bool whole_composites) {
-    return wrap_values(functionalize(value_function(function), whole_composites)(read_values(inputs)));
+  m.def("_functionalize", [](nb::handle function, nb::handle inputs, bool whole_composites, bool copy_views) {
+    FunctionalizeOptions options{whole_composites, copy_views};
+    return wrap_values(functionalize(value_function(function), options)(read_values(inputs)));
   });
   m.def("_call_higher_order", &call_higher_order);
   m.def("_enter_module", [](const std::string& path, std::string type) { enter_module(path, std::move(type)); });

@@ -176,10 +176,11 @@ class Analysis {
     const std::vector<ViewStep>& views = functional_state(argument).views;
     const ArgumentInfo& place = info_.layout.arguments[input];
     if (functional_state(argument).base != bases_[place.primal]) return note_replaced(place, argument);
-    if (place.same_as != input || views.size() == start.steps || start.looks_like(argument)) return;
+    bool tracked = autograd::grad_fn(argument) != start.history;
+    if (place.same_as != input || views.size() == start.steps || (start.looks_like(argument) && !tracked)) return;
     check_metadata(concat("input ", input), functional_state(argument).base->resizes == 0);
     std::vector<ViewStep> steps(views.begin() + static_cast<ptrdiff_t>(start.steps), views.end());
-    info_.changes.push_back({input, std::move(steps), autograd::grad_fn(argument) != start.history});
+    info_.changes.push_back({input, std::move(steps), tracked});
     if (!place.is_view) info_.primals[place.primal].changed = true;
   }
 

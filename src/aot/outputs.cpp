@@ -22,9 +22,23 @@ bool is_view_of(const Tensor& t, const Tensor& other) {
   return first.size() <= all.size() && std::equal(first.begin(), first.end(), all.begin(), same_step);
 }
 
+/// The view that lies where the tensor lies.
+ViewStep place_of(const Tensor& t) {
+  std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
+                           Value(t.sym_storage_offset())};
+  return ViewStep{&get_operator("aten::as_strided"), std::move(place)};
+}
+
 std::vector<ViewStep> steps_from(const Tensor& source, const Tensor& t) {
   const std::vector<ViewStep>& all = functional_state(t).views;
-  return {all.begin() + static_cast<ptrdiff_t>(functional_state(source).views.size()), all.end()};
+  auto first = all.begin() + static_cast<ptrdiff_t>(functional_state(source).views.size());
+  // A step that looks at another tensor (slice_inverse) cannot be made again at a call, where that one is gone.
+  bool looks_elsewhere = false;
+  for (auto step = first; step != all.end(); ++step)
+    for (size_t i = 1; i < step->arguments.size(); ++i)
+      step->arguments[i].each_tensor([&](TensorImpl*) { looks_elsewhere = true; });
+  if (looks_elsewhere) return {place_of(t)};
+  return {first, all.end()};
 }
 
 /// The outputs of one call, one after the other.
@@ -39,6 +53,10 @@ class Outputs {
 
  private:
   static OutputInfo plain(const Value& value) {
+    value.each_tensor([](TensorImpl*) {
+      fail<NotImplementedError>(
+          "the function returns a list that holds tensors: ahead-of-time autograd takes tensors one by one");
+    });
     OutputInfo out;
     out.kind = value.is_symbolic() ? Kind::Computed : Kind::Plain;
     out.value = value;
@@ -70,12 +88,9 @@ class Outputs {
   bool find_changed_source(const Tensor& t, OutputInfo& out) const {
     for (const MetadataChange& change : info_.changes) {
       if (!(sources_[change.argument].storage() == t.storage())) continue;
-      const Operator* as_strided = &get_operator("aten::as_strided");
-      std::vector<Value> place{Value(), Value(t.sym_sizes().vec()), Value(t.sym_strides().vec()),
-                               Value(t.sym_storage_offset())};
       out.kind = Kind::InputView;
       out.base = change.argument;
-      out.views = {ViewStep{as_strided, std::move(place)}};
+      out.views = {place_of(t)};
       return true;
     }
     return false;

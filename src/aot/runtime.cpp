@@ -281,7 +281,7 @@ std::vector<Value> results_of(const Call& call, const std::vector<Tensor>& sourc
     if (outputs[i].kind != OutputInfo::Kind::Fresh) continue;
     results[i] = Value(forward[position]);
     // It may lie in memory that the graph made, but it is no view of anything that the caller knows.
-    if (!outputs[i].requires_grad) forward[position].impl()->set_view_base(nullptr);
+    if (forward[position].defined() && !outputs[i].requires_grad) forward[position].impl()->set_view_base(nullptr);
   }
   for (size_t i = 0; i < outputs.size(); ++i) {
     const OutputInfo& o = outputs[i];

@@ -1,5 +1,7 @@
 #include "autograd/operator_node.h"
 
+#include <limits>
+
 #include "autograd/meta.h"
 #include "umbra/generated/functions.h"
 
@@ -238,10 +240,16 @@ Gradients OperatorNode::apply(Gradients incoming) {
     if (!plan_.list_result) return incoming[s.index].defined();
     return std::any_of(incoming.begin(), incoming.end(), [](const Tensor& t) { return t.defined(); });
   };
-  each_needed([&](const Gradient& g, size_t slot) {
+  constexpr size_t kNotNeeded = std::numeric_limits<size_t>::max();
+  const std::vector<Gradient>& gradients = plan_.definition->gradients;
+  SmallVector<size_t, 8> slots(plan_.gradient_count, kNotNeeded);
+  each_needed([&](const Gradient& g, size_t slot) { slots[&g - gradients.data()] = slot; });
+  for (size_t f : plan_.order) {
+    const Gradient& g = gradients[f];
+    if (slots[f] == kNotNeeded) continue;
     bool wanted = std::any_of(g.inputs.begin(), g.inputs.end(), [&](int i) { return needs_argument(i); });
-    if (wanted && std::any_of(g.sources.begin(), g.sources.end(), arrives)) run(g, slot, incoming, out);
-  });
+    if (wanted && std::any_of(g.sources.begin(), g.sources.end(), arrives)) run(g, slots[f], incoming, out);
+  }
   return out;
 }
 

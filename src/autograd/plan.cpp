@@ -1,7 +1,9 @@
 #include "autograd/plan.h"
 
+#include <algorithm>
 #include <cctype>
 #include <mutex>
+#include <numeric>
 
 namespace umbra::autograd {
 
@@ -19,9 +21,22 @@ std::string camel_case(std::string_view name) {
   return out;
 }
 
+/// The view that a copying operator is a copy of: `select.int` for `select_copy.int`. Null for other operators.
+const Operator* copied_view(const Operator& op) {
+  constexpr std::string_view kSuffix = "_copy";
+  const Schema& schema = op.schema();
+  if (!op.has_tag(Tag::ViewCopy) || op.has_out() || !schema.name.ends_with(kSuffix)) return nullptr;
+  std::string name = schema.name.substr(0, schema.name.size() - kSuffix.size());
+  const Operator* view =
+      find_operator(concat(schema.space, "::", name, schema.overload.empty() ? "" : ".", schema.overload));
+  return view && view->is_view() ? view : nullptr;
+}
+
 /// The operator whose gradients count: a variant's own ones, where it has some, come first.
 const Operator& gradient_source(const Operator& op) {
-  return op.functional() && op.definition().gradients.empty() ? *op.functional() : op;
+  if (!op.definition().gradients.empty()) return op;
+  if (const Operator* view = copied_view(op)) return *view;
+  return op.functional() ? *op.functional() : op;
 }
 
 const Plan* make_plan(const Operator& op) {
@@ -34,6 +49,13 @@ const Plan* make_plan(const Operator& op) {
   plan->formula.assign(op.argument_count(), -1);
   for (size_t f = 0; f < d.gradients.size(); ++f)
     for (int argument : d.gradients[f].inputs) plan->formula[argument] = static_cast<int>(f);
+  plan->order.resize(d.gradients.size());
+  std::iota(plan->order.begin(), plan->order.end(), size_t{0});
+  auto name_of = [&](size_t f) {
+    const std::vector<int>& inputs = d.gradients[f].inputs;
+    return inputs.empty() ? std::string() : source.schema().arguments[inputs[0]].name;
+  };
+  std::ranges::stable_sort(plan->order, {}, name_of);
   const auto& returns = op.schema().returns;
   plan->list_result = returns.size() == 1 && returns[0].type.is_tensor_list();
   plan->edge_count = plan->formula.size() - std::count(plan->formula.begin(), plan->formula.end(), -1);
@@ -46,6 +68,7 @@ const Plan* make_plan(const Operator& op) {
 std::string node_name(const Operator& op) {
   if (!op.definition().node_name.empty()) return op.definition().node_name;
   if (op.functional()) return node_name(*op.functional());
+  if (const Operator* view = copied_view(op); view && !op.is_composite()) return node_name(*view) + "_copy";
   std::string name = op.schema().name;
   if (op.is_inplace()) name.pop_back();
   return camel_case(name) + "Backward0";

@@ -17,10 +17,9 @@ IntrusivePtr<FakeModeImpl> fake_mode_for(const CaptureOptions& options, const st
       if (FakeModeImpl* mode = fake_mode_of(v.tensor_ref())) return IntrusivePtr<FakeModeImpl>(mode);
   FakeOptions fake;
   fake.allow_non_fake_inputs = true;
-  if (options.mode == TracingMode::Symbolic) {
-    fake.shape_env = make_counted<sym::ShapeEnv>();
-    fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
-  }
+  // Sizes may be numbers: what only the run tells is a symbol all the same.
+  fake.shape_env = make_counted<sym::ShapeEnv>();
+  fake.allow_scalar_outputs = fake.allow_dynamic_output_shapes = true;
   return make_counted<FakeModeImpl>(std::move(fake));
 }
 

@@ -126,13 +126,26 @@ Node* Graph::adopt(const Node& node, Arguments args, KeywordArguments kwargs) {
 }
 
 Argument Graph::copy_nodes(const Graph& from, NodeMap& map) {
-  auto mapped = [&](Node* input) { return Argument(map.at(input)); };
-  Argument result;
+  auto mapped = [&](Node* input) {
+    auto found = map.find(input);
+    check(found != map.end(), "the node ", input->name(), " is used in a graph that it is not part of");
+    return Argument(found->second);
+  };
+  auto is_known = [&](Node* input) { return map.contains(input); };
+  // Uses may stand before what they use until a pass puts the graph in order: these get their arguments last.
+  std::vector<Node*> early;
+  Node* output = nullptr;
   for (Node* node : from.nodes()) {
     if (map.contains(node)) continue;
-    if (node->op() == Op::Output) result = node->arg(0).map_nodes(mapped);
-    else map[node] = copy_node(*node, mapped);
+    if (node->op() == Op::Output) output = node;
+    else if (std::ranges::all_of(node->inputs(), is_known)) map[node] = copy_node(*node, mapped);
+    else early.push_back(node), map[node] = adopt(*node, {}, {});
   }
+  for (Node* node : early) {
+    map[node]->set_args(map_arguments(node->args(), mapped));
+    map[node]->set_kwargs(map_keywords(node->kwargs(), mapped));
+  }
+  Argument result = output ? output->arg(0).map_nodes(mapped) : Argument();
   for (const auto& object : from.kept_alive_) keep_alive(object);
   return result;
 }

@@ -34,6 +34,26 @@ class FunctionalizeLevel final : public Level {
   IntrusivePtr<RefCounted> pointer() const { return IntrusivePtr<RefCounted>(const_cast<FunctionalizeLevel*>(this)); }
 };
 
+/// Stands around a functionalising level, and sees what that one calls: views become copies.
+class CopyViewsLevel final : public Level {
+ public:
+  void call(const Operator& op, Value* frame) override {
+    if (op.is_composite()) return op.definition().composite(frame);
+    const Operator* copy = op.is_view() ? copy_of(op) : nullptr;
+    WithoutLevel off;
+    (copy ? *copy : op).call(frame);
+  }
+  Tensor unwrap(const Tensor& tensor) const override { return tensor; }
+
+ private:
+  /// `select_copy.int` for `select.int`; null where there is none.
+  static const Operator* copy_of(const Operator& op) {
+    const Schema& schema = op.schema();
+    return find_operator(
+        concat(schema.space, "::", schema.name, "_copy", schema.overload.empty() ? "" : ".", schema.overload));
+  }
+};
+
 /// The first input that is the same tensor; the input itself where there is none before it.
 size_t same_tensor(const std::vector<Value>& inputs, size_t i) {
   for (size_t k = 0; k < i; ++k)
@@ -70,9 +90,11 @@ void show_as(const Tensor& input, const TensorSpec& shown, SymInt offset) {
 
 }  // namespace
 
-ValueFunction functionalize(ValueFunction function, bool whole_composites) {
-  return [function = std::move(function), whole_composites](const std::vector<Value>& inputs) {
-    auto level = make_counted<FunctionalizeLevel>(whole_composites);
+ValueFunction functionalize(ValueFunction function, FunctionalizeOptions options) {
+  return [function = std::move(function), options](const std::vector<Value>& inputs) {
+    std::optional<EnterLevel> copies;
+    if (options.copy_views) copies.emplace(make_counted<CopyViewsLevel>());
+    auto level = make_counted<FunctionalizeLevel>(options.whole_composites);
     std::vector<Value> wrapped, results;
     {
       EnterLevel scope(level);
@@ -84,17 +106,21 @@ ValueFunction functionalize(ValueFunction function, bool whole_composites) {
       results = function(wrapped);
     }
     for (Value& v : results) v = map_tensors(v, [&](const Tensor& t) { return level->unwrap(t); });
+    std::vector<Tensor> contents(inputs.size());
+    for (size_t i = 0; i < inputs.size(); ++i)
+      if (inputs[i].is_tensor() && functional_level::was_written(wrapped[i].tensor_ref()))
+        contents[i] = level->unwrap(wrapped[i].tensor_ref());
+    copies.reset();
     for (size_t i = 0; i < inputs.size(); ++i) {
       if (!inputs[i].is_tensor()) wrapped[i].each_tensor(refuse_written_element);
       if (!inputs[i].is_tensor() || same_tensor(inputs, i) != i) continue;
       const Tensor& wrapper = wrapped[i].tensor_ref();
       bool changed = functional_level::became_view(wrapper);
-      if (!changed && !functional_level::was_written(wrapper)) continue;
+      if (!changed && !contents[i].defined()) continue;
       refuse_shared_write(inputs, inputs[i].tensor_ref());
       TensorSpec shown(wrapper.sym_sizes(), wrapper.sym_strides(), wrapper.dtype(), wrapper.device());
       if (changed) show_as(inputs[i].tensor_ref(), shown, wrapper.sym_storage_offset());
-      if (!functional_level::was_written(wrapper)) continue;
-      write_contents(inputs[i].tensor_ref(), shown, level->unwrap(wrapper));
+      if (contents[i].defined()) write_contents(inputs[i].tensor_ref(), shown, contents[i]);
     }
     return results;
   };

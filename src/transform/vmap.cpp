@@ -1,6 +1,7 @@
 #include "umbra/transform/vmap.h"
 
 #include "ops/common/batching.h"
+#include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 #include "umbra/transform/tracked.h"
 
@@ -124,17 +125,53 @@ void VmapLevel::write(const Tensor& self, const Tensor& result) {
   ops::batch_first(to).copy_(ops::batch_first(from, to.rank()));
 }
 
-/// A view in place (t_): the tensor becomes what the view of it is, over the same value.
+/// Makes a tensor what a view of it is, down to the value that all levels stand on: the caller's tensor changes too.
+void become(const Tensor& tensor, const Tensor& view) {
+  const BatchedState *own = batched_state(tensor.impl(), nullptr), *changed = batched_state(view.impl(), nullptr);
+  if (!own || !changed) {
+    tensor.as_strided_(view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+    return;
+  }
+  become(own->value, changed->value);
+  tensor.impl()->set_layer_state(make_counted<BatchedState>(own->value, changed->dim, own->level));
+  tensor.impl()->set_geometry(view.sym_sizes(), view.sym_strides(), view.sym_storage_offset());
+  tensor.impl()->bump_version();
+}
+
+/// Where a batch dimension is, once the tensor around it is a view of itself: where it was, and where dimensions come
+/// and go, behind those that it was behind. Which these are is told by strides that stand for the dimensions' numbers.
+int64_t place_of_batch(const Operator& view, const Value* frame, int64_t dim) {
+  constexpr int64_t kFirst = int64_t{1} << 20;
+  const TensorImpl* self = frame[0].tensor_ref().impl();
+  auto rank = static_cast<int64_t>(self->sym_sizes().size());
+  SymShape numbered(self->sym_sizes());
+  for (int64_t d = 0; d < rank; ++d) numbered[d] = kFirst + d;
+  auto probe = make_counted<TensorImpl>(StorageImpl::without_data(self->storage()->bytes(), self->device()),
+                                        self->dtype(), self->device(), backend_key(self->device()));
+  probe->set_geometry(self->sym_sizes(), numbered, 0);
+  Frame call(view, frame);
+  call[0] = Value(Tensor(std::move(probe)));
+  run_view(view.definition(), call.data());
+  SymIntArrayRef strides = call[0].tensor_ref().sym_strides();
+  if (static_cast<int64_t>(strides.size()) == rank) return dim;
+  int64_t place = 0;
+  for (size_t d = 0; d < strides.size(); ++d)
+    for (int64_t before = 0; before < dim; ++before)
+      if (strides[d].same(kFirst + before)) place = static_cast<int64_t>(d) + 1;
+  return place;
+}
+
+/// A view in place (t_): the tensor, and the value behind it, become what the view is.
 void VmapLevel::become_view(const Operator& op, const Operator& view, Value* frame) {
   check<NotImplementedError>(&view != &op && view.is_view(), op.name(),
                              " changes sizes and strides in place, which vmap cannot carry");
   Tensor self = frame[0].tensor();
   Frame inner(view, frame);
   call(view, inner.data());
-  const TensorImpl* changed = inner[0].tensor_ref().impl();
-  self.impl()->set_layer_state(changed->layer_state());
-  self.impl()->set_geometry(changed->sym_sizes(), changed->sym_strides(), changed->sym_storage_offset());
-  self.impl()->bump_version();
+  Batched changed = value(inner[0].tensor_ref());
+  int64_t place = place_of_batch(view, frame, value(self).dim);
+  WithoutLevel off;
+  become(self, wrap(changed.value.movedim(changed.dim, place), place));
   frame[0] = Value(std::move(self));
 }
 
@@ -143,6 +180,9 @@ void VmapLevel::call_inplace(const Operator& op, Value* frame) {
   const Operator& source = computing(op);
   const Definition& own = op.definition();
   if (!value(self).is_batched()) refuse_write(op);
+  for (size_t i = 1; i < op.argument_count() && !own.batch; ++i)
+    check(!op.schema().arguments[i].alias.write, "Batching rule not implemented for ", op.name(),
+          "; the fallback path doesn't work on out= or view ops.");
   if (op.has_tag(Tag::InPlaceView)) return become_view(op, source, frame);
   if (own.batch) {
     WithoutLevel off;

@@ -41,6 +41,13 @@ bool check_replay(const Operator& op, const Group& group, const Json& record);
 /// Throws a Mismatch where elements differ by more than [relative, absolute].
 void check_close(const Tensor& got, const Tensor& want, const Json& tolerance, const std::string& what);
 
+/// Throws a Mismatch where the tensors of two runs of a record differ, other than in outputs that it leaves out.
+void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Json& record,
+                const std::string& what);
+
+/// Compiled ahead of time, a call gives what it gives, gradients included; see aot.cpp.
+bool check_aot(const Operator& op, const Group& group, const Json& record);
+
 /// vmap over stacked inputs gives what a loop gives; see vmap.cpp.
 bool check_vmap(const Operator& op, const Group& group, const Json& record);
 

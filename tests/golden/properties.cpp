@@ -18,6 +18,8 @@ bool is_skipped(const Json& record, size_t output) {
   return std::find(skip.begin(), skip.end(), output) != skip.end();
 }
 
+}  // namespace
+
 void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want, const Json& record,
                 const std::string& what) {
   if (got.size() != want.size()) throw Mismatch(concat(what, ": ", got.size(), " tensors, not ", want.size()));
@@ -31,6 +33,8 @@ void check_same(const std::vector<Tensor>& got, const std::vector<Tensor>& want,
     if (!is_skipped(record, i)) check_close(got[i], want[i], record["tol"], which);
   }
 }
+
+namespace {
 
 std::vector<Tensor> run(const Operator& op, const Json& record, const std::vector<Tensor>& tensors) {
   return flat_tensors(op(build_arguments(op, record, tensors)));

@@ -5,6 +5,7 @@
 //     build/golden_report --level vmap               # the records' inputs stacked, against a loop
 //     build/golden_report --level second             # gradients of gradients, against differences
 //     build/golden_report --level calls              # the operators that composites are made of
+//     build/golden_report --level aot                # the records' calls compiled ahead of time, gradients included
 //     build/golden_report --level variants,layout,replay   # what holds of every operator: properties.cpp
 //
 // Each operator's records run in a child process, so that a crash fails only the record it happens in. With --floor,
@@ -32,7 +33,7 @@ const std::vector<std::pair<std::string, Check>> kLevels = {
     {"fake", check_fake},       {"errors", check_error},  {"functional", check_functional},
     {"robust", check_robust},   {"vmap", check_vmap},     {"symbolic", check_symbolic},
     {"second", check_second},   {"calls", check_calls},   {"variants", check_variants},
-    {"layout", check_layout},   {"replay", check_replay}};
+    {"layout", check_layout},   {"replay", check_replay}, {"aot", check_aot}};
 
 struct Options {
   std::string folder = UMBRA_GOLDEN_DATA, op, group, floor, scores;

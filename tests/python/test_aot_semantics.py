@@ -495,3 +495,37 @@ def test_a_backward_pass_inside_that_reaches_inputs_is_refused():
         with pytest.raises(NotImplementedError, match="calls backward"):
             aot_function(lambda x: (function(x), x * 3)[1], nop)(leaf(2))
     assert weight.grad is None
+
+
+@pytest.mark.parametrize("arrange", [lambda x: x, lambda x: x.transpose(0, 1), lambda x: x.permute(2, 1, 0)])
+@pytest.mark.parametrize("needs_grad", [False, True])
+def test_dropout_draws_in_the_order_in_which_its_input_lies(arrange, needs_grad):
+    def drop(x):
+        return torch.nn.functional.dropout(x, 0.5)
+    x = arrange(torch.randn(3, 4, 5)).requires_grad_(needs_grad)
+    torch.manual_seed(1)
+    want = drop(x)
+    torch.manual_seed(1)
+    assert torch.equal(aot_function(drop, nop)(x), want)
+    torch.manual_seed(1)
+    output, mask = torch.native_dropout(x, 0.5, True)
+    assert torch.equal(output, want) and mask.stride() == x.stride()
+
+
+def test_a_change_of_metadata_that_changes_nothing_is_part_of_the_history():
+    x = leaf(3, 4)
+    y = x.clone()
+    assert torch.equal(aot_function(lambda t: t.squeeze_() * 2, nop)(y), x * 2)
+    with pytest.raises(RuntimeError, match="a leaf Variable that requires grad"):
+        aot_function(lambda t: t.squeeze_() * 2, nop)(x)
+
+
+def test_gradients_are_computed_in_the_order_of_the_arguments_names():
+    backward = []
+
+    def keep(graph, inputs):
+        backward.append(graph)
+        return graph
+    x, y = leaf(3), leaf(3)
+    aot_function(lambda x, y: x * y, nop, keep)(x, y).sum().backward()
+    assert [str(node.args[1]) for node in backward[0].graph.nodes if node.op == "call_function"] == ["primals_1", "primals_2"]

@@ -145,3 +145,32 @@ def test_an_output_that_grew_and_was_turned_has_both():
     functionalize(run)(a, *captured)
     for e, c in zip(eager, captured):
         torch.testing.assert_close(c, e)
+
+
+def test_views_become_copies():
+    def f(x):
+        y = x.clone()
+        y[0].add_(1)
+        return y.t()
+    gm = make_fx(functionalize(f, remove="mutations_and_views"))(torch.ones(2, 3))
+    calls = [str(node.target) for node in gm.graph.nodes if node.op == "call_function"]
+    assert calls[:4] == ["aten.clone.default", "aten.select_copy.int", "aten.add.Tensor", "aten.select_scatter.default"] and calls[-1] == "aten.t_copy.default"
+    assert torch.equal(gm(torch.ones(2, 3)), f(torch.ones(2, 3)))
+
+
+def test_nothing_that_is_left_shares_memory():
+    def f(x):
+        return x.view(-1), x[0], x.split(1)[1]
+    x = torch.arange(4.0).reshape(2, 2)
+    for result in functionalize(f, remove="mutations_and_views")(x):
+        assert result.untyped_storage().data_ptr() != x.untyped_storage().data_ptr()
+
+
+def test_inputs_are_written_through_views_that_became_copies():
+    def f(x):
+        a, b = x.split(1)
+        a.add_(b)
+        return x.t()
+    x = torch.ones(2, 2)
+    result = functionalize(f, remove="mutations_and_views")(x)
+    assert x.tolist() == [[2, 2], [1, 1]] and result.tolist() == [[2, 1], [2, 1]]

@@ -314,3 +314,87 @@ def test_an_insertion_point_outlives_its_node():
     assert names(graph) == ["x", "relu", "cos", "neg", "output"]
     with pytest.raises(AssertionError, match="Node to insert before is not in graph"):
         graph.inserting_before(chain()[1])
+
+
+def test_an_error_names_the_node_that_was_running():
+    gm = fx.symbolic_trace(lambda x, y: umbra.mm(x, y))
+    with pytest.raises(RuntimeError, match=r"While executing %mm : \[num_users=1\]"):
+        fx.Interpreter(gm).run(umbra.ones(2, 3), umbra.ones(2, 3))
+
+
+def test_nodes_know_the_modules_that_were_running():
+    class Outer(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.inner = nn.Sequential(nn.Linear(2, 2))
+
+        def forward(self, x):
+            return self.inner(x) + self.inner(x)
+    gm = fx.symbolic_trace(Outer())
+    stacks = [list(node.meta["nn_module_stack"]) for node in gm.graph.nodes if node.op == "call_module"]
+    assert stacks == [["inner", "inner.0"], ["inner@1", "inner.0@1"]]
+
+
+def test_a_tracer_may_make_nodes_of_buffers():
+    class Shifted(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.register_buffer("shift", umbra.ones(2))
+
+        def forward(self, x):
+            return x + self.shift * 2
+
+    class WithBuffers(fx.Tracer):
+        proxy_buffer_attributes = True
+    assert [node.name for node in WithBuffers().trace(Shifted()).nodes] == ["x", "shift", "mul", "add", "output"]
+
+
+def test_named_tuples_keep_their_class():
+    import collections
+    pair = collections.namedtuple("pair", "a b")
+    result = fx.symbolic_trace(lambda x: pair(x, x + 1))(umbra.ones(1))
+    assert type(result) is pair and result.b.tolist() == [2]
+
+
+def test_a_body_transformer_takes_effect_at_once():
+    gm = fx.symbolic_trace(lambda x: x + 1)
+    gm.graph.on_generate_code(lambda before: lambda body: ["# hello\n", *body])
+    gm.recompile()
+    assert "# hello" in gm.code and gm(umbra.ones(1)).tolist() == [2]
+
+
+def test_an_interpreter_takes_arguments_in_the_form_of_the_source():
+    class OfList(fx.CodeGen):
+        def gen_fn_def(self, free_vars, maybe_return_annotation):
+            return f"def forward(self, given){maybe_return_annotation}:\n    {', '.join(free_vars)}, = given"
+
+        def process_inputs(self, *inputs):
+            return inputs[0]
+    gm = fx.symbolic_trace(lambda a, b: a - b)
+    gm.graph.set_codegen(OfList())
+    gm.recompile()
+    assert fx.Interpreter(gm).run([umbra.tensor([3.0]), umbra.tensor([1.0])]).tolist() == [2]
+
+
+def test_functions_with_effects_stay():
+    @fx.has_side_effect
+    def tell(x):
+        return None
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    graph.call_function(tell, (x,))
+    graph.output(x)
+    graph.eliminate_dead_code()
+    assert len(graph.nodes) == 3
+
+
+def test_a_graph_out_of_order_can_be_put_in_order():
+    from umbra.fx.passes.tools_common import legalize_graph
+    graph = fx.Graph()
+    x = graph.placeholder("x")
+    first, second = graph.call_function(umbra.relu, (x,)), graph.call_function(umbra.neg, (x,))
+    graph.output(first)
+    first.args = (second,)
+    gm = legalize_graph(fx.GraphModule({}, graph))
+    gm.graph.lint()
+    assert [node.name for node in gm.graph.nodes] == ["x", "neg", "relu", "output"]

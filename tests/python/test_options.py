@@ -110,7 +110,7 @@ def not_built_calls():
     parameter = nn.Parameter(torch.ones(1))
     program = export(Plus(), (x,))
     return {
-        "record_module_stack": lambda: make_fx(torch.sin, record_module_stack=True),
+        "proxy_module_inputs": lambda: make_fx(torch.sin, proxy_module_inputs=True),
         "_error_on_data_dependent_ops": lambda: make_fx(torch.sin, _error_on_data_dependent_ops=False),
         "decompose_custom_triton_ops": lambda: program.run_decompositions(decompose_custom_triton_ops=True),
         "compute_crc32": lambda: torch.serialization.set_crc32_options(False),

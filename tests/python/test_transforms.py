@@ -361,3 +361,32 @@ def test_second_derivatives_of_products_see_two_zeros():
     captured = make_fx(torch.func.hessian(product))(torch.tensor([1.0, 2.0, 3.0]))
     for result in (torch.func.hessian(product)(zeros), captured(zeros)):
         assert result.tolist() == [[0, 6, 0], [6, 0, 0], [0, 0, 0]]
+
+
+@pytest.mark.parametrize("change", [lambda t: t.t_(), lambda t: t.transpose_(0, 1), lambda t: t.unsqueeze_(0), lambda t: t.unsqueeze_(-1), lambda t: t.squeeze_()])
+def test_a_change_of_metadata_under_vmap_reaches_the_caller(change):
+    batch = torch.arange(6.0).reshape(1, 2, 3).repeat(2, 1, 1)
+    rows = [change(row.clone()) for row in batch]
+    result = vmap(change)(batch)
+    assert torch.equal(result, torch.stack(rows)) and torch.equal(batch, result)
+
+
+@pytest.mark.parametrize("dim, change, shape", [
+    (1, lambda t: t.t_(), (4, 2, 1)), (1, lambda t: t.unsqueeze_(0), (1, 1, 2, 4)), (1, lambda t: t.squeeze_(), (2, 4)),
+    (2, lambda t: t.t_(), (4, 1, 2)), (2, lambda t: t.unsqueeze_(-1), (1, 4, 2, 1)), (2, lambda t: t.squeeze_(), (4, 2))])
+def test_the_batch_dimension_stays_among_its_neighbours(dim, change, shape):
+    x = torch.arange(8.0).reshape([1, 2, 4] if dim == 1 else [1, 4, 2])
+    rows = [change(row.clone()) for row in x.unbind(dim)]
+    assert torch.equal(vmap(change, in_dims=dim)(x), torch.stack(rows)) and x.shape == shape
+
+
+def test_a_change_of_metadata_reaches_through_nested_vmaps():
+    x = torch.arange(12.0).reshape(2, 1, 2, 3)
+    result = vmap(vmap(lambda t: t.t_()))(x)
+    assert x.shape == (2, 1, 3, 2) and torch.equal(result, x)
+
+
+def test_a_compiled_function_inside_a_transform_is_the_function():
+    f = torch.compile(lambda x: (x.sin() * x).sum(), backend="eager")
+    x = torch.randn(3, 2)
+    assert torch.allclose(vmap(grad(f))(x), vmap(grad(lambda x: (x.sin() * x).sum()))(x))

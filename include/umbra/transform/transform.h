@@ -49,8 +49,15 @@ ValueAndGradients grad_and_value(const TensorFunction& function, const std::vect
 std::vector<Tensor> jacrev(const TensorFunction& function, const std::vector<Tensor>& inputs, int64_t position);
 std::vector<Tensor> jacfwd(const TensorFunction& function, const std::vector<Tensor>& inputs, int64_t position);
 
+struct FunctionalizeOptions {
+  /// Operators that are made of others are called as they are, where they neither write nor give views.
+  bool whole_composites = false;
+  /// Views become copies (view_copy): nothing in the program shares memory.
+  bool copy_views = false;
+};
+
 /// `function` without mutation and aliasing inside; at the end, inputs that it wrote are written by one copy_ each.
-ValueFunction functionalize(ValueFunction function, bool whole_composites = false);
+ValueFunction functionalize(ValueFunction function, FunctionalizeOptions options = {});
 
 using Dims = std::vector<std::optional<int64_t>>;
 struct VmapOptions {
@@ -84,6 +91,7 @@ template <bool kOne> auto like_function(std::vector<Tensor> results) {
 }  // namespace transform
 
 using transform::functionalize;
+using transform::FunctionalizeOptions;
 
 /// For `in_dims` and `out_dims`: not mapped.
 inline constexpr std::nullopt_t kNone = std::nullopt;

@@ -176,7 +176,7 @@ class _Optimized:
     def run(self, *args, **kwargs):
         """A call whose graphs are not known to C++. Beyond the limit nothing more is captured: the function runs as it is, and calls that have graphs
         go on with them."""
-        if self.gave_up:
+        if self.gave_up or _C._level_count():  # inside a transform the function is part of what is transformed
             return self.model(*args, **kwargs)
         captures = self.moving if self._moves(args, kwargs) else self.static
         with _capturing():

@@ -1,5 +1,4 @@
 """The source of a graph's `forward`: types in it, and classes of the user's that write it in another form."""
-import contextlib
 import re
 
 from umbra.utils import _pytree as pytree
@@ -108,13 +107,20 @@ def compiled(graph, text):
     return names["forward"]
 
 
-@contextlib.contextmanager
+class _BodyTransformer:
+    """Takes effect at once; as a context manager it puts the one before back."""
+
+    def __init__(self, codegen, transformer):
+        self.codegen, self.before = codegen, codegen._body_transformer
+        codegen._body_transformer = transformer
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        self.codegen._body_transformer = self.before
+
+
 def on_generate_code(graph, make_transformer):
-    """Within it, `make_transformer(the one before)` gives a function from the lines of the source to other lines."""
-    codegen = graph._codegen
-    before = codegen._body_transformer
-    codegen._body_transformer = make_transformer(before)
-    try:
-        yield
-    finally:
-        codegen._body_transformer = before
+    """`make_transformer(the one before)` gives a function from the lines of the source to other lines: from now on, or within a `with`."""
+    return _BodyTransformer(graph._codegen, make_transformer(graph._codegen._body_transformer))

@@ -104,6 +104,7 @@ class _Patches:
 
 class Tracer(TracerBase):
     """Records a module or function. Subclasses say what is a leaf and what becomes of arguments, calls and attributes."""
+    proxy_buffer_attributes = False  # buffers become nodes as parameters do
 
     def __init__(self, autowrap_modules=(math,), autowrap_functions=(), param_shapes_constant=False):
         self.autowrap_modules = tuple(autowrap_modules)
@@ -111,7 +112,7 @@ class Tracer(TracerBase):
         self.param_shapes_constant = param_shapes_constant
         self.root = None
         self.traced_func_name = "forward"
-        self.proxy_buffer_attributes = False
+        self.module_stack, self.num_calls = {}, {}
         self.tensor_attrs = {}
         self._attribute_proxies = {}
 
@@ -129,9 +130,27 @@ class Tracer(TracerBase):
 
     def call_module(self, m, forward, args, kwargs):
         path = self.path_of_module(m)
-        if self.is_leaf_module(m, path):
-            return self.create_proxy("call_module", path, args, kwargs)
-        return forward(*args, **kwargs)
+        key = self._enter_module(m, path)
+        try:
+            if self.is_leaf_module(m, path):
+                return self.create_proxy("call_module", path, args, kwargs)
+            return forward(*args, **kwargs)
+        finally:
+            del self.module_stack[key]
+
+    def _enter_module(self, module, path):
+        """Notes that a module is running; its key tells one call of it from another."""
+        calls = self.num_calls.get(path, 0)
+        self.num_calls[path] = calls + 1
+        key = path if calls == 0 else f"{path}@{calls}"
+        self.module_stack[key] = (path, type(module))
+        return key
+
+    def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
+        node = super().create_node(kind, target, args, kwargs, name, type_expr)
+        if self.module_stack:
+            node.meta["nn_module_stack"] = dict(self.module_stack)
+        return node
 
     def getattr(self, attr, attr_val, parameter_proxy_cache):
         named = ()
@@ -148,6 +167,8 @@ class Tracer(TracerBase):
         return attr_val
 
     def create_arg(self, a):
+        if isinstance(a, tuple) and hasattr(a, "_fields"):  # a graph has plain tuples: it makes the named one
+            return self.create_node("call_function", type(a), tuple(self.create_arg(item) for item in a), {})
         return map_aggregate(super().create_arg(a), self._leaf_argument)
 
     def _leaf_argument(self, a):
@@ -248,6 +269,7 @@ class Tracer(TracerBase):
             self.root, function = Module(), root
         self.graph = Graph()
         self.tensor_attrs, self._attribute_proxies = {}, {}
+        self.module_stack, self.num_calls = {}, {}
         if isinstance(root, GraphModule) and function is GraphModule.forward:
             return self._trace_again(root)
         args, keywords, starred, double_starred = self.create_args_for_root(function, isinstance(root, Module), concrete_args)
@@ -257,6 +279,8 @@ class Tracer(TracerBase):
         if any(not child.is_leaf() for child in given.children()):
             result, results = pytree.tree_flatten(result)
             self.graph._specs = given, results
+            code = inspect.unwrap(function).__code__
+            self.graph._set_pytree(list(code.co_varnames[isinstance(root, Module):code.co_argcount]), None, True)
         self.create_node("output", "output", (self.create_arg(result),), {}, type_expr=getattr(function, "__annotations__", {}).get("return"))
         return self.graph
 
@@ -327,4 +351,7 @@ def symbolic_trace(root, concrete_args=None):
     tracer = Tracer()
     graph = tracer.trace(root, concrete_args)
     name = type(root).__name__ if isinstance(root, Module) else getattr(root, "__name__", type(root).__name__)
-    return GraphModule(tracer.root, graph, name)
+    module = GraphModule(tracer.root, graph, name)
+    if graph._specs != (None, None):
+        module._in_spec, module._out_spec = graph._specs
+    return module

@@ -15,6 +15,7 @@ class Interpreter:
         self.args_iter = iter(())
         self.name = "Interpreter"
         self.garbage_collect_values = garbage_collect_values
+        self.extra_traceback = True
         self._done_after = self._last_uses() if garbage_collect_values else {}
 
     def _last_uses(self):
@@ -32,16 +33,38 @@ class Interpreter:
         `enable_io_processing` is off."""
         in_spec, out_spec = getattr(self.module, "_specs", (None, None)) if enable_io_processing and self.graph is self.module.graph else (None, None)
         self.env = dict(initial_env or {})
+        if enable_io_processing:
+            args = self.graph.process_inputs(*args)
         self.args_iter = iter(args if in_spec is None else pytree.tree_leaves(args))
         for node in self.graph.nodes:
             if node in self.env:
                 continue
-            self.env[node] = self.run_node(node)
+            self.env[node] = self._run_explained(node)
             for used in self._done_after.get(node, ()):
                 self.env.pop(used, None)
             if node.op == "output":
                 result = self.env[node]
-                return result if out_spec is None else pytree.tree_unflatten(list(result), out_spec)
+                if out_spec is not None:
+                    return pytree.tree_unflatten(list(result), out_spec)
+                return self.graph.process_outputs(result) if enable_io_processing else result
+
+    def _run_explained(self, node):
+        """Runs a node; an error says which one it was."""
+        try:
+            return self.run_node(node)
+        except Exception as error:
+            if not self.extra_traceback:
+                raise
+            said = f"{error.args[0]}\n\n" if error.args else ""
+            error.args = (f"{said}While executing {node.format_node()}\nOriginal traceback:\n{node.stack_trace}", *error.args[1:])
+            if isinstance(error, KeyError):
+                raise RuntimeError(*error.args) from error
+            raise
+
+    @property
+    def submodules(self):
+        """The modules of the module that is run, by path."""
+        return dict(self.module.named_modules())
 
     def boxed_run(self, args_list):
         args = list(args_list)

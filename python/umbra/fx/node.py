@@ -75,6 +75,13 @@ def _insert_arg(self, idx, arg):
 
 
 _is_impure_call = Node.is_impure
+_side_effectful_functions = set()
+
+
+def has_side_effect(fn):
+    """Calls of a function stay in graphs though nobody uses what it gives. May be used as a decorator."""
+    _side_effectful_functions.add(fn)
+    return fn
 
 
 def _is_impure(self, impure_random=True):
@@ -83,6 +90,8 @@ def _is_impure(self, impure_random=True):
     if not impure_random and any("nondeterministic_seeded" in str(tag) for tag in getattr(self.target, "tags", ())):
         return False
     owner = self.graph.owning_module
+    if self.op == "call_function" and self.target in _side_effectful_functions:
+        return True
     if self.op != "call_module" or owner is None:
         return _is_impure_call(self)
     module = owner
@@ -110,6 +119,13 @@ def map_aggregate(a, fn):
     return fn(a)
 
 
+def _tag(self):
+    """What passes that take graphs apart call a node's part."""
+    if "tag" not in self._meta_keys():
+        raise AttributeError("'Node' object has no attribute 'tag'")
+    return self._meta_get("tag")
+
+
 def _position(self):
     return next(i for i, node in enumerate(self.graph.nodes) if node is self)
 
@@ -123,6 +139,7 @@ Node.users = property(lambda self: dict.fromkeys(self._users))
 Node.next = property(lambda self: self._next)
 Node.prev = property(lambda self: self._previous)
 Node.type = property(lambda self: self._meta_get(_TYPE) if _TYPE in self._meta_keys() else None, lambda self, type_expr: self._meta_set(_TYPE, type_expr))
+Node.tag = property(_tag, lambda self, tag: self._meta_set("tag", tag))
 Node.stack_trace = property(lambda self: self.meta.get("stack_trace"), lambda self, text: self._meta_set("stack_trace", text))
 Node._input_nodes = property(lambda self: dict.fromkeys(self.all_input_nodes))
 Node.is_impure = _is_impure

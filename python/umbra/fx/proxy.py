@@ -7,6 +7,7 @@ import traceback
 from umbra._C import Tensor
 from umbra.fx.graph import Graph
 from umbra.fx.node import Node, map_aggregate
+from umbra.fx.traceback import current_annotations
 
 _ITERATION = ("Proxy object cannot be iterated. This can be attempted when the Proxy is used in a loop or as a *args or **kwargs function argument. "
               "See the torch.fx docs on pytorch.org for a more detailed explanation of what types of control flow can be traced, and check out the "
@@ -24,7 +25,10 @@ class TracerBase:
     record_stack_traces = False
 
     def create_node(self, kind, target, args, kwargs, name=None, type_expr=None):
-        return self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        node = self.graph.create_node(kind, target, args, kwargs, name, type_expr)
+        if custom := current_annotations():
+            node.meta["custom"] = custom
+        return node
 
     def proxy(self, node):
         return Proxy(node, self)
@@ -189,8 +193,7 @@ def _define_operators():
         setattr(Proxy, f"__r{name}__", backward(function))
     for name in _OTHERS:
         setattr(Proxy, f"__{name}__", forward(getattr(operator, name)))
-    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", abs, (self,), {})
-    Proxy.__round__ = lambda self, *digits: self.tracer.create_proxy("call_function", round, (self, *digits), {})
+    Proxy.__abs__ = lambda self: self.tracer.create_proxy("call_function", operator.abs, (self,), {})
     Proxy.__hash__ = object.__hash__
 
 

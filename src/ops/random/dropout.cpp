@@ -3,6 +3,7 @@
 
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -21,10 +22,8 @@ UMBRA_OPERATOR("native_dropout(Tensor input, float p, bool? train) -> (Tensor, T
       check(!is_integral(input.dtype(), true), "result type Float can't be cast to the desired output type ",
             kernel_name(input.dtype()));
       if (p == 1) return std::tuple(zeros_like(input), zeros_like(input, {.dtype = DType::Bool}));
-      Tensor noise = empty_like(input, {.dtype = input.dtype()});
-      // An accelerator's mask lies as the input does.
-      bool accelerator = input.device().type == DeviceType::CUDA;
-      Tensor mask = (accelerator ? noise.bernoulli_(1 - p) : bernoulli(noise, 1 - p)).to(DType::Bool);
+      // The mask lies as the input does, and is drawn in that order, as dropout's is.
+      Tensor mask = empty_like(input, {.dtype = input.dtype()}).bernoulli_(1 - p).to(DType::Bool);
       return std::tuple(input.mul(mask).mul(1 / (1 - p)), mask);
     })
     .gradient("input", {"grad", "result1", "p", "train"},
@@ -110,9 +109,11 @@ constexpr TagSet kFunctional{Tag::MaybeAliasingOrMutating, Tag::Nondeterministic
 
 UMBRA_OPERATOR("dropout(Tensor input, float p, bool train) -> Tensor")
     .composite([](const Tensor& input, double p, bool train) {
-      // An accelerator has one kernel for it, with a mask of bools.
-      bool one_kernel =
-          input.device().type == DeviceType::CUDA && train && p > 0 && p < 1 && !input.sym_numel().same(0);
+      // An accelerator has one kernel for it, with a mask of bools; and so has a program without writes, where the mask
+      // could not be drawn in the order in which the input lies.
+      bool one_kernel = input.device().type == DeviceType::CUDA || active_mode(DispatchKey::Functionalize) ||
+                        (active_mode(DispatchKey::Proxy) && input.is_symbolic());
+      one_kernel = one_kernel && train && p > 0 && p < 1 && !input.sym_numel().same(0);
       return one_kernel ? std::get<0>(native_dropout(input, p, train)) : drop(input, p, train, false);
     })
     .tags(kFunctional);

@@ -1,4 +1,5 @@
-// Views that are copied at once: the same elements, in memory of their own.
+// Views that are copied at once: the same elements, in memory of their own. Their gradients are those of the views
+// (autograd/plan.cpp).
 #include "ops/common/batching.h"
 #include "ops/common/out_asks.h"
 #include "ops/common/shape.h"
@@ -12,7 +13,8 @@ Tensor copied(const Tensor& view) { return view.clone(MemoryFormat::Contiguous);
 
 UMBRA_OPERATOR("alias_copy(Tensor self) -> Tensor")
     .generated_out("alias_copy.out")
-    .composite([](const Tensor& self) { return copied(self.alias()); })
+    .all_backends([](const Tensor& self) { return copied(self.alias()); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("detach_copy(Tensor self) -> Tensor")
     .generated_out("detach_copy.out")
@@ -28,52 +30,63 @@ UMBRA_OPERATOR("lift_fresh_copy(Tensor self) -> Tensor")
     .use(BatchInPlace{});
 UMBRA_OPERATOR("t_copy(Tensor self) -> Tensor")
     .generated_out("t_copy.out")
-    .composite([](const Tensor& self) { return copied(self.t()); })
+    .all_backends([](const Tensor& self) { return copied(self.t()); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("transpose_copy.int(Tensor self, int dim0, int dim1) -> Tensor")
     .generated_out("transpose_copy.int_out")
-    .composite([](const Tensor& self, int64_t a, int64_t b) { return copied(self.transpose(a, b)); })
+    .all_backends([](const Tensor& self, int64_t a, int64_t b) { return copied(self.transpose(a, b)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("permute_copy(Tensor self, int[] dims) -> Tensor")
     .generated_out("permute_copy.out")
-    .composite([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.permute(dims)); })
+    .all_backends([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.permute(dims)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("unsqueeze_copy(Tensor self, int dim) -> Tensor")
     .generated_out("unsqueeze_copy.out")
-    .composite([](const Tensor& self, int64_t dim) { return copied(self.unsqueeze(dim)); })
+    .all_backends([](const Tensor& self, int64_t dim) { return copied(self.unsqueeze(dim)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("squeeze_copy(Tensor self) -> Tensor")
     .generated_out("squeeze_copy.out")
-    .composite([](const Tensor& self) { return copied(self.squeeze()); })
+    .all_backends([](const Tensor& self) { return copied(self.squeeze()); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("squeeze_copy.dim(Tensor self, int dim) -> Tensor")
     .generated_out("squeeze_copy.dim_out")
-    .composite([](const Tensor& self, int64_t dim) { return copied(self.squeeze(dim)); })
+    .all_backends([](const Tensor& self, int64_t dim) { return copied(self.squeeze(dim)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_copy(Tensor self, SymInt[] size) -> Tensor")
     .generated_out("view_copy.out")
-    .composite([](const Tensor& self, SymIntArrayRef size) { return copied(self.reshape(size)); })
+    .all_backends([](const Tensor& self, SymIntArrayRef size) { return copied(self.reshape(size)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("expand_copy(Tensor self, SymInt[] size, *, bool implicit=False) -> Tensor")
     .generated_out("expand_copy.out")
-    .composite([](const Tensor& self, SymIntArrayRef size, bool implicit) {
+    .all_backends([](const Tensor& self, SymIntArrayRef size, bool implicit) {
       return copied(self.expand(size, implicit));
     })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("select_copy.int(Tensor self, int dim, SymInt index) -> Tensor")
     .generated_out("select_copy.int_out")
-    .composite([](const Tensor& self, int64_t dim, SymInt index) { return copied(self.select(dim, index)); })
+    .all_backends([](const Tensor& self, int64_t dim, SymInt index) { return copied(self.select(dim, index)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR(
     "slice_copy.Tensor(Tensor self, int dim=0, SymInt? start=None, SymInt? end=None, SymInt step=1) -> Tensor")
     .generated_out("slice_copy.Tensor_out")
-    .composite([](const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
-                  SymInt step) { return copied(self.slice(dim, start, end, step)); })
+    .all_backends([](const Tensor& self, int64_t dim, std::optional<SymInt> start, std::optional<SymInt> end,
+                     SymInt step) { return copied(self.slice(dim, start, end, step)); })
+    .linear()
     .tags({Tag::ViewCopy});
 
 UMBRA_OPERATOR("squeeze_copy.dims(Tensor self, int[] dim) -> Tensor")
     .generated_out("squeeze_copy.dims_out")
-    .composite([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.squeeze(dims)); })
+    .all_backends([](const Tensor& self, std::vector<int64_t> dims) { return copied(self.squeeze(dims)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
     .generated_out("view_copy.dtype_out")
@@ -81,9 +94,10 @@ UMBRA_OPERATOR("view_copy.dtype(Tensor self, ScalarType dtype) -> Tensor")
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_reshape_alias_copy(Tensor self, SymInt[] size, SymInt[] stride) -> Tensor")
     .generated_out("_reshape_alias_copy.out")
-    .composite([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
+    .all_backends([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride) {
       return copied(_reshape_alias(self, size, stride));
     })
+    .linear()
     .tags({Tag::ViewCopy});
 // Reshaped, and never a view: what functionalisation writes where a reshape was.
 UMBRA_OPERATOR("_reshape_copy(Tensor self, SymInt[] size) -> Tensor")
@@ -125,7 +139,7 @@ UMBRA_OPERATOR("diagonal_copy(Tensor self, int offset=0, int dim1=0, int dim2=1)
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("unfold_copy(Tensor self, int dimension, int size, int step) -> Tensor")
     .generated_out("unfold_copy.out")
-    .composite([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
+    .all_backends([](const Tensor& self, int64_t dimension, int64_t size, int64_t step) {
       int64_t at = wrap_dim(dimension, self.dim());
       SymInt length = self.dim() == 0 ? SymInt(1) : self.sym_size(at);
       check(size >= 0, "size is ", size, " but must be >= 0");
@@ -140,28 +154,34 @@ UMBRA_OPERATOR("unfold_copy(Tensor self, int dimension, int size, int step) -> T
       }
       return copied(as_strided(self, sizes, strides, self.sym_storage_offset()));
     })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("as_strided_copy(Tensor self, SymInt[] size, SymInt[] stride, SymInt? storage_offset=None) -> Tensor")
     .generated_out("as_strided_copy.out")
-    .composite([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
+    .all_backends([](const Tensor& self, SymIntArrayRef size, SymIntArrayRef stride, std::optional<SymInt> offset) {
       return copied(as_strided(self, size, stride, offset));
     })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_as_real_copy(Tensor self) -> Tensor")
     .generated_out("view_as_real_copy.out")
-    .composite([](const Tensor& self) { return copied(view_as_real(self)); })
+    .all_backends([](const Tensor& self) { return copied(view_as_real(self)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("view_as_complex_copy(Tensor self) -> Tensor")
     .generated_out("view_as_complex_copy.out")
-    .composite([](const Tensor& self) { return copied(view_as_complex(self)); })
+    .all_backends([](const Tensor& self) { return copied(view_as_complex(self)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_conj_copy(Tensor self) -> Tensor")
     .generated_out("_conj_copy.out")
-    .composite([](const Tensor& self) { return copied(_conj(self)); })
+    .all_backends([](const Tensor& self) { return copied(_conj(self)); })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("_neg_view_copy(Tensor self) -> Tensor")
     .generated_out("_neg_view_copy.out")
-    .composite([](const Tensor& self) { return copied(_neg_view(self)); })
+    .all_backends([](const Tensor& self) { return copied(_neg_view(self)); })
+    .linear()
     .tags({Tag::ViewCopy});
 
 // ---- several parts ----
@@ -173,15 +193,20 @@ std::vector<Tensor> each_copied(const std::vector<Tensor>& views) {
 }
 
 UMBRA_OPERATOR("split_copy.Tensor(Tensor self, SymInt split_size, int dim=0) -> Tensor[]")
-    .composite([](const Tensor& self, SymInt size, int64_t dim) { return each_copied(umbra::split(self, size, dim)); })
+    .all_backends([](const Tensor& self, SymInt size, int64_t dim) {
+      return each_copied(umbra::split(self, size, dim));
+    })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("split_with_sizes_copy(Tensor self, SymInt[] split_sizes, int dim=0) -> Tensor[]")
-    .composite([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
+    .all_backends([](const Tensor& self, SymIntArrayRef sizes, int64_t dim) {
       return each_copied(split_with_sizes(self, sizes, dim));
     })
+    .linear()
     .tags({Tag::ViewCopy});
 UMBRA_OPERATOR("unbind_copy.int(Tensor self, int dim=0) -> Tensor[]")
-    .composite([](const Tensor& self, int64_t dim) { return each_copied(self.unbind(dim)); })
+    .all_backends([](const Tensor& self, int64_t dim) { return each_copied(self.unbind(dim)); })
+    .linear()
     .tags({Tag::ViewCopy});
 
 }  // namespace

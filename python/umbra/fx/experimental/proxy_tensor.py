@@ -1,11 +1,15 @@
 """make_fx: runs a function and records the operators it calls."""
 import functools
 import inspect
+import itertools
 
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt
 from umbra._options import not_built
+from umbra.fx.experimental.symbolic_shapes import ShapeEnv
 from umbra.fx.graph_module import GraphModule
+from umbra.fx.traceback import current_annotations
+from umbra.nn import Parameter
 from umbra.utils import _pytree as pytree
 
 
@@ -55,6 +59,8 @@ def _capture(function, args, options):
                 raise NotImplementedError(f"argument of type: {type(result)}")
         return results
 
+    if current_annotations():
+        raise NotImplementedError("make_fx within fx.traceback.annotate is not in Umbra yet")
     handle = _C._make_fx(run, leaves, names, **options)
     flat = _is_flat(args)
     if flat:
@@ -62,11 +68,36 @@ def _capture(function, args, options):
     else:
         handle.graph._set_pytree([name + "_1" for name in _argument_names(function, len(args))], None, True)
     handle.class_name = getattr(function, "__name__", type(function).__name__)
+    _name_parameters(handle)
     module = GraphModule._wrap(handle)
     if not flat:
         object.__setattr__(module, "_specs", (in_spec, out_spec))
         module._in_spec, module._out_spec = in_spec, out_spec
     return module
+
+
+def _name_parameters(handle):
+    """Parameters that the function closes over are parameters of the module, and are called so."""
+    renamed = {}
+    for path, kind, value in handle.attributes():
+        if kind == "constant" and isinstance(value, Parameter):
+            renamed[path] = f"_param_constant{len(renamed)}"
+    if not renamed:
+        return
+    others = itertools.count()
+    for path, kind, value in handle.attributes():
+        if path not in renamed and path.startswith("_tensor_constant"):
+            renamed[path] = f"_tensor_constant{next(others)}"
+    values = {path: (kind, value) for path, kind, value in handle.attributes()}
+    for path in renamed:
+        handle.remove(path)
+    for path, name in renamed.items():
+        kind, value = values[path]
+        handle.set(name, value, "parameter" if name.startswith("_param") else kind)
+    for node in handle.graph.nodes:
+        if node.op == "get_attr" and node.target in renamed:
+            node.target = renamed[node.target]
+            node.name = node.target
 
 
 def _pattern(spec):
@@ -85,12 +116,11 @@ def _pattern(spec):
     return build(spec)
 
 
-def _fake_mode(args, symbolic, allow_non_fake_inputs):
+def _fake_mode(args, shape_env, allow_non_fake_inputs):
     """The mode of the stand-ins; None where an argument is fake already and brings its own."""
     if any(isinstance(leaf, _C.FakeTensor) for leaf in pytree.tree_leaves(args)):
         return None
-    return _C._FakeMode(_C._ShapeEnv(True, True) if symbolic else None, allow_non_fake_inputs=allow_non_fake_inputs,
-                        allow_scalar_outputs=symbolic, allow_dynamic_output_shapes=symbolic)
+    return _C._FakeMode(shape_env, allow_non_fake_inputs=allow_non_fake_inputs, allow_scalar_outputs=True, allow_dynamic_output_shapes=True)
 
 
 def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_inputs=False, *, pre_dispatch=False, record_module_stack=False,
@@ -99,9 +129,11 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
     """A function that captures `f` when it is called: `make_fx(f)(*args)` is a GraphModule.
 
     `tracing_mode`: "real" runs on the arguments themselves, "fake" on stand-ins without data, "symbolic" on stand-ins whose sizes are symbols.
-    With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`.
+    With stand-ins, other tensors that `f` uses are refused unless `_allow_non_fake_inputs`. What only the run tells (a count, a number read from a tensor) is
+    a symbol there. A symbolic capture has its `shape_env`, with the guards that it left.
     """
-    not_built("make_fx", record_module_stack=(record_module_stack, False), _allow_fake_constant=(_allow_fake_constant, False),
+    # A stack of modules is recorded for what export has wrapped, and for nothing else.
+    not_built("make_fx", record_module_stack=(record_module_stack and hasattr(f, "_orig_mod"), False), _allow_fake_constant=(_allow_fake_constant, False),
               _error_on_data_dependent_ops=(_error_on_data_dependent_ops, True), proxy_module_inputs=(proxy_module_inputs, False),
               dynamic_shapes=(dynamic_shapes, None))
     if tracing_mode not in ("real", "fake", "symbolic"):
@@ -109,10 +141,14 @@ def make_fx(f, decomposition_table=None, tracing_mode="real", _allow_non_fake_in
 
     @functools.wraps(f) if hasattr(f, "__name__") else lambda g: g
     def wrapped(*args):
-        fake_mode = None if tracing_mode == "real" else _fake_mode(args, tracing_mode == "symbolic", _allow_non_fake_inputs)
+        shape_env = None if tracing_mode == "real" else _C._ShapeEnv(True, True)
+        fake_mode = None if shape_env is None else _fake_mode(args, shape_env, _allow_non_fake_inputs)
         options = {"mode": tracing_mode, "pre_dispatch": pre_dispatch, "decompositions": decomposition_table, "fake_mode": fake_mode,
                    "locations": record_stack_traces}
-        return _capture(f, args, options)
+        module = _capture(f, args, options)
+        if tracing_mode == "symbolic" and fake_mode is not None:
+            module.shape_env = ShapeEnv._of(shape_env)
+        return module
     return wrapped
 
 

@@ -2,6 +2,7 @@
 import abc
 
 from umbra._C import Tensor
+from umbra.fx.passes.tools_common import CALLABLE_NODE_OPS, get_node_target
 
 __all__ = ["OpSupports", "OperatorSupport", "OperatorSupportBase", "any_chain", "chain", "create_op_support"]
 
@@ -19,9 +20,9 @@ class OperatorSupport(OperatorSupportBase):
         self._support_dict = support_dict or {}
 
     def is_node_supported(self, submodules, node):
-        if node.op not in ("call_module", "call_function", "call_method"):
+        if node.op not in CALLABLE_NODE_OPS:
             return True
-        target = _target_name(submodules, node)
+        target = get_node_target(submodules, node)
         if target not in self._support_dict:
             return False
         wanted = self._support_dict[target]
@@ -47,20 +48,6 @@ def _dtype(argument):
         return getattr(meta["tensor_meta"], "dtype", None)
     value = meta.get("val") if meta else None
     return value.dtype if isinstance(value, Tensor) else None
-
-
-def _target_name(submodules, node):
-    if node.op == "call_module":
-        module = submodules[node.target]
-        return getattr(module, "_base_class_origin", type(module)).__module__ + "." + type(module).__name__
-    if node.op == "call_method":
-        return node.target
-    return f"{_module_of(node.target)}.{node.target.__name__}"
-
-
-def _module_of(function):
-    module = getattr(function, "__module__", None) or ""
-    return {"_operator": "operator", "builtins": "builtins"}.get(module, "torch" if module.startswith("umbra") and "." not in module else module)
 
 
 class _Function(OperatorSupportBase):

@@ -1,0 +1,125 @@
+"""Calls written out by their operators' schemas, and passes that go by them."""
+import operator
+from typing import List, Optional
+
+import pytest
+
+import umbra as torch
+from umbra import fx, nn
+from umbra.fx.experimental.normalize import NormalizeArgs
+from umbra.fx.experimental.optimization import fuse, remove_dropout
+from umbra.fx.experimental.proxy_tensor import make_fx
+from umbra.fx.operator_schemas import check_for_mutable_operation, create_type_hint, get_signature_for_torch_op, normalize_function, type_matches
+from umbra.fx.passes.reinplace import reinplace
+from umbra.fx.passes.split_utils import split_by_tags
+
+F = nn.functional
+aten = torch.ops.aten
+
+
+def names(gm):
+    return [node.name for node in gm.graph.nodes]
+
+
+def targets(gm):
+    return [str(node.target) for node in gm.graph.nodes if node.op == "call_function"]
+
+
+def test_signatures_name_what_operators_take():
+    assert [list(s.parameters) for s in get_signature_for_torch_op(aten.relu)] == [["input"], ["input", "out"]]
+    assert get_signature_for_torch_op(len) is None
+
+
+def test_a_call_is_written_out_by_name():
+    x = torch.ones(1)
+    pair = normalize_function(aten.add.Tensor, (x, x), {"alpha": 2}, normalize_to_only_use_kwargs=True)
+    assert pair.args == () and list(pair.kwargs) == ["input", "other", "alpha"]
+    pair = normalize_function(aten.sum.dim_IntList, (x,), {"dim": [0]})
+    assert len(pair.args) == 1 and pair.kwargs == {"dim": [0], "keepdim": False, "dtype": None}
+    assert normalize_function(F.relu, (x,), {"inplace": True}, normalize_to_only_use_kwargs=True).kwargs == {"input": x, "inplace": True}
+
+
+def test_types_choose_among_overloads():
+    x = torch.ones(1)
+    pair = normalize_function(torch.add, (x, 2), {}, arg_types=(torch.Tensor, int), normalize_to_only_use_kwargs=True)
+    assert sorted(pair.kwargs) == ["alpha", "input", "other"]
+
+
+def test_types_match_as_schemas_take_them():
+    assert type_matches(List[int], List[int]) and type_matches(Optional[int], int) and type_matches(List[int], int)
+    assert not type_matches(float, int) and not type_matches(int, str)
+    assert create_type_hint([int, int]) == List[int]
+
+
+def test_a_call_that_can_only_write_is_refused():
+    x = torch.ones(1)
+    with pytest.raises(RuntimeError, match="mutable operation"):
+        check_for_mutable_operation(aten.relu_, (x,), {})
+    check_for_mutable_operation(aten.relu, (x,), {})
+
+
+def test_arguments_of_modules_by_name():
+    gm = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 2)))
+    call = list(gm.graph.nodes)[1]
+    assert list(call.normalized_arguments(gm, normalize_to_only_use_kwargs=True).kwargs) == ["input"]
+    written = NormalizeArgs(fx.symbolic_trace(lambda x: F.relu(x))).transform()
+    assert [sorted(node.kwargs) for node in written.graph.nodes if node.op == "call_function"] == [["inplace", "input"]]
+
+
+def test_values_that_nobody_reads_any_more_are_written_in_place():
+    gm = make_fx(lambda x: (x.clone() + 1) * 2)(torch.ones(2))
+    reinplace(gm, torch.ones(2))
+    assert targets(gm) == ["aten.clone.default", "aten.add_.Tensor", "aten.mul_.Tensor"]
+    assert gm(torch.ones(2)).tolist() == [4, 4]
+
+
+def test_inputs_and_values_read_later_are_not_written():
+    def f(x):
+        a = x + 1
+        return a, a * 2, x - 1
+    gm = make_fx(f)(torch.ones(2))
+    reinplace(gm, torch.ones(2))
+    assert targets(gm) == ["aten.add.Tensor", "aten.mul.Tensor", "aten.sub.Tensor"]
+
+
+@pytest.mark.parametrize("seed", range(20))
+def test_a_graph_written_in_place_computes_the_same(seed):
+    import random
+    choose = random.Random(seed)
+
+    def f(x, y):
+        values = [x, y]
+        for _ in range(12):
+            a, b = choose.choice(values), choose.choice(values)
+            values.append(choose.choice([lambda: a + b, lambda: a * 2, lambda: a.t().contiguous().t(), lambda: a.relu(), lambda: a.t(),
+                                         lambda: torch.select_scatter(a.clone(), b[0], 0, 1), lambda: a[:1].expand(2, 2) - b])())
+        return values[-1] + values[-3], values[-2]
+    x, y = torch.randn(2, 2), torch.randn(2, 2)
+    state = choose.getstate()
+    gm = make_fx(f)(x, y)
+    choose.setstate(state)
+    want = f(x, y)
+    reinplace(gm, x, y)
+    given = x.clone(), y.clone()
+    for got, wanted in zip(gm(*given), want):
+        assert torch.equal(got, wanted)
+    assert torch.equal(given[0], x) and torch.equal(given[1], y)
+
+
+def test_convolutions_take_in_their_batch_norms():
+    model = nn.Sequential(nn.Conv2d(1, 2, 1), nn.BatchNorm2d(2), nn.Dropout(0.3)).eval()
+    model[1].running_mean.fill_(0.5)
+    x = torch.randn(2, 1, 3, 3)
+    fused = fuse(model)
+    assert torch.allclose(fused(x), model(x), atol=1e-5)
+    assert sum(isinstance(m, nn.BatchNorm2d) for m in fused.modules()) == 0
+    assert names(remove_dropout(nn.Sequential(nn.Linear(2, 2), nn.Dropout()))) == ["input_1", "_0", "output"]
+
+
+def test_a_graph_comes_apart_by_tags():
+    gm = fx.symbolic_trace(lambda x: (x + 1) * 2 - 3)
+    for node in gm.graph.nodes:
+        node.meta["tag"] = "first" if node.target is operator.add else "second"
+    parts = split_by_tags(gm, ["first", "second"])
+    assert [name for name, _ in parts.named_children()] == ["first", "second"]
+    assert parts(torch.ones(1)).tolist() == [1]
