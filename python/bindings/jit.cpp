@@ -203,6 +203,13 @@ void bind_types(nb::module_& m) {
              for (const auto& a : c.cls->attributes) out.push_back(a.name);
              return out;
            })
+      .def("module_names",
+           [](const ClassRef& c) {
+             std::vector<std::string> out;
+             for (const auto& a : c.cls->attributes)
+               if (a.type->cls && a.type->cls->is_module) out.push_back(a.name);
+             return out;
+           })
       .def("attribute_type",
            [](const ClassRef& c, const std::string& name) -> nb::object {
              int i = c.cls->find(name);
@@ -323,8 +330,8 @@ void bind_graphs(nb::module_& m) {
              for (const auto& b : n.node->blocks()) out.push_back({n.graph, b.get()});
              return nb::iter(nb::cast(out));
            })
-      .def("scopeName", [](const NodeRef& n) { return n.node->scope; })
-      .def("sourceRange", [](const NodeRef& n) { return n.node->source; })
+      .def("scopeName", [](const NodeRef& n) { return n.node->scope.str(); })
+      .def("sourceRange", [](const NodeRef& n) { return n.node->source.str(); })
       .def("schema", [](const NodeRef& n) { return n.node->op ? to_string(n.node->op->schema()) : "(no schema)"; })
       .def("hasAttribute", [](const NodeRef& n, const std::string& name) { return n.node->attribute(name) != nullptr; })
       .def("hasAttributes", [](const NodeRef& n) { return !n.node->attributes.empty(); })

@@ -58,9 +58,21 @@ void Emitter::body(const Tree& def) {
   graph_.add_output(result);
 }
 
+namespace {
+class TreePlace final : public LateText {
+ public:
+  explicit TreePlace(const Tree& tree) : source_(tree.source), offset_(tree.begin) {}
+  std::string text() const override { return source_->place(offset_); }
+
+ private:
+  SourcePtr source_;
+  size_t offset_;
+};
+}  // namespace
+
 Node* Emitter::insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
   Node* node = graph_.insert(std::move(kind), std::move(inputs), std::move(outputs));
-  node->source = at.source->place(at.begin);
+  node->source = make_counted<TreePlace>(at);
   return node;
 }
 

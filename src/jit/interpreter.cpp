@@ -17,7 +17,7 @@ constexpr const char* kHead = "The following operation failed in the TorchScript
 /// How the error of a step reads: with the line of the program it came from.
 std::string placed(const Node& node, const std::string& text) {
   if (text.starts_with(kHead)) return text;
-  std::string place = node.source.empty() ? node.kind() : node.source;
+  std::string place = node.source.empty() ? node.kind() : node.source.str();
   return concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text);
 }
 
@@ -226,7 +226,7 @@ void Program::leave(State& state) {
 void Program::raise(const Step& s, State& state) {
   std::string type = s.inputs.size() > 1 && state.in(s, 1).is_string() ? state.in(s, 1).to_string() : "Exception";
   std::string message = state.in(s, 0).is_none() ? "" : to_text(state.in(s, 0));
-  throw RaisedError(concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", s.node->source, "\n", type,
+  throw RaisedError(concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", s.node->source.str(), "\n", type,
                            ": ", message),
                     type);
 }

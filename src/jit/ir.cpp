@@ -1,10 +1,26 @@
 #include "umbra/jit/ir.h"
 
 #include <algorithm>
+#include <unordered_set>
 
 #include "umbra/jit/objects.h"
 
 namespace umbra::jit {
+
+namespace {
+class PlainText final : public LateText {
+ public:
+  explicit PlainText(std::string text) : text_(std::move(text)) {}
+  std::string text() const override { return text_; }
+
+ private:
+  std::string text_;
+};
+}  // namespace
+
+SharedText::SharedText(std::string text) {
+  if (!text.empty()) text_ = make_counted<PlainText>(std::move(text));
+}
 
 // ---- values ----
 
@@ -52,6 +68,8 @@ std::unique_ptr<Node> Graph::make_node(std::string kind) {
   return node;
 }
 
+Node* Node::previous() const { return position_ == block_->nodes_.begin() ? nullptr : std::prev(position_)->get(); }
+
 Variable* Node::add_output(TypePtr type) {
   outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
   return outputs_.back().get();
@@ -85,7 +103,7 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 }
 
 bool Node::has_side_effects() const {
-  static const char* const kKinds[] = {
+  static const std::unordered_set<std::string_view> kKinds = {
       "prim::RaiseException", "prim::Print",       "prim::SetAttr",          "prim::CallMethod",
       "prim::CallFunction",   "prim::PythonOp",    "aten::append",           "aten::extend",
       "aten::insert",         "aten::pop",         "aten::popitem",          "aten::reverse",
@@ -93,8 +111,7 @@ bool Node::has_side_effects() const {
       "aten::Delete",         "aten::setdefault",  "aten::update",           "aten::add_",
       "aten::warn",           "prim::fork",        "prim::CreateObject",     "prim::Enter",
       "prim::Exit",           "aten::manual_seed", "aten::set_grad_enabled", "aten::is_grad_enabled"};
-  for (const char* kind : kKinds)
-    if (kind_ == kind) return true;
+  if (kKinds.contains(kind_)) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
   for (const auto& block : blocks_)
     for (const auto& node : block->nodes())
@@ -121,10 +138,8 @@ Node* Graph::insert(std::string kind, std::vector<Variable*> inputs, std::vector
   node->block_ = current_;
   for (TypePtr& type : outputs) node->add_output(std::move(type));
   auto place = current_->nodes_.end();
-  if (before_)
-    place = std::find_if(current_->nodes_.begin(), current_->nodes_.end(),
-                         [&](const auto& n) { return n.get() == before_; });
-  current_->nodes_.insert(place, std::move(made));
+  if (before_) place = before_->position_;
+  node->position_ = current_->nodes_.insert(place, std::move(made));
   return node;
 }
 
@@ -162,8 +177,30 @@ void Graph::erase(Node* node) {
     });
   }
   while (!node->outputs_.empty()) node->erase_output(node->outputs_.size() - 1);
-  auto& nodes = node->block_->nodes_;
-  nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.get() == node; }));
+  node->block_->nodes_.erase(node->position_);
+}
+
+void Graph::adopt(Node& node) {
+  Graph* before = std::exchange(node.graph_, this);
+  for (const auto& v : node.outputs_) {
+    v->graph_ = this;
+    v->unique_ = next_++;
+    if (v->name_.empty()) continue;
+    before->names_.erase(v->name_);
+    v->set_name(std::exchange(v->name_, ""));
+  }
+  for (const auto& inner : node.blocks_) {
+    adopt(*inner->parameter_);
+    for (const auto& n : inner->nodes_) adopt(*n);
+  }
+}
+
+void Graph::take_nodes(Block& from) {
+  for (const auto& node : from.nodes_) {
+    adopt(*node);
+    node->block_ = block_.get();
+  }
+  block_->nodes_.splice(block_->nodes_.end(), from.nodes_);  // positions stay valid
 }
 
 std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values) {

@@ -24,6 +24,28 @@ class Graph;
 class Node;
 class Block;
 
+/// A text that is made when it is read: where a node came from.
+class LateText : public RefCounted {
+ public:
+  virtual std::string text() const = 0;
+};
+
+/// A text that nodes share, or none.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text);
+  template <class T>
+  requires std::is_base_of_v<LateText, T> SharedText(IntrusivePtr<T> text) : text_(std::move(text)) {}
+  bool empty() const { return !text_; }
+  std::string str() const { return text_ ? text_->text() : ""; }
+  void clear() { text_ = nullptr; }
+  const LateText* get() const { return text_.get(); }
+
+ private:
+  IntrusivePtr<const LateText> text_;
+};
+
 /// A value of the program: an input of a block or an output of a node.
 class Variable {
  public:
@@ -60,14 +82,16 @@ class Node {
   const std::vector<std::unique_ptr<Variable>>& outputs() const { return outputs_; }
   Variable* output(size_t i = 0) const { return outputs_.at(i).get(); }
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  /// The node before it in its block, or null.
+  Node* previous() const;
   Variable* add_output(TypePtr type);
   void erase_output(size_t i);
   Block* add_block();
 
   const umbra::Operator* op = nullptr;
   std::vector<std::pair<std::string, umbra::Value>> attributes;  // in the order in which they print
-  std::string scope;                                             // "__module.first": the module that was running
-  std::string source;                                            // "file.py:12:0"
+  SharedText scope;                                              // "__module.first": the module that was running
+  SharedText source;                                             // "file.py:12:0"
   FunctionPtr callee;                                            // of prim::CallFunction's constant
   std::vector<TypePtr> op_types;                                 // of prim::isinstance
 
@@ -85,6 +109,7 @@ class Node {
   std::string kind_;
   std::vector<std::unique_ptr<Variable>> outputs_;
   std::vector<std::unique_ptr<Block>> blocks_;
+  std::list<std::unique_ptr<Node>>::iterator position_;  // among its block's nodes
 };
 
 class Block {
@@ -127,6 +152,10 @@ class Graph {
   void set_before(Node* node) { before_ = node, current_ = node ? node->block() : current_; }
   Node* before() const { return before_; }
 
+  /// Moves the nodes of another graph's block to the end of this graph; values get numbers of this graph's.
+  void take_nodes(Block& from);
+  /// Values' numbers are below this.
+  size_t value_limit() const { return next_; }
   /// Replaces a value wherever it is read.
   void replace_uses(Variable* from, Variable* to);
   void erase(Node* node);
@@ -140,6 +169,7 @@ class Graph {
   friend class Block;
   std::unique_ptr<Variable> make_variable(Node* node, size_t offset, TypePtr type);
   std::unique_ptr<Node> make_node(std::string kind);
+  void adopt(Node& node);
   size_t next_ = 0;
   std::unordered_map<std::string, Variable*> names_;
   std::unordered_map<std::string, size_t> suffixes_;

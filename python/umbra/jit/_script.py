@@ -16,8 +16,8 @@ from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
-from umbra.jit._script_module import ScriptModule, attach, keep_python_only, wrap_object, wrapping
-from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize, qualified_name
+from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach, wrap_object, wrapping
+from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
 
@@ -71,7 +71,7 @@ def type_of_class(cls):
         return _simple("Tensor")
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         hints = typing.get_type_hints(cls)
-        name = qualified_name(cls)
+        name = _C._jit_qualified_name(cls)
         kinds = [type_of_annotation(hints.get(f, Tensor)) for f in cls._fields]
         defaults = [cls._field_defaults[f] for f in cls._fields if f in cls._field_defaults]
         _classes[cls] = _C._jit_named_tuple_type(name, list(cls._fields), kinds, defaults)
@@ -82,7 +82,7 @@ def type_of_class(cls):
         kinds = {type(v) for _, v in members}
         if len(kinds) != 1 or next(iter(kinds)) not in (int, float, str):
             raise RuntimeError(f"Could not unify type of the values of the enum {cls.__name__}: they have to be all int, float or str")
-        name = qualified_name(cls)
+        name = _C._jit_qualified_name(cls)
         made = _C._jit_Class.make_enum(name, _simple(next(iter(kinds)).__name__), members)
         _C._jit_register_class(name, cls)
         _classes[cls] = made.type
@@ -96,7 +96,7 @@ def type_of_class(cls):
 
 def _declare_interface(cls):
     """The type of a class whose methods' signatures others have to have."""
-    name = qualified_name(cls)
+    name = _C._jit_qualified_name(cls)
     made = _C._jit_Class.make_interface(name, issubclass(cls, Module))
     _classes[cls] = made.type
     for method, function in cls.__dict__.items():
@@ -115,7 +115,7 @@ def _compile_class(cls):
     from umbra.jit._library import CLASSES
     written = CLASSES.get(cls, cls)  # a class of this package has a form for the compiler
     has_init = written.__init__ is not object.__init__
-    name = qualified_name(cls)
+    name = _C._jit_qualified_name(cls)
     made = _C._jit_Class.make(name, False)
     _classes[cls] = made.type
     _C._jit_register_class(name, cls)
@@ -425,7 +425,7 @@ def _build_module(module, objects):
         return module._c
     if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
         raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
-    cls = _C._jit_Class.make(qualified_name(type(module)), True)
+    cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
     if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()
     values, constants = [], set(getattr(module, "__constants__", ()))
@@ -601,23 +601,8 @@ def _script_module(module):
     objects = {}
     made = _build_module(module, objects)
     _compile_methods(objects)
-    result = wrap_object(made)
-    _copy_python_only(result, objects)
-    return result
-
-
-def _copy_python_only(result, objects):
-    """Methods that are ignored or unused stay callable from Python."""
-    by_object = {made.identity(): module for made, module in objects.values()}
-
-    def visit(wrapped):
-        module = by_object.get(wrapped._c.identity())
-        if module is not None:
-            keep_python_only(wrapped, module)
-        for child in wrapped._modules.values():
-            visit(child)
-
-    visit(result)
+    originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m))}
+    return wrap_object(made, RecursiveScriptModule, RecursiveScriptModule, originals)
 
 
 def compile_exports(module, made):
