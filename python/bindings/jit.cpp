@@ -407,6 +407,12 @@ nb::object call_method(const JitObject& self, const std::string& name, nb::args 
   });
 }
 
+/// A method's graph keeps the object, whose class has the methods that it calls.
+GraphPtr graph_of(const FunctionRef& f) {
+  auto both = std::make_shared<std::pair<GraphPtr, Value>>(f.function->ensure(), f.owner);
+  return GraphPtr(both, both->first.get());
+}
+
 FunctionRef function_of_graph(const std::string& name, const GraphPtr& graph) {
   auto f = std::make_shared<Function>();
   f->name = name;
@@ -450,7 +456,7 @@ void bind_functions_and_objects(nb::module_& m) {
       .def_prop_ro("name",
                    [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
       .def_prop_ro("qualified_name", [](const FunctionRef& f) { return f.function->name; })
-      .def_prop_ro("graph", [](const FunctionRef& f) { return f.function->ensure(); })
+      .def_prop_ro("graph", graph_of)
       .def_prop_ro("schema", [](const FunctionRef& f) { return f.function->ensure(), f.function->schema(); })
       .def("inlined_graph",
            [](const FunctionRef& f) {
@@ -520,7 +526,6 @@ void bind_functions_and_objects(nb::module_& m) {
   });
   nb::class_<JitObject>(m, "_jit_Object")
       .def("class_", [](const JitObject& o) { return ClassRef{o.instance().cls}; })
-      .def("set_class", [](JitObject& o, const ClassRef& c) { o.instance().cls = c.cls; })
       .def("getattr",
            [](const JitObject& o, const std::string& name) {
              int i = o.instance().cls->find(name);
@@ -542,7 +547,9 @@ void bind_functions_and_objects(nb::module_& m) {
       .def("_has_method",
            [](const JitObject& o, const std::string& name) { return o.instance().cls->method(name) != nullptr; })
       .def("_get_method",
-           [](const JitObject& o, const std::string& name) { return FunctionRef{o.instance().cls->method(name)}; })
+           [](const JitObject& o, const std::string& name) {
+             return FunctionRef{o.instance().cls->method(name), o.value};
+           })
       .def("qualified_name", [](const JitObject& o) { return o.instance().cls->name; })
       .def("identity", [](const JitObject& o) { return reinterpret_cast<intptr_t>(o.value.object()); })
       .def("__eq__", [](const JitObject& a, const JitObject& b) { return a.value.object() == b.value.object(); })

@@ -61,12 +61,13 @@ void Emitter::body(const Tree& def) {
 namespace {
 class TreePlace final : public LateText {
  public:
-  explicit TreePlace(const Tree& tree) : source_(tree.source), offset_(tree.begin) {}
-  std::string text() const override { return source_->place(offset_); }
+  explicit TreePlace(const Tree& tree) : source_(tree.source), begin_(tree.begin), end_(tree.end) {}
+  std::string text() const override { return source_->place(begin_); }
+  std::string pointed() const override { return source_->pointed(begin_, end_ - begin_); }
 
  private:
   SourcePtr source_;
-  size_t offset_;
+  size_t begin_, end_;
 };
 }  // namespace
 

@@ -1,6 +1,7 @@
 #include "umbra/jit/ir.h"
 
 #include <algorithm>
+#include <mutex>
 #include <unordered_set>
 
 #include "umbra/jit/objects.h"
@@ -61,10 +62,28 @@ std::unique_ptr<Variable> Graph::make_variable(Node* node, size_t offset, TypePt
 
 // ---- nodes and blocks ----
 
-std::unique_ptr<Node> Graph::make_node(std::string kind) {
+namespace {
+/// The one text of a kind. Kinds are few, and never forgotten.
+const std::string* interned(std::string_view kind) {
+  thread_local std::unordered_map<std::string_view, const std::string*> known;
+  auto [found, fresh] = known.try_emplace(kind, nullptr);
+  if (!fresh) return found->second;
+  known.erase(found);  // its key is not ours
+  static std::mutex mutex;
+  static std::unordered_set<std::string> all;
+  const std::string* kept = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    kept = &*all.insert(std::string(kind)).first;
+  }
+  return known[*kept] = kept;
+}
+}  // namespace
+
+std::unique_ptr<Node> Graph::make_node(std::string_view kind) {
   auto node = std::make_unique<Node>();
   node->graph_ = this;
-  node->kind_ = std::move(kind);
+  node->kind_ = interned(kind);
   return node;
 }
 
@@ -103,15 +122,37 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 }
 
 bool Node::has_side_effects() const {
-  static const std::unordered_set<std::string_view> kKinds = {
-      "prim::RaiseException", "prim::Print",       "prim::SetAttr",          "prim::CallMethod",
-      "prim::CallFunction",   "prim::PythonOp",    "aten::append",           "aten::extend",
-      "aten::insert",         "aten::pop",         "aten::popitem",          "aten::reverse",
-      "aten::sort",           "aten::clear",       "aten::remove",           "aten::_set_item",
-      "aten::Delete",         "aten::setdefault",  "aten::update",           "aten::add_",
-      "aten::warn",           "prim::fork",        "prim::CreateObject",     "prim::Enter",
-      "prim::Exit",           "aten::manual_seed", "aten::set_grad_enabled", "aten::is_grad_enabled"};
-  if (kKinds.contains(kind_)) return true;
+  static const std::unordered_set<std::string_view> kKinds = {"prim::RaiseException",
+                                                              "prim::Print",
+                                                              "prim::SetAttr",
+                                                              "prim::CallMethod",
+                                                              "prim::CallFunction",
+                                                              "prim::PythonOp",
+                                                              "aten::append",
+                                                              "aten::extend",
+                                                              "aten::insert",
+                                                              "aten::pop",
+                                                              "aten::popitem",
+                                                              "aten::reverse",
+                                                              "aten::sort",
+                                                              "aten::clear",
+                                                              "aten::remove",
+                                                              "aten::_set_item",
+                                                              "aten::Delete",
+                                                              "aten::setdefault",
+                                                              "aten::update",
+                                                              "aten::add_",
+                                                              "aten::warn",
+                                                              "prim::fork",
+                                                              "aten::requires_grad_",
+                                                              "aten::backward",
+                                                              "prim::CreateObject",
+                                                              "prim::Enter",
+                                                              "prim::Exit",
+                                                              "aten::manual_seed",
+                                                              "aten::set_grad_enabled",
+                                                              "aten::is_grad_enabled"};
+  if (kKinds.contains(*kind_)) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
   for (const auto& block : blocks_)
     for (const auto& node : block->nodes())
@@ -131,8 +172,8 @@ Graph::Graph() : block_(std::make_unique<Block>()) {
   current_ = block_.get();
 }
 
-Node* Graph::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
-  auto made = make_node(std::move(kind));
+Node* Graph::insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  auto made = make_node(kind);
   Node* node = made.get();
   node->inputs = std::move(inputs);
   node->block_ = current_;

@@ -1,5 +1,7 @@
 #include "umbra/jit/trace.h"
 
+#include <algorithm>
+
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
@@ -44,8 +46,24 @@ Trace::Trace(bool force_outplace)
   scopes_.push_back({0, &graph_->block(), nullptr, {}});
 }
 
-Node* Trace::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
-  Node* node = graph_->insert(std::move(kind), std::move(inputs), std::move(outputs));
+namespace {
+bool is_type_of(const Type& type, const Tensor& t) {
+  const TensorDetails& d = type.tensor;
+  if (d.dtype != t.dtype() || d.requires_grad != t.requires_grad() || d.device != t.device() || !d.sizes) return false;
+  return t.layout() == Layout::Strided && !t.is_symbolic() && std::ranges::equal(*d.sizes, t.sizes()) &&
+         std::ranges::equal(*d.strides, t.strides());
+}
+}  // namespace
+
+/// The type of a tensor; tensors that look alike share it.
+TypePtr Trace::type_of_tensor(const Tensor& tensor) {
+  for (const TypePtr& type : types_)
+    if (type && is_type_of(*type, tensor)) return type;
+  return types_[next_type_++ % types_.size()] = tensor_type_of(tensor);
+}
+
+Node* Trace::insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  Node* node = graph_->insert(kind, std::move(inputs), std::move(outputs));
   if (scopes_.size() > 1) node->scope = parts_[static_cast<size_t>(scopes_.back().part)].scope;
   node->source = place_.empty() && g_front_end.source ? g_front_end.source() : place_;
   return node;
@@ -210,9 +228,19 @@ SymInt Trace::integer(const Tensor& tensor, const char* kind) {
   TypePtr type = simple_type(kind == std::string_view("aten::Int") ? TypeKind::Int : TypeKind::Number);
   Variable* v = insert(kind, {tensor_variable(tensor)}, {type})->output();
   v->node()->source.clear();
+  auto known = knows(tensor) ? numbers_.find(tensor.impl()) : numbers_.end();
+  if (known != numbers_.end() && known->second.hint() == value &&
+      std::ranges::find(given_numbers_, known->second.raw()) == given_numbers_.end()) {
+    symbols_[known->second.raw()] = v;  // the last reading stands for the number
+    given_numbers_.push_back(known->second.raw());
+    return known->second;
+  }
   sym::SymbolOptions options{.policy = sym::Policy::Dynamic, .size = false, .keep_zero_one = true};
   SymInt s = env_->create_symbol(value, concat("trace", symbol_count_++), options);
-  if (s.is_symbolic()) symbols_[s.raw()] = v;
+  if (!s.is_symbolic()) return s;
+  symbols_[s.raw()] = v;
+  given_numbers_.push_back(s.raw());
+  if (knows(tensor)) numbers_.insert_or_assign(tensor.impl(), s);
   return s;
 }
 
@@ -380,7 +408,7 @@ void Trace::call(const Operator& op, Value* frame) {
   if (recorded || (on && writes)) {
     inputs.reserve(form.argument_count());
     for (size_t i = 0; i < form.argument_count(); ++i) {
-      int from = op.schema().find(form.schema().arguments[i].name);
+      int from = &form == &op ? static_cast<int>(i) : op.schema().find(form.schema().arguments[i].name);
       const Value& v =
           from >= 0 ? arguments[static_cast<size_t>(from)] : form.schema().arguments[i].default_value.value();
       if (Variable* known = pending_for(v)) {
@@ -400,6 +428,7 @@ void Trace::call(const Operator& op, Value* frame) {
                "data will not reflect this change in the trace! On the other hand, if all other views use the "
                "same memory chunk, but are disjoint (e.g. are outputs of torch.split), this might still be "
                "safe."));
+  given_numbers_.clear();
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i] = concrete(arguments[i]);
   {
     transform::WithoutLevel off;
@@ -418,11 +447,11 @@ void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std:
   for (size_t i = 0; i < op.return_count(); ++i) {
     Variable* v = node->add_output(type_of_schema(op.schema().returns[i].type));
     if (results[i].is_tensor()) {
-      v->set_type(tensor_type_of(results[i].tensor_ref()));
+      v->set_type(type_of_tensor(results[i].tensor_ref()));
       know(results[i].tensor_ref(), v);
     } else if (results[i].is_tensor_list()) {
       Node* unpack = insert("prim::ListUnpack", {v}, {});
-      for (const Tensor& t : results[i].tensor_list()) know(t, unpack->add_output(tensor_type_of(t)));
+      for (const Tensor& t : results[i].tensor_list()) know(t, unpack->add_output(type_of_tensor(t)));
     }
   }
   if (op.is_inplace() && op.return_count() == 1 && arguments[0].is_tensor())
@@ -430,14 +459,18 @@ void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std:
 }
 
 void Trace::number(Node* node, Variable*& v, const Tensor& value) {
-  auto type = std::make_shared<Type>(*tensor_type_of(value));
-  type->tensor.requires_grad.reset();
-  Node* made = insert("prim::NumToTensor", {node->output()}, {std::move(type)});
+  static const TypePtr type = [&] {
+    auto plain = std::make_shared<Type>(*tensor_type_of(value));
+    plain->tensor.requires_grad.reset();
+    return plain;
+  }();
+  Node* made = insert("prim::NumToTensor", {node->output()}, {type});
   made->source.clear();
   v = made->output();
 }
 
 Tensor Trace::size(const Tensor& tensor, int64_t dim) {
+  AtPlace place(place_);
   Tensor out;
   {
     transform::WithoutLevel off;
@@ -451,6 +484,7 @@ Tensor Trace::size(const Tensor& tensor, int64_t dim) {
 }
 
 Tensor Trace::numel(const Tensor& tensor) {
+  AtPlace place(place_);
   Tensor out;
   {
     transform::WithoutLevel off;

@@ -14,6 +14,8 @@
 // operator takes such a number, it is a symbol of the trace's own that stands for the tensor.
 #pragma once
 
+#include <array>
+
 #include "umbra/jit/objects.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/transform/level.h"
@@ -86,7 +88,8 @@ class Trace final : public transform::Level {
     Variable* self;
     std::unordered_map<int64_t, Variable*> attributes;
   };
-  Node* insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Node* insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  TypePtr type_of_tensor(const Tensor& tensor);
   Variable* constant(const Value& value, TypePtr type = nullptr);
   Variable* variable(const Value& value, const SchemaType* type = nullptr);
   Variable* structure(const Value& value);
@@ -115,7 +118,11 @@ class Trace final : public transform::Level {
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
   IntrusivePtr<sym::ShapeEnv> env_;
   std::vector<Scope> scopes_;
-  SharedText place_;  // of the call that is being recorded
+  SharedText place_;               // of the call that is being recorded
+  std::array<TypePtr, 16> types_;  // those last seen
+  size_t next_type_ = 0;
+  std::unordered_map<const TensorImpl*, SymInt> numbers_;  // what stands for the numbers that were read off tensors
+  std::vector<int64_t> given_numbers_;                     // for the next call
   size_t symbol_count_ = 0;
 };
 
@@ -132,6 +139,25 @@ class TraceScope {
   Trace* before_;
   transform::EnterLevel level_;
 };
+
+/// What a trace runs: arguments in, a result out (a tensor, or several as a Value's list).
+using Traced = std::function<Value(const std::vector<Value>&)>;
+
+/// Runs a function once on examples, and gives the operators that it called as a function of TorchScript.
+///
+///     FunctionPtr f = jit::trace([](const auto& in) { return Value(relu(in[0].tensor())); }, {Value(x)});
+///     Value y = jit::run(*f, {Value(other)});
+FunctionPtr trace(const Traced& function, const std::vector<Value>& examples, const std::string& name = "forward");
+
+/// The same for a function that reads tensors of its own, as a module's forward does: a module whose tensors they are,
+/// by their paths ("layers.0.weight"), and whose forward is what was called.
+///
+///     Value module = jit::trace_module([&](const auto& in) { return Value(model(in[0].tensor())); }, {Value(x)},
+///                                      model.named_parameters());
+Value trace_module(const Traced& function, const std::vector<Value>& examples,
+                   const std::vector<std::pair<std::string, Tensor>>& parameters,
+                   const std::vector<std::pair<std::string, Tensor>>& buffers = {},
+                   const std::string& class_name = "__torch__.Module");
 
 /// What a front end knows of the line that is running and of its variables' names; the Python binding sets it.
 struct TraceFrontEnd {

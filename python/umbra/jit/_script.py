@@ -284,11 +284,22 @@ def _operator_of(function):
     """Functions of this package that stand for an operator of the same arguments, or have a form for the compiler."""
     from umbra.jit._library import FUNCTIONS
     if function in FUNCTIONS:
-        return "function", compile_function(FUNCTIONS[function])
+        return _library_form(FUNCTIONS[function])
     module = getattr(function, "__module__", "") or ""
     if not module.startswith("umbra.") or module.startswith("umbra.nn"):
         return None
     return ("builtin", "aten::" + function.__name__) if _C._overload_names("aten::" + function.__name__) else None
+
+
+def _library_form(form):
+    from umbra.jit._library import Choice
+    if isinstance(form, str):
+        return "builtin", form
+    if isinstance(form, Choice):
+        return "choice", (form.argument, form.place, form.default, _library_form(form.if_true), _library_form(form.if_false))
+    if isinstance(form, tuple):
+        return "overloads", [compile_function(f) for f in form]
+    return "function", compile_function(form)
 
 
 # ---- functions ----
@@ -418,7 +429,7 @@ def _attribute_type(name, value, hints, module):
 
 def _build_module(module, objects):
     """The object of a program for a module, with its attributes and those of the modules inside; methods come after."""
-    from umbra.jit._library import extra_attributes
+    from umbra.jit._library import constants_of, extra_attributes
     if id(module) in objects:
         return objects[id(module)][0]
     if "_c" in module.__dict__:
@@ -428,7 +439,7 @@ def _build_module(module, objects):
     cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
     if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()
-    values, constants = [], set(getattr(module, "__constants__", ()))
+    values, constants = [], constants_of(module)
     hints = _own_attributes(module)
     final = {n for n, h in hints.items() if h is typing.Final or typing.get_origin(h) is typing.Final}
     for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
@@ -506,10 +517,15 @@ def _declare_method(module, cls, name):
         function = own.__func__
     if not isinstance(function, types.FunctionType):
         return False
-    from umbra.jit._library import FORWARDS, check_module
-    if name == "forward" and type(module) in FORWARDS:
-        check_module(module)
-        function = FORWARDS[type(module)]
+    from umbra.jit._library import FORWARDS
+    form = FORWARDS.get(type(module)) if name == "forward" else None
+    if isinstance(form, tuple):
+        names = [f"{name}__{i}" for i in range(len(form))]
+        for own, part in zip(names, form):
+            cls.add_method(own, _declare(part, f"{cls.name}.{own}", cls.type))
+        cls.add_overloads(name, names)
+        return True
+    function = form or function
     full = f"{cls.name}.{name}"
     overloads = _annotations.overloads_of(function)
     if overloads:
@@ -551,7 +567,7 @@ def _member_of_module(module, cls, name):
         return "error", (f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed to convert "
                          f"Python type: '{type(value).__name__}' to a TorchScript type.)")
     if isinstance(inspect.getattr_static(type(module), name, None), staticmethod):
-        return "function", compile_function(getattr(type(module), name))
+        return describe(getattr(type(module), name), name)
     if _declare_method(module, cls, name):
         return "method", name
     value = getattr(type(module), name, _MISSING)
