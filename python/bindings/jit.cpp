@@ -226,6 +226,7 @@ void bind_types(nb::module_& m) {
              return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_buffer;
            })
       .def("is_module", [](const ClassRef& c) { return c.cls->is_module; })
+      .def("is_container", [](const ClassRef& c) { return c.cls->is_container; })
       .def("set_container", [](const ClassRef& c) { c.cls->is_container = true; })
       .def("add_method",
            [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })

@@ -97,13 +97,22 @@ for _dims in (1, 2, 3):
 for _name in ("RNN", "LSTM", "GRU"):
     FORWARDS[getattr(nn, _name)] = (getattr(sequences, f"_{_name}").forward, getattr(sequences, f"_Packed{_name}").forward)
 
-_CONSTANTS = {"return_indices"}  # what chooses a function
+# Attributes of layers that are constants of programs, as they are in PyTorch's.
+_CONSTANTS = frozenset("""
+    affine align_corners alpha approximate batch_first beta bias bidirectional blank ceil_mode count_include_pad delta dilation dim divisor_override
+    downscale_factor dropout elementwise_affine embedding_dim end_dim eps full groups hidden_size ignore_index in1_features in2_features in_channels
+    in_features include_last_offset inplace input_size keepdim kernel_size label_smoothing lambd log_input lower margin max_norm max_val min_val mode
+    momentum name negative_slope nonlinearity norm_first norm_type normalized_shape num_channels num_embeddings num_features num_groups num_layers
+    num_parameters out_channels out_features output_padding output_ratio output_size p padding padding_idx padding_mode proj_size
+    recompute_scale_factor reduction return_indices scale_factor scale_grad_by_freq size sparse start_dim stride swap threshold track_running_stats
+    unflattened_size upper upscale_factor value""".split())
 
 
 def constants_of(module):
     """The attributes of a module that are constants of its program."""
     own = set(getattr(module, "__constants__", ()))
-    return own | _CONSTANTS if type(module).__module__.startswith("umbra.nn.") else own
+    ours = type(module).__module__.startswith("umbra.nn.") and not isinstance(module, nn.MultiheadAttention)
+    return own | (_CONSTANTS & module.__dict__.keys()) if ours else own
 
 
 def extra_attributes(module):

@@ -319,6 +319,17 @@ def _source(function):
     return textwrap.dedent("".join(lines[first:last])), code.co_filename, first + 1
 
 
+def _signature(source):
+    """A function's source without its body, which may be any Python."""
+    import ast
+    if "# type:" in source:
+        return source
+    definition = ast.parse(source).body[0]
+    definition.body = [ast.Pass()]
+    definition.decorator_list = []
+    return ast.unparse(definition) + "\n"
+
+
 def _defaults(function):
     return {n: p.default for n, p in inspect.signature(function).parameters.items() if p.default is not inspect.Parameter.empty}
 
@@ -331,7 +342,7 @@ def _declare(function, name, self_type, extra=None):
     defaults = _defaults(plain)
     modifier = modifier_of(function)
     if modifier in ("ignore", "unused"):
-        declared = _C._jit_compile(source, file, line, name, names, self_type, defaults, True)
+        declared = _C._jit_compile(_signature(source), file, line, name, names, self_type, defaults, True)
         return _python_function(function, declared, name, modifier)
     return _C._jit_compile(source, file, line, name, names, self_type, defaults)
 
@@ -536,7 +547,7 @@ def _declare_method(module, cls, name):
         return True
     if modifier_of(function) in ("ignore", "unused"):
         source, file, line = _source(inspect.unwrap(function))
-        declared = _C._jit_compile(source, file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
+        declared = _C._jit_compile(_signature(source), file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
         cls.add_method(name, _python_function(function, declared, full, modifier_of(function), module))
         return True
     extra = {"__class__": type(module)}
@@ -571,8 +582,8 @@ def _member_of_module(module, cls, name):
     if _declare_method(module, cls, name):
         return "method", name
     value = getattr(type(module), name, _MISSING)
-    if isinstance(value, (bool, int, float, str)):
-        return "constant", value
+    if isinstance(value, (bool, int, float, str)) and type(module).__module__.startswith("umbra.nn."):
+        return "constant", value  # of a class of the user's it would have to be in __constants__
     return None
 
 

@@ -236,9 +236,6 @@ class ScriptModule(Module):
         self.save(buffer, **kwargs)
         return buffer.getvalue()
 
-    def _get_name(self):
-        return self.original_name
-
     def extra_repr(self):
         return f"original_name={self.original_name}"
 
@@ -274,6 +271,25 @@ class RecursiveScriptModule(ScriptModule):
 
     def __init__(self, c):
         attach(self, c)
+
+    def _parts(self):
+        """What a compiled ModuleList, Sequential or ModuleDict holds."""
+        if not self._c.class_().is_container():
+            raise NotImplementedError(f"'{self.original_name}' is no container of modules")
+        return self._modules
+
+    def __len__(self):
+        return len(self._parts())
+
+    def __iter__(self):
+        parts = self._parts()
+        return iter(parts.values() if self.original_name != "ModuleDict" else parts.keys())
+
+    def __contains__(self, key):
+        return key in self._parts()
+
+    def __bool__(self):
+        return True
 
     @property
     def forward(self):

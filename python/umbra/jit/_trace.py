@@ -335,6 +335,9 @@ class TracedModule(RecursiveScriptModule):
     def __init__(self, *args, **kwargs):
         raise RuntimeError("TracedModules are made by torch.jit.trace")
 
+    def _get_name(self):
+        return self.original_name
+
 
 class TopLevelTracedModule(TracedModule):
     """What torch.jit.trace gives for a module."""
