@@ -312,11 +312,34 @@ def _source(function):
         raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure "
                       "original .py files are available.")
     first = code.co_firstlineno - 1
-    last = max(end for _, end, _, _ in code.co_positions() if end is not None)
     indent = len(lines[first]) - len(lines[first].lstrip())
-    while last < len(lines) and (not lines[last].strip() or len(lines[last]) - len(lines[last].lstrip()) > indent):
-        last += 1  # comments, and what Python has left out of the code
-    return textwrap.dedent("".join(lines[first:last])), code.co_filename, first + 1
+    return _dedented(lines[first:_end_of(code, lines, first, indent)], indent), code.co_filename, first + 1
+
+
+def _end_of(code, lines, first, indent):
+    """The line after a function: the first that is indented no more than the function, from where its code ends on."""
+    last = max([line for _, _, line in code.co_lines() if line])
+    end = _after_block(lines, last, indent)
+    if end == len(lines) or (lines[end].lstrip()[0] not in ")]}" and not any("\"\"\"" in line or "'''" in line for line in lines[last - 1:end])):
+        return end
+    # What comes last is written over several lines: only the code says where it ends.
+    return _after_block(lines, max(end for _, end, _, _ in code.co_positions() if end is not None), indent)
+
+
+def _after_block(lines, start, indent):
+    for i in range(start, len(lines)):
+        text = lines[i].lstrip()
+        if text and len(lines[i]) - len(text) <= indent:
+            return i
+    return len(lines)
+
+
+def _dedented(lines, indent):
+    if indent == 0:
+        return "".join(lines)
+    margin = lines[0][:indent]
+    cut = [line[indent:] if line.startswith(margin) else "" if line.strip() else "\n" for line in lines]
+    return "".join(cut) if all(cut) else textwrap.dedent("".join(lines))  # a text inside goes further to the left
 
 
 def _signature(source):
@@ -331,12 +354,14 @@ def _signature(source):
 
 
 def _defaults(function):
-    return {n: p.default for n, p in inspect.signature(function).parameters.items() if p.default is not inspect.Parameter.empty}
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
+    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
 
 
 def _declare(function, name, self_type, extra=None):
     """A function with its signature; its body is compiled when it is first needed."""
-    plain = inspect.unwrap(function)
+    plain = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
     source, file, line = _source(plain)
     names = _Names(plain, extra)
     defaults = _defaults(plain)
