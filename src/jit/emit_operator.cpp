@@ -53,7 +53,7 @@ Variable* Emitter::operand(const Tree& at, Variable* v, const SchemaType& type, 
     size_t times = type.list_size > 0 ? static_cast<size_t>(type.list_size) : 1;
     return one(at, "prim::ListConstruct", std::vector<Variable*>(times, v), inner);
   }
-  if (type.base == SchemaType::Base::Bool && !is_bool(given) && !given->is(TypeKind::None)) return nullptr;
+  if (type.base == SchemaType::Base::Bool && !is_subtype(given, wanted)) return nullptr;
   return convert(at, v, wanted, convert_values);
 }
 

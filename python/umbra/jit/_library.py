@@ -74,6 +74,7 @@ for _dims in (1, 2, 3):
     if _dims > 1:
         FUNCTIONS[getattr(F, f"fractional_max_pool{_dims}d")] = _with_indices(f"fractional_max_pool{_dims}d", 4)
 FUNCTIONS.update({
+    F.multi_head_attention_forward: sequences.multi_head_attention_forward,
     F.softplus: "aten::softplus",
     torch.norm: (tensors.norm_of_text, tensors.norm_of_text_along, tensors.norm, tensors.norm_along, tensors.norm_of_whole, tensors.norm_of_whole_along),
     torch.tensordot: (tensors.tensordot, tensors.tensordot_of_pair, tensors.tensordot_of_lists),

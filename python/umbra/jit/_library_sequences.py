@@ -210,70 +210,86 @@ class _RNNCell:
 
 # ---- attention ----
 
+def multi_head_attention_forward(query: Tensor, key: Tensor, value: Tensor, embed_dim_to_check: int, num_heads: int, in_proj_weight: Optional[Tensor],
+                                 in_proj_bias: Optional[Tensor], bias_k: Optional[Tensor], bias_v: Optional[Tensor], add_zero_attn: bool, dropout_p: float,
+                                 out_proj_weight: Tensor, out_proj_bias: Optional[Tensor], training: bool = True,
+                                 key_padding_mask: Optional[Tensor] = None, need_weights: bool = True, attn_mask: Optional[Tensor] = None,
+                                 use_separate_proj_weight: bool = False, q_proj_weight: Optional[Tensor] = None, k_proj_weight: Optional[Tensor] = None,
+                                 v_proj_weight: Optional[Tensor] = None, static_k: Optional[Tensor] = None, static_v: Optional[Tensor] = None,
+                                 average_attn_weights: bool = True, is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
+    if is_causal and attn_mask is None:
+        raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
+    batched = query.dim() == 3
+    if not batched:
+        query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
+    length, batch, width = query.shape
+    assert width == embed_dim_to_check, f"was expecting embedding dimension of {embed_dim_to_check}, but got {width}"
+    per_head = width // num_heads
+    assert per_head * num_heads == width, f"embed_dim {width} not divisible by num_heads {num_heads}"
+    if use_separate_proj_weight:
+        assert q_proj_weight is not None, "use_separate_proj_weight is True but q_proj_weight is None"
+        assert k_proj_weight is not None, "use_separate_proj_weight is True but k_proj_weight is None"
+        assert v_proj_weight is not None, "use_separate_proj_weight is True but v_proj_weight is None"
+        q, k, v = torch.linear(query, q_proj_weight), torch.linear(key, k_proj_weight), torch.linear(value, v_proj_weight)
+    else:
+        assert in_proj_weight is not None, "use_separate_proj_weight is False but in_proj_weight is None"
+        parts = torch.chunk(in_proj_weight, 3)
+        q, k, v = torch.linear(query, parts[0]), torch.linear(key, parts[1]), torch.linear(value, parts[2])
+    if in_proj_bias is not None:
+        biases = torch.chunk(in_proj_bias, 3)
+        q, k, v = q + biases[0], k + biases[1], v + biases[2]
+    before = key.size(0)
+    if bias_k is not None:
+        k = torch.cat([k, bias_k.repeat(1, batch, 1)])
+    if bias_v is not None:
+        v = torch.cat([v, bias_v.repeat(1, batch, 1)])
+    rows = batch * num_heads
+    q = q.reshape(length, rows, per_head).transpose(0, 1)
+    k = k.reshape(k.size(0), rows, per_head).transpose(0, 1) if static_k is None else static_k
+    v = v.reshape(v.size(0), rows, per_head).transpose(0, 1) if static_v is None else static_v
+    if add_zero_attn:
+        k = torch.cat([k, torch.zeros_like(k[:, :1])], 1)
+        v = torch.cat([v, torch.zeros_like(v[:, :1])], 1)
+    added = k.size(1) - before
+    mask = attn_mask
+    if mask is not None:
+        if mask.dtype == torch.bool:
+            mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill_(mask, float("-inf"))
+        if mask.dim() == 2:
+            mask = mask.unsqueeze(0)
+        mask = torch.ops.aten.pad(mask, [0, added])
+    if key_padding_mask is not None:
+        hidden = key_padding_mask if batched else key_padding_mask.unsqueeze(0)
+        if hidden.dtype == torch.bool:
+            hidden = torch.zeros_like(hidden, dtype=q.dtype).masked_fill_(hidden, float("-inf"))
+        hidden = hidden.reshape(batch, 1, 1, before).expand(-1, num_heads, -1, -1).reshape(rows, 1, before)
+        hidden = torch.ops.aten.pad(hidden, [0, added])
+        mask = hidden if mask is None else mask + hidden
+    scores = torch.bmm(q * (1.0 / float(per_head) ** 0.5), k.transpose(-2, -1))
+    if mask is not None:
+        scores = scores + mask
+    weights = torch.softmax(scores, -1)
+    dropped = torch.dropout(weights, dropout_p, True) if training and dropout_p > 0.0 else weights
+    out = torch.bmm(dropped, v).transpose(0, 1).reshape(length * batch, width)
+    out = torch.linear(out, out_proj_weight, out_proj_bias).reshape(length, batch, width)
+    if not batched:
+        out = out.squeeze(1)
+    if not need_weights:
+        return out, None
+    weights = weights.reshape(batch, num_heads, length, k.size(1))
+    if average_attn_weights:
+        weights = weights.mean(1)
+    return out, weights if batched else weights.squeeze(0)
+
+
 class _MultiheadAttention:
     def forward(self, query: Tensor, key: Tensor, value: Tensor, key_padding_mask: Optional[Tensor] = None, need_weights: bool = True,
                 attn_mask: Optional[Tensor] = None, average_attn_weights: bool = True, is_causal: bool = False) -> Tuple[Tensor, Optional[Tensor]]:
-        if is_causal and attn_mask is None:
-            raise RuntimeError("Need attn_mask if specifying the is_causal hint.")
-        batched = query.dim() == 3
-        if not batched:
-            query, key, value = query.unsqueeze(1), key.unsqueeze(1), value.unsqueeze(1)
-        elif self.batch_first:
+        turned = self.batch_first and query.dim() == 3
+        if turned:
             query, key, value = query.transpose(1, 0), key.transpose(1, 0), value.transpose(1, 0)
-        length, batch, width = query.shape
-        heads, per_head = self.num_heads, width // self.num_heads
-        weight = self.in_proj_weight
-        bias = self.in_proj_bias
-        if weight is None:
-            q, k, v = torch.linear(query, self.q_proj_weight), torch.linear(key, self.k_proj_weight), torch.linear(value, self.v_proj_weight)
-        else:
-            parts = torch.chunk(weight, 3)
-            q, k, v = torch.linear(query, parts[0]), torch.linear(key, parts[1]), torch.linear(value, parts[2])
-        if bias is not None:
-            biases = torch.chunk(bias, 3)
-            q, k, v = q + biases[0], k + biases[1], v + biases[2]
-        before = key.size(0)
-        bias_k = self.bias_k
-        if bias_k is not None:
-            k = torch.cat([k, bias_k.repeat(1, batch, 1)])
-        bias_v = self.bias_v
-        if bias_v is not None:
-            v = torch.cat([v, bias_v.repeat(1, batch, 1)])
-        q = q.reshape(length, batch * heads, per_head).transpose(0, 1)
-        k = k.reshape(k.size(0), batch * heads, per_head).transpose(0, 1)
-        v = v.reshape(v.size(0), batch * heads, per_head).transpose(0, 1)
-        if self.add_zero_attn:
-            k = torch.cat([k, torch.zeros_like(k[:, :1])], 1)
-            v = torch.cat([v, torch.zeros_like(v[:, :1])], 1)
-        added = k.size(1) - before
-        mask = attn_mask
-        if mask is not None:
-            if mask.dtype == torch.bool:
-                mask = torch.zeros_like(mask, dtype=q.dtype).masked_fill_(mask, float("-inf"))
-            if mask.dim() == 2:
-                mask = mask.unsqueeze(0)
-            mask = torch.ops.aten.pad(mask, [0, added])
-        if key_padding_mask is not None:
-            hidden = key_padding_mask if batched else key_padding_mask.unsqueeze(0)
-            if hidden.dtype == torch.bool:
-                hidden = torch.zeros_like(hidden, dtype=q.dtype).masked_fill_(hidden, float("-inf"))
-            hidden = hidden.reshape(batch, 1, 1, key.size(0)).expand(-1, heads, -1, -1).reshape(batch * heads, 1, key.size(0))
-            hidden = torch.ops.aten.pad(hidden, [0, added])
-            mask = hidden if mask is None else mask + hidden
-        scores = torch.bmm(q * (1.0 / float(per_head) ** 0.5), k.transpose(-2, -1))
-        if mask is not None:
-            scores = scores + mask
-        weights = torch.softmax(scores, -1)
-        dropped = torch.dropout(weights, self.dropout, True) if self.training and self.dropout > 0.0 else weights
-        out = torch.bmm(dropped, v).transpose(0, 1).reshape(length * batch, width)
-        out = torch.linear(out, self.out_proj.weight, self.out_proj.bias).reshape(length, batch, width)
-        if not batched:
-            out = out.squeeze(1)
-        elif self.batch_first:
-            out = out.transpose(1, 0)
-        if not need_weights:
-            return out, None
-        weights = weights.reshape(batch, heads, length, k.size(1))
-        if average_attn_weights:
-            weights = weights.mean(1)
-        return out, weights if batched else weights.squeeze(0)
+        out, weights = multi_head_attention_forward(
+            query, key, value, self.embed_dim, self.num_heads, self.in_proj_weight, self.in_proj_bias, self.bias_k, self.bias_v, self.add_zero_attn,
+            self.dropout, self.out_proj.weight, self.out_proj.bias, self.training, key_padding_mask, need_weights, attn_mask,
+            self.in_proj_weight is None, self.q_proj_weight, self.k_proj_weight, self.v_proj_weight, None, None, average_attn_weights, is_causal)
+        return (out.transpose(1, 0) if turned else out), weights
