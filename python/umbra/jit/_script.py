@@ -734,6 +734,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         if before is not None:
             _functions[plain] = before
         return ScriptFunction(function, obj)
+    if isinstance(obj, (list, dict)):
+        raise NotImplementedError(f"torch.jit.script of a {type(obj).__name__} is not in Umbra yet")
     raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")
 
 

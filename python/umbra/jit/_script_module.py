@@ -236,6 +236,11 @@ class ScriptModule(Module):
         self.save(buffer, **kwargs)
         return buffer.getvalue()
 
+    def _save_for_lite_interpreter(self, *args, **kwargs):
+        raise NotImplementedError("bytecode for mobile is not written by Umbra; torch.jit.save writes the program's source")
+
+    _save_to_buffer_for_lite_interpreter = _save_for_lite_interpreter
+
     def extra_repr(self):
         return f"original_name={self.original_name}"
 
