@@ -203,6 +203,13 @@ void bind_types(nb::module_& m) {
              for (const auto& a : c.cls->attributes) out.push_back(a.name);
              return out;
            })
+      .def("module_names",
+           [](const ClassRef& c) {
+             std::vector<std::string> out;
+             for (const auto& a : c.cls->attributes)
+               if (a.type->cls && a.type->cls->is_module) out.push_back(a.name);
+             return out;
+           })
       .def("attribute_type",
            [](const ClassRef& c, const std::string& name) -> nb::object {
              int i = c.cls->find(name);
@@ -219,6 +226,7 @@ void bind_types(nb::module_& m) {
              return i >= 0 && c.cls->attributes[static_cast<size_t>(i)].is_buffer;
            })
       .def("is_module", [](const ClassRef& c) { return c.cls->is_module; })
+      .def("is_container", [](const ClassRef& c) { return c.cls->is_container; })
       .def("set_container", [](const ClassRef& c) { c.cls->is_container = true; })
       .def("add_method",
            [](ClassRef& c, const std::string& name, const FunctionRef& f) { c.cls->add_method(name, f.function); })
@@ -323,8 +331,8 @@ void bind_graphs(nb::module_& m) {
              for (const auto& b : n.node->blocks()) out.push_back({n.graph, b.get()});
              return nb::iter(nb::cast(out));
            })
-      .def("scopeName", [](const NodeRef& n) { return n.node->scope; })
-      .def("sourceRange", [](const NodeRef& n) { return n.node->source; })
+      .def("scopeName", [](const NodeRef& n) { return n.node->scope.str(); })
+      .def("sourceRange", [](const NodeRef& n) { return n.node->source.str(); })
       .def("schema", [](const NodeRef& n) { return n.node->op ? to_string(n.node->op->schema()) : "(no schema)"; })
       .def("hasAttribute", [](const NodeRef& n, const std::string& name) { return n.node->attribute(name) != nullptr; })
       .def("hasAttributes", [](const NodeRef& n) { return !n.node->attributes.empty(); })
@@ -400,6 +408,12 @@ nb::object call_method(const JitObject& self, const std::string& name, nb::args 
   });
 }
 
+/// A method's graph keeps the object, whose class has the methods that it calls.
+GraphPtr graph_of(const FunctionRef& f) {
+  auto both = std::make_shared<std::pair<GraphPtr, Value>>(f.function->ensure(), f.owner);
+  return GraphPtr(both, both->first.get());
+}
+
 FunctionRef function_of_graph(const std::string& name, const GraphPtr& graph) {
   auto f = std::make_shared<Function>();
   f->name = name;
@@ -443,7 +457,7 @@ void bind_functions_and_objects(nb::module_& m) {
       .def_prop_ro("name",
                    [](const FunctionRef& f) { return f.function->name.substr(f.function->name.rfind('.') + 1); })
       .def_prop_ro("qualified_name", [](const FunctionRef& f) { return f.function->name; })
-      .def_prop_ro("graph", [](const FunctionRef& f) { return f.function->ensure(); })
+      .def_prop_ro("graph", graph_of)
       .def_prop_ro("schema", [](const FunctionRef& f) { return f.function->ensure(), f.function->schema(); })
       .def("inlined_graph",
            [](const FunctionRef& f) {
@@ -513,7 +527,6 @@ void bind_functions_and_objects(nb::module_& m) {
   });
   nb::class_<JitObject>(m, "_jit_Object")
       .def("class_", [](const JitObject& o) { return ClassRef{o.instance().cls}; })
-      .def("set_class", [](JitObject& o, const ClassRef& c) { o.instance().cls = c.cls; })
       .def("getattr",
            [](const JitObject& o, const std::string& name) {
              int i = o.instance().cls->find(name);
@@ -535,7 +548,9 @@ void bind_functions_and_objects(nb::module_& m) {
       .def("_has_method",
            [](const JitObject& o, const std::string& name) { return o.instance().cls->method(name) != nullptr; })
       .def("_get_method",
-           [](const JitObject& o, const std::string& name) { return FunctionRef{o.instance().cls->method(name)}; })
+           [](const JitObject& o, const std::string& name) {
+             return FunctionRef{o.instance().cls->method(name), o.value};
+           })
       .def("qualified_name", [](const JitObject& o) { return o.instance().cls->name; })
       .def("identity", [](const JitObject& o) { return reinterpret_cast<intptr_t>(o.value.object()); })
       .def("__eq__", [](const JitObject& a, const JitObject& b) { return a.value.object() == b.value.object(); })

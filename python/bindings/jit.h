@@ -22,6 +22,7 @@ struct JitClass {
 };
 struct JitFunction {
   jit::FunctionPtr function;
+  Value owner;  // of a method: the object
 };
 
 /// The value that a Python object stands for. With a type it has to be of that; an error says why it is not. Without,

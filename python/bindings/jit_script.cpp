@@ -1,5 +1,6 @@
 // Compiling Python functions: their source is read in C++, names are looked up in Python.
 #include "jit.h"
+#include "tensor_type.h"
 #include "umbra/jit/compile.h"
 
 namespace umbra::python {
@@ -66,6 +67,15 @@ class PythonResolver final : public jit::Resolver {
     if (kind == "type") return jit::sugar_type(nb::cast<JitType>(what).type);
     if (kind == "constant") return jit::sugar_constant(to_jit(what.ptr(), nullptr));
     if (kind == "typed") return jit::sugar_constant(to_jit(nb::object(what[1]).ptr(), nb::cast<JitType>(what[0]).type));
+    if (kind == "choice") {  // an argument's name and place, its default, and what it chooses from
+      auto s = std::make_shared<Sugared>();
+      s->kind = Sugared::Kind::Choice;
+      s->name = nb::cast<std::string>(nb::object(what[0]));
+      s->place = nb::cast<size_t>(nb::object(what[1]));
+      s->value = Value(nb::cast<bool>(nb::object(what[2])));
+      s->parts = {read(what[3]), read(what[4])};
+      return s;
+    }
     if (kind == "overloads") {
       auto s = std::make_shared<Sugared>();
       s->kind = Sugared::Kind::Overloads;
@@ -83,6 +93,16 @@ class PythonResolver final : public jit::Resolver {
   nb::object names_;
 };
 
+/// A parameter's default; one without an annotation is a tensor.
+Value default_of(const jit::Parameter& parameter, nb::handle value) {
+  bool tensor = parameter.type->is(jit::TypeKind::Tensor);
+  if (tensor && !is_tensor(value.ptr()))
+    throw jit::CompileError(concat("Expected a default value of type Tensor (inferred) on parameter \"", parameter.name,
+                                   "\". Because \"", parameter.name,
+                                   "\" was not annotated with an explicit type it is assumed to be type 'Tensor'."));
+  return to_jit(value.ptr(), parameter.type);
+}
+
 JitFunction compile(const std::string& source, const std::string& file, int line, const std::string& name,
                     nb::object names, std::optional<JitType> self, nb::dict defaults, bool annotations_only) {
   return compiling([&] {
@@ -97,7 +117,7 @@ JitFunction compile(const std::string& source, const std::string& file, int line
     jit::declare(*function, *def, *resolver, self ? self->type : nullptr);
     for (auto [key, value] : defaults)
       for (jit::Parameter& p : function->parameters)
-        if (p.name == nb::cast<std::string>(key)) p.default_value = to_jit(value.ptr(), p.type);
+        if (p.name == nb::cast<std::string>(key)) p.default_value = default_of(p, value);
     if (!annotations_only) function->define = [resolver, def](jit::Function& f) { jit::define(f, def, *resolver); };
     return JitFunction{function};
   });

@@ -15,6 +15,10 @@ TypePtr tensor_to_int(const Types& t) { return one_tensor(t) ? int_type() : null
 TypePtr tensor_to_float(const Types& t) { return one_tensor(t) ? float_type() : nullptr; }
 TypePtr tensor_to_bool(const Types& t) { return one_tensor(t) ? bool_type() : nullptr; }
 TypePtr tensor_to_number(const Types& t) { return one_tensor(t) ? simple_type(TypeKind::Number) : nullptr; }
+TypePtr requiring(const Types& t) {
+  bool fits = !t.empty() && t.size() <= 2 && is_tensor(t[0]) && (t.size() == 1 || is_bool(t[1]));
+  return fits ? tensor_type() : nullptr;
+}
 TypePtr tensor_to_sizes(const Types& t) { return one_tensor(t) ? list_type(int_type()) : nullptr; }
 TypePtr tensor_to_device(const Types& t) { return one_tensor(t) ? simple_type(TypeKind::Device) : nullptr; }
 TypePtr tensor_to_tensor(const Types& t) { return one_tensor(t) ? tensor_type() : nullptr; }
@@ -159,6 +163,13 @@ const std::vector<Builtin> kTensorBuiltins = {
     {"prim::is_xpu", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
     {"prim::is_mps", tensor_to_bool, [](Value*, size_t) { return Value(false); }},
     {"prim::requires_grad", tensor_to_bool, [](Value* a, size_t) { return Value(a[0].tensor_ref().requires_grad()); }},
+    {"aten::requires_grad_", requiring,
+     [](Value* a, size_t n) {
+       Tensor t = a[0].tensor();
+       return Value(t.requires_grad_(n < 2 || a[1].to_bool()));
+     }},
+    {"aten::backward", [](const Types& t) { return one_tensor(t) ? none_type() : nullptr; },
+     [](Value* a, size_t) { return a[0].tensor_ref().backward(), Value(); }},
     {"prim::grad", tensor_to_optional, [](Value* a, size_t) { return Value(a[0].tensor_ref().grad()); }},
     {"prim::data", tensor_to_tensor, [](Value* a, size_t) { return Value(a[0].tensor_ref().detach()); }},
     {"aten::is_floating_point", tensor_to_bool,

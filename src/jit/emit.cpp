@@ -58,9 +58,22 @@ void Emitter::body(const Tree& def) {
   graph_.add_output(result);
 }
 
+namespace {
+class TreePlace final : public LateText {
+ public:
+  explicit TreePlace(const Tree& tree) : source_(tree.source), begin_(tree.begin), end_(tree.end) {}
+  std::string text() const override { return source_->place(begin_); }
+  std::string pointed() const override { return source_->pointed(begin_, end_ - begin_); }
+
+ private:
+  SourcePtr source_;
+  size_t begin_, end_;
+};
+}  // namespace
+
 Node* Emitter::insert(const Tree& at, std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
   Node* node = graph_.insert(std::move(kind), std::move(inputs), std::move(outputs));
-  node->source = at.source->place(at.begin);
+  node->source = make_counted<TreePlace>(at);
   return node;
 }
 

@@ -63,10 +63,9 @@ void Emitter::assign_name(const Tree& at, const std::string& name, SugaredPtr v)
 
 void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
   size_t count = target.children.size();
-  for (size_t i = 0; i < count; ++i)
-    if (target.children[i]->kind == Syntax::Starred && i + 1 != count)
-      fail_at(target, "a starred target has to be the last");
-  bool starred = count > 0 && target.children.back()->kind == Syntax::Starred;
+  size_t star = 0;
+  while (star < count && target.children[star]->kind != Syntax::Starred) ++star;
+  bool starred = star < count;
   std::vector<SugaredPtr> parts;
   if (v->kind == Sugared::Kind::Variable && v->variable->type()->is(TypeKind::List)) {
     Variable* list = v->variable;
@@ -78,9 +77,9 @@ void Emitter::unpack(const Tree& target, const SugaredPtr& v) {
   }
   if (starred && parts.size() + 1 >= count) {
     std::vector<Variable*> rest;
-    for (size_t i = count - 1; i < parts.size(); ++i) rest.push_back(as_value(target, parts[i]));
-    parts.resize(count - 1);
-    parts.push_back(sugar(tuple(target, rest)));
+    auto first = parts.begin() + static_cast<long>(star), last = first + static_cast<long>(parts.size() + 1 - count);
+    for (auto p = first; p != last; ++p) rest.push_back(as_value(target, *p));
+    parts.insert(parts.erase(first, last), sugar(tuple(target, rest)));
   }
   if (parts.size() != count) fail_at(target, "Provided ", parts.size(), " values but need ", count, " to unpack");
   for (size_t i = 0; i < count; ++i)

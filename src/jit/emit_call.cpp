@@ -119,7 +119,7 @@ std::vector<Variable*> Emitter::match(const Tree& at, const Function& function, 
       if (out[place]) refuse("Argument ", a.name, " specified twice.");
     }
     const Parameter& p = parameters[place + skipped];
-    out[place] = is_int(a.value->type()) && is_float(p.type) ? nullptr : convert(at, a.value, p.type, true);
+    out[place] = is_int(a.value->type()) && is_float(p.type) ? nullptr : convert(at, a.value, p.type, implicit_);
     if (!out[place])
       refuse("Expected a value of type '", p.type->annotation(), "' for argument '", p.name,
              "' but instead found type '", a.value->type()->annotation(), "'.");
@@ -144,14 +144,19 @@ SugaredPtr Emitter::call_function(const Tree& at, const FunctionPtr& function, s
   return sugar(one(at, "prim::CallFunction", inputs, function->result));
 }
 
-/// The first of several that takes the arguments.
+/// The first of several that takes the arguments, without conversions if there is one.
 SugaredPtr Emitter::first_that_fits(const Tree& at, size_t count, const std::function<SugaredPtr(size_t)>& call) {
   std::string reasons;
   size_t before = graph_.current()->nodes().size();
-  for (size_t i = 0; i < count; ++i) {
+  for (size_t i = 0; i < 2 * count; ++i) {
+    if (i == count) reasons.clear();
+    bool implicit = std::exchange(implicit_, i >= count);
     try {
-      return call(i);
+      SugaredPtr found = call(i % count);
+      implicit_ = implicit;
+      return found;
     } catch (const CompileError& error) {
+      implicit_ = implicit;
       std::string text = error.what();
       reasons += "\n  " + text.substr(0, text.find(":\n  File"));
       while (graph_.current()->nodes().size() > before) graph_.erase(graph_.current()->nodes().back().get());
@@ -248,11 +253,8 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
   switch (callee->kind) {
     case Sugared::Kind::Builtin: return call_builtin(e, *callee, hint);
     case Sugared::Kind::Function: return call_function(e, callee->function, arguments_of(e));
-    case Sugared::Kind::Overloads: {
-      std::vector<Argument> arguments = arguments_of(e);
-      return first_that_fits(e, callee->parts.size(),
-                             [&](size_t i) { return call_function(e, callee->parts[i]->function, arguments); });
-    }
+    case Sugared::Kind::Overloads:
+    case Sugared::Kind::Choice: return call_chosen(e, callee.get());
     case Sugared::Kind::Class:
     case Sugared::Kind::Type: return create(e, callee->type, arguments_of(e));
     case Sugared::Kind::Method:
@@ -270,6 +272,25 @@ SugaredPtr Emitter::call(const Tree& e, const TypePtr& hint) {
     case Sugared::Kind::Python: fail_at(e, "Python function '", callee->name, "' cannot be called from TorchScript");
     default: fail_at(e, "this cannot be called");
   }
+}
+
+/// One of several functions, which the arguments choose.
+SugaredPtr Emitter::call_chosen(const Tree& e, const Sugared* callee) {
+  std::vector<Argument> arguments = arguments_of(e);
+  while (callee->kind == Sugared::Kind::Choice) {
+    Value chosen = callee->value;
+    size_t place = 0;
+    for (const Argument& a : arguments) {
+      if (a.name.empty() ? place++ != callee->place : a.name != callee->name) continue;
+      const Value* known = a.value->node()->is("prim::Constant") ? a.value->node()->attribute("value") : nullptr;
+      if (!known || !known->is_bool()) fail_at(e, "the argument '", callee->name, "' has to be a constant");
+      chosen = *known;
+    }
+    callee = callee->parts[chosen.to_bool() ? 0 : 1].get();
+  }
+  if (callee->kind == Sugared::Kind::Function) return call_function(e, callee->function, arguments);
+  return first_that_fits(e, callee->parts.size(),
+                         [&](size_t i) { return call_function(e, callee->parts[i]->function, arguments); });
 }
 
 SugaredPtr Emitter::call_builtin(const Tree& e, const Sugared& callee, const TypePtr& hint) {

@@ -211,6 +211,8 @@ Variable* Emitter::truth(const Tree& at, Variable* v) {
     Variable* length = as_value(at, builtin(at, "aten::len", {{"", v}}));
     return as_value(at, builtin(at, "aten::Bool", {{"", length}}));
   }
+  if (v->type()->is(TypeKind::Class) && v->type()->cls->method("__bool__"))
+    return as_value(at, call_method(at, v, "__bool__", {}));
   fail_at(at, "Could not cast value of type ", v->type()->annotation(), " to bool");
 }
 
@@ -351,6 +353,12 @@ SugaredPtr Emitter::compare(const Tree& e) {
     Variable* item = value(*e.children[0]);
     SugaredPtr container = expression(*e.children[1]);
     Variable* found = nullptr;
+    if (container->kind == Sugared::Kind::Modules) {  // its keys are what is in it
+      auto keys = std::make_shared<Sugared>();
+      keys->kind = Sugared::Kind::Values;
+      for (const std::string& key : container->keys) keys->parts.push_back(sugar_constant(Value(key)));
+      container = keys;
+    }
     bool fixed = container->kind == Sugared::Kind::Values ||
                  (container->kind == Sugared::Kind::Variable && container->variable->type()->is(TypeKind::Tuple));
     if (fixed) {

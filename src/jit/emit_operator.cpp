@@ -1,4 +1,6 @@
 // Operators: which overload is meant, and what its arguments become.
+#include <algorithm>
+
 #include "jit/builtin_rules.h"
 #include "jit/emitter.h"
 
@@ -27,15 +29,17 @@ std::string not_of_type(const TypePtr& wanted, const std::string& name, const Ty
 
 // ---- the registry's ----
 
-/// `x.view(2, 3)`: the numbers from the k-th argument on, where they all belong to one list of ints.
+/// `x.view(2, 3)`: the numbers (or tensors) from the k-th argument on, where they all belong to one list.
 Variable* Emitter::spelt_out(const Tree& at, const std::vector<Argument>& arguments, size_t& k) {
   size_t last = k;
-  while (last < arguments.size() && arguments[last].name.empty() && is_int(arguments[last].value->type())) ++last;
+  TypePtr element = without_details(arguments[k].value->type());
+  while (last < arguments.size() && arguments[last].name.empty() && arguments[last].value->type()->is(element->kind))
+    ++last;
   if (last != arguments.size() && arguments[last].name.empty()) return nullptr;
   std::vector<Variable*> parts;
   for (size_t j = k; j < last; ++j) parts.push_back(arguments[j].value);
   k = last - 1;
-  return one(at, "prim::ListConstruct", parts, list_type(int_type()));
+  return one(at, "prim::ListConstruct", parts, list_type(element));
 }
 
 /// An argument as an operator takes it, or null.
@@ -49,7 +53,7 @@ Variable* Emitter::operand(const Tree& at, Variable* v, const SchemaType& type, 
     size_t times = type.list_size > 0 ? static_cast<size_t>(type.list_size) : 1;
     return one(at, "prim::ListConstruct", std::vector<Variable*>(times, v), inner);
   }
-  if (type.base == SchemaType::Base::Bool && !is_bool(given) && !given->is(TypeKind::None)) return nullptr;
+  if (type.base == SchemaType::Base::Bool && !is_subtype(given, wanted)) return nullptr;
   return convert(at, v, wanted, convert_values);
 }
 
@@ -108,7 +112,8 @@ std::vector<Variable*> Emitter::operands(const Tree& at, const Operator& op, con
     bool ints = type.list && (type.base == SchemaType::Base::Int || type.base == SchemaType::Base::SymInt);
     bool is_last = place + 1 == schema.size() || schema[place + 1].keyword_only;
     bool several = k + 1 < arguments.size() && place <= 1;
-    if (ints && type.list_size <= 0 && a.name.empty() && is_int(a.value->type()) && (is_last || several))
+    bool tensors = type.list && type.base == SchemaType::Base::Tensor && is_tensor(a.value->type()) && is_last;
+    if (type.list_size <= 0 && a.name.empty() && (tensors || (ints && is_int(a.value->type()) && (is_last || several))))
       inputs[place] = spelt_out(at, arguments, k);
     if (!inputs[place]) inputs[place] = operand(at, a.value, type, place, convert_values);
     if (!inputs[place]) {
@@ -164,13 +169,22 @@ SugaredPtr Emitter::try_operator(const Tree& at, const Operator& op, const std::
   return s;
 }
 
+namespace {
+/// The overloads of an operator, the plain one first: `x.view(4)` is a size, although 4 is a dtype's number too.
+std::vector<const Operator*> in_order(const std::string& name) {
+  std::vector<const Operator*> overloads = operator_overloads(name);
+  std::ranges::stable_partition(overloads, [](const Operator* op) { return op->schema().overload.empty(); });
+  return overloads;
+}
+}  // namespace
+
 /// The first overload that takes the arguments, without conversions if there is one; what failed is told in `reasons`.
 SugaredPtr Emitter::by_registry(const Tree& at, const std::string& name, const std::vector<Argument>& arguments,
                                 std::string& reasons) {
   size_t before = graph_.current()->nodes().size();
   for (bool convert_values : {false, true}) {
     reasons.clear();
-    for (const Operator* op : operator_overloads(name)) {
+    for (const Operator* op : in_order(name)) {
       std::string why;
       if (SugaredPtr result = try_operator(at, *op, arguments, convert_values, why)) return result;
       reasons += "\n  \n  " + to_string(op->schema()) + ":\n  " + why;

@@ -94,7 +94,11 @@ SugaredPtr Emitter::call_hasattr(const SpecialCall& c) {
   const std::string& name = c.literal(1);
   Variable* v = value(c.argument(0));
   const ClassPtr& cls = v->type()->cls;
-  bool has = cls && (cls->find(name) >= 0 || cls->method(name) || cls->overloads.contains(name));
+  const auto& fields = v->type()->fields;
+  if (!cls && fields.empty())
+    fail_at(c.e, "hasattr's first argument must be an object or NamedTuple, got ", v->type()->annotation(), " instead");
+  bool has = std::ranges::find(fields, name) != fields.end();
+  has |= cls && (cls->find(name) >= 0 || cls->method(name) || cls->overloads.contains(name));
   if (cls)
     for (const auto& [key, constant] : cls->constants) has |= key == name;
   return sugar_constant(Value(has));

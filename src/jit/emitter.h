@@ -97,6 +97,7 @@ class Emitter {
 
   // ---- calls (emit_call.cpp, emit_special.cpp, emit_operator.cpp) ----
   SugaredPtr call(const Tree& e, const TypePtr& hint);
+  SugaredPtr call_chosen(const Tree& e, const Sugared* callee);
   SugaredPtr call_builtin(const Tree& e, const Sugared& callee, const TypePtr& hint);
   SugaredPtr call_on_modules(const Tree& e, const Sugared& callee);
   SugaredPtr call_on_value(const Tree& e, const Sugared& callee, const TypePtr& hint);
@@ -177,6 +178,7 @@ class Emitter {
   Environment env_;
   std::vector<const Environment*> outer_;  // environments of enclosing blocks
   bool raises_ = false;                    // the block being written always raises
+  bool implicit_ = true;                   // whether arguments of functions are converted, as tensors to numbers
   std::vector<TypePtr> returned_;
   TreePtr forked_;  // the body of the last `def __forked_function()`
   int depth_ = 0;

@@ -79,6 +79,7 @@ std::string FunctionPrinter::run(const std::string& name) {
   out_ += ") -> " + function_.result->annotation() + ":\n";
   depth_ = 1;
   block(graph.block());
+  split_long(graph.block().outputs, nullptr);
   line("return " + text(graph.block().outputs[0]));
   return out_;
 }
@@ -93,10 +94,16 @@ void FunctionPrinter::refuse_python(const std::string& name) {
 
 void FunctionPrinter::count_uses(const Block& block) {
   for (const auto& n : block.nodes()) {
-    for (const Variable* v : n->inputs) ++uses_[v];
+    for (size_t i = 0; i < n->inputs.size(); ++i) {
+      ++uses_[n->inputs[i]];
+      readers_[n->inputs[i]] = {n.get(), i};
+    }
     for (const auto& inner : n->blocks()) count_uses(*inner);
   }
-  for (const Variable* v : block.outputs) ++uses_[v];
+  for (size_t i = 0; i < block.outputs.size(); ++i) {
+    ++uses_[block.outputs[i]];
+    readers_[block.outputs[i]] = {nullptr, i};
+  }
 }
 
 /// A value that is read once, and has no name of its own or is a block's result, stands where it is read, if nothing
@@ -128,9 +135,33 @@ FunctionPrinter::Position FunctionPrinter::scan(const Block& block, Position bef
 
 bool FunctionPrinter::can_inline(const Variable* v) const {
   const Node& n = *v->node();
-  bool stands_alone = n.is("prim::Enter") || n.is("prim::CallMethod") || n.is("prim::CallFunction");
+  bool stands_alone = n.is("prim::Enter") || n.is("prim::isinstance");
   return n.outputs().size() == 1 && n.blocks().empty() && uses_.at(v) == 1 && !stands_alone &&
          !n.is("prim::TupleUnpack") && !n.is("prim::ListUnpack") && !n.is("prim::CreateObject");
+}
+
+void FunctionPrinter::gather_before(const std::vector<Variable*>& inputs, const Node* user, size_t count,
+                                    std::vector<const Node*>& out) {
+  for (size_t i = count; i-- > 0;)
+    if (inlined_.contains(inputs[i]->node())) out.push_back(inputs[i]->node());
+  if (!user || !inlined_.contains(user)) return;
+  const Reader& reader = readers_.at(user->output());  // what stands before the user in its own place comes earlier still
+  if (reader.node) gather_before(reader.node->inputs, reader.node, reader.place, out);
+}
+
+void FunctionPrinter::split_long(const std::vector<Variable*>& inputs, const Node* user) {
+  constexpr size_t kLong = 40;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    auto found = expressions_.find(inputs[i]->node());
+    if (found == expressions_.end() || !inlined_.contains(found->first)) continue;
+    if (found->second.size() + depth_ * 2 < kLong) continue;
+    std::vector<const Node*> split;
+    gather_before(inputs, user, i + 1, split);
+    for (auto n = split.rbegin(); n != split.rend(); ++n) {
+      inlined_.erase(*n);
+      assign(**n, expressions_.at(*n));
+    }
+  }
 }
 
 // ---- names and values ----
@@ -156,10 +187,7 @@ std::string FunctionPrinter::name_of(const Variable* v, const std::string& wante
 /// A value where it is read: constants stand for themselves.
 std::string FunctionPrinter::text(const Variable* v) {
   const Node& n = *v->node();
-  if (inlined_.contains(&n)) {
-    owner_.use(v->type());
-    return expression(n);
-  }
+  if (inlined_.contains(&n)) return expressions_.at(&n);
   if (!n.is("prim::Constant")) return name_of(v);
   if (n.callee) return owner_.function_name(n.callee);
   const Value* value = n.attribute("value");
@@ -208,8 +236,10 @@ void FunctionPrinter::assign(const Node& n, const std::string& value) {
 }
 
 void FunctionPrinter::node(const Node& n) {
-  if (n.is("prim::Constant") || inlined_.contains(&n)) return;
+  if (n.is("prim::Constant")) return;
   for (const auto& v : n.outputs()) owner_.use(v->type());
+  split_long(n.inputs, &n);
+  if (inlined_.contains(&n)) return void(expressions_[&n] = expression(n));
   if (n.is("prim::If")) return if_node(n);
   if (n.is("prim::Loop")) return loop_node(n);
   if (n.is("prim::SetAttr"))

@@ -25,6 +25,10 @@ class FunctionPrinter {
   void find_inlined(const Block& block);
   Position scan(const Block& block, Position before, const std::vector<Variable*>& inputs, bool named);
   bool can_inline(const Variable* v) const;
+  /// Gives values that would make a line too long a line of their own, and all that are computed before them.
+  void split_long(const std::vector<Variable*>& inputs, const Node* user);
+  void gather_before(const std::vector<Variable*>& inputs, const Node* user, size_t count,
+                     std::vector<const Node*>& out);
 
   // ---- names and values ----
   std::string fresh(std::string wanted);
@@ -55,7 +59,13 @@ class FunctionPrinter {
   std::string out_;
   size_t depth_ = 0;
   std::unordered_map<const Variable*, std::string> names_;
+  struct Reader {
+    const Node* node = nullptr;  // null: the block's end
+    size_t place = 0;
+  };
   std::unordered_map<const Variable*, size_t> uses_;
+  std::unordered_map<const Variable*, Reader> readers_;        // the last of each
+  std::unordered_map<const Node*, std::string> expressions_;  // of those that are written where they are read
   std::unordered_map<std::string, size_t> next_;
   std::unordered_set<std::string> used_;
   std::unordered_set<const Node*> inlined_;

@@ -14,11 +14,18 @@ PythonCall g_python_call = nullptr;
 
 constexpr const char* kHead = "The following operation failed in the TorchScript interpreter.";
 
+constexpr const char* kTraceback = "\nTraceback of TorchScript (most recent call last):\n";
+
+/// Where a node comes from: its line of source, or what is known.
+std::string place_of(const Node& node) {
+  std::string lines = node.source.pointed();
+  return lines.empty() ? concat("  ", node.source.empty() ? node.kind() : node.source.str(), "\n") : lines;
+}
+
 /// How the error of a step reads: with the line of the program it came from.
 std::string placed(const Node& node, const std::string& text) {
   if (text.starts_with(kHead)) return text;
-  std::string place = node.source.empty() ? node.kind() : node.source;
-  return concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", place, "\nRuntimeError: ", text);
+  return concat(kHead, kTraceback, place_of(node), "RuntimeError: ", text);
 }
 
 std::vector<Value> gathered(const std::vector<Value>& r, const std::vector<uint32_t>& from, size_t first = 0) {
@@ -226,9 +233,7 @@ void Program::leave(State& state) {
 void Program::raise(const Step& s, State& state) {
   std::string type = s.inputs.size() > 1 && state.in(s, 1).is_string() ? state.in(s, 1).to_string() : "Exception";
   std::string message = state.in(s, 0).is_none() ? "" : to_text(state.in(s, 0));
-  throw RaisedError(concat(kHead, "\nTraceback of TorchScript (most recent call last):\n  ", s.node->source, "\n", type,
-                           ": ", message),
-                    type);
+  throw RaisedError(concat(kHead, kTraceback, place_of(*s.node), type, ": ", message), type);
 }
 
 // ---- functions ----

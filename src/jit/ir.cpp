@@ -1,10 +1,27 @@
 #include "umbra/jit/ir.h"
 
 #include <algorithm>
+#include <mutex>
+#include <unordered_set>
 
 #include "umbra/jit/objects.h"
 
 namespace umbra::jit {
+
+namespace {
+class PlainText final : public LateText {
+ public:
+  explicit PlainText(std::string text) : text_(std::move(text)) {}
+  std::string text() const override { return text_; }
+
+ private:
+  std::string text_;
+};
+}  // namespace
+
+SharedText::SharedText(std::string text) {
+  if (!text.empty()) text_ = make_counted<PlainText>(std::move(text));
+}
 
 // ---- values ----
 
@@ -45,12 +62,32 @@ std::unique_ptr<Variable> Graph::make_variable(Node* node, size_t offset, TypePt
 
 // ---- nodes and blocks ----
 
-std::unique_ptr<Node> Graph::make_node(std::string kind) {
+namespace {
+/// The one text of a kind. Kinds are few, and never forgotten.
+const std::string* interned(std::string_view kind) {
+  thread_local std::unordered_map<std::string_view, const std::string*> known;
+  auto [found, fresh] = known.try_emplace(kind, nullptr);
+  if (!fresh) return found->second;
+  known.erase(found);  // its key is not ours
+  static std::mutex mutex;
+  static std::unordered_set<std::string> all;
+  const std::string* kept = nullptr;
+  {
+    std::lock_guard lock(mutex);
+    kept = &*all.insert(std::string(kind)).first;
+  }
+  return known[*kept] = kept;
+}
+}  // namespace
+
+std::unique_ptr<Node> Graph::make_node(std::string_view kind) {
   auto node = std::make_unique<Node>();
   node->graph_ = this;
-  node->kind_ = std::move(kind);
+  node->kind_ = interned(kind);
   return node;
 }
+
+Node* Node::previous() const { return position_ == block_->nodes_.begin() ? nullptr : std::prev(position_)->get(); }
 
 Variable* Node::add_output(TypePtr type) {
   outputs_.push_back(graph_->make_variable(this, outputs_.size(), std::move(type)));
@@ -85,16 +122,37 @@ void Node::set_attribute(std::string_view name, umbra::Value value) {
 }
 
 bool Node::has_side_effects() const {
-  static const char* const kKinds[] = {
-      "prim::RaiseException", "prim::Print",       "prim::SetAttr",          "prim::CallMethod",
-      "prim::CallFunction",   "prim::PythonOp",    "aten::append",           "aten::extend",
-      "aten::insert",         "aten::pop",         "aten::popitem",          "aten::reverse",
-      "aten::sort",           "aten::clear",       "aten::remove",           "aten::_set_item",
-      "aten::Delete",         "aten::setdefault",  "aten::update",           "aten::add_",
-      "aten::warn",           "prim::fork",        "prim::CreateObject",     "prim::Enter",
-      "prim::Exit",           "aten::manual_seed", "aten::set_grad_enabled", "aten::is_grad_enabled"};
-  for (const char* kind : kKinds)
-    if (kind_ == kind) return true;
+  static const std::unordered_set<std::string_view> kKinds = {"prim::RaiseException",
+                                                              "prim::Print",
+                                                              "prim::SetAttr",
+                                                              "prim::CallMethod",
+                                                              "prim::CallFunction",
+                                                              "prim::PythonOp",
+                                                              "aten::append",
+                                                              "aten::extend",
+                                                              "aten::insert",
+                                                              "aten::pop",
+                                                              "aten::popitem",
+                                                              "aten::reverse",
+                                                              "aten::sort",
+                                                              "aten::clear",
+                                                              "aten::remove",
+                                                              "aten::_set_item",
+                                                              "aten::Delete",
+                                                              "aten::setdefault",
+                                                              "aten::update",
+                                                              "aten::add_",
+                                                              "aten::warn",
+                                                              "prim::fork",
+                                                              "aten::requires_grad_",
+                                                              "aten::backward",
+                                                              "prim::CreateObject",
+                                                              "prim::Enter",
+                                                              "prim::Exit",
+                                                              "aten::manual_seed",
+                                                              "aten::set_grad_enabled",
+                                                              "aten::is_grad_enabled"};
+  if (kKinds.contains(*kind_)) return true;
   if (op && (op->is_mutable() || op->definition().random)) return true;
   for (const auto& block : blocks_)
     for (const auto& node : block->nodes())
@@ -114,17 +172,15 @@ Graph::Graph() : block_(std::make_unique<Block>()) {
   current_ = block_.get();
 }
 
-Node* Graph::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
-  auto made = make_node(std::move(kind));
+Node* Graph::insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  auto made = make_node(kind);
   Node* node = made.get();
   node->inputs = std::move(inputs);
   node->block_ = current_;
   for (TypePtr& type : outputs) node->add_output(std::move(type));
   auto place = current_->nodes_.end();
-  if (before_)
-    place = std::find_if(current_->nodes_.begin(), current_->nodes_.end(),
-                         [&](const auto& n) { return n.get() == before_; });
-  current_->nodes_.insert(place, std::move(made));
+  if (before_) place = before_->position_;
+  node->position_ = current_->nodes_.insert(place, std::move(made));
   return node;
 }
 
@@ -162,8 +218,30 @@ void Graph::erase(Node* node) {
     });
   }
   while (!node->outputs_.empty()) node->erase_output(node->outputs_.size() - 1);
-  auto& nodes = node->block_->nodes_;
-  nodes.erase(std::find_if(nodes.begin(), nodes.end(), [&](const auto& n) { return n.get() == node; }));
+  node->block_->nodes_.erase(node->position_);
+}
+
+void Graph::adopt(Node& node) {
+  Graph* before = std::exchange(node.graph_, this);
+  for (const auto& v : node.outputs_) {
+    v->graph_ = this;
+    v->unique_ = next_++;
+    if (v->name_.empty()) continue;
+    before->names_.erase(v->name_);
+    v->set_name(std::exchange(v->name_, ""));
+  }
+  for (const auto& inner : node.blocks_) {
+    adopt(*inner->parameter_);
+    for (const auto& n : inner->nodes_) adopt(*n);
+  }
+}
+
+void Graph::take_nodes(Block& from) {
+  for (const auto& node : from.nodes_) {
+    adopt(*node);
+    node->block_ = block_.get();
+  }
+  block_->nodes_.splice(block_->nodes_.end(), from.nodes_);  // positions stay valid
 }
 
 std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values) {

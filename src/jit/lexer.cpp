@@ -185,7 +185,9 @@ class Lexer {
       case '\\':
       case '\'':
       case '"': out += c; return;
-      case 'x': out += static_cast<char>(code(16, 2)); return;
+      case 'x': return character(code(16, 2), out);
+      case 'u': return character(code(16, 4), out);
+      case 'U': return character(code(16, 8), out);
       default:
         if (c >= '0' && c <= '7') {
           --at_;
@@ -194,6 +196,15 @@ class Lexer {
         }
         (out += '\\') += c;
     }
+  }
+  /// A character by its number, as UTF-8 has it.
+  static void character(int number, std::string& out) {
+    auto tail = [&](int shift) { out += static_cast<char>(0x80 | ((number >> shift) & 0x3f)); };
+    if (number < 0x80) return void(out += static_cast<char>(number));
+    if (number < 0x800) out += static_cast<char>(0xc0 | (number >> 6));
+    else if (number < 0x10000) out += static_cast<char>(0xe0 | (number >> 12)), tail(6);
+    else out += static_cast<char>(0xf0 | (number >> 18)), tail(12), tail(6);
+    tail(0);
   }
   int code(int base, int most) {
     int value = 0;

@@ -27,6 +27,14 @@ bool DictObject::erase(const Value& wanted) {
   return false;
 }
 
+Instance::Instance(ClassPtr of) : cls(std::move(of)), slots(cls->attributes.size()) { ++cls->objects.count; }
+
+Instance::~Instance() {
+  if (--cls->objects.count > 0 || !cls->is_module) return;
+  auto methods = std::exchange(cls->methods, {});  // what they hold may be other modules
+  cls->method_order.clear();
+}
+
 Value& Instance::attribute(const std::string& name) {
   int i = cls->find(name);
   check<AttributeError>(i >= 0, "'", cls->name, "' object has no attribute '", name, "'");

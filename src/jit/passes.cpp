@@ -12,34 +12,33 @@ namespace umbra::jit {
 
 namespace {
 
-using Live = std::unordered_set<const Variable*>;
+using Live = std::vector<bool>;  // by the values' numbers
 
-bool sweep(Graph& graph, Block& block, Live& live) {
-  bool changed = false;
-  for (Variable* v : block.outputs) live.insert(v);
-  std::vector<Node*> nodes;
-  for (const auto& n : block.nodes()) nodes.push_back(n.get());
-  for (auto n = nodes.rbegin(); n != nodes.rend(); ++n) {
-    bool needed = (*n)->has_side_effects() || (*n)->is("prim::TracedModuleForward");
-    for (const auto& v : (*n)->outputs()) needed |= live.contains(v.get());
+void sweep(Graph& graph, Block& block, Live& live) {
+  auto mark = [&](const std::vector<Variable*>& values) {
+    for (Variable* v : values) live[v->unique()] = true;
+  };
+  mark(block.outputs);
+  Node* before = nullptr;
+  for (Node* n = block.nodes().empty() ? nullptr : block.nodes().back().get(); n; n = before) {
+    before = n->previous();
+    bool needed = false;
+    for (const auto& v : n->outputs()) needed = needed || live[v->unique()];
+    needed = needed || n->has_side_effects() || n->is("prim::TracedModuleForward");
     if (!needed) {
-      graph.erase(*n);
-      changed = true;
+      graph.erase(n);
       continue;
     }
-    for (Variable* v : (*n)->inputs) live.insert(v);
-    for (const auto& inner : (*n)->blocks()) {
-      // A loop's body may read what it computed the time before.
-      changed |= sweep(graph, *inner, live);
-    }
+    mark(n->inputs);
+    // A loop's body may read what it computed the time before.
+    for (const auto& inner : n->blocks()) sweep(graph, *inner, live);
   }
-  return changed;
 }
 
 }  // namespace
 
 void eliminate_dead_code(Graph& graph) {
-  Live live;
+  Live live(graph.value_limit());
   sweep(graph, graph.block(), live);
 }
 

@@ -48,8 +48,8 @@ struct Printer {
     out += "(";
     values(n.inputs);
     out += ")";
-    if (sources && !n.scope.empty()) out += ", scope: " + n.scope;
-    if (sources && !n.source.empty()) out += " # " + n.source;
+    if (sources && !n.scope.empty()) out += ", scope: " + n.scope.str();
+    if (sources && !n.source.empty()) out += " # " + n.source.str();
     out += "\n";
     for (size_t i = 0; i < n.blocks().size(); ++i) {
       const Block& inner = *n.blocks()[i];

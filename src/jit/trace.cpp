@@ -1,5 +1,7 @@
 #include "umbra/jit/trace.h"
 
+#include <algorithm>
+
 #include "umbra/generated/functions.h"
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
@@ -41,13 +43,29 @@ TraceScope::~TraceScope() { g_active = before_; }
 
 Trace::Trace(bool force_outplace)
     : graph_(std::make_shared<Graph>()), force_outplace_(force_outplace), env_(make_counted<sym::ShapeEnv>()) {
-  scopes_.push_back({"", &graph_->block(), nullptr, nullptr, {}});
+  scopes_.push_back({0, &graph_->block(), nullptr, {}});
 }
 
-Node* Trace::insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
-  Node* node = graph_->insert(std::move(kind), std::move(inputs), std::move(outputs));
-  if (!scope_names_.empty()) node->scope = "__module" + (scope_names_.back().empty() ? "" : "." + scope_names_.back());
-  if (g_front_end.source) node->source = g_front_end.source();
+namespace {
+bool is_type_of(const Type& type, const Tensor& t) {
+  const TensorDetails& d = type.tensor;
+  if (d.dtype != t.dtype() || d.requires_grad != t.requires_grad() || d.device != t.device() || !d.sizes) return false;
+  return t.layout() == Layout::Strided && !t.is_symbolic() && std::ranges::equal(*d.sizes, t.sizes()) &&
+         std::ranges::equal(*d.strides, t.strides());
+}
+}  // namespace
+
+/// The type of a tensor; tensors that look alike share it.
+TypePtr Trace::type_of_tensor(const Tensor& tensor) {
+  for (const TypePtr& type : types_)
+    if (type && is_type_of(*type, tensor)) return type;
+  return types_[next_type_++ % types_.size()] = tensor_type_of(tensor);
+}
+
+Node* Trace::insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs) {
+  Node* node = graph_->insert(kind, std::move(inputs), std::move(outputs));
+  if (scopes_.size() > 1) node->scope = parts_[static_cast<size_t>(scopes_.back().part)].scope;
+  node->source = place_.empty() && g_front_end.source ? g_front_end.source() : place_;
   return node;
 }
 
@@ -64,24 +82,28 @@ void Trace::know(const Tensor& tensor, Variable* v) { tensors_[tensor.impl()] = 
 
 void Trace::set_self(const Value& module) {
   auto& instance = expect_object<Instance>(module, "a module");
-  Scope& root = scopes_[0];
-  root.cls = instance.cls;
-  root.self = graph_->add_input("self", class_type(instance.cls));
-  find_attributes(module, "");
+  scopes_[0].self = graph_->add_input("self", class_type(instance.cls));
+  find_attributes(module, -1, "", "__module");
 }
 
 /// Where the tensors of a module and of those inside it are found. The first path to a tensor is the one that counts.
-void Trace::find_attributes(const Value& module, const std::string& prefix) {
+void Trace::find_attributes(const Value& module, int parent, const std::string& name, const std::string& path) {
   auto& instance = expect_object<Instance>(module, "a module");
-  modules_.try_emplace(module.object(), prefix);
-  values_by_path_.try_emplace(prefix, module);
+  int part = static_cast<int>(parts_.size());
+  if (!part_of_.try_emplace(module.object(), part).second) return;
+  parts_.push_back({module, parent, name, path});
   for (size_t i = 0; i < instance.cls->attributes.size(); ++i) {
     const Attribute& a = instance.cls->attributes[i];
-    std::string path = prefix.empty() ? a.name : prefix + "." + a.name;
     const Value& value = instance.slots[i];
-    if (value.is_tensor()) paths_.try_emplace(value.tensor_impl(), path);
-    else if (auto* inner = object_as<Instance>(value); inner && inner->cls->is_module) find_attributes(value, path);
+    if (value.is_tensor()) paths_.try_emplace(value.tensor_impl(), Path{part, static_cast<int>(i)});
+    else if (auto* inner = object_as<Instance>(value); inner && inner->cls->is_module)
+      find_attributes(value, part, a.name, path + "." + a.name);
   }
+}
+
+bool Trace::is_inside(int part, int outer) const {
+  while (part > outer) part = parts_[static_cast<size_t>(part)].parent;
+  return part == outer;
 }
 
 namespace {
@@ -121,62 +143,60 @@ void Trace::take_apart(const Value& value, Variable* from) {
   if (value.is_object()) objects_[value.object()] = {value, from};
 }
 
-void Trace::enter_module(const std::string& path) {
-  auto found = values_by_path_.find(path);
-  check(found != values_by_path_.end(), "the module '", path, "' is not part of the traced one");
+void Trace::enter_module(const Value& module) {
+  auto found = part_of_.find(module.object());
+  check(found != part_of_.end(), "a module is called that is not part of the traced one");
   // Each call reads the module anew, as PyTorch's traces do.
-  Variable* module = attribute(path);
-  for (Scope& scope : scopes_) std::erase_if(scope.attributes, [&](const auto& a) { return a.second == module; });
-  Node* node = insert("prim::TracedModuleForward", {module}, {});
-  node->set_attribute("scope", Value(path));
+  Path path{found->second};
+  Variable* read = attribute(path);
+  for (Scope& scope : scopes_) scope.attributes.erase(path.key());
+  Node* node = insert("prim::TracedModuleForward", {read}, {});
   Block* block = node->add_block();
-  ClassPtr cls = expect_object<Instance>(found->second, "a module").cls;
-  scopes_.push_back({path, block, block->add_input(class_type(cls), "self"), cls, {}});
-  scope_names_.push_back(path);
+  Variable* self = block->add_input(class_type(expect_object<Instance>(module, "a module").cls), "self");
+  scopes_.push_back({path.part, block, self, {}});
   graph_->set_current(block);
 }
 
 void Trace::leave_module() {
   check(scopes_.size() > 1, "no module is entered");
   scopes_.pop_back();
-  scope_names_.pop_back();
   graph_->set_current(scopes_.back().block);
 }
 
 /// An attribute is read at the top of the block of the innermost module that holds it.
-Variable* Trace::attribute(const std::string& path) {
+Variable* Trace::attribute(Path path) {
   for (size_t i = scopes_.size(); i-- > 0;) {
     Scope& scope = scopes_[i];
-    if (scope.path.empty()) return attribute_in(scope, path);
-    if (path == scope.path) return scope.self;
-    if (path.starts_with(scope.path + ".")) return attribute_in(scope, path.substr(scope.path.size() + 1));
+    if (!is_inside(path.part, scope.part)) continue;
+    return path.part == scope.part && path.attribute < 0 ? scope.self : attribute_in(scope, path);
   }
   fail<AssertionError>("a trace without a root");
 }
 
-Variable* Trace::attribute_in(Scope& scope, const std::string& path) {
-  auto [found, fresh] = scope.attributes.try_emplace(path, nullptr);
+Variable* Trace::attribute_in(Scope& scope, Path path) {
+  auto [found, fresh] = scope.attributes.try_emplace(path.key(), nullptr);
   if (!fresh) return found->second;
+  std::vector<const std::string*> names;  // innermost first
+  auto part_at = [&](int i) -> const Part& { return parts_[static_cast<size_t>(i)]; };
+  if (path.attribute >= 0)
+    names.push_back(&expect_object<Instance>(part_at(path.part).module, "a module")
+                         .cls->attributes[static_cast<size_t>(path.attribute)]
+                         .name);
+  for (int part = path.part; part != scope.part; part = part_at(part).parent) names.push_back(&part_at(part).name);
   Node* first = scope.block->nodes().empty() ? nullptr : scope.block->nodes().front().get();
   Block* before = graph_->current();
   Variable* v = scope.self;
-  std::string_view rest = path;
   graph_->set_current(scope.block);
-  while (true) {
-    size_t dot = rest.find('.');
-    std::string name(rest.substr(0, dot));
+  graph_->set_before(first);
+  for (auto name = names.rbegin(); name != names.rend(); ++name) {
     const ClassPtr& cls = v->type()->cls;
-    int index = cls->find(name);
-    check<AssertionError>(index >= 0, "class ", cls->name, " has no attribute ", name);
-    if (first) graph_->set_before(first);
+    int index = cls->find(**name);
+    check<AssertionError>(index >= 0, "class ", cls->name, " has no attribute ", **name);
     Node* node = graph_->insert("prim::GetAttr", {v}, {cls->attributes[static_cast<size_t>(index)].type});
-    node->set_attribute("name", Value(name));
+    node->set_attribute("name", Value(**name));
     v = node->output();
-    v->set_name(std::isdigit(static_cast<unsigned char>(name[0])) ? "_" + name : name);
-    if (dot == std::string_view::npos) break;
-    rest.remove_prefix(dot + 1);
+    v->set_name(std::isdigit(static_cast<unsigned char>((*name)->front())) ? "_" + **name : **name);
   }
-  graph_->set_before(nullptr);
   graph_->set_current(before);
   return found->second = v;
 }
@@ -208,9 +228,19 @@ SymInt Trace::integer(const Tensor& tensor, const char* kind) {
   TypePtr type = simple_type(kind == std::string_view("aten::Int") ? TypeKind::Int : TypeKind::Number);
   Variable* v = insert(kind, {tensor_variable(tensor)}, {type})->output();
   v->node()->source.clear();
+  auto known = knows(tensor) ? numbers_.find(tensor.impl()) : numbers_.end();
+  if (known != numbers_.end() && known->second.hint() == value &&
+      std::ranges::find(given_numbers_, known->second.raw()) == given_numbers_.end()) {
+    symbols_[known->second.raw()] = v;  // the last reading stands for the number
+    given_numbers_.push_back(known->second.raw());
+    return known->second;
+  }
   sym::SymbolOptions options{.policy = sym::Policy::Dynamic, .size = false, .keep_zero_one = true};
   SymInt s = env_->create_symbol(value, concat("trace", symbol_count_++), options);
-  if (s.is_symbolic()) symbols_[s.raw()] = v;
+  if (!s.is_symbolic()) return s;
+  symbols_[s.raw()] = v;
+  given_numbers_.push_back(s.raw());
+  if (knows(tensor)) numbers_.insert_or_assign(tensor.impl(), s);
   return s;
 }
 
@@ -287,7 +317,7 @@ Variable* Trace::structure(const Value& value) {
   }
   if (value.is_object()) {
     if (auto found = objects_.find(value.object()); found != objects_.end()) return found->second.second;
-    if (auto found = modules_.find(value.object()); found != modules_.end()) return attribute(found->second);
+    if (auto found = part_of_.find(value.object()); found != part_of_.end()) return attribute({found->second});
   }
   if (auto* list = object_as<ListObject>(value))
     return insert("prim::ListConstruct", parts_of(list->items), {list_type(list->element)})->output();
@@ -327,6 +357,15 @@ Value concrete(const Value& value) {
   return value;
 }
 
+/// While this lives, all nodes that are inserted have one place.
+struct AtPlace {
+  explicit AtPlace(SharedText& place) : place(place) {
+    if (g_front_end.source) place = g_front_end.source();
+  }
+  ~AtPlace() { place.clear(); }
+  SharedText& place;
+};
+
 bool returns_tensors(const Operator& op) {
   for (const SchemaReturn& r : op.schema().returns)
     if (r.type.base == SchemaType::Base::Tensor) return true;
@@ -364,9 +403,12 @@ void Trace::call(const Operator& op, Value* frame) {
   bool writes = op.is_mutable() && op.return_count() == 0;
   std::vector<Variable*> inputs;
   const Operator& form = recorded_form(op, force_outplace_);
+  std::optional<AtPlace> place;
+  if (recorded || (on && writes)) place.emplace(place_);
   if (recorded || (on && writes)) {
+    inputs.reserve(form.argument_count());
     for (size_t i = 0; i < form.argument_count(); ++i) {
-      int from = op.schema().find(form.schema().arguments[i].name);
+      int from = &form == &op ? static_cast<int>(i) : op.schema().find(form.schema().arguments[i].name);
       const Value& v =
           from >= 0 ? arguments[static_cast<size_t>(from)] : form.schema().arguments[i].default_value.value();
       if (Variable* known = pending_for(v)) {
@@ -386,6 +428,7 @@ void Trace::call(const Operator& op, Value* frame) {
                "data will not reflect this change in the trace! On the other hand, if all other views use the "
                "same memory chunk, but are disjoint (e.g. are outputs of torch.split), this might still be "
                "safe."));
+  given_numbers_.clear();
   for (size_t i = 0; i < op.argument_count(); ++i) frame[i] = concrete(arguments[i]);
   {
     transform::WithoutLevel off;
@@ -399,21 +442,16 @@ void Trace::call(const Operator& op, Value* frame) {
 
 void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments,
                    Value* results) {
-  Node* node = insert("aten::" + op.schema().name, std::move(inputs), {});
-  if (op.schema().space != "aten") {
-    Node* named = insert(op.schema().space + "::" + op.schema().name, node->inputs, {});
-    graph_->erase(node);
-    node = named;
-  }
+  Node* node = insert(op.schema().space + "::" + op.schema().name, std::move(inputs), {});
   node->op = &op;
   for (size_t i = 0; i < op.return_count(); ++i) {
     Variable* v = node->add_output(type_of_schema(op.schema().returns[i].type));
     if (results[i].is_tensor()) {
-      v->set_type(tensor_type_of(results[i].tensor_ref()));
+      v->set_type(type_of_tensor(results[i].tensor_ref()));
       know(results[i].tensor_ref(), v);
     } else if (results[i].is_tensor_list()) {
       Node* unpack = insert("prim::ListUnpack", {v}, {});
-      for (const Tensor& t : results[i].tensor_list()) know(t, unpack->add_output(tensor_type_of(t)));
+      for (const Tensor& t : results[i].tensor_list()) know(t, unpack->add_output(type_of_tensor(t)));
     }
   }
   if (op.is_inplace() && op.return_count() == 1 && arguments[0].is_tensor())
@@ -421,14 +459,18 @@ void Trace::record(const Operator& op, std::vector<Variable*> inputs, const std:
 }
 
 void Trace::number(Node* node, Variable*& v, const Tensor& value) {
-  auto type = std::make_shared<Type>(*tensor_type_of(value));
-  type->tensor.requires_grad.reset();
-  Node* made = insert("prim::NumToTensor", {node->output()}, {std::move(type)});
+  static const TypePtr type = [&] {
+    auto plain = std::make_shared<Type>(*tensor_type_of(value));
+    plain->tensor.requires_grad.reset();
+    return plain;
+  }();
+  Node* made = insert("prim::NumToTensor", {node->output()}, {type});
   made->source.clear();
   v = made->output();
 }
 
 Tensor Trace::size(const Tensor& tensor, int64_t dim) {
+  AtPlace place(place_);
   Tensor out;
   {
     transform::WithoutLevel off;
@@ -442,6 +484,7 @@ Tensor Trace::size(const Tensor& tensor, int64_t dim) {
 }
 
 Tensor Trace::numel(const Tensor& tensor) {
+  AtPlace place(place_);
   Tensor out;
   {
     transform::WithoutLevel off;

@@ -186,3 +186,10 @@ def test_sizes_in_a_file_are_not_believed():
     assert small in data
     with pytest.raises((RuntimeError, ValueError)):
         torch.jit.load(io.BytesIO(rewritten({"data.pkl": data.replace(small, large)})))
+
+
+def test_bytecode_for_mobile_is_left_alone_and_not_written():
+    loaded = torch.jit.load(io.BytesIO(rewritten({"bytecode.pkl": b"anything"})))
+    assert loaded.code == torch.jit.load(io.BytesIO(GOOD)).code
+    with pytest.raises(NotImplementedError, match="bytecode for mobile"):
+        loaded._save_for_lite_interpreter("nowhere.ptl")

@@ -552,3 +552,159 @@ def test_the_text_of_a_graph_is_read_back():
     for bad in ("", "graph(", "graph(%x : Tensor):\n  return (%y)\n", "graph(%x : Nope):\n  return (%x)\n", text[:100]):
         with pytest.raises(ValueError):
             torch._C.parse_ir(bad)
+
+
+# ---- which function is meant, and what it is given ----
+
+@torch.jit._overload
+def shifted(x: int) -> int: ...
+
+
+@torch.jit._overload
+def shifted(x: Tensor) -> Tensor: ...
+
+
+def shifted(x):
+    return x + 1
+
+
+def test_an_overload_that_needs_no_conversion_is_preferred():
+    def both(n: int, x: Tensor):
+        return shifted(n), shifted(x)
+
+    number, tensor = torch.jit.script(both)(3, torch.ones(2))
+    assert number == 4 and tensor.tolist() == [2.0, 2.0]
+
+
+def test_an_optional_truth_value_is_what_an_operator_takes_for_one():
+    def spectrum(x, onesided: Optional[bool] = None):
+        return torch.ops.aten.stft(x, 4, None, None, None, False, onesided, True, None)
+
+    assert torch.jit.script(spectrum)(torch.ones(8)).shape == (3, 5)
+
+
+def test_tensors_one_by_one_are_a_list_of_tensors():
+    def joined(x, y):
+        return torch.block_diag(x, y)
+
+    assert torch.jit.script(joined)(torch.ones(1, 2), torch.ones(2, 1)).shape == (3, 3)
+
+
+# ---- values ----
+
+class Stock:
+    def __init__(self, count: int):
+        self.count = count
+
+    def __bool__(self) -> bool:
+        return self.count > 0
+
+
+def test_an_object_says_whether_it_is_true():
+    def empty(n: int):
+        return 1 if Stock(n) else 0
+
+    assert torch.jit.script(empty)(3) == 1 and torch.jit.script(empty)(0) == 0
+
+
+def test_the_starred_target_may_stand_anywhere():
+    def parts(n: int):
+        first, *middle, last = (n, 2, 3, 4)
+        return first, middle, last
+
+    assert torch.jit.script(parts)(1) == (1, (2, 3), 4)
+
+
+def test_characters_by_their_numbers():
+    def text(n: int):
+        return "\u00e9 \x41 \U0001f600" + str(n)
+
+    assert torch.jit.script(text)(1) == "\u00e9 A \U0001f6001"
+
+
+def test_gradients_inside_a_program():
+    def slope(x):
+        y = x.clone().requires_grad_(True)
+        (y * y).sum().backward()
+        return y.grad
+
+    assert torch.jit.script(slope)(torch.tensor([1.0, 2.0])).tolist() == [2.0, 4.0]
+
+
+def test_only_objects_are_asked_for_attributes():
+    def asked(x):
+        return hasattr(x, "anything")
+
+    with pytest.raises(RuntimeError, match="must be an object or NamedTuple"):
+        torch.jit.script(asked)
+
+
+def test_an_error_of_a_run_shows_the_line():
+    def reshaped(x):
+        return x.view(7)
+
+    with pytest.raises(RuntimeError, match=r"return x\.view\(7\)\n +~~~~~~~~~ <--- HERE"):
+        torch.jit.script(reshaped)(torch.ones(2))
+
+
+# ---- modules ----
+
+class Named(nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.layers = nn.ModuleDict({"a": nn.ReLU(), "b": nn.Tanh()})
+
+    def forward(self, x):
+        return self.layers["a"](x), "a" in self.layers, "c" in self.layers
+
+
+def test_a_dict_of_modules_knows_its_names_in_programs_and_out_of_them():
+    compiled = torch.jit.script(Named())
+    assert compiled(torch.ones(1))[1:] == (True, False)
+    assert len(compiled.layers) == 2 and "b" in compiled.layers and list(compiled.layers) == ["a", "b"]
+    assert repr(compiled.layers.a) == "RecursiveScriptModule(original_name=ReLU)"
+
+
+class LeftToPython(nn.Module):
+    @torch.jit.ignore
+    def counted(self, x) -> Tensor:
+        return x + len({1, 2}) * [n for n in range(3) if n][0]
+
+    def forward(self, x):
+        return self.counted(x)
+
+
+def test_what_is_left_to_python_may_be_any_python():
+    assert torch.jit.script(LeftToPython())(torch.zeros(1)).item() == 2.0
+
+
+class OfTheClass(nn.Module):
+    SCALE = 7
+
+    def forward(self, x):
+        return x * self.SCALE
+
+
+def test_a_number_of_the_class_has_to_be_a_constant():
+    with pytest.raises(RuntimeError, match="SCALE"):
+        torch.jit.script(OfTheClass())
+
+
+# ---- programs as source ----
+
+def test_calls_stand_where_they_are_read_and_long_lines_come_apart():
+    two = torch.jit.trace(nn.Sequential(nn.ReLU(), nn.Tanh()), torch.ones(2), check_trace=False)
+    assert "return (_1).forward((_0).forward(input, ), )\n" in two.code
+    three = torch.jit.trace(nn.Sequential(nn.ReLU(), nn.Tanh(), nn.ReLU()), torch.ones(2), check_trace=False)
+    assert "_3 = (_2).forward((_1).forward((_0).forward(input, ), ), )\n  return _3\n" in three.code
+
+    def chained(x, n: int):
+        return torch.relu(x) * n + 1
+
+    assert "_0 = torch.add(torch.mul(torch.relu(x), n), 1)\n  return _0\n" in torch.jit.script(chained).code
+
+    def written_first(x, y):
+        return torch.cat([torch.sin(x).add_(y), torch.sin(torch.cos(torch.tan(torch.exp(x) + 1)))]), x
+
+    assert ("_0 = torch.add_(torch.sin(x), y)\n  _1 = torch.cos(torch.tan(torch.add(torch.exp(x), 1)))\n"
+            "  return (torch.cat([_0, torch.sin(_1)]), x)\n") in torch.jit.script(written_first).code

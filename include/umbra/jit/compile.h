@@ -28,6 +28,7 @@ struct Sugared {
     Range,      // range, enumerate, zip and the like, with their arguments
     Constant,   // a value that becomes a constant where it is used
     Overloads,  // functions of one name: the first that takes the arguments is meant
+    Choice,     // two functions: a constant argument (`name`, `place`, default `value`) says which is meant
   } kind = Kind::Variable;
   Variable* variable = nullptr;
   FunctionPtr function;
@@ -36,6 +37,7 @@ struct Sugared {
   SugaredPtr self;
   std::vector<SugaredPtr> parts;
   std::vector<std::string> keys;  // of Modules
+  size_t place = 0;               // of Choice
   umbra::Value value;
 };
 

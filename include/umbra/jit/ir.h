@@ -7,6 +7,7 @@
 //     print: graph(%x : Tensor): ...
 #pragma once
 
+#include <algorithm>
 #include <functional>
 #include <list>
 #include <memory>
@@ -24,9 +25,79 @@ class Graph;
 class Node;
 class Block;
 
+/// Memory for objects of one size, which graphs make and drop by the thousand: what is given back is kept for the next.
+template <size_t size> class Recycled {
+ public:
+  static void* take() {
+    Slot*& free = list().first;
+    if (!free) return ::operator new(std::max(size, sizeof(Slot)));
+    return std::exchange(free, free->next);
+  }
+  static void give(void* memory) {
+    Slot*& free = list().first;
+    free = new (memory) Slot{free};
+  }
+
+ private:
+  struct Slot {
+    Slot* next;
+  };
+  struct List {
+    Slot* first = nullptr;
+    ~List() {
+      while (first) ::operator delete(std::exchange(first, first->next));
+    }
+  };
+  static List& list() {
+    thread_local List list;
+    return list;
+  }
+};
+
+/// The same for the standard's containers; several objects at once are not recycled.
+template <class T> struct RecyclingAllocator {
+  using value_type = T;
+  RecyclingAllocator() = default;
+  template <class U> RecyclingAllocator(const RecyclingAllocator<U>&) {}
+  T* allocate(size_t n) {
+    return static_cast<T*>(n == 1 ? Recycled<sizeof(T)>::take() : ::operator new(n * sizeof(T)));
+  }
+  void deallocate(T* p, size_t n) {
+    if (n == 1) Recycled<sizeof(T)>::give(p);
+    else ::operator delete(p);
+  }
+  bool operator==(const RecyclingAllocator&) const { return true; }
+};
+
+/// A text that is made when it is read: where a node came from.
+class LateText : public RefCounted {
+ public:
+  virtual std::string text() const = 0;
+  /// The same with the line of source and a mark under it, as errors show it; a text that is no place has none.
+  virtual std::string pointed() const { return ""; }
+};
+
+/// A text that nodes share, or none.
+class SharedText {
+ public:
+  SharedText() = default;
+  SharedText(std::string text);
+  template <class T>
+  requires std::is_base_of_v<LateText, T> SharedText(IntrusivePtr<T> text) : text_(std::move(text)) {}
+  bool empty() const { return !text_; }
+  std::string str() const { return text_ ? text_->text() : ""; }
+  std::string pointed() const { return text_ ? text_->pointed() : ""; }
+  void clear() { text_ = nullptr; }
+
+ private:
+  IntrusivePtr<const LateText> text_;
+};
+
 /// A value of the program: an input of a block or an output of a node.
 class Variable {
  public:
+  static void* operator new(size_t) { return Recycled<sizeof(Variable)>::take(); }
+  static void operator delete(void* memory) { Recycled<sizeof(Variable)>::give(memory); }
   const TypePtr& type() const { return type_; }
   void set_type(TypePtr type) { type_ = std::move(type); }
   Node* node() const { return node_; }
@@ -53,27 +124,32 @@ class Variable {
 /// numbers and containers.
 class Node {
  public:
+  using List = std::list<std::unique_ptr<Node>, RecyclingAllocator<std::unique_ptr<Node>>>;
+  static void* operator new(size_t) { return Recycled<sizeof(Node)>::take(); }
+  static void operator delete(void* memory) { Recycled<sizeof(Node)>::give(memory); }
   Graph* graph() const { return graph_; }
   Block* block() const { return block_; }
-  const std::string& kind() const { return kind_; }
+  const std::string& kind() const { return *kind_; }
   std::vector<Variable*> inputs;
   const std::vector<std::unique_ptr<Variable>>& outputs() const { return outputs_; }
   Variable* output(size_t i = 0) const { return outputs_.at(i).get(); }
   const std::vector<std::unique_ptr<Block>>& blocks() const { return blocks_; }
+  /// The node before it in its block, or null.
+  Node* previous() const;
   Variable* add_output(TypePtr type);
   void erase_output(size_t i);
   Block* add_block();
 
   const umbra::Operator* op = nullptr;
   std::vector<std::pair<std::string, umbra::Value>> attributes;  // in the order in which they print
-  std::string scope;                                             // "__module.first": the module that was running
-  std::string source;                                            // "file.py:12:0"
+  SharedText scope;                                              // "__module.first": the module that was running
+  SharedText source;                                             // "file.py:12:0"
   FunctionPtr callee;                                            // of prim::CallFunction's constant
   std::vector<TypePtr> op_types;                                 // of prim::isinstance
 
   const umbra::Value* attribute(std::string_view name) const;
   void set_attribute(std::string_view name, umbra::Value value);
-  bool is(std::string_view kind) const { return kind_ == kind; }
+  bool is(std::string_view kind) const { return *kind_ == kind; }
   /// Whether taking it away could be noticed: it writes, prints, raises or draws random numbers.
   bool has_side_effects() const;
 
@@ -82,14 +158,15 @@ class Node {
   friend class Block;
   Graph* graph_ = nullptr;
   Block* block_ = nullptr;
-  std::string kind_;
+  const std::string* kind_ = nullptr;  // one for all nodes of the kind
   std::vector<std::unique_ptr<Variable>> outputs_;
   std::vector<std::unique_ptr<Block>> blocks_;
+  List::iterator position_;  // among its block's nodes
 };
 
 class Block {
  public:
-  using Nodes = std::list<std::unique_ptr<Node>>;
+  using Nodes = Node::List;
   const std::vector<std::unique_ptr<Variable>>& inputs() const { return parameter_->outputs(); }
   Variable* input(size_t i) const { return parameter_->output(i); }
   Variable* add_input(TypePtr type, const std::string& name = "");
@@ -118,7 +195,7 @@ class Graph {
   void add_output(Variable* v) { block_->outputs.push_back(v); }
 
   /// Adds a node at the end of the current block (or before the insertion point).
-  Node* insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Node* insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
   Variable* insert_constant(const umbra::Value& value, TypePtr type = nullptr);
   Block* current() const { return current_; }
   /// Nodes go to the end of this block from here on.
@@ -127,6 +204,10 @@ class Graph {
   void set_before(Node* node) { before_ = node, current_ = node ? node->block() : current_; }
   Node* before() const { return before_; }
 
+  /// Moves the nodes of another graph's block to the end of this graph; values get numbers of this graph's.
+  void take_nodes(Block& from);
+  /// Values' numbers are below this.
+  size_t value_limit() const { return next_; }
   /// Replaces a value wherever it is read.
   void replace_uses(Variable* from, Variable* to);
   void erase(Node* node);
@@ -139,7 +220,8 @@ class Graph {
   friend class Node;
   friend class Block;
   std::unique_ptr<Variable> make_variable(Node* node, size_t offset, TypePtr type);
-  std::unique_ptr<Node> make_node(std::string kind);
+  std::unique_ptr<Node> make_node(std::string_view kind);
+  void adopt(Node& node);
   size_t next_ = 0;
   std::unordered_map<std::string, Variable*> names_;
   std::unordered_map<std::string, size_t> suffixes_;

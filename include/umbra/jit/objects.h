@@ -23,9 +23,12 @@ struct DictObject final : RefCounted {
 };
 
 struct Instance final : RefCounted {
-  ClassPtr cls;
+  const ClassPtr cls;
   std::vector<Value> slots;
-  explicit Instance(ClassPtr cls) : cls(std::move(cls)), slots(this->cls->attributes.size()) {}
+  explicit Instance(ClassPtr cls);
+  /// A module's class has its methods as long as there is a module of it: their graphs name the class, so that neither
+  /// would ever go.
+  ~Instance() override;
   Value& attribute(const std::string& name);
 };
 

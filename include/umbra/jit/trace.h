@@ -14,6 +14,8 @@
 // operator takes such a number, it is a symbol of the trace's own that stands for the tensor.
 #pragma once
 
+#include <array>
+
 #include "umbra/jit/objects.h"
 #include "umbra/sym/shape_env.h"
 #include "umbra/transform/level.h"
@@ -33,8 +35,8 @@ class Trace final : public transform::Level {
   /// What the program gives back: tensors in tuples, and (not strict) lists and dicts.
   void set_output(const Value& result, bool strict);
 
-  /// A submodule is called, by its path from the root: what follows belongs to its own method.
-  void enter_module(const std::string& path);
+  /// A module inside the root is called: what follows belongs to its own method.
+  void enter_module(const Value& module);
   void leave_module();
   /// Makes methods of what was recorded inside modules, once the output is set; `method` is the root's.
   void make_methods(const std::string& method);
@@ -67,20 +69,34 @@ class Trace final : public transform::Level {
     Tensor keep;
     Variable* variable;
   };
+  /// A module of the program, and where it is found: the first way to it counts.
+  struct Part {
+    Value module;
+    int parent;
+    std::string name;  // in its parent
+    SharedText scope;
+  };
+  /// A tensor or module of the program: an attribute of a part, or (-1) the part itself.
+  struct Path {
+    int part, attribute = -1;
+    int64_t key() const { return (static_cast<int64_t>(part) << 32) + attribute; }
+  };
+  /// A call of a module that is being recorded.
   struct Scope {
-    std::string path;
+    int part;
     Block* block;
     Variable* self;
-    ClassPtr cls;
-    std::unordered_map<std::string, Variable*> attributes;
+    std::unordered_map<int64_t, Variable*> attributes;
   };
-  Node* insert(std::string kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  Node* insert(std::string_view kind, std::vector<Variable*> inputs, std::vector<TypePtr> outputs);
+  TypePtr type_of_tensor(const Tensor& tensor);
   Variable* constant(const Value& value, TypePtr type = nullptr);
   Variable* variable(const Value& value, const SchemaType* type = nullptr);
   Variable* structure(const Value& value);
   Variable* tensor_variable(const Tensor& tensor);
-  Variable* attribute(const std::string& path);
-  Variable* attribute_in(Scope& scope, const std::string& path);
+  Variable* attribute(Path path);
+  Variable* attribute_in(Scope& scope, Path path);
+  bool is_inside(int part, int outer) const;
   Variable* symbol(SymInt value);
   void take_apart(const Value& value, Variable* from);
   void record(const Operator& op, std::vector<Variable*> inputs, const std::vector<Value>& arguments, Value* results);
@@ -88,21 +104,25 @@ class Trace final : public transform::Level {
   void give(const Value& value, Variable* v);
   Variable* output(const Value& value, bool strict, size_t place);
   Variable* dict_output(const Value& value, const DictObject& dict, bool strict);
-  void find_attributes(const Value& module, const std::string& prefix);
+  void find_attributes(const Value& module, int parent, const std::string& name, const std::string& path);
   void number(Node* node, Variable*& tensor, const Tensor& value);
 
   std::shared_ptr<Graph> graph_;
   bool force_outplace_;
   std::unordered_map<const TensorImpl*, Entry> tensors_;
   std::unordered_map<const RefCounted*, std::pair<Value, Variable*>> objects_;
-  std::unordered_map<const TensorImpl*, std::string> paths_;
-  std::unordered_map<const RefCounted*, std::string> modules_;
+  std::unordered_map<const TensorImpl*, Path> paths_;
+  std::vector<Part> parts_;
+  std::unordered_map<const RefCounted*, int> part_of_;
   std::unordered_map<int64_t, Variable*> symbols_;
-  std::unordered_map<std::string, Value> values_by_path_;
   std::vector<std::pair<double, Variable*>> pending_;  // floats that were read off tensors for the next call
   IntrusivePtr<sym::ShapeEnv> env_;
   std::vector<Scope> scopes_;
-  std::vector<std::string> scope_names_;
+  SharedText place_;               // of the call that is being recorded
+  std::array<TypePtr, 16> types_;  // those last seen
+  size_t next_type_ = 0;
+  std::unordered_map<const TensorImpl*, SymInt> numbers_;  // what stands for the numbers that were read off tensors
+  std::vector<int64_t> given_numbers_;                     // for the next call
   size_t symbol_count_ = 0;
 };
 
@@ -120,9 +140,28 @@ class TraceScope {
   transform::EnterLevel level_;
 };
 
+/// What a trace runs: arguments in, a result out (a tensor, or several as a Value's list).
+using Traced = std::function<Value(const std::vector<Value>&)>;
+
+/// Runs a function once on examples, and gives the operators that it called as a function of TorchScript.
+///
+///     FunctionPtr f = jit::trace([](const auto& in) { return Value(relu(in[0].tensor())); }, {Value(x)});
+///     Value y = jit::run(*f, {Value(other)});
+FunctionPtr trace(const Traced& function, const std::vector<Value>& examples, const std::string& name = "forward");
+
+/// The same for a function that reads tensors of its own, as a module's forward does: a module whose tensors they are,
+/// by their paths ("layers.0.weight"), and whose forward is what was called.
+///
+///     Value module = jit::trace_module([&](const auto& in) { return Value(model(in[0].tensor())); }, {Value(x)},
+///                                      model.named_parameters());
+Value trace_module(const Traced& function, const std::vector<Value>& examples,
+                   const std::vector<std::pair<std::string, Tensor>>& parameters,
+                   const std::vector<std::pair<std::string, Tensor>>& buffers = {},
+                   const std::string& class_name = "__torch__.Module");
+
 /// What a front end knows of the line that is running and of its variables' names; the Python binding sets it.
 struct TraceFrontEnd {
-  std::string (*source)() = nullptr;
+  SharedText (*source)() = nullptr;
   std::string (*name)(const Tensor& tensor) = nullptr;
   void (*warn)(const std::string& text) = nullptr;
 };

@@ -1,6 +1,7 @@
 // Types of TorchScript programs: what a value of the IR is known to be before anything runs.
 #pragma once
 
+#include <atomic>
 #include <map>
 #include <memory>
 #include <optional>
@@ -100,6 +101,14 @@ struct Attribute {
   bool is_parameter = false, is_buffer = false;
 };
 
+/// How many objects of a class there are; a copied class has none.
+struct ObjectCount {
+  ObjectCount() = default;
+  ObjectCount(const ObjectCount&) {}
+  ObjectCount& operator=(const ObjectCount&) { return *this; }
+  std::atomic<int> count{0};
+};
+
 /// A class of the program: of a module, a user's class, an enum (whose members are `constants`), or an interface
 /// (whose methods have signatures and no bodies: every class that has them is a subtype).
 struct ClassType {
@@ -113,6 +122,7 @@ struct ClassType {
   TypePtr enum_value;                                         // the type of an enum's values
   std::map<std::string, std::vector<std::string>> overloads;  // the methods that a name may stand for
   std::vector<std::string> pre_hooks, hooks;  // methods that run before and after `forward` when a module is called
+  ObjectCount objects;
 
   int find(std::string_view attribute) const;
   int add_attribute(Attribute attribute);

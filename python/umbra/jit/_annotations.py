@@ -1,6 +1,6 @@
 """Marks for the compiler, which do nothing while Python runs."""
 import builtins
-import inspect
+import types
 import typing
 import warnings
 import weakref
@@ -30,7 +30,9 @@ def marked_methods(cls):
     """The methods of a class and its bases that have a mark: {name: function}. Classes are taken to be finished."""
     found = _marked.get(cls)
     if found is None:
-        found = _marked[cls] = {n: f for n, f in inspect.getmembers(cls, inspect.isfunction) if modifier_of(f) != _Modifier.DEFAULT}
+        members = {n: f for base in reversed(cls.__mro__) for n, f in base.__dict__.items()}
+        plain = {n: getattr(f, "__func__", f) for n, f in members.items() if builtins.isinstance(f, (types.FunctionType, staticmethod))}
+        found = _marked[cls] = {n: f for n, f in sorted(plain.items()) if modifier_of(f) != _Modifier.DEFAULT}
     return found
 
 

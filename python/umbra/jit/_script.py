@@ -16,8 +16,8 @@ from umbra._C import Tensor
 from umbra._options import not_built
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
-from umbra.jit._script_module import ScriptModule, attach, keep_python_only, wrap_object, wrapping
-from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize, qualified_name
+from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach, wrap_object, wrapping
+from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
 
@@ -71,7 +71,7 @@ def type_of_class(cls):
         return _simple("Tensor")
     if issubclass(cls, tuple) and hasattr(cls, "_fields"):
         hints = typing.get_type_hints(cls)
-        name = qualified_name(cls)
+        name = _C._jit_qualified_name(cls)
         kinds = [type_of_annotation(hints.get(f, Tensor)) for f in cls._fields]
         defaults = [cls._field_defaults[f] for f in cls._fields if f in cls._field_defaults]
         _classes[cls] = _C._jit_named_tuple_type(name, list(cls._fields), kinds, defaults)
@@ -82,7 +82,7 @@ def type_of_class(cls):
         kinds = {type(v) for _, v in members}
         if len(kinds) != 1 or next(iter(kinds)) not in (int, float, str):
             raise RuntimeError(f"Could not unify type of the values of the enum {cls.__name__}: they have to be all int, float or str")
-        name = qualified_name(cls)
+        name = _C._jit_qualified_name(cls)
         made = _C._jit_Class.make_enum(name, _simple(next(iter(kinds)).__name__), members)
         _C._jit_register_class(name, cls)
         _classes[cls] = made.type
@@ -96,7 +96,7 @@ def type_of_class(cls):
 
 def _declare_interface(cls):
     """The type of a class whose methods' signatures others have to have."""
-    name = qualified_name(cls)
+    name = _C._jit_qualified_name(cls)
     made = _C._jit_Class.make_interface(name, issubclass(cls, Module))
     _classes[cls] = made.type
     for method, function in cls.__dict__.items():
@@ -115,7 +115,7 @@ def _compile_class(cls):
     from umbra.jit._library import CLASSES
     written = CLASSES.get(cls, cls)  # a class of this package has a form for the compiler
     has_init = written.__init__ is not object.__init__
-    name = qualified_name(cls)
+    name = _C._jit_qualified_name(cls)
     made = _C._jit_Class.make(name, False)
     _classes[cls] = made.type
     _C._jit_register_class(name, cls)
@@ -284,11 +284,22 @@ def _operator_of(function):
     """Functions of this package that stand for an operator of the same arguments, or have a form for the compiler."""
     from umbra.jit._library import FUNCTIONS
     if function in FUNCTIONS:
-        return "function", compile_function(FUNCTIONS[function])
+        return _library_form(FUNCTIONS[function])
     module = getattr(function, "__module__", "") or ""
     if not module.startswith("umbra.") or module.startswith("umbra.nn"):
         return None
     return ("builtin", "aten::" + function.__name__) if _C._overload_names("aten::" + function.__name__) else None
+
+
+def _library_form(form):
+    from umbra.jit._library import Choice
+    if isinstance(form, str):
+        return "builtin", form
+    if isinstance(form, Choice):
+        return "choice", (form.argument, form.place, form.default, _library_form(form.if_true), _library_form(form.if_false))
+    if isinstance(form, tuple):
+        return "overloads", [compile_function(f) for f in form]
+    return "function", compile_function(form)
 
 
 # ---- functions ----
@@ -301,26 +312,62 @@ def _source(function):
         raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure "
                       "original .py files are available.")
     first = code.co_firstlineno - 1
-    last = max(end for _, end, _, _ in code.co_positions() if end is not None)
     indent = len(lines[first]) - len(lines[first].lstrip())
-    while last < len(lines) and (not lines[last].strip() or len(lines[last]) - len(lines[last].lstrip()) > indent):
-        last += 1  # comments, and what Python has left out of the code
-    return textwrap.dedent("".join(lines[first:last])), code.co_filename, first + 1
+    return _dedented(lines[first:_end_of(code, lines, first, indent)], indent), code.co_filename, first + 1
+
+
+def _end_of(code, lines, first, indent):
+    """The line after a function: the first that is indented no more than the function, from where its code ends on."""
+    last = max([line for _, _, line in code.co_lines() if line])
+    end = _after_block(lines, last, indent)
+    if end == len(lines) or (lines[end].lstrip()[0] not in ")]}" and not any("\"\"\"" in line or "'''" in line for line in lines[last - 1:end])):
+        return end
+    # What comes last is written over several lines: only the code says where it ends.
+    return _after_block(lines, max(end for _, end, _, _ in code.co_positions() if end is not None), indent)
+
+
+def _after_block(lines, start, indent):
+    for i in range(start, len(lines)):
+        text = lines[i].lstrip()
+        if text and len(lines[i]) - len(text) <= indent:
+            return i
+    return len(lines)
+
+
+def _dedented(lines, indent):
+    if indent == 0:
+        return "".join(lines)
+    margin = lines[0][:indent]
+    cut = [line[indent:] if line.startswith(margin) else "" if line.strip() else "\n" for line in lines]
+    return "".join(cut) if all(cut) else textwrap.dedent("".join(lines))  # a text inside goes further to the left
+
+
+def _signature(source):
+    """A function's source without its body, which may be any Python."""
+    import ast
+    if "# type:" in source:
+        return source
+    definition = ast.parse(source).body[0]
+    definition.body = [ast.Pass()]
+    definition.decorator_list = []
+    return ast.unparse(definition) + "\n"
 
 
 def _defaults(function):
-    return {n: p.default for n, p in inspect.signature(function).parameters.items() if p.default is not inspect.Parameter.empty}
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
+    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
 
 
 def _declare(function, name, self_type, extra=None):
     """A function with its signature; its body is compiled when it is first needed."""
-    plain = inspect.unwrap(function)
+    plain = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
     source, file, line = _source(plain)
     names = _Names(plain, extra)
     defaults = _defaults(plain)
     modifier = modifier_of(function)
     if modifier in ("ignore", "unused"):
-        declared = _C._jit_compile(source, file, line, name, names, self_type, defaults, True)
+        declared = _C._jit_compile(_signature(source), file, line, name, names, self_type, defaults, True)
         return _python_function(function, declared, name, modifier)
     return _C._jit_compile(source, file, line, name, names, self_type, defaults)
 
@@ -418,17 +465,17 @@ def _attribute_type(name, value, hints, module):
 
 def _build_module(module, objects):
     """The object of a program for a module, with its attributes and those of the modules inside; methods come after."""
-    from umbra.jit._library import extra_attributes
+    from umbra.jit._library import constants_of, extra_attributes
     if id(module) in objects:
         return objects[id(module)][0]
     if "_c" in module.__dict__:
         return module._c
     if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
         raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
-    cls = _C._jit_Class.make(qualified_name(type(module)), True)
+    cls = _C._jit_Class.make(_C._jit_qualified_name(type(module)), True)
     if isinstance(module, (container.ModuleList, container.Sequential, container.ModuleDict, container.ParameterList)):
         cls.set_container()
-    values, constants = [], set(getattr(module, "__constants__", ()))
+    values, constants = [], constants_of(module)
     hints = _own_attributes(module)
     final = {n for n, h in hints.items() if h is typing.Final or typing.get_origin(h) is typing.Final}
     for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
@@ -506,10 +553,15 @@ def _declare_method(module, cls, name):
         function = own.__func__
     if not isinstance(function, types.FunctionType):
         return False
-    from umbra.jit._library import FORWARDS, check_module
-    if name == "forward" and type(module) in FORWARDS:
-        check_module(module)
-        function = FORWARDS[type(module)]
+    from umbra.jit._library import FORWARDS
+    form = FORWARDS.get(type(module)) if name == "forward" else None
+    if isinstance(form, tuple):
+        names = [f"{name}__{i}" for i in range(len(form))]
+        for own, part in zip(names, form):
+            cls.add_method(own, _declare(part, f"{cls.name}.{own}", cls.type))
+        cls.add_overloads(name, names)
+        return True
+    function = form or function
     full = f"{cls.name}.{name}"
     overloads = _annotations.overloads_of(function)
     if overloads:
@@ -520,7 +572,7 @@ def _declare_method(module, cls, name):
         return True
     if modifier_of(function) in ("ignore", "unused"):
         source, file, line = _source(inspect.unwrap(function))
-        declared = _C._jit_compile(source, file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
+        declared = _C._jit_compile(_signature(source), file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
         cls.add_method(name, _python_function(function, declared, full, modifier_of(function), module))
         return True
     extra = {"__class__": type(module)}
@@ -551,12 +603,12 @@ def _member_of_module(module, cls, name):
         return "error", (f"Module '{type(module).__name__}' has no attribute '{name}' (This attribute exists on the Python module, but we failed to convert "
                          f"Python type: '{type(value).__name__}' to a TorchScript type.)")
     if isinstance(inspect.getattr_static(type(module), name, None), staticmethod):
-        return "function", compile_function(getattr(type(module), name))
+        return describe(getattr(type(module), name), name)
     if _declare_method(module, cls, name):
         return "method", name
     value = getattr(type(module), name, _MISSING)
-    if isinstance(value, (bool, int, float, str)):
-        return "constant", value
+    if isinstance(value, (bool, int, float, str)) and type(module).__module__.startswith("umbra.nn."):
+        return "constant", value  # of a class of the user's it would have to be in __constants__
     return None
 
 
@@ -601,23 +653,8 @@ def _script_module(module):
     objects = {}
     made = _build_module(module, objects)
     _compile_methods(objects)
-    result = wrap_object(made)
-    _copy_python_only(result, objects)
-    return result
-
-
-def _copy_python_only(result, objects):
-    """Methods that are ignored or unused stay callable from Python."""
-    by_object = {made.identity(): module for made, module in objects.values()}
-
-    def visit(wrapped):
-        module = by_object.get(wrapped._c.identity())
-        if module is not None:
-            keep_python_only(wrapped, module)
-        for child in wrapped._modules.values():
-            visit(child)
-
-    visit(result)
+    originals = {o.identity(): m for o, m in objects.values() if marked_methods(type(m))}
+    return wrap_object(made, RecursiveScriptModule, RecursiveScriptModule, originals)
 
 
 def compile_exports(module, made):
@@ -697,6 +734,8 @@ def script(obj, optimize=None, _frames_up=0, _rcb=None, example_inputs=None):
         if before is not None:
             _functions[plain] = before
         return ScriptFunction(function, obj)
+    if isinstance(obj, (list, dict)):
+        raise NotImplementedError(f"torch.jit.script of a {type(obj).__name__} is not in Umbra yet")
     raise TypeError(f"module, class, method, function, traceback, frame, or code object was expected, got {type(obj).__name__}")
 
 

@@ -49,6 +49,47 @@ class _Slots(collections.abc.MutableMapping):
         return dict(self)
 
 
+class _Children(collections.abc.MutableMapping):
+    """The modules that a module of a program holds, as a module's dict of them; each is made when it is first asked for."""
+
+    def __init__(self, c, kind, originals):
+        self._c, self._kind, self._originals = c, kind, originals
+        self._names = c.class_().module_names()
+        self._made = {}
+
+    def __getitem__(self, name):
+        found = self._made.get(name)
+        if found is None:
+            if name not in self._names:
+                raise KeyError(name)
+            child = self._c.object(name)
+            found = _wrapped.get(child.identity())
+            if found is None:
+                found = wrap_object(child, self._kind, self._kind, self._originals)
+            self._made[name] = found
+        return found
+
+    def __setitem__(self, name, value):
+        if name not in self._names:
+            raise RuntimeError(f"a compiled module cannot get a new module: '{name}'")
+        self._made[name] = value
+
+    def __delitem__(self, name):
+        raise RuntimeError("the attributes of a compiled module cannot be deleted")
+
+    def __iter__(self):
+        return iter(self._names)
+
+    def __len__(self):
+        return len(self._names)
+
+    def __contains__(self, name):
+        return name in self._names
+
+    def copy(self):
+        return dict(self)
+
+
 class Compiled:
     """What compiled functions and methods show of their program, which is in `_function`."""
 
@@ -195,8 +236,10 @@ class ScriptModule(Module):
         self.save(buffer, **kwargs)
         return buffer.getvalue()
 
-    def _get_name(self):
-        return self.original_name
+    def _save_for_lite_interpreter(self, *args, **kwargs):
+        raise NotImplementedError("bytecode for mobile is not written by Umbra; torch.jit.save writes the program's source")
+
+    _save_to_buffer_for_lite_interpreter = _save_for_lite_interpreter
 
     def extra_repr(self):
         return f"original_name={self.original_name}"
@@ -234,6 +277,25 @@ class RecursiveScriptModule(ScriptModule):
     def __init__(self, c):
         attach(self, c)
 
+    def _parts(self):
+        """What a compiled ModuleList, Sequential or ModuleDict holds."""
+        if not self._c.class_().is_container():
+            raise NotImplementedError(f"'{self.original_name}' is no container of modules")
+        return self._modules
+
+    def __len__(self):
+        return len(self._parts())
+
+    def __iter__(self):
+        parts = self._parts()
+        return iter(parts.values() if self.original_name != "ModuleDict" else parts.keys())
+
+    def __contains__(self, key):
+        return key in self._parts()
+
+    def __bool__(self):
+        return True
+
     @property
     def forward(self):
         if not self._c._has_method("forward"):
@@ -241,40 +303,35 @@ class RecursiveScriptModule(ScriptModule):
         return ScriptMethod(self._c, "forward")
 
 
-def attach(module, c):
-    """Makes a Python module the face of an object of a program."""
+def attach(module, c, child_kind=None, originals=None):
+    """Makes a Python module the face of an object of a program; `originals` are the modules that some objects were made of, by identity."""
     attributes = module.__dict__
     if "_forward_hooks" not in attributes:
         Module.__init__(module)
     attributes["_c"] = c
     attributes.pop("training", None)
-    cls = c.class_()
     attributes["_parameters"] = _Slots(c, lambda k, n: k.is_parameter(n))
     attributes["_buffers"] = _Slots(c, lambda k, n: k.is_buffer(n))
-    modules = attributes["_modules"] = {}
-    for name in cls.attribute_names():
-        kind = cls.attribute_type(name)
-        inner = kind.class_() if kind.kind() in ("ClassType", "InterfaceType") else None
-        if inner is not None and inner.is_module():
-            child = c.object(name)
-            known = _wrapped.get(child.identity())
-            modules[name] = known if known is not None else wrap_object(child)
+    children = attributes["_modules"] = _Children(c, child_kind or RecursiveScriptModule, originals)
+    if _wrapped:
+        list(children.values())  # those that are known are known now only
+    original = originals.get(c.identity()) if originals else None
+    if original is not None:
+        attributes["_python_only"] = _python_only(original)
 
 
-def keep_python_only(wrapped, module):
+def _python_only(module):
     """Methods that are marked as ignored or unused stay callable from Python."""
-    own = wrapped.__dict__.setdefault("_python_only", {})
-    for name, function in marked_methods(type(module)).items():
-        if modifier_of(function) in ("ignore", "unused"):
-            own[name] = types.MethodType(function, module)
+    return {name: types.MethodType(function, module) for name, function in marked_methods(type(module)).items()
+            if modifier_of(function) in ("ignore", "unused")}
 
 
-def wrap_object(c, kind=RecursiveScriptModule):
+def wrap_object(c, kind=RecursiveScriptModule, child_kind=None, originals=None):
     """The Python object of an object of a program: a module, or an instance of a class."""
     if not c.class_().is_module():
         return ScriptObject(c)
     module = kind.__new__(kind)
-    attach(module, c)
+    attach(module, c, child_kind, originals)
     return module
 
 

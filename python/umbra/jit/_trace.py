@@ -9,7 +9,8 @@ import warnings
 from umbra import _C
 from umbra._C import Tensor
 from umbra._options import not_built
-from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, attach, keep_python_only
+from umbra.jit._annotations import marked_methods
+from umbra.jit._script_module import Compiled, RecursiveScriptModule, ScriptModule, wrap_object
 from umbra.nn.modules import module as _module
 from umbra.nn.modules.module import Module
 
@@ -66,11 +67,11 @@ def _active():
 
 
 @contextlib.contextmanager
-def _running(trace, paths=None):
-    """Records what runs inside; `paths` names the modules whose calls become methods."""
+def _running(trace, objects=None):
+    """Records what runs inside; `objects` are those of the modules, by id, whose calls become methods."""
     before = _active(), getattr(_module._capture, "jit", None)
     _state.trace = trace
-    _module._capture.jit = _Modules(trace, paths) if paths else None
+    _module._capture.jit = _Modules(trace, objects) if objects else None
     with _module._captures_lock:
         _module._captures += 1
     trace.enter()
@@ -97,24 +98,21 @@ def _paused():
 class _Modules:
     """Which modules have a method of their own in the program."""
 
-    def __init__(self, trace, paths):
-        self.trace, self.paths = trace, paths
-        self.root_entered = False
+    def __init__(self, trace, objects):
+        self.enter, self.leave, self.object_of = trace.enter_module, trace.leave_module, objects.get
 
     def forward(self, module):
-        """The forward of a module, recorded as a method of it; None where it is no part of the program."""
-        path = self.paths.get(id(module))
-        if path is None or "_c" in module.__dict__:
-            return None
-        if path == "":
-            return None
+        """The forward of a module, recorded as a method of it where it is a part of the program."""
+        made, forward = self.object_of(id(module)), module.forward
+        if made is None:
+            return forward
 
         def scoped(*args, **kwargs):
-            self.trace.enter_module(path)
+            self.enter(made)
             try:
-                return module.forward(*args, **kwargs)
+                return forward(*args, **kwargs)
             finally:
-                self.trace.leave_module()
+                self.leave()
 
         return scoped
 
@@ -207,13 +205,13 @@ def _function_name(function):
     return "_lambda" if name == "<lambda>" else name
 
 
-def _record(trace, function, inputs, keywords, strict, names, paths=None, force_outplace=False):
+def _record(trace, function, inputs, keywords, strict, names, objects=None, force_outplace=False):
     """Runs the function on inputs of its own, and gives what it gave."""
     args, kwargs = _clone(inputs), _clone(keywords)
     for name, value in zip(names, (*args, *kwargs.values())):
         trace.add_input(name, value)
     _state.force_outplace = force_outplace
-    with _running(trace, paths):
+    with _running(trace, objects):
         result = function(*args, **kwargs)
         trace.set_output(result, strict)
     return result
@@ -337,87 +335,32 @@ class TracedModule(RecursiveScriptModule):
     def __init__(self, *args, **kwargs):
         raise RuntimeError("TracedModules are made by torch.jit.trace")
 
+    def _get_name(self):
+        return self.original_name
+
 
 class TopLevelTracedModule(TracedModule):
     """What torch.jit.trace gives for a module."""
     _compiled_class = True
 
 
-_names_in_use = {}
-
-
-def qualified_name(cls):
-    """The name that a class has in programs, with a number where another one has it already."""
-    module = cls.__module__
-    if module == "__main__":
-        path = "__torch__"
-    else:
-        path = "__torch__." + ("torch" + module.removeprefix("umbra") if module == "umbra" or module.startswith("umbra.") else module)
-    name = f"{path}.{cls.__name__}"
-    count = _names_in_use[name] = _names_in_use.get(name, -1) + 1
-    return name if count == 0 else f"{path}.___torch_mangle_{count - 1}.{cls.__name__}"
-
-
-def _tensor_type():
-    return _C._jit_simple_type("Tensor")
-
-
-def build_traced(module, objects):
-    """The object of a program for a module: its tensors and modules, and no method yet."""
-    if "_c" in module.__dict__:
-        return module._c
-    if id(module) in objects:
-        return objects[id(module)]
-    if module._backward_hooks or getattr(module, "_backward_pre_hooks", None):
-        raise ValueError("Modules that have backward hooks assigned can't be compiled: " + str(module))
-    cls = _C._jit_Class.make(qualified_name(type(module)), True)
-    values = []
-    for kind, tensors in (("is_parameter", module._parameters), ("is_buffer", module._buffers)):
-        for name, tensor in tensors.items():
-            cls.add_attribute(name, _C._jit_simple_type("NoneType") if tensor is None else _tensor_type(), **({kind: True} if tensor is not None else {}))
-            values.append((name, tensor))
-    cls.add_attribute("training", _C._jit_simple_type("bool"))
-    cls.add_attribute("_is_full_backward_hook", _C._jit_optional_type(_C._jit_simple_type("bool")))
-    values += [("training", module.training), ("_is_full_backward_hook", None)]
-    for name, child in module._modules.items():
-        if child is None:
-            continue
-        inner = build_traced(child, objects)
-        cls.add_attribute(name, inner.class_().type)
-        values.append((name, inner))
-    made = cls.new()
-    for name, value in values:
-        made.setattr(name, value)
-    objects[id(module)] = made
-    return made
-
-
 def _build(module):
+    """The object of a program for a module, those of the modules inside by id, and (module, object) of those whose classes have marks."""
     from umbra.jit._script import compile_exports
-    objects = {}
-    made = build_traced(module, objects)
-    for m in module.modules():
-        if id(m) in objects:
-            compile_exports(m, objects[id(m)])
-    return made
+    made, objects, marked = _C._jit_build(module, marked_methods)
+    for m, o in marked:
+        compile_exports(m, o)
+    return made, objects, marked
 
 
-def _paths(module):
-    """Where each module stands, and those inside compiled ones left out."""
-    found = {}
-    for path, m in module.named_modules():
-        found.setdefault(id(m), path)
-    return found
-
-
-def _trace_into(module, made, method, inputs, keywords, strict, force_outplace):
+def _trace_into(module, made, objects, method, inputs, keywords, strict, force_outplace):
     function = module if method == "forward" else getattr(module, method)
     _check_inputs((*inputs, *keywords.values()))
     recorder = _C._jit_Trace(force_outplace)
     recorder.set_self(made)
     signature = module.forward if method == "forward" else function
     names = [*_argument_names(signature, len(inputs)), *keywords]
-    _record(recorder, function, inputs, keywords, strict, names, _paths(module), force_outplace)
+    _record(recorder, function, inputs, keywords, strict, names, objects, force_outplace)
     recorder.make_methods(method)
 
 
@@ -443,35 +386,23 @@ def _trace_module(mod, inputs, check_trace, check_inputs, check_tolerance, stric
         return _as_tuple(given), {}
 
     def traced_once(chosen):
-        made = _build(mod)
+        made, objects, marked = _build(mod)
         for method, given in chosen.items():
             args, kwargs = examples(method, given)
-            _trace_into(mod, made, method, args, kwargs, strict, force_outplace)
-        return made
+            _trace_into(mod, made, objects, method, args, kwargs, strict, force_outplace)
+        return made, {o.identity(): m for m, o in marked}
 
-    made = traced_once(inputs)
-    top = TopLevelTracedModule.__new__(TopLevelTracedModule)
-    attach(top, made)
-    _retype(top)
-    for path, m in mod.named_modules():
-        keep_python_only(top.get_submodule(path), m)
+    made, originals = traced_once(inputs)
+    top = wrap_object(made, TopLevelTracedModule, TracedModule, originals)
     if check_trace:
         for given in ([inputs] if check_inputs is None else check_inputs):
-            again = traced_once(given)
+            again, _ = traced_once(given)
             for method in given:
                 args, kwargs = examples(method, given[method])
                 _check(mod if method == "forward" else getattr(mod, method), functools.partial(made.call, method), args, kwargs,
                        check_tolerance, lambda m=method: functools.partial(again.call, m),
                        lambda t, m=method: (made if t.func.__self__ is made else again)._get_method(m).inlined_graph())
     return top
-
-
-def _retype(module):
-    """Children of a traced module that were traced with it say so."""
-    for name, child in module._modules.items():
-        if type(child) is RecursiveScriptModule:
-            child.__class__ = TracedModule
-            _retype(child)
 
 
 # ---- checking ----

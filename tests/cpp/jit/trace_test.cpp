@@ -91,5 +91,36 @@ TEST(JitGraph, DeadCodeGoesAndWritesStay) {
   EXPECT_NE(text.find("aten::add_"), std::string::npos);
 }
 
+TEST(JitTrace, AFunctionOfCppBecomesAProgram) {
+  FunctionPtr f = trace([](const auto& in) { return Value(in[0].tensor().relu() + in[1].tensor()); },
+                        {Value(ones({2})), Value(ones({2}))});
+  EXPECT_EQ(f->schema(), "forward(Tensor x, Tensor x1) -> Tensor");
+  EXPECT_EQ(run(*f, {Value(full({3}, -1.0)), Value(ones({3}))}).tensor().sum().template item<double>(), 3.0);
+}
+
+TEST(JitTrace, TensorsOfAModuleAreItsAttributes) {
+  Tensor weight = full({2}, 3.0).requires_grad_(), mean = ones({2});
+  Value module = trace_module([&](const auto& in) { return Value((in[0].tensor() - mean) * weight); },
+                              {Value(ones({2}))}, {{"layer.weight", weight}}, {{"mean", mean}});
+  auto& instance = *object_as<Instance>(module);
+  EXPECT_TRUE(object_as<Instance>(instance.attribute("layer"))->cls->attributes[0].is_parameter);
+  Value y = run(*instance.cls->method("forward"), {module, Value(full({2}, 2.0))});
+  EXPECT_EQ(y.tensor().sum().item<double>(), 6.0);
+  y.tensor().sum().backward();
+  EXPECT_EQ(weight.grad().sum().item<double>(), 2.0);
+}
+
+TEST(JitTrace, AProgramGoesWithItsLastModule) {
+  std::weak_ptr<Function> method;
+  {
+    Tensor weight = ones({2});
+    Value module = trace_module([&](const auto& in) { return Value(in[0].tensor() * weight); }, {Value(ones({2}))},
+                                {{"weight", weight}});
+    method = object_as<Instance>(module)->cls->method("forward");
+    EXPECT_FALSE(method.expired());
+  }
+  EXPECT_TRUE(method.expired());
+}
+
 }  // namespace
 }  // namespace umbra::jit

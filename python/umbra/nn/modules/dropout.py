@@ -13,7 +13,7 @@ class _Dropout(Module):
         self.p, self.inplace = p, inplace
 
     def forward(self, input):
-        return type(self)._function(input, self.p, self.training, self.inplace)
+        return self._function(input, self.p, self.training, self.inplace)
 
     def extra_repr(self):
         return f"p={self.p}, inplace={self.inplace}"

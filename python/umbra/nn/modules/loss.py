@@ -16,7 +16,7 @@ class _Loss(Module):
         self.reduction = _legacy_reduction(size_average, reduce, reduction)
 
     def forward(self, input, target):
-        return type(self)._function(input, target, reduction=self.reduction)
+        return self._function(input, target, reduction=self.reduction)
 
 
 class MSELoss(_Loss):

@@ -247,10 +247,11 @@ class Module:
     # ---- calls and hooks ----
 
     def __call__(self, *args, **kwargs):
+        forward = self.forward
         if _captures:
             traced = getattr(_capture, "jit", None)
             if traced is not None:
-                return _hooks.call_with_hooks(self, args, kwargs, traced.forward(self))
+                forward = traced.forward(self)
             path = (getattr(_capture, "paths", None) or {}).get(id(self))
             if path is not None:
                 _C._enter_module(path, type_path(self))
@@ -259,8 +260,8 @@ class Module:
                 finally:
                     _C._leave_module()
         if not (self._forward_hooks or self._forward_pre_hooks or self._backward_hooks or self._backward_pre_hooks or any(_hooks.AROUND_CALLS)):
-            return self.forward(*args, **kwargs)
-        return _hooks.call_with_hooks(self, args, kwargs)
+            return forward(*args, **kwargs)
+        return _hooks.call_with_hooks(self, args, kwargs, forward)
 
     _call_impl = __call__
 

@@ -41,9 +41,9 @@ class _CircularPad(_Pad):
     _mode = "circular"
 
     def forward(self, input):
-        if input.dim() not in (self._dims + 1, self._dims + 2):
+        if input.dim() != self._dims + 1 and input.dim() != self._dims + 2:
             raise ValueError(f"expected {self._dims + 1}D or {self._dims + 2}D input (got {input.dim()}D input)")
-        return super().forward(input)
+        return F.pad(input, self.padding, self._mode)
 
 
 class ConstantPad1d(_ConstantPad):

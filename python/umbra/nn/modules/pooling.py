@@ -46,7 +46,7 @@ class _MaxUnpool(_Pool):
         return tuple(value) if isinstance(value, (tuple, list)) else (value,) * self._dims
 
     def forward(self, input, indices, output_size=None):
-        return type(self)._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
+        return self._unpool(input, indices, self.kernel_size, self.stride, self.padding, output_size)
 
 
 class MaxUnpool1d(_MaxUnpool):
@@ -110,7 +110,7 @@ class _FractionalMaxPool(Module):
             raise ValueError(f"output_ratio must be between 0 and 1 (got {output_ratio})")
 
     def forward(self, input):
-        return type(self)._pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
+        return self._pool(input, self.kernel_size, self.output_size, self.output_ratio, self.return_indices, self._random_samples)
 
 
 class FractionalMaxPool2d(_FractionalMaxPool):
@@ -129,7 +129,7 @@ class _LPPool(_Pool):
         self.norm_type, self.kernel_size, self.stride, self.ceil_mode = norm_type, kernel_size, stride, ceil_mode
 
     def forward(self, input):
-        return type(self)._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
+        return self._pool(input, float(self.norm_type), self.kernel_size, self.stride, self.ceil_mode)
 
 
 class LPPool1d(_LPPool):
@@ -152,7 +152,7 @@ class _AdaptivePool(_Pool):
         self.output_size = output_size
 
     def forward(self, input):
-        return type(self)._pool(input, self.output_size)
+        return self._pool(input, self.output_size)
 
 
 class AdaptiveAvgPool1d(_AdaptivePool):
@@ -175,7 +175,7 @@ class _AdaptiveMaxPool(_Pool):
         self.output_size, self.return_indices = output_size, return_indices
 
     def forward(self, input):
-        return type(self)._pool(input, self.output_size, self.return_indices)
+        return self._pool(input, self.output_size, self.return_indices)
 
 
 class AdaptiveMaxPool1d(_AdaptiveMaxPool):

@@ -1,7 +1,9 @@
 """Transformers: layers of encoders and decoders, stacks of them, and both together."""
 import copy
+from typing import Optional
 
 import umbra
+from umbra import Tensor
 from umbra.nn import functional as F
 from umbra.nn import init
 from umbra.nn.modules.activation import MultiheadAttention
@@ -20,15 +22,17 @@ def _activation(activation):
     return getattr(F, activation)
 
 
-def _causal_mask(size, device=None, dtype=None):
+def _causal_mask(size: int, device: Optional[umbra.device] = None, dtype: Optional[umbra.dtype] = None) -> Tensor:
     """Minus infinity above the diagonal: no place sees those behind it."""
-    return umbra.triu(umbra.full((size, size), float("-inf"), device=device, dtype=dtype), diagonal=1)
+    return umbra.triu(umbra.full([size, size], float("-inf"), device=device, dtype=dtype), diagonal=1)
 
 
-def _is_causal(mask, is_causal, size):
+def _is_causal(mask: Optional[Tensor], is_causal: Optional[bool], size: int) -> bool:
     """Whether a mask is the causal one; `is_causal` says so where it is not None."""
-    if is_causal is not None or mask is None:
-        return bool(is_causal)
+    if is_causal is not None:
+        return is_causal
+    if mask is None:
+        return False
     causal = _causal_mask(size, device=mask.device, dtype=mask.dtype)
     return mask.size() == causal.size() and bool((mask == causal).all())
 
@@ -37,7 +41,7 @@ def _copies(module, count):
     return ModuleList([copy.deepcopy(module) for _ in range(count)])
 
 
-def _length(sequences, batch_first):
+def _length(sequences: Tensor, batch_first: bool) -> int:
     """How long sequences are."""
     return sequences.size(1 if batch_first and sequences.dim() == 3 else 0)
 
@@ -59,7 +63,7 @@ class TransformerEncoderLayer(Module):
         self.activation = _activation(activation)
         self.activation_relu_or_gelu = 1 if self.activation is F.relu else 2 if self.activation is F.gelu else 0  # for PyTorch's fast path
 
-    def forward(self, src, src_mask=None, src_key_padding_mask=None, is_causal=False):
+    def forward(self, src: Tensor, src_mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: bool = False) -> Tensor:
         x = src
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), src_mask, src_key_padding_mask, is_causal)
@@ -67,11 +71,11 @@ class TransformerEncoderLayer(Module):
         x = self.norm1(x + self._sa_block(x, src_mask, src_key_padding_mask, is_causal))
         return self.norm2(x + self._ff_block(x))
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+    def _sa_block(self, x: Tensor, attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], is_causal: bool = False) -> Tensor:
         x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, need_weights=False, is_causal=is_causal)[0]
         return self.dropout1(x)
 
-    def _ff_block(self, x):
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout2(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -81,12 +85,14 @@ class TransformerEncoder(Module):
         self.layers, self.num_layers, self.norm = _copies(encoder_layer, num_layers), num_layers, norm
         self.enable_nested_tensor, self.use_nested_tensor, self.mask_check = enable_nested_tensor, False, mask_check
 
-    def forward(self, src, mask=None, src_key_padding_mask=None, is_causal=None):
+    def forward(self, src: Tensor, mask: Optional[Tensor] = None, src_key_padding_mask: Optional[Tensor] = None, is_causal: Optional[bool] = None) -> Tensor:
         output = src
         is_causal = _is_causal(mask, is_causal, _length(src, self.layers[0].self_attn.batch_first))
         for layer in self.layers:
             output = layer(output, src_mask=mask, is_causal=is_causal, src_key_padding_mask=src_key_padding_mask)
-        return output if self.norm is None else self.norm(output)
+        if self.norm is not None:
+            output = self.norm(output)
+        return output
 
 
 class TransformerDecoderLayer(Module):
@@ -106,8 +112,9 @@ class TransformerDecoderLayer(Module):
         self.dropout1, self.dropout2, self.dropout3 = (Dropout(dropout) for _ in range(3))
         self.activation = _activation(activation)
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None, tgt_is_causal=False,
-                memory_is_causal=False):
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Optional[Tensor] = None, memory_mask: Optional[Tensor] = None,
+                tgt_key_padding_mask: Optional[Tensor] = None, memory_key_padding_mask: Optional[Tensor] = None, tgt_is_causal: bool = False,
+                memory_is_causal: bool = False) -> Tensor:
         x = tgt
         if self.norm_first:
             x = x + self._sa_block(self.norm1(x), tgt_mask, tgt_key_padding_mask, tgt_is_causal)
@@ -117,15 +124,15 @@ class TransformerDecoderLayer(Module):
         x = self.norm2(x + self._mha_block(x, memory, memory_mask, memory_key_padding_mask, memory_is_causal))
         return self.norm3(x + self._ff_block(x))
 
-    def _sa_block(self, x, attn_mask, key_padding_mask, is_causal=False):
+    def _sa_block(self, x: Tensor, attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], is_causal: bool = False) -> Tensor:
         x = self.self_attn(x, x, x, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0]
         return self.dropout1(x)
 
-    def _mha_block(self, x, mem, attn_mask, key_padding_mask, is_causal=False):
+    def _mha_block(self, x: Tensor, mem: Tensor, attn_mask: Optional[Tensor], key_padding_mask: Optional[Tensor], is_causal: bool = False) -> Tensor:
         x = self.multihead_attn(x, mem, mem, attn_mask=attn_mask, key_padding_mask=key_padding_mask, is_causal=is_causal, need_weights=False)[0]
         return self.dropout2(x)
 
-    def _ff_block(self, x):
+    def _ff_block(self, x: Tensor) -> Tensor:
         return self.dropout3(self.linear2(self.dropout(self.activation(self.linear1(x)))))
 
 
@@ -136,14 +143,17 @@ class TransformerDecoder(Module):
         super().__init__()
         self.layers, self.num_layers, self.norm = _copies(decoder_layer, num_layers), num_layers, norm
 
-    def forward(self, tgt, memory, tgt_mask=None, memory_mask=None, tgt_key_padding_mask=None, memory_key_padding_mask=None, tgt_is_causal=None,
-                memory_is_causal=False):
+    def forward(self, tgt: Tensor, memory: Tensor, tgt_mask: Optional[Tensor] = None, memory_mask: Optional[Tensor] = None,
+                tgt_key_padding_mask: Optional[Tensor] = None, memory_key_padding_mask: Optional[Tensor] = None, tgt_is_causal: Optional[bool] = None,
+                memory_is_causal: bool = False) -> Tensor:
         output = tgt
         tgt_is_causal = _is_causal(tgt_mask, tgt_is_causal, _length(tgt, self.layers[0].self_attn.batch_first))
         for layer in self.layers:
             output = layer(output, memory, tgt_mask=tgt_mask, memory_mask=memory_mask, tgt_key_padding_mask=tgt_key_padding_mask,
                            memory_key_padding_mask=memory_key_padding_mask, tgt_is_causal=tgt_is_causal, memory_is_causal=memory_is_causal)
-        return output if self.norm is None else self.norm(output)
+        if self.norm is not None:
+            output = self.norm(output)
+        return output
 
 
 class Transformer(Module):
@@ -173,8 +183,9 @@ class Transformer(Module):
             if parameter.dim() > 1:
                 init.xavier_uniform_(parameter)
 
-    def forward(self, src, tgt, src_mask=None, tgt_mask=None, memory_mask=None, src_key_padding_mask=None, tgt_key_padding_mask=None,
-                memory_key_padding_mask=None, src_is_causal=None, tgt_is_causal=None, memory_is_causal=False):
+    def forward(self, src: Tensor, tgt: Tensor, src_mask: Optional[Tensor] = None, tgt_mask: Optional[Tensor] = None, memory_mask: Optional[Tensor] = None,
+                src_key_padding_mask: Optional[Tensor] = None, tgt_key_padding_mask: Optional[Tensor] = None, memory_key_padding_mask: Optional[Tensor] = None,
+                src_is_causal: Optional[bool] = None, tgt_is_causal: Optional[bool] = None, memory_is_causal: bool = False) -> Tensor:
         batched = src.dim() == 3
         if batched and src.size(0 if self.batch_first else 1) != tgt.size(0 if self.batch_first else 1):
             raise RuntimeError("the batch number of src and tgt must be equal")

@@ -1,14 +1,14 @@
 """Sequences of different lengths: packed, so that no step is computed for padding."""
-from typing import NamedTuple
+from typing import NamedTuple, Optional
 
 import umbra
 
 
 class _Packed(NamedTuple):
-    data: object
-    batch_sizes: object
-    sorted_indices: object
-    unsorted_indices: object
+    data: umbra.Tensor
+    batch_sizes: umbra.Tensor
+    sorted_indices: Optional[umbra.Tensor]
+    unsorted_indices: Optional[umbra.Tensor]
 
 
 class PackedSequence(_Packed):

@@ -1,0 +1,73 @@
+"""Layers and functions of the package, compiled: each gives what it gives uncompiled, and so does what is saved and loaded again."""
+import io
+
+import pytest
+import umbra as torch
+from jit_library_cases import CASES
+from umbra import nn
+
+
+def tensors_of(value):
+    if isinstance(value, torch.Tensor):
+        return [value]
+    if isinstance(value, (tuple, list)):
+        return [t for v in value for t in tensors_of(v)]
+    return [torch.tensor(value)] if isinstance(value, (bool, int, float)) else []
+
+
+def same(left, right):
+    left, right = tensors_of(left), tensors_of(right)
+    return len(left) == len(right) and all(torch.allclose(a, b, atol=1e-5, equal_nan=True) if a.is_floating_point() else torch.equal(a, b)
+                                           for a, b in zip(left, right))
+
+
+def seeded(function, arguments):
+    torch.manual_seed(1)
+    return function(*arguments)
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_compiled_and_reloaded_it_gives_what_it_gives_uncompiled(name):
+    make, arguments = CASES[name]
+    torch.manual_seed(0)
+    function = make()
+    if isinstance(function, nn.Module) and name.startswith("Lazy"):
+        function(*arguments())
+    buffers = {key: value.clone() for key, value in function.state_dict().items()} if isinstance(function, nn.Module) else {}
+    expected = seeded(function, arguments())
+    compiled = torch.jit.script(function)
+
+    def restore(module):
+        if buffers:
+            module.load_state_dict(buffers)
+
+    restore(compiled)
+    assert same(seeded(compiled, arguments()), expected)
+    buffer = io.BytesIO()
+    restore(compiled)
+    torch.jit.save(compiled, buffer)
+    buffer.seek(0)
+    assert same(seeded(torch.jit.load(buffer), arguments()), expected)
+
+
+def test_a_choice_between_functions_needs_a_constant():
+    def pooled(x, indices: bool):
+        return torch.nn.functional.max_pool2d(x, 2, return_indices=indices)
+
+    with pytest.raises(RuntimeError, match="return_indices"):
+        torch.jit.script(pooled)
+
+
+def test_a_default_without_an_annotation_says_what_it_is_taken_for():
+    def scaled(x, times=3):
+        return x * times
+
+    with pytest.raises(RuntimeError, match="it is assumed to be type 'Tensor'"):
+        torch.jit.script(scaled)
+
+
+def test_one_number_for_view_is_a_size_and_no_dtype():
+    def flat(x):
+        return x.view(-1)
+
+    assert torch.jit.script(flat)(torch.ones(2, 3)).shape == (6,)
