@@ -34,8 +34,6 @@ void estimate_program(const std::string& path, const EstimateOptions& options) {
   std::printf("%-12s %s, at %s\n", "Peak", bytes(report.peak).c_str(),
               at ? std::string(at->name).c_str() : "the start");
   std::printf("%-12s %s\n", "Operations", amount(static_cast<double>(report.flops()), 1000, " KMGTPE", "FLOP").c_str());
-  for (const std::string& name : cost.uncounted)
-    std::printf("%-12s what the functions of %s do\n", "Not counted", name.c_str());
   if (options.plot.empty()) return;
   std::ofstream file(options.plot);
   file << cost_page(report, path, rows);

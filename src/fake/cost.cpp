@@ -17,6 +17,16 @@ uint64_t place_among_nodes() {
   return Marker().sequence_number();
 }
 
+/// The trace that sees the call of an operator that takes functions, from its handler to where the functions run.
+thread_local CostTrace* t_sees_call = nullptr;
+
+template <class T> struct Restored {
+  T& place;
+  T before;
+  Restored(T& place, T value) : place(place), before(std::exchange(place, value)) {}
+  ~Restored() { place = before; }
+};
+
 }  // namespace
 
 // ---- the report ----
@@ -135,11 +145,8 @@ int32_t CostTrace::scope_now() const {
 }
 
 bool CostTrace::handle(const Operator& op, Value* frame) {
-  struct During {
-    int32_t& place;
-    int32_t before;
-    ~During() { place = before; }
-  } during{operation_, std::exchange(operation_, static_cast<int32_t>(report_.operations.size()))};
+  Restored during(operation_, static_cast<int32_t>(report_.operations.size()));
+  Restored sees_call(t_sees_call, op.takes_functions() ? this : nullptr);
   int32_t phase = static_cast<int32_t>(report_.phases.size()) - 1;
   report_.operations.push_back({op.name(), scope_now(), phase, 0});
   size_t number = report_.operations.size() - 1;
@@ -153,6 +160,26 @@ bool CostTrace::handle(const Operator& op, Value* frame) {
   }
   return true;
 }
+
+CostTrace::OneOf::~OneOf() {
+  std::vector<CostOperation>& operations = trace_.report_.operations;
+  begins_.push_back(operations.size());
+  size_t dearest = 0;
+  int64_t most = -1;
+  for (size_t way = 0; way + 1 < begins_.size(); ++way) {
+    int64_t sum = 0;
+    for (size_t i = begins_[way]; i < begins_[way + 1]; ++i) sum += operations[i].flops;
+    if (sum > most) most = sum, dearest = way;
+  }
+  for (size_t i = begins_.front(); i < begins_.back(); ++i)
+    if (i < begins_[dearest] || i >= begins_[dearest + 1]) operations[i].flops = 0;
+}
+
+FunctionsCounted::FunctionsCounted() : trace_(std::exchange(t_sees_call, nullptr)) {
+  if (trace_) scope_.emplace(IntrusivePtr<Mode>(trace_));
+}
+
+FunctionsCounted::~FunctionsCounted() { t_sees_call = trace_; }
 
 CostReport CostTrace::report() const {
   CostReport out = report_;

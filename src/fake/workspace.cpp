@@ -55,12 +55,23 @@ int64_t inverse(const Value* a, const Value*) {
   return (2 * self.numel() + n * n) * self.item_size() + (2 * n + 1) * matrices * item_size(DType::Int32);
 }
 
+// linalg_lu_solve(LU, pivots, B): the factors and exchanges of rows once more, for each matrix of the result
+int64_t lu_solution(const Value* a, const Value* results) {
+  const Tensor &factors = a[0].tensor_ref(), &out = results[0].tensor_ref();
+  int64_t n = factors.size(-1), solution = out.size(-1) * out.size(-2);
+  int64_t matrices = solution == 0 ? 0 : out.numel() / solution;
+  return matrices * n * (n * factors.item_size() + item_size(DType::Int32));
+}
+
 using Rule = int64_t (*)(const Value* arguments, const Value* results);
 const std::unordered_map<std::string_view, Rule>& rules() {
-  static const std::unordered_map<std::string_view, Rule> table = {
-      {"aten::convolution", convolution}, {"aten::convolution_backward", convolution_backward},
-      {"aten::sort", sorted<1>},          {"aten::sort.stable", sorted<2>},
-      {"aten::topk", sorted<2>},          {"aten::linalg_inv_ex", inverse}};
+  static const std::unordered_map<std::string_view, Rule> table = {{"aten::convolution", convolution},
+                                                                   {"aten::convolution_backward", convolution_backward},
+                                                                   {"aten::sort", sorted<1>},
+                                                                   {"aten::sort.stable", sorted<2>},
+                                                                   {"aten::topk", sorted<2>},
+                                                                   {"aten::linalg_inv_ex", inverse},
+                                                                   {"aten::linalg_lu_solve", lu_solution}};
   return table;
 }
 

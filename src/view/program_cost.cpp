@@ -1,9 +1,7 @@
 #include "umbra/view/program_cost.h"
 
-#include <algorithm>
 #include <charconv>
 #include <map>
-#include <set>
 
 #include "umbra/autograd/grad_mode.h"
 #include "umbra/export/input_check.h"
@@ -116,23 +114,10 @@ int64_t storage_bytes(const NamedTensors& tensors) {
   return sum;
 }
 
-/// Whether a call is given one of the subgraphs.
-bool takes_functions(const std::set<std::string>& subgraphs, const fx::Node& node) {
-  return std::ranges::any_of(node.inputs(), [&](const fx::Node* input) {
-    return input->op() == fx::Op::GetAttr && subgraphs.contains(input->target().name());
-  });
-}
-
-void note_uncounted(const std::string& name, ProgramCost& cost) {
-  if (std::ranges::find(cost.uncounted, name) == cost.uncounted.end()) cost.uncounted.push_back(name);
-}
-
 /// Runs the graph, each call inside the scope of its module.
 std::vector<Value> run_forward(const ExportedProgram& program, const std::vector<Value>& inputs, CostTrace& trace,
                                ProgramCost& cost) {
   IntrusivePtr<fx::GraphModule> module = unlift(program);
-  std::set<std::string> subgraphs;
-  for (const auto& [path, part] : module->submodules()) subgraphs.insert(path);
   fx::Interpreter interpreter(module);
   interpreter.on_call([&](fx::NodeCall& call) {
     const auto& modules = call.node().meta.modules;
@@ -141,7 +126,6 @@ std::vector<Value> run_forward(const ExportedProgram& program, const std::vector
       CostTrace& trace;
       ~Leave() { trace.leave_scope(); }
     } leave{trace};
-    if (takes_functions(subgraphs, call.node())) note_uncounted(call.node().target().text(), cost);
     Value result = call.run();
     cost.nodes.emplace_back(call.node().name(), trace.operation_count());
     return result;

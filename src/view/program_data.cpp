@@ -221,8 +221,6 @@ class ProgramData {
     out.emplace_back("peak", report.peak);
     out.emplace_back("flops", report.flops());
     out.emplace_back("weights", cost_->weights + cost_->constants);
-    Json::Array uncounted(cost_->uncounted.begin(), cost_->uncounted.end());
-    if (!uncounted.empty()) out.emplace_back("uncounted", Json(std::move(uncounted)));
   }
 
   const ExportedProgram& program_;

@@ -2,10 +2,12 @@
 
     python tests/compare/estimates.py FOLDER [--name PART] [--json OUT]
 
-For each program: one call, and one step of training where an output has a gradient, as `umbra.estimate` says it costs, and what its run allocates.
-A folder holds `program.pt2`, `spec.json` (the call, as a tree) and `inputs.safetensors`. The last lines say how many are within 3 %.
+For each file: one call, and one step of training where an output has a gradient, as `umbra.estimate` says it costs, and what its run allocates. A program
+without parameters is differentiated with respect to its inputs. A folder holds `program*.pt2`, `spec.json` (the call, as a tree) and `inputs.safetensors`. The
+last lines say how many are within 3 %.
 """
 import argparse
+import glob
 import json
 import os
 import sys
@@ -35,15 +37,19 @@ def loss(outputs):
     return sum((t.abs() if t.is_complex() else t).sum() for t in floats(outputs) if t.requires_grad)
 
 
-def peaks(folder, training):
+def peaks(path, training):
     """(estimated, measured, where the estimate has its peak); None where the program has nothing to train."""
-    program = umbra.export.load(os.path.join(folder, "program.pt2"))
+    folder = os.path.dirname(path)
     spec = json.load(open(os.path.join(folder, "spec.json")))
     args, kwargs = rebuild(spec["inputs"], load_file(os.path.join(folder, "inputs.safetensors")))
-    model = program.module()
+    model = umbra.export.load(path).module()
+    trainable = [p for p in model.parameters() if p.requires_grad]
+    if training and not trainable:
+        for t in floats((args, kwargs)):
+            t.requires_grad_()
     if training and not any(t.requires_grad for t in floats(model(*args, **kwargs))):
         return None
-    options = {"training": True, "loss": loss, "optimizer": "adamw"} if training else {}
+    options = {"training": True, "loss": loss, "optimizer": "adamw" if trainable else None} if training else {}
     estimated = umbra.estimate(model, args, kwargs, **options)
     measured = umbra.estimate(model, args, kwargs, with_data=True, **options)
     return estimated.peak, measured.peak, estimated.peak_operator, measured.peak_operator
@@ -57,15 +63,15 @@ def main():
     options = parser.parse_args()
     umbra.set_num_threads(1)  # what several threads take at once depends on what else the machine does
     results, close, counted = {}, {False: 0, True: 0}, {False: 0, True: 0}
-    for name in sorted(os.listdir(options.folder)):
-        folder = os.path.join(options.folder, name)
-        if options.name not in name or not os.path.exists(os.path.join(folder, "program.pt2")):
+    for path in sorted(glob.glob(os.path.join(options.folder, "*", "program*.pt2"))):
+        name = os.path.relpath(path, options.folder).removesuffix(".pt2").removesuffix("/program")
+        if options.name not in name:
             continue
         for training in (False, True):
             try:
-                result = peaks(folder, training)
+                result = peaks(path, training)
             except Exception as error:  # noqa: BLE001 - a program that does not run has no cost
-                print(f"{name:<24} {'step' if training else 'call'}  {type(error).__name__}: {str(error).splitlines()[0][:120]}")
+                print(f"{name:<36} {'step' if training else 'call'}  {type(error).__name__}: {str(error).splitlines()[0][:120]}")
                 continue
             if result is None:
                 continue
@@ -75,7 +81,7 @@ def main():
             close[training] += good
             results[f"{name} {'step' if training else 'call'}"] = estimated / measured
             if not good:
-                print(f"{name:<24} {'step' if training else 'call'}  estimated {estimated:>10}  measured {measured:>10}  "
+                print(f"{name:<36} {'step' if training else 'call'}  estimated {estimated:>10}  measured {measured:>10}  "
                       f"{100 * (estimated / measured - 1):+6.1f} %  {where[0]} / {where[1]}")
             sys.stdout.flush()
     print(f"within 3 %: {close[False]} of {counted[False]} calls, {close[True]} of {counted[True]} steps of training")

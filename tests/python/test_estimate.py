@@ -128,3 +128,45 @@ def test_sorting_conjugating_and_inverting_take_memory_of_their_own():
                            (lambda x: umbra.polar(x, x), (umbra.ones(500),))):
         estimated, measured = (umbra.estimate(function, args, with_data=data) for data in (False, True))
         assert estimated.peak == pytest.approx(measured.peak, rel=0.03)
+
+
+def exact(function, args, **options):
+    """The estimate, which has to be what a run with data allocates and counts."""
+    estimated, measured = (umbra.estimate(function, args, with_data=data, **options) for data in (False, True))
+    assert (estimated.peak, estimated.flops) == (measured.peak, measured.flops)
+    return estimated
+
+
+def test_what_a_scan_or_a_map_does_counts_for_every_row():
+    from umbra._higher_order_ops import scan
+    w, rows = umbra.ones(8, 8), umbra.ones(5, 2, 8)
+    step = lambda carried, row: (carried @ w + row, carried * 2)  # noqa: E731
+    assert exact(lambda h, xs: scan(step, h, xs), (umbra.ones(2, 8), rows)).flops == 5 * 2 * 2 * 8 * 8
+    assert exact(lambda xs: umbra._higher_order_ops.map(lambda row: (row @ w).relu(), xs), (rows,)).flops == 5 * 2 * 2 * 8 * 8
+
+
+class Repeats(nn.Module):
+    def __init__(self, rows):
+        super().__init__()
+        self.weight = nn.Parameter(umbra.ones(8, 8))
+        self.rows = rows
+
+    def forward(self, h):
+        from umbra._higher_order_ops import scan
+        return scan(lambda carried, row: ((carried @ self.weight + row).tanh(), carried * 2), h, self.rows)
+
+
+def test_a_step_of_training_through_a_scan_is_estimated():
+    estimated, measured = (umbra.estimate(Repeats(umbra.ones(6, 2, 8)), (umbra.ones(2, 8),), training=True, with_data=data) for data in (False, True))
+    assert abs(estimated.peak - measured.peak) <= 0.03 * measured.peak and estimated.flops == measured.flops > 0
+
+
+def test_a_loop_counts_one_step_and_holds_the_values_of_two():
+    loop = lambda n, x, w: umbra._higher_order_ops.while_loop(lambda n, x: n > 0, lambda n, x: (n - 1, x @ w), (n, x))  # noqa: E731
+    estimated, measured = (umbra.estimate(loop, (umbra.tensor(3), umbra.ones(8, 8), umbra.ones(8, 8)), with_data=data) for data in (False, True))
+    assert estimated.peak == measured.peak and measured.flops == 3 * estimated.flops == 3 * 2 * 8 ** 3
+
+
+def test_of_branches_the_dearer_one_counts():
+    w = umbra.ones(8, 8)
+    assert umbra.estimate(lambda x: umbra.cond(x.sum() > 0, lambda t: t @ w, lambda t: t @ w @ w, (x,)), (w,)).flops == 2 * 2 * 8 ** 3

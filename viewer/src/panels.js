@@ -21,7 +21,6 @@ export function show_facts(model) {
     [`${count_text(data.parameters)} parameters`, data.weights !== undefined ? bytes_text(data.weights) : ''],
   ];
   if (data.flops !== undefined) facts.push([flops_text(data.flops), 'a call'], [bytes_text(data.peak), 'peak memory']);
-  if (data.uncounted) facts.push(['', `without what the functions of ${data.uncounted.join(', ')} do`]);
   const place = document.getElementById('facts');
   for (const [strong, soft] of facts) place.append(element('span', {class: 'fact'}, element('b', {}, strong), soft ? ` ${soft}` : ''));
   for (const size of data.sizes)

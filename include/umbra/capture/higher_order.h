@@ -36,6 +36,7 @@ std::vector<Value> scan(const ValueFunction& combine, const std::vector<Value>& 
 // is written once, in the files beside it.
 
 struct HigherOrder;
+class CostTrace;
 
 /// One call of an operator that takes functions.
 class FunctionCall {
@@ -89,6 +90,9 @@ struct HigherOrder {
   std::vector<Value> (*run)(const FunctionCall& call);
   /// Its results without data, from what each function gives for its inputs; an error where those do not fit.
   std::vector<Value> (*results)(const FunctionCall& call, const std::vector<std::vector<Value>>& of_functions);
+  /// What a run costs, where only data says how it goes: the functions run without data as a run might call them. Null:
+  /// `run` asks for no data.
+  std::vector<Value> (*rehearse)(const FunctionCall& call, CostTrace& trace) = nullptr;
   /// Its gradient, made while the call runs; `results` are the call's. Null: it has none under capture.
   FunctionBackward (*gradient)(const FunctionCall& call, const std::vector<Value>& results) = nullptr;
   /// What it does inside vmap where its first argument, which decides, is a batch: nobody decides for all of it.

@@ -12,6 +12,7 @@
 #include <cstdint>
 #include <map>
 #include <mutex>
+#include <optional>
 #include <string>
 #include <unordered_map>
 #include <vector>
@@ -75,7 +76,22 @@ class CostTrace final : public DispatchMode, private MemoryObserver {
 
   bool handle(const Operator& op, Value* frame) override;
 
+  /// Ways that a run can go, one after the other in a run without data: the operations of the dearest one count.
+  class OneOf {
+   public:
+    explicit OneOf(CostTrace& trace) : trace_(trace), begins_{trace.operation_count()} {}
+    ~OneOf();
+    OneOf(const OneOf&) = delete;
+    /// One way ends, the next begins.
+    void next() { begins_.push_back(trace_.operation_count()); }
+
+   private:
+    CostTrace& trace_;
+    std::vector<size_t> begins_;
+  };
+
  private:
+  friend class FunctionsCounted;
   void made(const void* storage, int64_t bytes, bool has_data) noexcept override;
   void gone(const void* storage) noexcept override;
   void change(int64_t bytes);
@@ -93,6 +109,20 @@ class CostTrace final : public DispatchMode, private MemoryObserver {
   std::unordered_map<std::string, int32_t> scope_numbers_;
   std::vector<int32_t> scope_stack_;
   std::vector<std::pair<uint64_t, int32_t>> scopes_by_node_;  // from which node of the autograd graph on, the scope
+};
+
+/// While an operator runs the functions that it takes: the trace that sees the call, if there is one, sees what they
+/// do.
+class FunctionsCounted {
+ public:
+  FunctionsCounted();
+  ~FunctionsCounted();
+  FunctionsCounted(const FunctionsCounted&) = delete;
+  CostTrace* trace() const { return trace_; }
+
+ private:
+  CostTrace* trace_;
+  std::optional<EnterMode> scope_;
 };
 
 /// Floating-point operations of a call whose results stand in the frame (a multiply-add counts two), as PyTorch counts

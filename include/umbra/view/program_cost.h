@@ -23,7 +23,6 @@ struct ProgramCost {
   std::vector<std::pair<std::string, int64_t>> sizes;  // the dynamic sizes it was run with
   sym::Bindings bindings;                              // the same, to evaluate expressions with
   std::vector<std::pair<std::string, size_t>> nodes;   // calls of the graph in order, and the operations done by then
-  std::vector<std::string> uncounted;                  // operators that take functions: what these do is not counted
   int64_t weights = 0, constants = 0;                  // bytes
 };
 

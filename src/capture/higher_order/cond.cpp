@@ -3,6 +3,7 @@
 
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
+#include "umbra/fake/cost.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -88,6 +89,16 @@ std::vector<Value> results(const FunctionCall& call, const std::vector<std::vect
   return out;
 }
 
+/// Both functions run, one after the other.
+std::vector<Value> rehearse(const FunctionCall& call, CostTrace& trace) {
+  CostTrace::OneOf dearer(trace);
+  std::vector<std::vector<Value>> of{call.run_function(0, call.list(kOperands))};
+  forget_memory(of[0]);
+  dearer.next();
+  of.push_back(call.run_function(1, call.list(kOperands)));
+  return results(call, of);
+}
+
 /// Both functions run, and each element of the batch takes its own.
 std::vector<Value> run_undecided(const FunctionCall& call) {
   std::vector<std::vector<Value>> of{call.run_function(0, call.list(kOperands)),
@@ -145,6 +156,7 @@ const RegisterHigherOrder kCond({
     .inputs = operands,
     .run = run,
     .results = results,
+    .rehearse = rehearse,
     .gradient = gradient,
     .run_undecided = run_undecided,
 });

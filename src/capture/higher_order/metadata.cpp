@@ -9,6 +9,7 @@ namespace umbra {
 
 namespace {
 Value without_value(const Tensor& t, SymIntArrayRef sizes, SymIntArrayRef strides) {
+  UnobservedMemory stands_for_another;
   if (FakeModeImpl* mode = fake_mode_of(t)) return mode->make(TensorSpec(sizes, strides, t.dtype(), t.device()));
   return alias_tensor(t, sizes, strides, t.sym_storage_offset());
 }
@@ -33,7 +34,6 @@ Value row_stand_in(const Value& value) {
     SetGradEnabled no_grad(false);
     return Value(t.select(0, 0));
   }
-  UnobservedMemory part_of_the_rows;
   return without_value(t, t.sym_sizes().slice(1, t.dim() - 1), t.sym_strides().slice(1, t.dim() - 1));
 }
 

@@ -211,6 +211,7 @@ ValueFunction record_function(const ValueFunction& function, const std::vector<V
     tracer->set_output(function(inputs));
   }
   fx::eliminate_dead_code(module->graph());
+  for (fx::Node* node : module->graph().nodes()) node->meta.val = Value();  // would keep the example's memory
   return [module](const std::vector<Value>& given) { return module->run(given); };
 }
 

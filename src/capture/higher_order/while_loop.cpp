@@ -1,6 +1,7 @@
 // while_loop: a function called on its own results for as long as a condition of them holds.
 #include "capture/higher_order/layers.h"
 #include "capture/higher_order/metadata.h"
+#include "umbra/fake/cost.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra {
@@ -77,6 +78,24 @@ std::vector<Value> results(const FunctionCall& call, const std::vector<std::vect
   for (Value& v : out)
     if (is_integer(v)) v = unknown_integer(call);
   return out;
+}
+
+/// Two steps, of which one counts: nobody can say how many there will be, and in the second the values of the one
+/// before are still there.
+std::vector<Value> rehearse(const FunctionCall& call, CostTrace& trace) {
+  std::vector<Value> carried = call.list(kCarried), additional = call.list(kAdditional);
+  CostTrace::OneOf steps(trace);
+  for (int step = 0; step < 2; ++step) {
+    call.run_function(0, joined(carried, additional));
+    std::vector<Value> next = call.run_function(1, joined(carried, additional));
+    check_carried(carried, next);
+    carried = std::move(next);
+    steps.next();
+  }
+  call.run_function(0, joined(carried, additional));
+  for (Value& v : carried)
+    if (is_integer(v)) v = unknown_integer(call);
+  return carried;
 }
 
 // ---- gradient ----
@@ -175,6 +194,7 @@ const RegisterHigherOrder kWhileLoop({
     .inputs = inputs,
     .run = run,
     .results = results,
+    .rehearse = rehearse,
     .gradient = gradient,
     .single_result = 0,
 });

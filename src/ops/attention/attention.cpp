@@ -181,9 +181,9 @@ std::tuple<Tensor, Tensor> attention_and_weights(Attention a) {
   if (a.mask.defined()) scores = scores.add(a.mask);
   Tensor weights = _safe_softmax(scores, -1);
   if (a.dropout > 0) weights = dropout(weights, a.dropout, true);
-  Tensor out = weights.matmul(a.value);
-  if (!narrow) return {out, weights};
-  return {out.to(dtype), weights.to(dtype)};
+  if (!narrow) return {weights.matmul(a.value), weights};
+  Tensor narrow_weights = weights.to(dtype);
+  return {weights.matmul(a.value).to(dtype), narrow_weights};
 }
 
 Tensor plain_attention(const Attention& a) { return std::get<0>(attention_and_weights(a)); }

@@ -6,6 +6,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/may_read.h"
 #include "umbra/dispatch/define.h"
+#include "umbra/dispatch/typed.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
@@ -86,6 +87,31 @@ CellState gru_step(const Tensor& input, const CellState& state, const CellParame
   return {plus<kWrites>(times<kWrites>(state.hidden.sub(candidate), keep), candidate), {}};
 }
 
+// ---- an accelerator's steps ----
+
+/// What comes of the input and of the hidden state without biases, which the fused steps add themselves.
+std::pair<Tensor, Tensor> plain_gates(const Tensor& input, const Tensor& hidden, const CellParameters& parameters) {
+  return {input.matmul(parameters.w_ih.t()), hidden.matmul(parameters.w_hh.t())};
+}
+
+bool is_fused(const Tensor& input) { return input.device().type == DeviceType::CUDA; }
+
+CellState fused_lstm_step(const Tensor& input, const CellState& state, const CellParameters& parameters) {
+  static const auto step = typed<std::tuple<Tensor, Tensor, Tensor>(
+      const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>("aten::_thnn_fused_lstm_cell");
+  auto [of_input, of_hidden] = plain_gates(input, state.hidden, parameters);
+  auto [hidden, cell, workspace] = step(of_input, of_hidden, state.cell, parameters.b_ih, parameters.b_hh);
+  return {hidden, cell};
+}
+
+Tensor fused_gru_step(const Tensor& input, const Tensor& hidden, const CellParameters& parameters) {
+  static const auto step =
+      typed<std::tuple<Tensor, Tensor>(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&)>(
+          "aten::_thnn_fused_gru_cell");
+  auto [of_input, of_hidden] = plain_gates(input, hidden, parameters);
+  return std::get<0>(step(of_input, of_hidden, hidden, parameters.b_ih, parameters.b_hh));
+}
+
 }  // namespace
 
 constinit const CellKind kTanhCell{tanh_step<true>, tanh_step<false>}, kReluCell{relu_step<true>, relu_step<false>},
@@ -121,6 +147,7 @@ Tensor single_step(Cell cell, int64_t gates, const Tensor& input, const Tensor& 
   check_input(input, parameters.w_ih);
   check_hidden(input, hx, parameters.w_hh.sym_size(1), 0);
   if (gates > 1) check_weights(parameters, gates);  // which the gates are taken apart by, later
+  if (gates == 3 && is_fused(input)) return fused_gru_step(input, hx, parameters);
   return cell(parameters.from_input(input), {hx, {}}, parameters).hidden;
 }
 
@@ -158,7 +185,8 @@ std::tuple<Tensor, Tensor> single_lstm_step(const Tensor& input, std::vector<Ten
   check_input(input, w_ih);
   check_weights(parameters, 4);
   for (int which : {0, 1}) check_hidden(input, hx[static_cast<size_t>(which)], w_hh.sym_size(1), which);
-  CellState next = lstm_step<kWrites>(parameters.from_input(input), {hx[0], hx[1]}, parameters);
+  CellState next = is_fused(input) ? fused_lstm_step(input, {hx[0], hx[1]}, parameters)
+                                   : lstm_step<kWrites>(parameters.from_input(input), {hx[0], hx[1]}, parameters);
   return {next.hidden, next.cell};
 }
 
