@@ -398,3 +398,20 @@ def test_a_graph_out_of_order_can_be_put_in_order():
     gm = legalize_graph(fx.GraphModule({}, graph))
     gm.graph.lint()
     assert [node.name for node in gm.graph.nodes] == ["x", "neg", "relu", "output"]
+
+
+@pytest.mark.parametrize("value", [object(), {1, 2}, b"text", int, [object()], {"key": object()}])
+def test_what_a_graph_cannot_hold_is_refused(value):
+    with pytest.raises(NotImplementedError, match="argument of type"):
+        fx.symbolic_trace(lambda x: x.method(value))
+
+
+def test_dataclasses_are_made_by_the_graph():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Pair:
+        first: object
+        second: int = 2
+    result = fx.symbolic_trace(lambda x: Pair(x + 1))(umbra.ones(1))
+    assert type(result) is Pair and result.first.tolist() == [2] and result.second == 2

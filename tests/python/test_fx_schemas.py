@@ -123,3 +123,29 @@ def test_a_graph_comes_apart_by_tags():
     parts = split_by_tags(gm, ["first", "second"])
     assert [name for name, _ in parts.named_children()] == ["first", "second"]
     assert parts(torch.ones(1)).tolist() == [1]
+
+
+def test_sizes_of_nodes_count_results_and_parameters():
+    from umbra.fx.passes.graph_manipulation import get_size_of_all_nodes, replace_target_nodes_with
+    gm = fx.symbolic_trace(nn.Sequential(nn.Linear(2, 3)))
+    get_size_of_all_nodes(gm, [torch.ones(4, 2)])
+    assert [tuple(node.meta["size_bytes"]) for node in gm.graph.nodes if node.op != "output"] == [(32, 32), (48, 84)]
+    gm = fx.symbolic_trace(lambda x: torch.relu(x))
+    replace_target_nodes_with(gm, "call_function", torch.relu, "call_function", torch.neg)
+    assert gm(torch.ones(1)).tolist() == [-1]
+
+
+def test_passes_run_in_an_order_that_constraints_allow():
+    from umbra.fx.passes.pass_manager import PassManager, this_before_that_pass_constraint
+    ran = []
+
+    def first(x):
+        ran.append("first")
+        return x
+
+    def second(x):
+        ran.append("second")
+        return x
+    assert PassManager([first, second], [this_before_that_pass_constraint(first, second)])(3) == 3 and ran == ["first", "second"]
+    with pytest.raises(RuntimeError, match="pass schedule constraint violated"):
+        PassManager([second, first], [this_before_that_pass_constraint(first, second)])(3)

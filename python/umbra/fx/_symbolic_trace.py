@@ -1,6 +1,8 @@
 """Tracer and symbolic_trace: a Python function run on Proxies, so that what it does becomes a graph."""
 import builtins
 import contextlib
+import dataclasses
+import enum
 import functools
 import inspect
 import math
@@ -10,14 +12,20 @@ import warnings
 
 import umbra
 from umbra._C import Tensor
+from umbra._ops import OpOverload
 from umbra.fx.graph import Graph
 from umbra.fx.graph_module import GraphModule
-from umbra.fx.node import map_aggregate
+from umbra.fx.node import Node
 from umbra.fx.proxy import ParameterProxy, Proxy, TracerBase, find_tracer
 from umbra.nn import Module, Parameter, Sequential
 from umbra.utils import _pytree as pytree
 
 _wrapped = []  # (globals of a module, name): functions that graphs call whole
+
+
+# What stands in a graph as it is.
+_LITERALS = (Node, str, int, float, bool, complex, type(None), type(...), range, enum.Enum, umbra.dtype, umbra.device, umbra.memory_format, umbra.layout,
+             umbra.Generator, umbra.SymInt, umbra.SymFloat, umbra.SymBool, OpOverload)
 
 
 class PHBase:
@@ -167,9 +175,22 @@ class Tracer(TracerBase):
         return attr_val
 
     def create_arg(self, a):
-        if isinstance(a, tuple) and hasattr(a, "_fields"):  # a graph has plain tuples: it makes the named one
+        """The argument as a graph has it: nodes for Proxies and attributes, literals, and nests of them. Named tuples and dataclasses are made by a
+        node of their own."""
+        if isinstance(a, Proxy):
+            return a.node
+        if isinstance(a, tuple) and hasattr(a, "_fields"):
             return self.create_node("call_function", type(a), tuple(self.create_arg(item) for item in a), {})
-        return map_aggregate(super().create_arg(a), self._leaf_argument)
+        if isinstance(a, (tuple, list)):
+            return type(a)(self.create_arg(item) for item in a) if type(a) in (tuple, list) else tuple(self.create_arg(item) for item in a)
+        if isinstance(a, dict):
+            return {key: self.create_arg(value) for key, value in super().create_arg(a).items()}
+        if isinstance(a, slice):
+            return slice(self.create_arg(a.start), self.create_arg(a.stop), self.create_arg(a.step))
+        if dataclasses.is_dataclass(a) and not isinstance(a, type):
+            fields = {field.name: self.create_arg(getattr(a, field.name)) for field in dataclasses.fields(a)}
+            return self.create_node("call_function", type(a), (), fields)
+        return self._leaf_argument(a)
 
     def _leaf_argument(self, a):
         if isinstance(a, Parameter):
@@ -182,8 +203,10 @@ class Tracer(TracerBase):
                 if buffer is a:
                     return self.create_node("get_attr", path, (), {})
             return self.create_node("get_attr", self._constant_path(a), (), {})
-        if isinstance(a, Module):
+        if isinstance(a, Module) and any(module is a for module in self.root.modules()):
             return self.create_node("get_attr", self.path_of_module(a), (), {})
+        if not isinstance(a, _LITERALS):
+            raise NotImplementedError(f"argument of type: {type(a)}")
         return a
 
     def _constant_path(self, tensor):

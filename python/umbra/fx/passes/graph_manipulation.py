@@ -2,7 +2,6 @@
 import math
 import typing
 
-from umbra._C import Tensor
 from umbra.fx.node import map_arg
 from umbra.fx.passes.shape_prop import ShapeProp
 
@@ -41,14 +40,8 @@ def get_size_of_node(fx_module, node):
         module = fx_module.get_submodule(node.target)
         parameters = sum(p.numel() * p.element_size() for p in module.parameters())
     meta = get_tensor_meta(node)
-    elements = math.prod(meta.shape)
-    output = elements * Tensor.element_size(_of(meta.dtype))
+    output = math.prod(meta.shape) * meta.dtype.itemsize
     return size_bytes(output, output + parameters)
-
-
-def _of(dtype):
-    import umbra
-    return umbra.empty(0, dtype=dtype)
 
 
 def get_size_of_all_nodes(fx_module, args=None):

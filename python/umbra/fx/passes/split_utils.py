@@ -94,8 +94,8 @@ class _Split:
                 values[node] = graph.node_copy(node)
             elif node.op == "get_attr" and output in node.users:
                 values[node] = graph.get_attr(node.target)
-                owner, _, name = node.target.rpartition(".")
-                setattr(root, name if not owner else node.target.split(".")[0], getattr_recursive(self.gm, node.target.split(".")[0]))
+                first = node.target.split(".")[0]
+                setattr(root, first, getattr(self.gm, first))
         for part in self.parts.values():
             root.add_module(part.name, part.gm)
             call = graph.call_module(part.name, tuple(values[node] for node in part.orig_inputs))
