@@ -26,6 +26,7 @@ SharedText::SharedText(std::string text) {
 // ---- values ----
 
 std::string Graph::fresh_name(const std::string& wanted) {
+  know_names();
   size_t dot = wanted.rfind('.');
   bool numbered = dot != std::string::npos && dot + 1 < wanted.size() &&
                   std::all_of(wanted.begin() + static_cast<long>(dot) + 1, wanted.end(), ::isdigit);
@@ -35,11 +36,26 @@ std::string Graph::fresh_name(const std::string& wanted) {
   return name;
 }
 
+void Graph::know_names() {
+  if (std::exchange(names_known_, true)) return;
+  names_.clear();
+  auto note = [&](const std::vector<std::unique_ptr<Variable>>& values) {
+    for (const auto& v : values)
+      if (!v->name_.empty()) names_[v->name_] = v.get();
+  };
+  note(block_->inputs());
+  each_node(*block_, [&](const Node& n) {
+    note(n.outputs());
+    for (const auto& inner : n.blocks()) note(inner->inputs());
+  });
+}
+
 // The newest holder has the plain name; an older one of the same name gets a number.
 void Variable::set_name(const std::string& name) {
-  if (!name_.empty()) graph_->names_.erase(name_);
+  graph_->forget_name(*this);
   name_.clear();
   if (name.empty()) return;
+  graph_->know_names();
   auto [found, fresh] = graph_->names_.try_emplace(name, this);
   if (!fresh) {
     Variable* older = found->second;
@@ -95,7 +111,7 @@ Variable* Node::add_output(TypePtr type) {
 }
 
 void Node::erase_output(size_t i) {
-  if (!outputs_[i]->name_.empty()) graph_->names_.erase(outputs_[i]->name_);
+  graph_->forget_name(*outputs_[i]);
   outputs_.erase(outputs_.begin() + static_cast<long>(i));
   for (size_t k = i; k < outputs_.size(); ++k) outputs_[k]->offset_ = k;
 }
@@ -206,9 +222,7 @@ void replace_in(Block& block, Variable* from, Variable* to) {
 void Graph::replace_uses(Variable* from, Variable* to) { replace_in(*block_, from, to); }
 
 void Graph::erase(Node* node) {
-  auto forget = [&](const Variable& v) {
-    if (!v.name_.empty()) names_.erase(v.name_);
-  };
+  auto forget = [&](const Variable& v) { forget_name(v); };
   for (const auto& inner : node->blocks_) {  // names inside are free again, too
     for (const auto& v : inner->inputs()) forget(*v);
     each_node(*inner, [&](const Node& n) {
@@ -222,13 +236,11 @@ void Graph::erase(Node* node) {
 }
 
 void Graph::adopt(Node& node) {
-  Graph* before = std::exchange(node.graph_, this);
+  node.graph_->names_known_ = false;
+  node.graph_ = this;
   for (const auto& v : node.outputs_) {
     v->graph_ = this;
     v->unique_ = next_++;
-    if (v->name_.empty()) continue;
-    before->names_.erase(v->name_);
-    v->set_name(std::exchange(v->name_, ""));
   }
   for (const auto& inner : node.blocks_) {
     adopt(*inner->parameter_);
@@ -242,6 +254,16 @@ void Graph::take_nodes(Block& from) {
     node->block_ = block_.get();
   }
   block_->nodes_.splice(block_->nodes_.end(), from.nodes_);  // positions stay valid
+  names_known_ = false;
+  for (const auto& input : block_->inputs()) {  // what came keeps its names
+    bool taken = false;
+    each_node(*block_, [&](const Node& n) {
+      for (const auto& v : n.outputs()) taken |= !input->name_.empty() && v->name_ == input->name_;
+    });
+    if (!taken) continue;
+    input->name_ = fresh_name(input->name_);
+    names_[input->name_] = input.get();
+  }
 }
 
 std::vector<Variable*> copy_into(Graph& graph, const Block& block, ValueMap& values) {

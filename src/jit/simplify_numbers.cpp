@@ -36,6 +36,7 @@ class Numbers {
     static const std::unordered_map<std::string_view, const char*> operators = {
         {"aten::add", "aten::add"},
         {"aten::sub", "aten::sub"},
+        {"aten::rsub", "aten::sub"},
         {"aten::mul", "aten::mul"},
         {"aten::floor_divide", "aten::floordiv"},
         {"aten::remainder", "aten::remainder"}};
@@ -43,9 +44,13 @@ class Numbers {
     auto found = operators.find(n.kind());
     if (found == operators.end() || n.inputs.size() < 2 || (n.inputs.size() > 2 && !is_one(*n.inputs[2]->node())))
       return nullptr;
-    Variable *a = as_int(n.inputs[0]), *b = a ? as_int(n.inputs[1]) : nullptr;
-    return b ? computed(n, found->second, a, b) : nullptr;
+    Variable *a = as_int(n.inputs[0]), *b = a ? operand(n.inputs[1]) : nullptr;
+    if (n.is("aten::rsub")) std::swap(a, b);
+    return a && b ? computed(n, found->second, a, b) : nullptr;
   }
+
+  /// The second operand may be a number as it is.
+  Variable* operand(Variable* v) { return v->type()->is(TypeKind::Int) ? v : as_int(v); }
 
   Variable* computed(Node& n, const char* kind, Variable* a, Variable* b) {
     graph_.set_current(n.block());
@@ -61,7 +66,7 @@ class Numbers {
     const Node* mode = n.inputs.size() == 3 ? n.inputs[2]->node() : nullptr;
     const Value* value = mode && mode->is("prim::Constant") ? mode->attribute("value") : nullptr;
     if (!value || !value->is_string()) return nullptr;
-    Variable *a = as_int(n.inputs[0]), *b = a ? as_int(n.inputs[1]) : nullptr;
+    Variable *a = as_int(n.inputs[0]), *b = a ? operand(n.inputs[1]) : nullptr;
     bool down = value->to_string() == "floor" ||
                 (value->to_string() == "trunc" && b && is_not_negative(*a->node()) && is_not_negative(*b->node()));
     return b && down ? computed(n, "aten::floordiv", a, b) : nullptr;

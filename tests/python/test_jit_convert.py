@@ -64,3 +64,13 @@ def test_what_branches_on_data_cannot_carry_is_refused_by_name():
 
     with pytest.raises(NotImplementedError, match="aten::append"):
         TS2EPConverter(torch.jit.script(appends), (torch.ones(1),)).convert()
+
+
+def test_sizes_that_go_through_tensor_arithmetic_stay_numbers():
+    def padded(x):
+        return nn.functional.pad(x, (0, (7 - x.shape[1] % 7) % 7))
+
+    traced = torch.jit.trace(padded, torch.ones(2, 4))
+    for width, expected in ((4, 7), (7, 7), (9, 14)):
+        x = torch.ones(2, width)
+        assert TS2EPConverter(traced, (x,)).convert().module()(x).shape == (2, expected)

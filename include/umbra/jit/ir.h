@@ -223,7 +223,12 @@ class Graph {
   std::unique_ptr<Node> make_node(std::string_view kind);
   void adopt(Node& node);
   size_t next_ = 0;
+  void know_names();
+  void forget_name(const Variable& v) {
+    if (names_known_ && !v.name().empty()) names_.erase(v.name());
+  }
   std::unordered_map<std::string, Variable*> names_;
+  bool names_known_ = true;  // false: nodes came or went, and the table is made anew when a name is needed
   std::unordered_map<std::string, size_t> suffixes_;
   std::unique_ptr<Block> block_;
   Block* current_ = nullptr;

@@ -3,7 +3,6 @@ import builtins
 import enum
 import functools
 import inspect
-import linecache
 import math
 import textwrap
 import types
@@ -17,6 +16,7 @@ from umbra._options import not_built
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach, wrap_object, wrapping
+from umbra.jit._source import defaults_of, signature_of, source_of
 from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
@@ -102,8 +102,8 @@ def _declare_interface(cls):
     for method, function in cls.__dict__.items():
         if not inspect.isfunction(function):
             continue
-        source, file, line = _source(function)
-        declared = _C._jit_compile(source, file, line, f"{name}.{method}", _Names(function), made.type, _defaults(function), True)
+        source, file, line = source_of(function)
+        declared = _C._jit_compile(source, file, line, f"{name}.{method}", _Names(function), made.type, defaults_of(function), True)
         if declared.declared_result() is None:
             del _classes[cls]
             raise RuntimeError(f"the method '{method}' of the interface {cls.__name__} has no return annotation")
@@ -304,70 +304,15 @@ def _library_form(form):
 
 # ---- functions ----
 
-def _source(function):
-    """The text of a function, its file and its first line."""
-    code = getattr(function, "__code__", None)
-    lines = linecache.getlines(code.co_filename) if code is not None else []
-    if not 0 < (code.co_firstlineno if code is not None else 0) <= len(lines):
-        raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure "
-                      "original .py files are available.")
-    first = code.co_firstlineno - 1
-    indent = len(lines[first]) - len(lines[first].lstrip())
-    return _dedented(lines[first:_end_of(code, lines, first, indent)], indent), code.co_filename, first + 1
-
-
-def _end_of(code, lines, first, indent):
-    """The line after a function: the first that is indented no more than the function, from where its code ends on."""
-    last = max([line for _, _, line in code.co_lines() if line])
-    end = _after_block(lines, last, indent)
-    if end == len(lines) or (lines[end].lstrip()[0] not in ")]}" and not any("\"\"\"" in line or "'''" in line for line in lines[last - 1:end])):
-        return end
-    # What comes last is written over several lines: only the code says where it ends.
-    return _after_block(lines, max(end for _, end, _, _ in code.co_positions() if end is not None), indent)
-
-
-def _after_block(lines, start, indent):
-    for i in range(start, len(lines)):
-        text = lines[i].lstrip()
-        if text and len(lines[i]) - len(text) <= indent:
-            return i
-    return len(lines)
-
-
-def _dedented(lines, indent):
-    if indent == 0:
-        return "".join(lines)
-    margin = lines[0][:indent]
-    cut = [line[indent:] if line.startswith(margin) else "" if line.strip() else "\n" for line in lines]
-    return "".join(cut) if all(cut) else textwrap.dedent("".join(lines))  # a text inside goes further to the left
-
-
-def _signature(source):
-    """A function's source without its body, which may be any Python."""
-    import ast
-    if "# type:" in source:
-        return source
-    definition = ast.parse(source).body[0]
-    definition.body = [ast.Pass()]
-    definition.decorator_list = []
-    return ast.unparse(definition) + "\n"
-
-
-def _defaults(function):
-    code, values = function.__code__, function.__defaults__ or ()
-    names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
-    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
-
-
 def _declare(function, name, self_type, extra=None):
     """A function with its signature; its body is compiled when it is first needed."""
     plain = inspect.unwrap(function) if hasattr(function, "__wrapped__") else function
-    source, file, line = _source(plain)
+    source, file, line = source_of(plain)
     names = _Names(plain, extra)
-    defaults = _defaults(plain)
+    defaults = defaults_of(plain)
     modifier = modifier_of(function)
     if modifier in ("ignore", "unused"):
-        declared = _C._jit_compile(_signature(source), file, line, name, names, self_type, defaults, True)
+        declared = _C._jit_compile(signature_of(source), file, line, name, names, self_type, defaults, True)
         return _python_function(function, declared, name, modifier)
     return _C._jit_compile(source, file, line, name, names, self_type, defaults)
 
@@ -405,8 +350,8 @@ def _compile_overloads(function, overloads):
 
 def _with_signature(function, signature, name, self_type, extra=None):
     """A function whose types are those of another signature."""
-    source, file, line = _source(signature)
-    types_of = _C._jit_compile(source, file, line, name, _Names(signature), self_type, _defaults(signature), True)
+    source, file, line = source_of(signature)
+    types_of = _C._jit_compile(source, file, line, name, _Names(signature), self_type, defaults_of(signature), True)
     made = _declare(function, name, self_type, extra)
     if len(made.parameters()) != len(types_of.parameters()):
         raise RuntimeError(f"Overload parameters have different length than those of {function.__name__}")
@@ -415,7 +360,7 @@ def _with_signature(function, signature, name, self_type, extra=None):
             made.set_parameter_type(i, kind)
     if types_of.declared_result() is not None:
         made.set_result(types_of.declared_result())
-    for parameter, default in _defaults(signature).items():
+    for parameter, default in defaults_of(signature).items():
         made.set_default(parameter, default)
     return made
 
@@ -571,8 +516,8 @@ def _declare_method(module, cls, name):
         cls.add_overloads(name, names)
         return True
     if modifier_of(function) in ("ignore", "unused"):
-        source, file, line = _source(inspect.unwrap(function))
-        declared = _C._jit_compile(_signature(source), file, line, full, _Names(inspect.unwrap(function)), cls.type, _defaults(function), True)
+        source, file, line = source_of(inspect.unwrap(function))
+        declared = _C._jit_compile(signature_of(source), file, line, full, _Names(inspect.unwrap(function)), cls.type, defaults_of(function), True)
         cls.add_method(name, _python_function(function, declared, full, modifier_of(function), module))
         return True
     extra = {"__class__": type(module)}

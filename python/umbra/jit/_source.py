@@ -1,0 +1,58 @@
+"""The source of functions, as the compiler reads it."""
+import ast
+import linecache
+import textwrap
+
+
+def source_of(function):
+    """The text of a function, its file and its first line."""
+    code = getattr(function, "__code__", None)
+    lines = linecache.getlines(code.co_filename) if code is not None else []
+    if not 0 < (code.co_firstlineno if code is not None else 0) <= len(lines):
+        raise OSError(f"Can't get source for {function}. TorchScript requires source access in order to carry out compilation, make sure "
+                      "original .py files are available.")
+    first = code.co_firstlineno - 1
+    indent = len(lines[first]) - len(lines[first].lstrip())
+    return _dedented(lines[first:_end_of(code, lines, first, indent)], indent), code.co_filename, first + 1
+
+
+def _end_of(code, lines, first, indent):
+    """The line after a function: the first that is indented no more than the function, from where its code ends on."""
+    last = max([line for _, _, line in code.co_lines() if line])
+    end = _after_block(lines, last, indent)
+    if end == len(lines) or (lines[end].lstrip()[0] not in ")]}" and not any("\"\"\"" in line or "'''" in line for line in lines[last - 1:end])):
+        return end
+    # What comes last is written over several lines: only the code says where it ends.
+    return _after_block(lines, max(end for _, end, _, _ in code.co_positions() if end is not None), indent)
+
+
+def _after_block(lines, start, indent):
+    for i in range(start, len(lines)):
+        text = lines[i].lstrip()
+        if text and len(lines[i]) - len(text) <= indent:
+            return i
+    return len(lines)
+
+
+def _dedented(lines, indent):
+    if indent == 0:
+        return "".join(lines)
+    margin = lines[0][:indent]
+    cut = [line[indent:] if line.startswith(margin) else "" if line.strip() else "\n" for line in lines]
+    return "".join(cut) if all(cut) else textwrap.dedent("".join(lines))  # a text inside goes further to the left
+
+
+def signature_of(source):
+    """A function's source without its body, which may be any Python."""
+    if "# type:" in source:
+        return source
+    definition = ast.parse(source).body[0]
+    definition.body = [ast.Pass()]
+    definition.decorator_list = []
+    return ast.unparse(definition) + "\n"
+
+
+def defaults_of(function):
+    code, values = function.__code__, function.__defaults__ or ()
+    names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
+    return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
