@@ -70,11 +70,14 @@ struct Range {
 
 // The length of a slice, which the program may compute with, goes by the answer: an input of size 0 or 1 for which it
 // is another one has to be refused.
+void rely_on_less(SymInt a, SymInt b) {
+  if (!a.is_symbolic() && !b.is_symbolic()) return;
+  const SymNode* node = a.is_symbolic() ? a.node() : b.node();
+  static_cast<const sym::Expression*>(node)->env().rely_on(SymOp::Lt, a, b);
+}
+
 bool is_less(SymInt a, SymInt b) {
-  if ((a.is_symbolic() || b.is_symbolic()) && a.has_hint() && b.has_hint()) {
-    const SymNode* node = a.is_symbolic() ? a.node() : b.node();
-    static_cast<const sym::Expression*>(node)->env().rely_on(SymOp::Lt, a, b);
-  }
+  rely_on_less(a, b);
   return a < b;
 }
 
@@ -92,7 +95,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
     if (v.same(0)) return v;
     if (v.same(size)) return size;
     if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
-    if (v < 0) v = v + size;
+    if (is_less(v, 0)) v = v + size;
     if (is_less(v, 0)) return SymInt(0);
     return is_less(size, v) ? size : v;
   };
@@ -115,9 +118,10 @@ std::optional<Range> open_range(SymInt size, std::optional<SymInt> start, std::o
   auto place = [&](SymInt v) -> std::optional<SymInt> {
     if (v.same(0) || v.same(size)) return v;
     if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
-    if (sym_lt(v, 0).known_true()) return sym_max(v + size, 0);
-    if (sym_lt(v, 0).known_false()) return sym_min(v, size);
-    return std::nullopt;
+    SymBool from_end = sym_lt(v, 0);
+    if (!from_end.known_true() && !from_end.known_false()) return std::nullopt;
+    rely_on_less(v, 0);
+    return from_end.known_true() ? sym_max(v + size, 0) : sym_min(v, size);
   };
   std::optional<SymInt> from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
   if (!from || !to) return std::nullopt;
