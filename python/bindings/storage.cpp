@@ -92,11 +92,7 @@ void bind_storage(nb::module_& m) {
             return s;
           },
           nb::rv_policy::none)
-      .def_prop_ro("device",
-                   [](const StorageObject& s) {
-                     bool fake = !s.storage->has_data() && !s.storage->bytes().same(0);
-                     return fake ? Device(DeviceType::Meta) : s.storage->device();
-                   })
+      .def_prop_ro("device", [](const StorageObject& s) { return s.storage->device(); })
       .def_prop_ro("_cdata", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
       .def("__eq__", [](const StorageObject& a, const StorageObject& b) { return a.storage == b.storage; })
       .def("__hash__", [](const StorageObject& s) { return reinterpret_cast<uintptr_t>(s.storage.get()); })
