@@ -9,10 +9,12 @@
 #include "construct.h"
 #include "conversions.h"
 #include "functions.h"
+#include "ops/view/contiguity.h"
 #include "overridable.h"
 #include "tensor_type.h"
 #include "umbra/capture/tracer.h"
 #include "umbra/core/sparse.h"
+#include "umbra/core/warning.h"
 #include "umbra/generated/functions.h"
 #include "umbra/jit/trace.h"
 #include "umbra/sym/shape_env.h"
@@ -165,6 +167,10 @@ PyObject* storage_offset(PyObject* self, PyObject*) {
 PyObject* element_size(PyObject* self, PyObject*) { return PyLong_FromLongLong(tensor_of(self).item_size()); }
 PyObject* data_ptr(PyObject* self, PyObject*) {
   return property(self, [](const Tensor& t) {
+    if (t.is_fake()) {
+      warn("data_ptr() of a FakeTensor is 0: it has no data. Wrap what needs a pointer in a custom operator.");
+      return PyLong_FromLong(0);
+    }
     if (t.storage() && !t.storage()->has_data() && t.is_meta()) return PyLong_FromLong(0);
     check(t.storage() && t.storage()->has_data(),
           "Cannot access data pointer of Tensor (e.g. FakeTensor, FunctionalTensor). If you're "
@@ -192,7 +198,7 @@ PyObject* is_contiguous(PyObject* self, PyObject* const* args, Py_ssize_t count,
                        short_type_name(Py_TYPE(args[0])));
       format = static_cast<MemoryFormat>(constant_of(args[0]));
     }
-    bool answer = t.is_contiguous(format);
+    bool answer = format == MemoryFormat::Contiguous ? ops::decide_contiguity(t) : t.is_contiguous(format);
     // Sizes of 0 and 1 make more tensors contiguous than larger ones do.
     if (!answer) rely_on_sizes_above_one(t);
     return PyBool_FromLong(answer);

@@ -40,6 +40,18 @@ sym::SymbolOptions symbol_options(const std::string& policy, const std::string& 
   return options;
 }
 
+using Names = std::map<std::string, std::string>;
+
+/// An expression as Python code, with the names that are given for its symbols.
+std::string code_of(const ShapeEnv& env, const sym::Expression* expression, const Names& names) {
+  return sym::to_python(expression, [&](const sym::Expression* symbol) {
+    const std::string& own = env.symbol(symbol).name;
+    auto found = names.find(own);
+    check<ValueError>(found != names.end(), "the symbol ", own, " is no input's size");
+    return found->second;
+  });
+}
+
 }  // namespace
 
 void bind_shape_env(nb::module_& m) {
@@ -125,16 +137,14 @@ void bind_shape_env(nb::module_& m) {
              return e.env->accepts(sizes, numbers);
            })
       .def("guard_code",
-           [](const ShapeEnvObject& e, const std::map<std::string, std::string>& names) {
+           [](const ShapeEnvObject& e, const Names& names) {
              std::vector<std::string> out;
-             auto name = [&](const sym::Expression* symbol) {
-               const std::string& own = e.env->symbol(symbol).name;
-               auto found = names.find(own);
-               check<ValueError>(found != names.end(), "the symbol ", own, " is no input's size");
-               return found->second;
-             };
-             for (const sym::Guard& g : e.env->guards()) out.push_back(sym::to_python(g.condition, name));
+             for (const sym::Guard& g : e.env->guards()) out.push_back(code_of(*e.env, g.condition, names));
              return out;
+           })
+      .def("number_code",
+           [](const ShapeEnvObject& e, nb::handle number, const Names& names) {
+             return code_of(*e.env, e.env->simplify(e.env->expression(expect_int(number))), names);
            })
       .def("suppress_guards",
            [](const ShapeEnvObject& e, bool suppressed) { return e.env->suppress_guards(suppressed); })

@@ -308,17 +308,16 @@ template <class F> PyObject* with_bools(PyObject* a, PyObject* b, F&& body) {
 }
 PyObject* bool_and(PyObject* a, PyObject* b) { return with_bools(a, b, sym_and); }
 PyObject* bool_or(PyObject* a, PyObject* b) { return with_bools(a, b, sym_or); }
-PyObject* bool_not(PyObject* self) {
-  return guarded([&] { return wrap(sym_not(SymBool(node_of(self)))); });
-}
+SymBool sym_xor(const SymBool& a, const SymBool& b) { return sym_or(sym_and(a, sym_not(b)), sym_and(sym_not(a), b)); }
+PyObject* bool_xor(PyObject* a, PyObject* b) { return with_bools(a, b, sym_xor); }
 PyObject* bool_compare(PyObject* a, PyObject* b, int op) {
   if (op != Py_EQ && op != Py_NE) return compare(a, b, op);
   return with_bools(a, b, [op](const SymBool& x, const SymBool& y) {
-    SymBool same = sym_or(sym_and(x, y), sym_and(sym_not(x), sym_not(y)));
-    return op == Py_EQ ? same : sym_not(same);
+    SymBool differ = sym_xor(x, y);
+    return op == Py_NE ? differ : sym_not(differ);
   });
 }
-PyObject* bool_as_index(PyObject* self) {
+PyObject* bool_as_int_object(PyObject* self) {
   return guarded([&] { return PyLong_FromLong(node_of(self)->guard_bool()); });
 }
 
@@ -375,10 +374,12 @@ void bind_bool(nb::module_& m) {
                          slot(Py_tp_richcompare, bool_compare),
                          slot(Py_nb_and, bool_and),
                          slot(Py_nb_or, bool_or),
-                         slot(Py_nb_invert, bool_not),
+                         slot(Py_nb_xor, bool_xor),
+                         slot(Py_nb_add, arithmetic<SymOp::Add>),  // with numbers: a guard makes it 0 or 1
+                         slot(Py_nb_subtract, arithmetic<SymOp::Sub>),
+                         slot(Py_nb_multiply, arithmetic<SymOp::Mul>),
                          slot(Py_nb_bool, truth),
-                         slot(Py_nb_int, bool_as_index),
-                         slot(Py_nb_index, bool_as_index),
+                         slot(Py_nb_int, bool_as_int_object),
                          {0, nullptr}};
   PyType_Spec spec = {"umbra.SymBool", sizeof(PySym), 0, Py_TPFLAGS_DEFAULT | Py_TPFLAGS_DISALLOW_INSTANTIATION, slots};
   g_sym_bool_type = add_type(m.ptr(), spec);
@@ -468,6 +469,8 @@ void bind_sym(nb::module_& m) {
     if (!which->is_symbolic()) return nb::borrow(which->value() ? yes : no);
     Operand a, b;
     if (!read_operand(yes.ptr(), a) || !read_operand(no.ptr(), b)) fail<TypeError>("sym_ite(): expected numbers");
+    check<AssertionError>(a.is_float == b.is_float, "sym_ite(): both numbers must be of one type, got ",
+                          short_type_name(Py_TYPE(yes.ptr())), " and ", short_type_name(Py_TYPE(no.ptr())));
     return nb::steal(choose(*which, a, b));
   });
   m.def("_sym_statically_known_true", [](nb::handle a) {

@@ -256,6 +256,12 @@ def _sym_node(value):
 
 for _kind in (SymInt, SymFloat, SymBool):
     _kind.node = property(_sym_node)
+    _kind.hint = property(lambda value: value.node.hint)
+for _kind in (SymInt, SymFloat):
+    _kind.has_hint = lambda value: value.node.has_hint()
+    _kind.as_integer_ratio = lambda value: (value, 1) if isinstance(value, SymInt) else float(value).as_integer_ratio()
+SymInt.bit_length = lambda value: int(value).bit_length()
+SymFloat.hex = lambda value: float(value).hex()
 
 
 def sym_int(a):

@@ -196,6 +196,18 @@ bool surely_equal(SymInt a, SymInt b) {
   return (a.is_symbolic() || b.is_symbolic()) && sym_eq(a, b).guard_or(false);
 }
 
+/// The product of sizes as strides of new tensors have it: a size that only the run tells is one at least.
+SymInt padded_product(SymIntArrayRef sizes) {
+  SymInt product = 1;
+  for (SymInt size : sizes) product *= size.has_hint() ? size : sym_max(size, 1);
+  return product;
+}
+
+/// Whether a stride steps over the sizes behind it, whose product is given.
+bool spans(SymInt stride, SymInt product, SymIntArrayRef behind) {
+  return surely_equal(stride, product) || (!product.has_hint() && surely_equal(stride, padded_product(behind)));
+}
+
 bool follows_order(SymIntArrayRef sizes, SymIntArrayRef strides, ArrayRef<int> order) {
   SymInt expected = 1;
   for (int d : order) {
@@ -237,7 +249,7 @@ bool Tensor::follows_format(MemoryFormat format) const {
       continue;
     }
     if (surely_equal(sizes[d], 1)) continue;
-    if (!surely_equal(strides[d], expected)) return false;
+    if (!spans(strides[d], expected, sizes.slice(d + 1, dim() - d - 1))) return false;
     expected *= sizes[d];
   }
   return true;

@@ -70,17 +70,17 @@ UMBRA_OPERATOR(
               debug_mask(query, batch, heads, queries, keys, return_debug_mask)};
     })
     .gradient("query, key, value",
-              {"grad", "query", "key", "value", "output", "logsumexp", "max_q", "max_k", "dropout_p", "is_causal",
-               "rng_state", "unused", "scale"},
+              {"grad", "query", "key", "value", "output", "logsumexp", "dropout_p", "is_causal", "rng_state", "unused",
+               "scale"},
               [](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& output,
-                 const Tensor& logsumexp, SymInt max_q, SymInt max_k, double dropout_p, bool is_causal,
-                 const Tensor& rng_state, const Tensor& unused, Scale scale) {
+                 const Tensor& logsumexp, double dropout_p, bool is_causal, const Tensor& rng_state,
+                 const Tensor& unused, Scale scale) {
                 static const auto backward = typed<ThreeGradients(
                     const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                     const Tensor&, const Tensor&, SymInt, SymInt, double, bool, const Tensor&, const Tensor&, Scale)>(
                     "aten::_scaled_dot_product_flash_attention_backward");
-                return backward(grad, query, key, value, output, logsumexp, Tensor(), Tensor(), max_q, max_k, dropout_p,
-                                is_causal, rng_state, unused, scale);
+                return backward(grad, query, key, value, output, logsumexp, Tensor(), Tensor(), query.sym_size(2),
+                                key.sym_size(2), dropout_p, is_causal, rng_state, unused, scale);
               })
     .differentiable_outputs({true, false, false, false, false, false, false, false, false})
     .tags({Tag::NondeterministicSeeded});
@@ -243,17 +243,17 @@ UMBRA_OPERATOR(
     })
     .gradient("query, key, value",
               {"grad", "query", "key", "value", "output", "logsumexp", "philox_seed", "philox_offset", "attn_bias",
-               "max_q", "max_k", "dropout_p", "is_causal", "scale"},
+               "dropout_p", "is_causal", "scale"},
               [](const Tensor& grad, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& output,
-                 const Tensor& logsumexp, const Tensor& seed, const Tensor& offset, const Tensor& bias, SymInt max_q,
-                 SymInt max_k, double dropout_p, bool is_causal, Scale scale) {
+                 const Tensor& logsumexp, const Tensor& seed, const Tensor& offset, const Tensor& bias,
+                 double dropout_p, bool is_causal, Scale scale) {
                 static const auto backward =
                     typed<ThreeGradients(const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                          const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&,
                                          const Tensor&, SymInt, SymInt, double, bool, Scale)>(
                         "aten::_scaled_dot_product_cudnn_attention_backward");
                 return backward(grad, query, key, value, output, logsumexp, seed, offset, bias, Tensor(), Tensor(),
-                                max_q, max_k, dropout_p, is_causal, scale);
+                                query.sym_size(2), key.sym_size(2), dropout_p, is_causal, scale);
               })
     .differentiable_outputs({true, false, false, false, false, false, false, false, false})
     .tags({Tag::NondeterministicSeeded});

@@ -96,13 +96,19 @@ Number Expression::hint() const {
   return number;
 }
 
+namespace {
+[[noreturn]] void fail_without_hint(const Expression& a) {
+  fail<Error>("the symbolic value ", a.to_string(), " has no hint: it is known only at run time");
+}
+}  // namespace
+
 int64_t Expression::hint_int() const {
-  check<Error>(has_hint_, "the symbolic value ", to_string(), " has no hint: it is known only at run time");
+  if (!has_hint_) fail_without_hint(*this);  // its text is made then alone
   return type_ == Type::Float ? static_cast<int64_t>(hint_real_) : to_int64(hint_integer_);
 }
 
 double Expression::hint_float() const {
-  check<Error>(has_hint_, "the symbolic value ", to_string(), " has no hint: it is known only at run time");
+  if (!has_hint_) fail_without_hint(*this);
   return hint().as_double();
 }
 

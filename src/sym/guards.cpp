@@ -3,6 +3,7 @@
 #include <unordered_set>
 
 #include "sym/observed.h"
+#include "sym/rely.h"
 #include "umbra/core/call_site.h"
 #include "umbra/core/error.h"
 #include "umbra/sym/draft.h"
@@ -101,7 +102,7 @@ ShapeEnv::MemoEntry& ShapeEnv::compare_entry(SymOp op, SymInt a, SymInt b) {
   int answer = known(condition);
   MemoEntry& entry =
       remember(op, a, b, answer >= 0 ? answer : static_cast<int64_t>(reinterpret_cast<intptr_t>(condition)));
-  entry.unexamined = answer >= 0 && condition->is_relation() && !condition->unbacked();
+  entry.unexamined = answer >= 0 && condition->is_relation();
   return entry;
 }
 
@@ -132,10 +133,14 @@ void ShapeEnv::examine(MemoEntry& entry) {
   rely_on(entry.result == 0 ? table_.logical_not(condition) : condition);
 }
 
-/// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption.
+/// An answer that the program goes by, and that holds only for sizes of two and more, becomes an assumption. One on
+/// what only the run tells cannot be asked of inputs; the sizes that it follows from can.
 void ShapeEnv::rely_on(const Expression* condition) {
-  if (quiet() || condition->is(Kind::Boolean) || condition->unbacked() || follows_without_assumptions(condition))
+  if (quiet() || condition->is(Kind::Boolean) || follows_without_assumptions(condition)) return;
+  if (condition->unbacked()) {
+    for (const Expression* one : free_symbols(condition)) rely_on_least(*this, symbol(one));
     return;
+  }
   for (const std::vector<Guard>* conditions : {&guards_, &assumptions_})
     for (const Guard& guard : *conditions)
       if (guard.condition == condition) return;
@@ -274,13 +279,30 @@ bool ShapeEnv::expect_true(const Expression* condition, const char* message) {
   return true;
 }
 
+/// Whether a part of the expression has no value for the example inputs since it divides by zero.
+bool divides_by_zero(const Expression* a) {
+  std::unordered_set<const Expression*> seen;
+  bool found = false;
+  auto is_zero = [](const Expression* divisor) { return divisor->has_hint() && divisor->hint().as_double() == 0; };
+  bottom_up(
+      a, [&](const Expression* node) { return !seen.contains(node); },
+      [&](const Expression* node) {
+        seen.insert(node);
+        bool divides = node->is(Kind::FloorDiv) || node->is(Kind::Mod) || node->is(Kind::IntTrueDiv) ||
+                       node->is(Kind::FloatTrueDiv);
+        found |= divides && is_zero(node->arg(1));
+      });
+  return found;
+}
+
 /// A question that the hints do not answer: some symbol has none, or the example's own value cannot be computed.
 void ShapeEnv::fail_unknown(const Expression* a) {
   std::vector<const Expression*> symbols = free_symbols(a);
   auto hinted = [](const Expression* symbol) { return symbol->has_hint(); };
   if (!std::all_of(symbols.begin(), symbols.end(), hinted)) fail_data_dependent(a);
-  fail<OverflowError>("overflow: the value of ", to_text(a),
-                      " for the example inputs cannot be computed: it divides by zero or does not fit 128 bits");
+  check<ZeroDivisionError>(!divides_by_zero(a), "division by zero: ", to_text(a),
+                           " has no value for the example inputs");
+  fail<OverflowError>("overflow: the value of ", to_text(a), " for the example inputs does not fit 128 bits");
 }
 
 void ShapeEnv::fail_data_dependent(const Expression* a) {

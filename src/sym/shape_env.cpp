@@ -53,8 +53,12 @@ const Expression* ShapeEnv::new_symbol(Symbol symbol, const Number* hint) {
 
 std::string ShapeEnv::symbol_name(const std::string& source) {
   if (options_.naming == Naming::Sequential) return "s" + std::to_string(backed_count_++);
+  // The next number that is free. Those of sources are below 100; behind them so many are known to be taken.
+  constexpr uint32_t kOfSources = 100;
   uint32_t number = source_number(source);
-  while (tables_->names.count("s" + std::to_string(number))) ++number;
+  while (tables_->names.count("s" + std::to_string(number)))
+    if (++number == kOfSources) number += backed_count_;
+  if (number >= kOfSources) backed_count_ = number - kOfSources + 1;
   return "s" + std::to_string(number);
 }
 

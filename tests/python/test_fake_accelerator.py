@@ -101,3 +101,67 @@ def test_strides_of_decompositions_and_of_transposed_convolutions():
     assert umbra.linalg.eig(cuda(4, 4)).eigenvectors.stride() == (4, 1)
     image = cuda(2, 4, 5, 5, 5).to(memory_format=umbra.channels_last_3d)
     assert F.conv_transpose3d(image, cuda(4, 4, 3, 3, 3)).stride() == (1372, 1, 196, 28, 4)
+
+
+def layouts(results):
+    return [(tuple(t.shape), t.stride(), t.dtype) if isinstance(t, umbra.Tensor) else t for t in results]
+
+
+def test_attention_of_accelerators_has_their_layouts():
+    half = umbra.float16
+    q, k, v = cuda(2, 4, 9, 16, dtype=half), cuda(2, 4, 12, 16, dtype=half), cuda(2, 4, 12, 24, dtype=half)
+    rng, unused = ((2,), (1,), umbra.uint64), ((), (), umbra.uint64)
+    assert layouts(aten._scaled_dot_product_flash_attention(q, k, v)) == [
+        ((2, 4, 9, 24), (864, 216, 24, 1), half), ((2, 4, 9), (36, 9, 1), umbra.float32), None, None, 9, 12, rng, unused, ((0,), (1,), half)]
+    together = q.transpose(1, 2).contiguous().transpose(1, 2)
+    assert aten._scaled_dot_product_flash_attention(together, k, v)[0].stride() == (864, 24, 96, 1)
+    seed = ((), (), umbra.int64)
+    assert layouts(aten._scaled_dot_product_efficient_attention(q, k, v, None, True)) == [
+        ((2, 4, 9, 24), (864, 24, 96, 1), half), ((2, 4, 32), (128, 32, 1), umbra.float32), seed, seed]
+    assert aten._scaled_dot_product_efficient_attention(q, k, v, None, False)[1].shape == (2, 4, 0)
+    assert layouts(aten._scaled_dot_product_cudnn_attention(q, k, v, None, True)) == [
+        ((2, 4, 9, 24), (864, 216, 24, 1), half), ((2, 4, 9, 1), (36, 9, 1, 1), umbra.float32), None, None, 9, 12, seed, seed, None]
+    places = umbra.zeros(4, dtype=umbra.int32, device="cuda")
+    packed = cuda(20, 4, 16, dtype=half)
+    assert aten._flash_attention_forward(packed, packed, packed, places, places, 9, 9, 0.0, False, False)[1].shape == (4, 20)
+    assert layouts(aten._efficient_attention_forward(packed[None], packed[None], packed[None], None, places, places, 9, 9, 0.0, 0, True))[1:] == [
+        ((3, 4, 32), (128, 32, 1), umbra.float32), seed, seed, 9, 9]
+
+
+def test_attention_of_accelerators_has_gradients():
+    def gradients(function):
+        q, k = cuda(2, 4, 8, 16, dtype=umbra.float16, requires_grad=True), cuda(2, 4, 12, 16, dtype=umbra.float16, requires_grad=True)
+        names = calls(lambda: function(q, k)[0].sum().backward())
+        assert q.grad.shape == q.shape and k.grad.shape == k.shape
+        return names[-4:]
+    for function in (lambda q, k: aten._scaled_dot_product_flash_attention(q, k, k), lambda q, k: aten._scaled_dot_product_efficient_attention(q, k, k, None, True),
+                     lambda q, k: aten._scaled_dot_product_cudnn_attention(q, k, k, None, True)):
+        assert any("attention_backward" in name for name in gradients(function))
+
+
+def test_recurrent_cells_are_one_operator_and_train():
+    for cell, name in ((umbra.nn.LSTMCell(8, 16).to("cuda"), "lstm"), (umbra.nn.GRUCell(8, 16).to("cuda"), "gru")):
+        def train():
+            out = cell(cuda(3, 8))
+            out = out[0] if isinstance(out, tuple) else out
+            assert out.shape == (3, 16) and str(out.device) == "cuda:0"
+            out.sum().backward()
+        names = calls(train)
+        assert f"aten._thnn_fused_{name}_cell.default" in names and any(f"_thnn_fused_{name}_cell_backward" in name_ for name_ in names)
+        assert cell.weight_ih.grad.shape == cell.weight_ih.shape and cell.bias_hh.grad.shape == cell.bias_hh.shape
+    assert [tuple(t.shape) for t in aten._thnn_fused_gru_cell(cuda(3, 48), cuda(3, 48), cuda(3, 16))] == [(3, 16), (3, 80)]
+
+
+def test_recurrent_layers_of_the_library():
+    x, h, c, weights = cuda(5, 3, 8), cuda(2, 3, 7), cuda(2, 3, 16), [cuda(64, 8), cuda(64, 7), cuda(64), cuda(64)]
+    run = lambda x, h, c, mode, projection, first, both, batches: aten._cudnn_rnn(  # noqa: E731
+        x, weights, 4, None, h, c, mode, 16, projection, 1, first, 0.0, True, both, batches, None)
+    assert [getattr(t, "shape", t) for t in run(x, h, c, 2, 7, False, True, [])] == [(5, 3, 14), (2, 3, 7), (2, 3, 16), (0,), None]
+    assert [getattr(t, "shape", t) for t in run(cuda(3, 5, 8), cuda(1, 3, 16), None, 3, 0, True, False, [])] == [(3, 5, 16), (1, 3, 16), (0,), (0,), None]
+    assert run(cuda(12, 8), cuda(1, 3, 16), cuda(1, 3, 16), 2, 0, False, False, [3, 3, 2, 2, 2])[0].shape == (12, 16)
+
+
+def test_what_only_an_accelerator_computes_is_refused_with_data():
+    import umbra._subclasses.fake_tensor as fakes
+    with fakes.unset_fake_temporarily(), pytest.raises(NotImplementedError, match="Could not run 'aten::_thnn_fused_lstm_cell' with arguments from the 'CPU' backend"):
+        aten._thnn_fused_lstm_cell(umbra.ones(3, 64), umbra.ones(3, 64), umbra.ones(3, 16))

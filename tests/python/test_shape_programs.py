@@ -18,11 +18,14 @@ GRID = [0, 1, 2, 3, 4, 5, 7, 8, 12]
 
 def number(draw, sizes):
     """An expression over sizes, as a function of the shape."""
-    kind = draw.randrange(13)
+    kind = draw.randrange(22)
     a, b, k = draw.choice(sizes), draw.choice(sizes), draw.randint(1, 4)
     return [lambda s: s[a], lambda s: s[a] + s[b], lambda s: s[a] * k, lambda s: s[a] // k, lambda s: s[a] % k + 1, lambda s: max(s[a], s[b]),
             lambda s: min(s[a], k), lambda s: abs(s[a] - s[b]), lambda s: (s[a] + k) // k, lambda s: int(s[a] / k), lambda s: math.floor(s[a] * 0.5 + k),
-            lambda s: k % (s[a] + 1), lambda s: umbra.sym_int(umbra.sym_sqrt(s[a] * s[b] + k))][kind]
+            lambda s: k % (s[a] + 1), lambda s: umbra.sym_int(umbra.sym_sqrt(s[a] * s[b] + k)),
+            lambda s: math.ceil(s[a] / k), lambda s: round(s[a] / 2), lambda s: round(s[a] * 0.75 + s[b] * 0.25), lambda s: math.trunc(k - s[a] / 2) + s[a],
+            lambda s: umbra.sym_ite(s[a] < s[b], s[a], s[b] + k), lambda s: math.floor(umbra.sym_max(s[a] / 2, 1.5)), lambda s: -((-s[a]) // k),
+            lambda s: int(umbra.sym_min(s[a] * 0.5, s[b] / k)), lambda s: s[a] + k if 1 < s[a] <= s[b] < 9 else s[b]][kind]
 
 
 def step(draw):
@@ -34,7 +37,18 @@ def step(draw):
 
     def equal(x):
         return x.t() if n(x.shape) == m(x.shape) else x
+    def between(x):
+        return x - 1 if k < n(x.shape) <= m(x.shape) + 1 < 12 else x.flip(1)
+
+    def part(x):
+        start = min(n(x.shape), x.shape[0])
+        return x.narrow(0, start, x.shape[0] - start)
     return draw.choice([
+        between, part, lambda x: x[:, ::2], lambda x: x[:, n(x.shape) % 4:], lambda x: x.unsqueeze(0).expand(k, -1, -1).reshape(-1, x.shape[1]),
+        lambda x: umbra.nn.functional.pad(x, (n(x.shape) % 3, 0, 0, m(x.shape) % 3)), lambda x: x.reshape(x.shape[::-1]), lambda x: x[::2, ::k].t(),
+        lambda x: x[x.sum(1) > k], lambda x: x.flatten()[x.flatten() % 2 == 0].unsqueeze(0), lambda x: x[:, x.sum(0) > k].t(), lambda x: (x > k).nonzero() + 1.0,
+        lambda x: x.masked_select(x > k).reshape(-1, 1), lambda x: umbra.cat([x.flatten(), x[x > k]]).unsqueeze(1), lambda x: x[:n(x.shape), -m(x.shape):],
+        lambda x: x.t()[umbra.arange(x.shape[1] // 2)], lambda x: umbra.zeros(n(x.shape) % 5, x.shape[1]) + x.sum(), lambda x: x.select(1, 0).view(1, -1) if x.shape[1] else x,
         lambda x: x[:n(x.shape)], lambda x: x[:, :k], lambda x: x[k:], lambda x: x.t(), lambda x: x.reshape(-1, x.shape[0]) if x.shape[0] else x,
         lambda x: x.reshape(x.shape[1], x.shape[0]), lambda x: umbra.cat([x, x], 0), lambda x: umbra.cat([x, x[:1]], 0),
         lambda x: x.reshape(-1).unsqueeze(0), lambda x: x.flatten().view(-1, 1), lambda x: x + umbra.arange(x.shape[1]),

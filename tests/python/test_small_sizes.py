@@ -56,7 +56,7 @@ class Asking(nn.Module):
 def result(function, x):
     try:
         return function(x).tolist()
-    except (RuntimeError, ValueError, AssertionError, ZeroDivisionError):
+    except (RuntimeError, ValueError, IndexError, AssertionError, ZeroDivisionError):
         return "refused"
 
 
@@ -80,3 +80,35 @@ def test_what_holds_for_all_sizes_refuses_none():
             return x.reshape(-1) * 2 if x.shape[0] * 2 >= x.shape[0] else x
     program = export(Plain(), (umbra.ones(3, 4),), dynamic_shapes=({0: Dim("n", min=0, max=9)},)).module()
     assert [program(umbra.ones(n, 4)).shape[0] for n in (0, 1, 2, 9)] == [0, 4, 8, 36]
+
+
+LENGTHS = """
+x[:, -min(n, 3):].shape[1]
+x[:, :-min(n, 3)].shape[1]
+x[-max(n - 1, 1):].shape[0]
+umbra.cat([x.flatten(), x[x > 3]])[:1].shape[0]
+umbra.cat([x.flatten(), x[x > 3]])[-2:].shape[0]
+umbra.cat([x.flatten(), x[x > 3]]).unsqueeze(1).diagonal().shape[0]
+x[x > 1][:n].shape[0]
+x[x[:, 0] > 1][:, -n:].shape[1]
+max(x[x > 3].shape[0] + n - 1, 0)
+""".strip().splitlines()
+
+
+class Measuring(nn.Module):
+    def __init__(self, length):
+        super().__init__()
+        self.length = compile(length, "<length>", "eval")
+
+    def forward(self, x):
+        return umbra.ones(()) * eval(self.length, {"n": x.shape[0], "x": x, "umbra": umbra})
+
+
+@pytest.mark.parametrize("length", LENGTHS)
+def test_lengths_at_sizes_of_zero_and_one_are_those_of_eager_code_or_refused(length):
+    model = Measuring(length)
+    program = export(model, (umbra.arange(15.0).view(5, 3),), dynamic_shapes=({0: Dim.AUTO, 1: Dim.AUTO},)).module()
+    for rows in (0, 1, 2, 3, 5):
+        for columns in (0, 1, 2, 3):
+            x = umbra.arange(float(rows * columns)).view(rows, columns)
+            assert result(program, x) in ("refused", result(model, x)), (rows, columns)

@@ -262,3 +262,57 @@ def _nest(n):
     for i in range(300):
         n = (n * 3 + 1) % (i + 11)
     return n
+
+
+def test_symbolic_bools_are_numbers_where_they_are_added():
+    _, (a, b) = sizes(5, 7)
+    less = a < b
+    assert (less + 1, 3 - less, less * 2, int(less)) == (2, 2, 2, 1)
+    assert bool((less ^ True) == (a >= b)) and not bool(less ^ (b > a))
+    for refused in (lambda: ~less, lambda: float(less), lambda: [1, 2][less]):
+        with pytest.raises(TypeError):
+            refused()
+
+
+def test_one_of_two_numbers_has_one_type():
+    _, (a, b) = sizes(5, 7)
+    assert int(torch.sym_ite(a < b, a, b)) == 5 and float(torch.sym_ite(a < b, a / 2, 1.0)) == 2.5
+    with pytest.raises(AssertionError, match="one type"):
+        torch.sym_ite(a < b, a, 1.0)
+
+
+def test_a_number_that_divides_by_zero_in_the_example_says_so():
+    _, (a, b) = sizes(5, 5)
+    with pytest.raises(ZeroDivisionError, match="division by zero"):
+        int(a // (a - 5))
+
+
+def test_a_size_that_a_guard_has_fixed_is_a_number():
+    _, (a, b) = sizes(6, 3)
+    assert not symbolic_shapes.is_concrete_int(a) and a.node.maybe_as_int() is None and (a.hint, a.has_hint(), a.bit_length()) == (6, True, 3)
+    assert a == 6
+    assert symbolic_shapes.is_concrete_int(a) and a.node.maybe_as_int() == 6 and a.node.is_constant()
+
+
+def test_guards_are_produced_over_sources():
+    from umbra._dynamo.source import ConstantSource, LocalSource, TensorProperty, TensorPropertySource
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    x, y = LocalSource("x"), LocalSource("y")
+    a, b = mode.from_tensor(torch.ones(5, 7), source=x), mode.from_tensor(torch.ones(7, 3, 1), source=y)
+    assert a.shape[0] < 10 and a.shape[1] == b.shape[0] and b.shape[1] % 3 == 0
+    guards = mode.shape_env.produce_guards([a, b], [x, y])
+    same, of_strides = "L['y'].size()[0] == L['x'].size()[1]", "L['x'].stride()[0] == L['x'].size()[1]"
+    assert same in guards and of_strides in guards and "2 <= L['x'].size()[1]" in guards
+
+    def kept(*tensors):
+        return all(eval(guard, {"L": dict(zip("xy", tensors))}) for guard in guards)
+    assert kept(torch.ones(4, 6), torch.ones(6, 3, 1)) and not kept(torch.ones(11, 6), torch.ones(6, 3, 1))
+    assert not kept(torch.ones(4, 6), torch.ones(5, 3, 1)) and not kept(torch.ones(4, 6), torch.ones(6, 4, 1))
+    assert "L['y'].size()[2] == 1" in mode.shape_env.produce_guards([a, b], [x, y], ignore_static=False)
+    assert TensorPropertySource(x, TensorProperty.SIZE, 1).name == "L['x'].size()[1]" and ConstantSource("n").name == "n"
+
+
+def test_the_larger_of_floats_is_a_number_once_its_size_is_fixed():
+    _, (a, b) = sizes(5, 7)
+    larger = torch.sym_max(a / 2, 1.5)
+    assert a == 5 and math.floor(larger) == 2 and str(larger) == "2.5"

@@ -76,3 +76,21 @@ def test_three_sequences_of_any_length_are_padded():
     program = export(Pad(), (umbra.ones(3), umbra.ones(5), umbra.ones(4)), dynamic_shapes=({0: Dim("a")}, {0: Dim("b")}, {0: Dim("c")}))
     inputs = umbra.ones(7), umbra.ones(2), umbra.ones(6)
     assert umbra.equal(program.module()(*inputs), Pad()(*inputs))
+
+
+def test_a_program_that_asks_for_contiguity_is_told_or_refused():
+    mode = FakeTensorMode(shape_env=ShapeEnv())
+    with mode:
+        n = mode.shape_env.create_unbacked_symint()
+        umbra._check(n >= 0)
+        x = umbra.empty(n, 3)
+        assert x.is_contiguous() and x[1:].is_contiguous() and x.t().contiguous().is_contiguous() and umbra.empty(n, n).is_contiguous()
+        for open_question in (x.t(), x[:, :2]):
+            with pytest.raises(GuardOnDataDependentSymNode):
+                open_question.is_contiguous()
+        with pytest.raises(GuardOnDataDependentSymNode):
+            x.t().view(-1)
+        umbra._check(n >= 2)
+        assert not x.t().is_contiguous()
+        with pytest.raises(RuntimeError, match="view size is not compatible"):
+            x.t().view(-1)

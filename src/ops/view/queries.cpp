@@ -1,12 +1,31 @@
 // Questions about tensors that are operators too: what a program asks without reading data.
+#include <algorithm>
+
 #include "dispatch/data_dependent.h"
 #include "ops/common/needs_data.h"
 #include "ops/common/promotion.h"
+#include "ops/view/contiguity.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/dispatch/writes.h"
 #include "umbra/generated/functions.h"
 
 namespace umbra::ops {
+
+SymBool contiguity(const Tensor& t) {
+  if (t.is_contiguous()) return SymBool(true);
+  SymBool fits(true);
+  SymInt expected = 1;
+  for (int64_t d = t.dim(); d-- > 0; expected *= t.sym_size(d))
+    fits = sym_and(fits, sym_or(sym_eq(t.sym_size(d), 1), sym_eq(t.sym_stride(d), expected)));
+  return sym_or(sym_eq(t.sym_numel(), 0), fits);
+}
+
+bool decide_contiguity(const Tensor& t) {
+  SymIntArrayRef sizes = t.sym_sizes();
+  bool unknown = std::any_of(sizes.begin(), sizes.end(), [](SymInt s) { return !s.has_hint(); });
+  return unknown ? contiguity(t).guard_bool() : t.is_contiguous();
+}
+
 namespace {
 
 // ---- geometry ----

@@ -2,6 +2,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
 #include "ops/common/unbacked.h"
+#include "ops/view/contiguity.h"
 #include "umbra/core/sparse.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
@@ -12,6 +13,7 @@ namespace {
 Tensor view_as_shape(const Tensor& self, SymIntArrayRef size) {
   SymShape shape = infer_size(size, self.sym_numel());
   std::optional<SymShape> strides = view_strides(self.sym_sizes(), self.sym_strides(), shape);
+  if (!strides) decide_contiguity(self);  // may be what only the run tells, which is another error
   check(strides.has_value(),
         "view size is not compatible with input tensor's size and stride (at least one dimension spans "
         "across two contiguous subspaces). Use .reshape(...) instead.");

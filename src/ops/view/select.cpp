@@ -89,7 +89,7 @@ Range clamp_range(SymInt size, std::optional<SymInt> start, std::optional<SymInt
     if (v.same(0)) return v;
     if (v.same(size)) return size;
     if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
-    if (v < 0) v = v + size;
+    if (is_less(v, 0)) v = v + size;
     if (is_less(v, 0)) return SymInt(0);
     return is_less(size, v) ? size : v;
   };
@@ -112,9 +112,10 @@ std::optional<Range> open_range(SymInt size, std::optional<SymInt> start, std::o
   auto place = [&](SymInt v) -> std::optional<SymInt> {
     if (v.same(0) || v.same(size)) return v;
     if (!v.is_symbolic() && v.value() >= (int64_t{1} << 62)) return size;
-    if (sym_lt(v, 0).known_true()) return sym_max(v + size, 0);
-    if (sym_lt(v, 0).known_false()) return sym_min(v, size);
-    return std::nullopt;
+    SymBool from_end = sym_lt(v, 0);
+    if (!from_end.known_true() && !from_end.known_false()) return std::nullopt;
+    sym::rely_on(SymOp::Lt, v, 0);
+    return from_end.known_true() ? sym_max(v + size, 0) : sym_min(v, size);
   };
   std::optional<SymInt> from = start ? place(*start) : SymInt(0), to = end ? place(*end) : size;
   if (!from || !to) return std::nullopt;

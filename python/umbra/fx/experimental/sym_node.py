@@ -51,10 +51,11 @@ class SymNode:
         return True
 
     def is_constant(self):
-        return False
+        return self.maybe_as_int() is not None
 
     def maybe_as_int(self):
-        """The value where it is fixed, which that of a symbol never is."""
+        """The value of an integer that has become a number since, by a guard on its value; None of any other."""
+        return int(self.expr) if self.is_int() and not _C._sym_free_symbols(self._value) else None
 
     def __str__(self):
         return self.expr

@@ -221,6 +221,28 @@ class ShapeEnv:
                 parts += [f"{names[entry['name']]} <= {high}"] if high < 2**126 else []
         return " and ".join(self._env.guard_code(names) + parts) or None
 
+    def produce_guards(self, placeholders, sources, *, source_ref=lambda source: source.name, ignore_static=True, **options):
+        """The guards as Python code over the sources of these tensors and integers: one text for each. First come equal numbers, then what the
+        program asked, then ranges."""
+        not_built("ShapeEnv.produce_guards", **{name: (value, None) for name, value in options.items()})
+        names, same, ranges = {}, [], []
+        for value, source in zip(placeholders, sources, strict=True):
+            for text, number in _numbers_of(value, source_ref(source)):
+                key = str(number)
+                if not isinstance(number, SymInt):
+                    same += [] if ignore_static else [f"{text} == {number}"]
+                elif key in names or not key.isidentifier():
+                    same.append((text, number))
+                else:
+                    names[key] = text
+        code = lambda entry: entry if isinstance(entry, str) else f"{entry[0]} == {self._env.number_code(entry[1], names)}"  # noqa: E731
+        for entry in self._env.symbols():
+            if entry["name"] in names:
+                (low, high), text = entry["initial"], names[entry["name"]]
+                parts = ([f"{low} <= {text}"] if low > -2**126 else []) + ([f"{text} <= {high}"] if high < 2**126 else [])
+                ranges += [" and ".join(parts)] if parts else []
+        return [code(entry) for entry in same] + self._env.guard_code(names) + ranges
+
     def evaluate_guards_expression(self, code, args):
         """Whether the inputs keep guards that produce_guards_expression wrote."""
         return code is None or _C._evaluate_guard_code(code, {text: int(size) for text, size in _named_sizes(args)})
@@ -281,6 +303,16 @@ def _named_sizes(inputs):
             yield from ((f"L['t{i}'].size()[{d}]", size) for d, size in enumerate(value.shape))
         elif isinstance(value, (int, SymInt)):
             yield f"L['t{i}']", value
+
+
+def _numbers_of(value, name):
+    """(expression, number) of all that a guard may speak of: sizes, strides and the offset of a tensor, or an integer."""
+    if isinstance(value, _C.Tensor):
+        yield from ((f"{name}.size()[{d}]", size) for d, size in enumerate(value.shape))
+        yield from ((f"{name}.stride()[{d}]", stride) for d, stride in enumerate(value.stride()))
+        yield f"{name}.storage_offset()", value.storage_offset()
+    elif isinstance(value, (int, SymInt)):
+        yield name, value
 
 
 def _placeholder_values(gm):
@@ -412,7 +444,8 @@ def is_symbolic(value):
 
 
 def is_concrete_int(value):
-    return isinstance(value, int)
+    """Whether it is a number: a plain one, or one that a guard has fixed."""
+    return isinstance(value, int) or value.node.maybe_as_int() is not None
 
 
 def is_concrete_float(value):

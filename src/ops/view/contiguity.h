@@ -1,0 +1,17 @@
+// Contiguity as a condition, for programs that go by the answer. The library itself decides layouts without asking.
+#pragma once
+
+#include "umbra/core/tensor.h"
+
+namespace UMBRA_API umbra {
+namespace ops {
+
+/// Whether the elements lie one after the other in memory: there are none, or each stride is the product of the sizes
+/// behind it where there is more than one step to take.
+SymBool contiguity(const Tensor& t);
+
+/// The same as an answer: a data-dependent error where a size that only the run tells decides it.
+bool decide_contiguity(const Tensor& t);
+
+}  // namespace ops
+}  // namespace umbra
