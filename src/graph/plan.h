@@ -46,6 +46,7 @@ class Plan {
   bool is_current(uint64_t graph_version, uint64_t attribute_version) const {
     return graph_version == graph_version_ && attribute_version == attribute_version_;
   }
+  bool keeps(const Graph& graph) const { return graph_.get() == &graph; }
 
   /// What a run reports to, besides its results.
   struct Hooks {
