@@ -314,3 +314,13 @@ def test_an_insertion_point_outlives_its_node():
     assert names(graph) == ["x", "relu", "cos", "neg", "output"]
     with pytest.raises(AssertionError, match="Node to insert before is not in graph"):
         graph.inserting_before(chain()[1])
+
+
+def test_functions_of_several_tensors_take_proxies_outside_of_a_trace():
+    graph = fx.Graph()
+    tracer = fx.proxy.GraphAppendingTracer(graph)
+    x, y = (fx.Proxy(graph.placeholder(name), tracer) for name in "xy")
+    first = umbra.broadcast_tensors(x, y)[0]
+    graph.output(umbra.einsum("ij->j", [umbra.split(first, 1)[0]]).node)
+    run = fx.GraphModule({}, graph)
+    assert run(umbra.ones(2, 3), umbra.ones(3)).tolist() == [1, 1, 1]
