@@ -241,7 +241,7 @@ def _shadow_class(torch):
             __torch_function__ = torch._C._disabled_torch_function_impl
 
             @classmethod
-            def __torch_dispatch__(cls, func, types, args=(), kwargs=None):
+            def __torch_dispatch__(cls, func, _, args=(), *__):
                 asked = _QUESTIONS.get(func.name())
                 if asked is None:
                     raise RuntimeError(f"from_torch: {func} is called outside of the capture that a tensor belongs to")
@@ -274,7 +274,7 @@ def _mode_class():
                 super().__init__()
                 self._bridge = bridge
 
-        def hand(self, func, types, args=(), kwargs=None):
+        def hand(self, func, _, args=(), kwargs=None):
             return self._bridge.call(func, args, kwargs)
         Handing.__torch_dispatch__ = hand  # set afterwards: torch puts a function around what a class is made with
         _made["mode"] = Handing
