@@ -9,7 +9,7 @@ PREFIX ?= /usr/local
 PYTHON := .venv/bin/python
 CONFIGURE_release := $(if $(filter-out build,$(BUILD)),-B $(BUILD) -DUMBRA_PYTHON=OFF)
 
-.PHONY: build setup install demo test test-cpp test-python golden bench compare interop asan tsan debug fuzz format clean help
+.PHONY: build setup install standalone demo test test-cpp test-python golden bench compare interop asan tsan debug fuzz format clean help
 
 build: setup $(BUILD)/build.ninja ## set up, then build everything (the default)
 	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS)
@@ -19,6 +19,10 @@ setup: ## install what is missing and make .venv
 
 $(BUILD)/build.ninja: | setup
 	@cmake --preset release $(CONFIGURE_release)
+
+standalone: setup $(BUILD)/build.ninja ## the command line as a folder of its own, build/standalone
+	@flock $(BUILD) cmake --build $(BUILD) -j $(JOBS) --target standalone
+	$(BUILD)/standalone/umbra --version
 
 install: build ## install into PREFIX (/usr/local)
 	cmake --install $(BUILD) --prefix $(PREFIX)

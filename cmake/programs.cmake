@@ -19,6 +19,7 @@ if(cli_sources)
   umbra_program(umbra_cli CLI11::CLI11 SOURCES ${cli_sources})
   set_target_properties(umbra_cli PROPERTIES OUTPUT_NAME umbra)
   target_compile_definitions(umbra_cli PRIVATE UMBRA_VERSION="${PROJECT_VERSION}")
+  include(standalone)
 endif()
 
 # ---- tests: one program for each folder of tests/cpp

@@ -15,6 +15,7 @@
 #include "umbra/io/program.h"
 #include "umbra/io/pt2_program.h"
 #include "umbra/io/safetensors.h"
+#include "umbra/sym/print.h"
 #include "umbra/view/page.h"
 #include "values.h"
 
@@ -188,6 +189,16 @@ nb::list range_constraints(const ProgramObject& p) {
                               r.range.upper == sym::kInfinity ? nb::none() : integer_object(r.range.upper)));
   return out;
 }
+/// The floats that the program reads from data: their ranges are whole.
+std::vector<std::string> float_symbols(const ProgramObject& p) {
+  std::vector<std::string> out;
+  for (const fx::Node* node : p.program->graph().nodes()) {
+    if (node->meta.val.tag() != Value::Tag::SymFloat) continue;
+    auto* number = static_cast<const sym::Expression*>(node->meta.val.to_sym_float().node());
+    if (number->is(sym::Kind::Symbol)) out.push_back(sym::to_text(number));
+  }
+  return out;
+}
 
 /// `table`: what operators are recorded as; `own`: operators that come apart as the core table or their definitions
 /// say; `kept`: whether a composite, by its name, stays whole.
@@ -244,6 +255,7 @@ void bind_program(nb::module_& m) {
       .def_prop_ro("state", [](const ProgramObject& p) { return p.program->state; })
       .def_prop_ro("constants", [](const ProgramObject& p) { return p.program->constants; })
       .def_prop_ro("ranges", &range_constraints)
+      .def_prop_ro("float_symbols", &float_symbols)
       .def_prop_ro("guards", [](const ProgramObject& p) { return p.program->guards; })
       .def_prop_ro("in_spec", [](const ProgramObject& p) { return describe_tree(p.program->in_spec); })
       .def_prop_ro("out_spec", [](const ProgramObject& p) { return describe_tree(p.program->out_spec); })
@@ -257,18 +269,12 @@ void bind_program(nb::module_& m) {
                    })
       .def_prop_ro("dialect", [](const ProgramObject& p) { return p.program->dialect; })
       .def("set_signature", &set_signature)
+      .def("set_state", [](ProgramObject& p, NamedTensors state) { p.program->state = std::move(state); })
       .def("check_inputs", [](ProgramObject& p, nb::handle inputs) { p.check_inputs(read_values(inputs)); })
       .def("decompose", &decompose_program, nb::arg("table"), nb::arg("own"), nb::arg("kept").none())
       .def_prop_ro("missing_operators", [](const ProgramObject& p) { return missing_operators(*p.program); })
       .def("copy", &copy_program)
       .def("unlift", [](const ProgramObject& p) { return GraphModuleObject{unlift(*p.program)}; })
-      .def("save",
-           [](const ProgramObject& p, const std::string& path, io::NamedTexts extra_files) {
-             io::Pt2Archive archive;
-             archive.programs.push_back(io::to_pt2(*p.program));
-             archive.extra_files = std::move(extra_files);
-             io::save_pt2(path, archive);
-           })
       .def("page",
            [](ProgramObject& p, std::string title) { return program_page(*p.program, {.title = std::move(title)}); })
       .def("with_graph", &with_graph)
@@ -294,12 +300,24 @@ void bind_export(nb::module_& m) {
         nb::arg("parameters"), nb::arg("buffers"), nb::arg("attributes"), nb::arg("assigned_buffers"),
         nb::arg("modules"), nb::arg("dynamic_shapes"), nb::arg("argument_names"), nb::arg("calls"),
         nb::arg("draft").none(), nb::arg("defer_guards"));
-  m.def("_load_program", [](const std::string& path) {
+  m.def("_load_programs", [](const std::string& path) {
     io::Pt2Archive archive = io::load_pt2(path);
-    check<ValueError>(archive.programs.size() == 1, path, " holds ", archive.programs.size(), " programs");
-    auto program = std::make_shared<ExportedProgram>(io::from_pt2(archive.programs[0]));
-    return std::pair(ProgramObject{std::move(program)}, archive.extra_files);
+    std::vector<std::pair<std::string, ProgramObject>> programs;
+    for (const io::Pt2Program& stored : archive.programs)
+      programs.emplace_back(stored.name, ProgramObject{std::make_shared<ExportedProgram>(io::from_pt2(stored))});
+    return std::pair(std::move(programs), archive.extra_files);
   });
+  m.def("_save_programs",
+        [](const std::string& path, const std::vector<std::pair<std::string, ProgramObject>>& programs,
+           io::NamedTexts extra_files) {
+          io::Pt2Archive archive;
+          for (const auto& [name, program] : programs) {
+            archive.programs.push_back(io::to_pt2(*program.program));
+            archive.programs.back().name = name;
+          }
+          archive.extra_files = std::move(extra_files);
+          io::save_pt2(path, archive);
+        });
   m.def("_core_decompositions", [] {
     std::vector<std::string> names;
     DecompositionTable core = core_decompositions();

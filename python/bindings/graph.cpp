@@ -1,11 +1,10 @@
-// fx.Graph and fx.Node: the C++ graph itself, each of its parts one Python object while anyone holds it.
-#include "graph.h"
-
+// fx.Graph and fx.Node: the C++ graph itself, each of its parts one Python object.
 #include <nanobind/stl/pair.h>
 
 #include <algorithm>
 #include <unordered_set>
 
+#include "graph_objects.h"
 #include "operators.h"
 #include "umbra/core/at_location.h"
 #include "umbra/graph/passes.h"
@@ -14,41 +13,6 @@
 namespace umbra::python {
 
 namespace {
-
-/// A pointer behind a Python object, findable from the pointer: `Handle<T>::find(t)` is the object that stands for it
-/// already.
-template <class T> class Handle {
- public:
-  Handle(T* target, IntrusivePtr<fx::Graph> graph) : target_(target), graph_(std::move(graph)) {
-    table()[target] = this;
-  }
-  Handle(Handle&& other) noexcept : target_(std::exchange(other.target_, nullptr)), graph_(std::move(other.graph_)) {
-    if (target_) table()[target_] = this;
-  }
-  Handle(const Handle&) = delete;
-  ~Handle() {
-    if (!target_) return;
-    auto found = table().find(target_);
-    if (found != table().end() && found->second == this) table().erase(found);
-  }
-  T* get() const { return target_; }
-  T* operator->() const { return target_; }
-  static nb::object wrap(T* target, fx::Graph& graph) {
-    auto found = table().find(target);
-    if (found != table().end()) return nb::find(found->second);
-    return nb::cast(Handle(target, IntrusivePtr<fx::Graph>(&graph)));
-  }
-
- private:
-  static std::unordered_map<const T*, Handle*>& table() {
-    static auto* objects = new std::unordered_map<const T*, Handle*>();
-    return *objects;
-  }
-  T* target_;
-  IntrusivePtr<fx::Graph> graph_;  // nodes live as long as their graph
-};
-using NodeHandle = Handle<fx::Node>;
-using GraphHandle = Handle<fx::Graph>;
 
 fx::Node* node_or_null(nb::handle object) { return object.is_none() ? nullptr : nb::cast<NodeHandle&>(object).get(); }
 
@@ -249,7 +213,7 @@ std::function<bool(const fx::Node&)> impurity(nb::handle callable) {
 }
 
 void bind_node(nb::module_& m) {
-  nb::class_<NodeHandle>(m, "Node", nb::is_weak_referenceable())
+  nb::class_<NodeHandle>(m, "Node", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(node_slots))
       .def_prop_ro("op", [](const NodeHandle& n) { return fx::to_string(n->op()); })
       .def_prop_rw(
           "name", [](const NodeHandle& n) { return n->name(); },
@@ -263,7 +227,7 @@ void bind_node(nb::module_& m) {
       .def_prop_rw(
           "kwargs", [](const NodeHandle& n) { return wrap_keywords(n->kwargs()); },
           [](NodeHandle& n, nb::handle kwargs) { n->set_kwargs(read_keywords(kwargs)); })
-      .def_prop_ro("graph", [](const NodeHandle& n) { return wrap(n->graph()); })
+      .def_prop_ro("graph", [](const NodeHandle& n) { return nb::borrow(n.graph()); })
       .def_prop_ro("_users", [](const NodeHandle& n) { return wrap_nodes(n->users()); })
       .def_prop_ro("all_input_nodes", [](const NodeHandle& n) { return wrap_nodes(n->inputs()); })
       .def_prop_ro("_next", [](const NodeHandle& n) { return neighbour(n.get(), true); })
@@ -310,9 +274,6 @@ void bind_node(nb::module_& m) {
 }
 
 }  // namespace
-
-nb::object wrap(fx::Graph& graph) { return GraphHandle::wrap(&graph, graph); }
-nb::object wrap(fx::Node* node) { return NodeHandle::wrap(node, node->graph()); }
 
 nb::object wrap(const fx::Argument& argument) {
   using Kind = fx::Argument::Kind;
@@ -374,12 +335,10 @@ void bind_graph(nb::module_& m) {
   fx::set_object_printer(object_repr);
   bind_node(m);
   nb::class_<SavedInsertionPoint>(m, "_SavedInsertionPoint").def("restore", &SavedInsertionPoint::restore);
-  nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable())
-      .def("__init__",
-           [](GraphHandle* self) {
-             auto graph = make_counted<fx::Graph>();
-             new (self) GraphHandle(graph.get(), graph);
-           })
+  nb::class_<GraphHandle>(m, "Graph", nb::dynamic_attr(), nb::is_weak_referenceable(), nb::type_slots(graph_slots))
+      .def(
+          "__init__",
+          [](nb::pointer_and_handle<GraphHandle> self) { new (self.p) GraphHandle(self.h, make_counted<fx::Graph>()); })
       .def("_create_node",
            [](GraphHandle& g, const std::string& op, nb::handle target, nb::handle args, nb::handle kwargs,
               const std::string& name) {
@@ -407,14 +366,13 @@ void bind_graph(nb::module_& m) {
              return wrap(
                  g->copy_node(*node.get(), [&](fx::Node* n) { return read_argument(nb::object(map(wrap(n))).ptr()); }));
            })
-      .def("_copy",
-           [](const GraphHandle& g) {
-             fx::NodeMap map;
-             IntrusivePtr<fx::Graph> copy = g->copy(&map);
-             nb::object out = wrap(*copy);
-             nb::dict nodes;
-             for (auto [from, to] : map) nodes[wrap(const_cast<fx::Node*>(from))] = wrap(to);
-             return nb::make_tuple(out, nodes);
+      .def("_copy", [](const GraphHandle& g) { return wrap(*g->copy()); })
+      .def("_find_nodes",
+           [](const GraphHandle& g, const std::vector<std::string>& kinds) {
+             nb::list out;
+             for (fx::Node* node : g->nodes())
+               if (std::ranges::find(kinds, fx::to_string(node->op())) != kinds.end()) out.append(wrap(node));
+             return out;
            })
       .def_prop_ro("_first", [](const GraphHandle& g) { return g->first() ? wrap(g->first()) : nb::none(); })
       .def_prop_ro("_last", [](const GraphHandle& g) { return g->last() ? wrap(g->last()) : nb::none(); })

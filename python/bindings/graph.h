@@ -12,7 +12,7 @@ struct GraphModuleObject {
   IntrusivePtr<fx::GraphModule> module;
 };
 
-/// The one object of a graph or node while anyone holds it.
+/// The one object of a graph or node.
 nb::object wrap(fx::Graph& graph);
 nb::object wrap(fx::Node* node);
 /// An argument of a node as Python has it: nodes, plain values, and lists, tuples, dicts and slices of them.

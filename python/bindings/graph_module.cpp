@@ -1,6 +1,6 @@
 // The C++ side of fx.GraphModule: Python's object holds one of these and keeps its attributes in step.
 #include "autograd.h"
-#include "graph.h"
+#include "graph_objects.h"
 #include "tensor_type.h"
 #include "umbra/capture/retrace.h"
 #include "umbra/graph/print.h"
@@ -65,7 +65,7 @@ nb::list wrap_values(const std::vector<Value>& values) {
 }
 
 void bind_graph_module(nb::module_& m) {
-  nb::class_<GraphModuleObject>(m, "_GraphModule")
+  nb::class_<GraphModuleObject>(m, "_GraphModule", nb::type_slots(graph_module_slots))
       .def_prop_ro("_cdata", [](const GraphModuleObject& g) { return reinterpret_cast<uintptr_t>(g.module.get()); })
       .def_prop_ro("graph", [](const GraphModuleObject& g) { return wrap(g.module->graph()); })
       .def_prop_rw(

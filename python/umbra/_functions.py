@@ -5,6 +5,7 @@ import math
 import umbra
 from umbra import _C
 from umbra._C import SymBool, SymFloat, SymInt, Tensor, can_cast, get_num_threads, promote_types, set_num_threads
+from umbra.overrides import handle_torch_function, overridable
 
 __all__ = [
     "as_tensor", "asarray", "broadcast_shapes", "broadcast_tensors", "can_cast", "cond", "einsum", "get_default_device", "get_num_interop_threads",
@@ -57,6 +58,7 @@ def asarray(obj, *, dtype=None, device=None, copy=None, requires_grad=False):
     return converted
 
 
+@overridable
 def split(tensor, split_size_or_sections, dim=0):
     return tensor.split(split_size_or_sections, dim)
 
@@ -83,8 +85,11 @@ def einsum(equation, *operands):
     """`einsum("bij,bjk->bik", a, b)`; the tensors may also come as one list, or with lists of numbers: `einsum(a, [0, 1], b, [1, 2], [0, 2])`."""
     if not isinstance(equation, str):
         equation, operands = _equation_of_lists((equation, *operands))
-    tensors = operands[0] if len(operands) == 1 and isinstance(operands[0], (list, tuple)) else operands
-    return umbra.ops.aten.einsum.default(equation, list(tensors))
+    if len(operands) == 1 and isinstance(operands[0], (list, tuple)):
+        operands = operands[0]
+    if _C._has_torch_function(*operands):
+        return handle_torch_function(einsum, tuple(operands), equation, *operands)
+    return umbra.ops.aten.einsum.default(equation, list(operands))
 
 
 _nonzero = Tensor.nonzero
@@ -145,6 +150,7 @@ def typename(obj):
     return f"{cls.__module__}.{cls.__qualname__}" if cls.__module__ != "builtins" else cls.__qualname__
 
 
+@overridable
 def broadcast_tensors(*tensors):
     return tuple(umbra.ops.aten.broadcast_tensors.default(list(tensors)))
 
@@ -354,6 +360,7 @@ def _check_tensor_all(cond, message=None):
     _check_tensor_all_with(RuntimeError, cond, message)
 
 
+@overridable
 def _assert(condition, message):
     assert condition, message
 

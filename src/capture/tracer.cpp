@@ -89,9 +89,10 @@ void Tracer::track(fx::Node* node, const Value& result) {
       tensors_[result.tensor_impl()] = {result.tensor(), node};
       if (result.tensor_ref().is_symbolic()) note_unbacked_sizes(node, result.tensor_ref());
       break;
-    case Value::Tag::SymInt: symbols_[result.to_sym_int().raw()] = node; break;
-    case Value::Tag::SymFloat: floats_[result.to_sym_float().node()] = node; break;
-    case Value::Tag::SymBool: floats_[result.to_sym_bool().node()] = node; break;
+    // A number that is there already stays the node's that gave it first.
+    case Value::Tag::SymInt: symbols_.try_emplace(result.to_sym_int().raw(), node); break;
+    case Value::Tag::SymFloat: floats_.try_emplace(result.to_sym_float().node(), node); break;
+    case Value::Tag::SymBool: floats_.try_emplace(result.to_sym_bool().node(), node); break;
     case Value::Tag::TensorList: {
       TensorList list = result.tensor_list();
       for (size_t i = 0; i < list.size(); ++i)

@@ -1,5 +1,7 @@
 #include "umbra/export/export.h"
 
+#include <algorithm>
+
 #include "export/names.h"
 #include "export/used_symbols.h"
 #include "sym/source_hash.h"
@@ -381,12 +383,21 @@ class Exporter {
     program_.graph().output(fx::Argument::tuple(std::move(items)));
   }
 
-  // What kept calls give stays, though nothing in the program uses it.
+  // What the module computes stays, though nothing in the program uses it, as in PyTorch: a later pass may want it.
+  // Sizes and numbers that were only asked for go, and so do constants, detached tensors and memory that nobody wrote.
   void remove_dead_code() {
     fx::Arguments results = program_.graph().outputs(), with_kept = results;
     with_kept.insert(with_kept.end(), kept_.begin(), kept_.end());
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(with_kept))});
-    fx::eliminate_dead_code(program_.graph());
+    auto stays = [](const fx::Node& node) {
+      constexpr std::string_view kGone[] = {"detach", "lift_fresh_copy", "empty", "new_empty"};
+      const Value& value = node.meta.val;
+      bool computes = value.is_tensor() || value.is_tensor_list() || value.is_list();
+      if (const Operator* op = node.target().op())
+        computes &= std::ranges::find(kGone, op->schema().name) == std::end(kGone);
+      return node.is_impure() || (computes && node.op() == fx::Op::CallFunction);
+    };
+    fx::eliminate_dead_code(program_.graph(), stays);
     program_.graph().output_node()->set_args({fx::Argument::tuple(std::move(results))});
   }
 

@@ -91,9 +91,15 @@ class Wrapper {
       const Region& region = regions_[i];
       if (!region.is_wrapped)
         for (fx::Node* node : region.nodes) copy(node);
-      else call(region, "submod_" + std::to_string(i), "submod_" + std::to_string(regions_.size() + wrapped++));
+      else call(region, unused_path(i), "submod_" + std::to_string(regions_.size() + wrapped++));
     }
     copy(module_.graph().output_node());
+  }
+
+  /// The name of a region's submodule by its number, or the next that regions of another mode have left free.
+  std::string unused_path(size_t number) const {
+    while (module_.find("submod_" + std::to_string(number))) ++number;
+    return "submod_" + std::to_string(number);
   }
 
   void copy(fx::Node* node) {

@@ -17,11 +17,11 @@ void throw_same(const Error& error, const std::string& message, TypeList<First, 
 
 }  // namespace
 
-void rethrow_annotated(const Node& node) {
+void rethrow_annotated(const Node& node, const std::string& detail) {
   try {
     throw;
   } catch (const Error& error) {
-    std::string message = concat(error.what(), "\n\nWhile executing ", node.text());
+    std::string message = concat(error.what(), detail, "\n\nWhile executing ", node.text());
     if (node.meta.source) message += "\nOriginal traceback:\n" + node.meta.source->text();
     throw_same(
         error, message,

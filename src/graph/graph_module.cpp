@@ -24,6 +24,10 @@ void GraphModule::set_graph(IntrusivePtr<Graph> graph) {
   graph_ = std::move(graph);
   ++attribute_version_;
 }
+uint32_t GraphModule::references_to_graph() const {
+  std::lock_guard lock(plan_mutex_);
+  return plan_ && plan_->keeps(*graph_) ? 2 : 1;
+}
 
 // ---- attributes ----
 

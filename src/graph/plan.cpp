@@ -2,6 +2,7 @@
 
 #include "graph/annotate.h"
 #include "umbra/core/at_location.h"
+#include "umbra/sym/shape_env.h"
 
 namespace umbra::fx {
 
@@ -244,10 +245,26 @@ void Plan::run_step(const Step& step, Value* slots, const Hooks& hooks) {
   if (hooks.value) (*hooks.value)(*step.node, slots[step.slot]);
 }
 
+std::string Plan::out_of_range(const Node& assertion, const std::vector<Value>& slots) const {
+  static const Operator& assert_scalar = get_operator("aten::_assert_scalar");
+  std::string out;
+  if (!assertion.calls(assert_scalar) || !assertion.arg(0).node()) return out;
+  for (const Node* input : assertion.arg(0).node()->inputs()) {
+    const Value &value = slots[slot_of_[input->id()]], &symbol = input->meta.val;
+    if (!value.is_int() || !symbol.is_sym_int()) continue;
+    auto* expression = static_cast<const sym::Expression*>(symbol.to_sym_int().node());
+    sym::Range range = expression->env().range(expression);
+    if (!range.contains(value.to_int()))
+      out += concat("\nInvalid value range for ", value.to_int(), " between ", sym::to_string(range));
+  }
+  return out;
+}
+
 std::vector<Value> Plan::run(std::vector<Value> inputs, const Hooks& hooks) const {
   std::vector<Value> slots = take_inputs(std::move(inputs), hooks);
   for (const Step& step : steps_) {
-    annotate_errors(*step.node, [&] { run_step(step, slots.data(), hooks); });
+    annotate_errors(
+        *step.node, [&] { run_step(step, slots.data(), hooks); }, [&] { return out_of_range(*step.node, slots); });
     for (uint32_t slot : step.released) slots[slot] = Value();
   }
   std::vector<Value> results;

@@ -46,6 +46,7 @@ class Plan {
   bool is_current(uint64_t graph_version, uint64_t attribute_version) const {
     return graph_version == graph_version_ && attribute_version == attribute_version_;
   }
+  bool keeps(const Graph& graph) const { return graph_.get() == &graph; }
 
   /// What a run reports to, besides its results.
   struct Hooks {
@@ -63,6 +64,8 @@ class Plan {
   void find_last_uses();
   std::vector<Value> take_inputs(std::vector<Value> inputs, const Hooks& hooks) const;
   static void run_step(const Step& step, Value* slots, const Hooks& hooks);
+  /// The numbers that an assertion is about, where they are out of their range.
+  std::string out_of_range(const Node& assertion, const std::vector<Value>& slots) const;
 
   uint64_t graph_version_, attribute_version_;
   IntrusivePtr<Graph> graph_;  // its nodes are named in errors

@@ -95,7 +95,7 @@ class ArchiveReader {
     check<ValueError>(entry->size % static_cast<uint64_t>(item_size(meta.dtype)) == 0, what, " has ", entry->size,
                       " bytes, which is no whole number of ", umbra::name(meta.dtype), " elements");
     Storage& storage = storages_[path];
-    if (!storage && entry->size > 0) storage = storage_over(zip_.read(*entry), meta.dtype);
+    if (!storage && entry->size > 0) storage = storage_over(zip_.read_lazily(*entry), meta.dtype);
     // No bytes: zeros of the stated size, as fake weights are saved. They take memory only when touched.
     Tensor tensor = storage ? tensor_over(storage, meta.dtype, sizes, strides, offset, what)
                             : zeros_of(meta.dtype, sizes, strides, offset, what);

@@ -201,6 +201,11 @@ Bytes ZipReader::read(const ZipEntry& entry) const {
   return bytes;
 }
 
+Bytes ZipReader::read_lazily(const ZipEntry& entry) const {
+  constexpr uint64_t kSmall = 1 << 20;
+  return entry.deflated || entry.size <= kSmall ? read(entry) : archive_.slice(entry.data_offset, entry.size);
+}
+
 Bytes ZipReader::inflate(const ZipEntry& entry) const {
   z_stream stream{};
   if (inflateInit2(&stream, -MAX_WBITS) != Z_OK) fail<OutOfMemoryError>("zlib has no memory");

@@ -173,15 +173,17 @@ bool rests_on_floats(const Expression* condition) {
   return found;
 }
 
-/// What the example says of a question that has no answer yet, where a draft is made.
-std::optional<Number> drafted_value(ShapeEnv& env, const Expression* a) {
-  return Draft::current() ? Draft::current()->value(env, a) : std::nullopt;
+/// What the example says of a question that has no answer yet, where a draft is made or real tensors are carried along.
+std::optional<Number> example_value(ShapeEnv& env, const Expression* a) {
+  std::optional<Number> value = Draft::current() ? Draft::current()->value(env, a) : std::nullopt;
+  return value ? value : observed(a);
 }
 
-/// The program goes by a fact that only the example tells: it asserts it when it runs.
-void assert_drafted(ShapeEnv& env, const Expression* fact) {
-  Draft::current()->note({to_text(fact), current_location()});
-  env.expect_true(fact, nullptr);
+/// The program goes by a fact that only the example tells: it asserts it when it runs, and a draft says so.
+void assert_of_example(ShapeEnv& env, const Expression* fact) {
+  Draft* draft = Draft::current();
+  if (draft) draft->note({to_text(fact), current_location()});
+  env.expect_true(fact, draft ? nullptr : "");
 }
 
 }  // namespace
@@ -199,15 +201,11 @@ bool ShapeEnv::guard_bool(const Expression* condition) {
   const Expression* simpler = simplify(condition);
   if (int answer = known_and_relied_on(simpler); answer >= 0) return answer == 1;
   if (!simpler->has_hint()) {
-    if (std::optional<Number> drafted = drafted_value(*this, simpler)) {
-      bool holds = drafted->integer != 0;
-      assert_drafted(*this, holds ? simpler : table_.logical_not(simpler));
-      return holds;
-    }
-    std::optional<Number> seen = observed(simpler);
-    if (!seen) fail_unknown(simpler);
-    expect_true(seen->integer != 0 ? simpler : table_.logical_not(simpler), "");
-    return seen->integer != 0;
+    std::optional<Number> value = example_value(*this, simpler);
+    if (!value) fail_unknown(simpler);
+    bool holds = value->integer != 0;
+    assert_of_example(*this, holds ? simpler : table_.logical_not(simpler));
+    return holds;
   }
   bool holds = simpler->hint_integer_ != 0;
   if (quiet()) return holds;
@@ -244,14 +242,10 @@ Integer ShapeEnv::guard_integer(const Expression* a) {
     return known.lower;
   }
   if (!simpler->has_hint()) {
-    if (std::optional<Number> drafted = drafted_value(*this, simpler)) {
-      assert_drafted(*this, table_.relation(Kind::Eq, simpler, table_.integer(drafted->integer)));
-      return drafted->integer;
-    }
-    std::optional<Number> seen = observed(simpler);
-    if (!seen) fail_unknown(simpler);
-    expect_true(table_.relation(Kind::Eq, simpler, table_.integer(seen->integer)), "");
-    return seen->integer;
+    std::optional<Number> value = example_value(*this, simpler);
+    if (!value) fail_unknown(simpler);
+    assert_of_example(*this, table_.relation(Kind::Eq, simpler, table_.integer(value->integer)));
+    return value->integer;
   }
   Integer value = simpler->hint_integer_;
   if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.integer(value)));
@@ -261,7 +255,12 @@ Integer ShapeEnv::guard_integer(const Expression* a) {
 double ShapeEnv::guard_float(const Expression* a) {
   const Expression* simpler = simplify(a);
   if (simpler->is(Kind::Float)) return simpler->real();
-  if (!simpler->has_hint()) fail_unknown(simpler);
+  if (!simpler->has_hint()) {
+    std::optional<Number> value = example_value(*this, simpler);
+    if (!value) fail_unknown(simpler);
+    assert_of_example(*this, table_.relation(Kind::Eq, simpler, table_.real(value->as_double())));
+    return value->as_double();
+  }
   double value = simpler->hint_float();
   if (!quiet()) record(table_.relation(Kind::Eq, simpler, table_.real(value)));
   return value;

@@ -422,3 +422,16 @@ class TestPrograms:
         old = signature.user_outputs[0]
         signature.replace_all_uses(old, "result")
         assert signature.user_outputs == ("result",)
+
+
+def test_regions_of_two_modes_beside_each_other():
+    class Model(nn.Module):
+        def forward(self, x):
+            with umbra.no_grad():
+                y = x + 1
+            with umbra.autocast("cpu", dtype=umbra.bfloat16):
+                z = x @ x
+            return y, z
+    program = umbra.export.export(Model(), (umbra.ones(2, 2),))
+    y, z = program.module()(umbra.full((2, 2), 3.0))
+    assert y.tolist() == [[4.0, 4.0]] * 2 and z.dtype == umbra.bfloat16 and z.tolist() == [[18.0, 18.0]] * 2

@@ -163,3 +163,14 @@ def test_the_program_is_saved_for_torch():
     x = torch.randn(6, 3)
     assert torch.allclose(again(x), model(x), atol=1e-5)
     """)
+
+
+def test_shapes_that_change_in_place():
+    in_torch(EQUAL + """
+    class Model(torch.nn.Module):
+        def forward(self, x):
+            y = x.clone()
+            y.unsqueeze_(0).transpose_(1, 2)
+            return y[:, :, 0] * y.shape[1] + len(y) + y.size(-1) + y.dim()
+    equal(Model(), (torch.randn(4, 6),), [(torch.randn(7, 6),)], ({0: Dim("n")},))
+    """)

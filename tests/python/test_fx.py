@@ -415,3 +415,13 @@ def test_dataclasses_are_made_by_the_graph():
         second: int = 2
     result = fx.symbolic_trace(lambda x: Pair(x + 1))(umbra.ones(1))
     assert type(result) is Pair and result.first.tolist() == [2] and result.second == 2
+
+
+def test_functions_of_several_tensors_take_proxies_outside_of_a_trace():
+    graph = fx.Graph()
+    tracer = fx.proxy.GraphAppendingTracer(graph)
+    x, y = (fx.Proxy(graph.placeholder(name), tracer) for name in "xy")
+    first = umbra.broadcast_tensors(x, y)[0]
+    graph.output(umbra.einsum("ij->j", [umbra.split(first, 1)[0]]).node)
+    run = fx.GraphModule({}, graph)
+    assert run(umbra.ones(2, 3), umbra.ones(3)).tolist() == [1, 1, 1]

@@ -37,6 +37,9 @@ class GraphModule final : public Callable {
   const Graph& graph() const { return *graph_; }
   const IntrusivePtr<Graph>& graph_pointer() const { return graph_; }
   void set_graph(IntrusivePtr<Graph> graph);
+  /// How many of the counted references to the graph are this module's: its own, and that of what was prepared for
+  /// running.
+  uint32_t references_to_graph() const;
   const std::string& class_name() const { return class_name_; }
   void set_class_name(std::string name) { class_name_ = std::move(name); }
 

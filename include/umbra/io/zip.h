@@ -49,7 +49,10 @@ class ZipReader {
   const ZipEntry* find(std::string_view name) const;
   /// The contents: a view of the archive for stored entries, fresh memory for deflated ones. Checks the CRC.
   Bytes read(const ZipEntry& entry) const;
-  /// The same by name; an error where there is none.
+  /// The same for tensors' data, without touching more than a megabyte of it: the CRC of larger stored entries is left
+  /// unchecked, so that memory of the file is first read where somebody uses it.
+  Bytes read_lazily(const ZipEntry& entry) const;
+  /// The contents by name; an error where there is none.
   Bytes read(std::string_view name) const;
   /// The part of every name before the first slash, with it ("program/"); empty where names have no folder in common.
   std::string root() const;

@@ -25,6 +25,9 @@ class UserErrorType:
     INVALID_OUTPUT = "invalid_output"
 
 
+UserError.msg = UserError.message = property(str)
+
+
 def user_error(kind, text):
     """A UserError that knows its kind."""
     error = UserError(text)

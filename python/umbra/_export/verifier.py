@@ -36,6 +36,8 @@ class Verifier:
                                          f"'{node.target}'")
             if node.op == "call_function":
                 self.check_valid_op(node.target)
+                if "val" not in node.meta and node.users:
+                    raise SpecViolationError(f"Node.meta {node.name} is missing val field.")
 
     def check_valid_op(self, op):
         """Raises where an operator may not be in a program of this dialect."""

@@ -3,10 +3,8 @@
 The module runs once, in the user's torch, on tensors that have no data and hand each call of an aten operator to Umbra. PyTorch is imported
 here and nowhere else in the package.
 """
-import inspect
-
 from umbra._from_torch import _capture
-from umbra.export import export
+from umbra.export._trace import capture
 
 
 def from_torch(module, args, kwargs=None, *, dynamic_shapes=None):
@@ -21,6 +19,5 @@ def from_torch(module, args, kwargs=None, *, dynamic_shapes=None):
     if not isinstance(args, tuple):
         raise TypeError(f"from_torch: expected `args` to be a tuple of example inputs, got {type(args)}")
     bridge = _capture.Bridge(torch)
-    facade = bridge.facade(module, inspect.signature(module.forward))
     given, named = bridge.plain((args, dict(kwargs or {})))
-    return export(facade, given, named, dynamic_shapes=dynamic_shapes)
+    return capture(_capture.TorchSource(bridge, module), given, named, dynamic_shapes=dynamic_shapes)

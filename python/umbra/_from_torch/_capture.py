@@ -1,10 +1,10 @@
 """The run of a torch module on Umbra's tensors."""
 import contextlib
+import inspect
 
 import umbra
 from umbra import _C
 from umbra._from_torch import _symbols
-from umbra.nn.modules.module import Module
 
 
 def real_torch():
@@ -22,66 +22,33 @@ class Bridge:
         self._torch = torch
         self._symbols = _symbols.classes(torch)
         self._shadow = _shadow_class(torch)
+        self._make = torch.Tensor._make_wrapper_subclass
         self._operators = {}
         self._shared = {}  # torch's tensors that the program has, by id, and what shares their memory here
         self._kept = []    # such tensors: an id means nothing without them
         self._constants = {getattr(torch, name): getattr(umbra, name) for name in _PLAIN if hasattr(torch, name) and hasattr(umbra, name)}
+        self._dtypes = {here: there for there, here in self._constants.items() if type(there) is torch.dtype}
+        self._devices = {}
 
-    # ---- the module ----
+    # ---- sharing ----
 
-    def facade(self, module, signature):
-        """A module of Umbra with the same tensors by the same names, which runs the original."""
-        root = _Facade(self, module, signature)
-        for path, part in module.named_modules(remove_duplicate=False):
-            here = root if not path else _child(root, path)
-            for name, parameter in part._parameters.items():
-                here.register_parameter(name, None if parameter is None else self._parameter(parameter))
-            for name, buffer in part._buffers.items():
-                here.register_buffer(name, None if buffer is None else self.share(buffer), persistent=name not in part._non_persistent_buffers_set)
-        return root
-
-    def _parameter(self, parameter):
+    def parameter(self, parameter):
         known = self._shared.get(id(parameter))
-        return known if known is not None else self._keep(
-            parameter, umbra.nn.Parameter(umbra.from_dlpack(parameter.detach()), requires_grad=parameter.requires_grad))
+        return known if known is not None else self._keep(parameter, umbra.nn.Parameter(self._alias(parameter), requires_grad=parameter.requires_grad))
 
     def _keep(self, tensor, here):
         self._kept.append(tensor)
         self._shared[id(tensor)] = here
         return here
 
+    def _alias(self, tensor):
+        strided = tensor.layout is self._torch.strided and tensor.device.type == "cpu" and not tensor.is_conj() and not tensor.is_neg()
+        return umbra.from_dlpack(self._torch._C._to_dlpack(tensor) if strided else tensor.detach())
+
     def share(self, tensor):
         """The tensor of Umbra that has the same memory."""
         known = self._shared.get(id(tensor))
-        return known if known is not None else self._keep(tensor, umbra.from_dlpack(tensor.detach()))
-
-    def run(self, facade, module, args, kwargs):
-        """What the original gives for tensors of Umbra. Below autograd composites are whole, and nobody counts versions. The grad mode is that of the
-        program all the same: modules ask for it, and regions of another one are noted."""
-        torch = self._torch
-        paths = {id(part): path for path, part in module.named_modules()}
-        versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
-        with (self._keeping_attributes(facade, module), torch.inference_mode(), torch._C._ExcludeDispatchKeyGuard(versions), _exporting(torch),
-              umbra.set_grad_enabled(umbra.is_grad_enabled()), torch.set_grad_enabled(umbra.is_grad_enabled()), _noting_modules(torch, paths),
-              _mode_class()(self)):
-            return self.plain(module(*self._outward(args), **self._outward(kwargs)))
-
-    @contextlib.contextmanager
-    def _keeping_attributes(self, facade, module):
-        """Afterwards the original has the attributes that it had, and the facade the buffers that the run has put in the place of others."""
-        before = [(path, part, dict(vars(part)), dict(part._buffers)) for path, part in module.named_modules()]
-        try:
-            yield
-        finally:
-            for path, part, attributes, buffers in before:
-                for name, buffer in buffers.items():
-                    now = part._buffers.get(name)
-                    if now is not buffer and now is not None:
-                        facade.get_submodule(path)._buffers[name] = self.plain(now)
-                part.__dict__.clear()
-                part.__dict__.update(attributes)
-                part._buffers.clear()
-                part._buffers.update(buffers)
+        return known if known is not None else self._keep(tensor, self._alias(tensor))
 
     # ---- values ----
 
@@ -103,20 +70,21 @@ class Bridge:
             return [self.plain(part) for part in nodes[type(tree)].flatten_fn(tree)[0]]
         raise TypeError(f"from_torch: a {type(tree)} among the inputs or results is no tensor and no container that torch.utils._pytree knows")
 
-    def _outward(self, tree):
+    def outward(self, tree):
         if isinstance(tree, _C.Tensor):
             return self._wrap(tree)
         if type(tree) in (list, tuple):
-            return type(tree)(map(self._outward, tree))
+            return type(tree)(map(self.outward, tree))
         if type(tree) is dict:
-            return {key: self._outward(value) for key, value in tree.items()}
+            return {key: self.outward(value) for key, value in tree.items()}
         return self._symbols.wrap(tree)
 
     def _wrap(self, here):
-        torch, wrap = self._torch, self._symbols.wrap
-        dtype = getattr(torch, str(here.dtype).removeprefix("torch."))
-        made = torch.Tensor._make_wrapper_subclass(self._shadow, tuple(map(wrap, here.shape)), strides=tuple(map(wrap, here.stride())),
-                                                   storage_offset=wrap(here.storage_offset()), dtype=dtype, device=str(here.device))
+        """A tensor for torch. Its sizes are asked for when somebody wants to know them, so those given here are nobody's."""
+        device = self._devices.get(here.device)
+        if device is None:
+            device = self._devices[here.device] = self._torch.device(str(here.device))
+        made = self._make(self._shadow, (), dtype=self._dtypes[here.dtype], device=device, dispatch_sizes_strides_policy="sizes")
         made.here = here
         return made
 
@@ -125,13 +93,20 @@ class Bridge:
     def call(self, operator, args, kwargs):
         function = self._operators.get(operator)
         if function is None:
+            asked = _QUESTIONS.get(operator.name())
+            if asked is not None:
+                return asked(self._symbols.wrap, args[0].here, *map(self._inward, args[1:]))
             function = self._operators[operator] = self._find(operator)
         if self._torch.is_grad_enabled() != _C.is_grad_enabled():
             _C._set_grad_enabled(self._torch.is_grad_enabled())
-        written = {}
-        given = [self._inward(argument, written) for argument in args]
-        named = {key: self._inward(argument, written) for key, argument in kwargs.items()}
-        return self._results(function(*given, **named), written)
+        shadow, inward = self._shadow, self._inward
+        given = [a.here if type(a) is shadow else inward(a) for a in args]
+        result = function(*given, **{key: inward(a) for key, a in kwargs.items()}) if kwargs else function(*given)
+        if isinstance(result, _C.Tensor):
+            for here, tensor in zip(given, args):
+                if here is result:
+                    return tensor
+        return self._results(result, kwargs)
 
     def _find(self, operator):
         space, _, name = operator.name().partition("::")
@@ -142,19 +117,16 @@ class Bridge:
             raise NotImplementedError(f"from_torch: the module calls {operator.name()}, which Umbra does not have")
         return found
 
-    def _inward(self, value, written):
+    def _inward(self, value):
         kind = type(value)
-        if kind is self._shadow:
-            written[id(value.here)] = value
-            return value.here
         if kind is int or kind is float or kind is bool or kind is str or value is None:
             return value
+        if kind is self._shadow:
+            return value.here
         if kind is list or kind is tuple:
-            return [self._inward(item, written) for item in value]
+            return list(map(self._inward, value))
         if isinstance(value, self._torch.Tensor):
-            here = self.share(value)
-            written[id(here)] = value
-            return here
+            return self.share(value)
         if kind in self._symbols.types:
             return value.node.value
         if kind is self._torch.device:
@@ -163,20 +135,33 @@ class Bridge:
             return self._constants[value]
         return value
 
-    def _results(self, result, written):
+    def _results(self, result, kwargs):
+        """Results for torch; a tensor that was given to be written (`out`) is itself."""
         if isinstance(result, _C.Tensor):
-            same = written.get(id(result))
-            return self._wrap(result) if same is None else self._unchanged(same, result)
+            for value in kwargs.values():
+                if isinstance(value, self._torch.Tensor) and self._inward(value) is result:
+                    return value
+            return self._wrap(result)
         if isinstance(result, (list, tuple)):
-            return (list if type(result) is list else tuple)(self._results(item, written) for item in result)
+            return (list if type(result) is list else tuple)(self._results(item, kwargs) for item in result)
         return self._symbols.wrap(result)
 
-    @staticmethod
-    def _unchanged(tensor, here):
-        """A tensor that was written in place. PyTorch has its sizes by heart."""
-        if tuple(map(str, tensor.shape)) != tuple(map(str, here.shape)):
-            raise NotImplementedError("from_torch: the module changes the shape of a tensor in place, which is not in Umbra yet")
-        return tensor
+
+# What torch asks of a tensor when it wants to know its sizes.
+_QUESTIONS = {
+    "aten::sym_size": lambda wrap, here: tuple(map(wrap, here.shape)),
+    "aten::size": lambda wrap, here: tuple(map(int, here.shape)),
+    "aten::sym_stride": lambda wrap, here: tuple(map(wrap, here.stride())),
+    "aten::stride": lambda wrap, here: tuple(map(int, here.stride())),
+    "aten::sym_numel": lambda wrap, here: wrap(here.numel()),
+    "aten::sym_storage_offset": lambda wrap, here: wrap(here.storage_offset()),
+    "aten::dim": lambda wrap, here: here.dim(),
+    "aten::is_contiguous": lambda wrap, here: here.is_contiguous(),
+    "aten::is_contiguous.memory_format": lambda wrap, here, memory_format: here.is_contiguous(memory_format=memory_format),
+    "aten::sym_is_contiguous": lambda wrap, here, memory_format=umbra.contiguous_format: here.is_contiguous(memory_format=memory_format),
+    "aten::is_strides_like_format": lambda wrap, here, memory_format: here.is_contiguous(memory_format=memory_format),
+    "aten::is_non_overlapping_and_dense": lambda wrap, here: here.is_contiguous(),
+}
 
 
 _PLAIN = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32", "float64", "complex32",
@@ -184,27 +169,62 @@ _PLAIN = ("bool", "uint8", "int8", "int16", "int32", "int64", "uint16", "uint32"
           "channels_last_3d", "preserve_format")
 
 
-class _Facade(Module):
-    """What export sees of a torch module."""
+class TorchSource:
+    """What export asks of a torch module (`umbra.export._trace._ModuleSource` says what that is)."""
 
-    def __init__(self, bridge, module, signature):
-        super().__init__()
-        object.__setattr__(self, "_original", (bridge, module, signature))
+    def __init__(self, bridge, module):
+        self._bridge, self._module, self._signature = bridge, module, inspect.signature(module.forward)
+        self._modules = list(module.named_modules(remove_duplicate=False))
+        self._before = []
+
+    def __call__(self, *args, **kwargs):
+        """What the module gives for tensors of Umbra. Below autograd composites are whole, and nobody counts versions. The grad mode is that of the
+        program all the same: modules ask for it, and regions of another one are noted."""
+        torch, bridge = self._bridge._torch, self._bridge
+        versions = torch._C.DispatchKeySet(torch._C.DispatchKey.ADInplaceOrView)
+        with (torch.inference_mode(), torch._C._ExcludeDispatchKeyGuard(versions), _exporting(torch), umbra.set_grad_enabled(umbra.is_grad_enabled()),
+              torch.set_grad_enabled(umbra.is_grad_enabled()), _noting_modules(torch, self._modules), _mode_class()(bridge)):
+            return bridge.plain(self._module(*bridge.outward(args), **bridge.outward(kwargs)))
 
     def _forward_signature(self):
-        return self._original[2]
+        return self._signature
 
-    def forward(self, *args, **kwargs):
-        bridge, module, _ = self._original
-        return bridge.run(self, module, args, kwargs)
+    def parameters(self):
+        return [(f"{path}.{name}" if path else name, self._bridge.parameter(parameter)) for path, part in self._modules
+                for name, parameter in part._parameters.items() if parameter is not None]
 
+    def buffers(self):
+        return [(f"{path}.{name}" if path else name, self._bridge.share(buffer), name not in part._non_persistent_buffers_set)
+                for path, part in self._modules for name, buffer in part._buffers.items() if buffer is not None]
 
-def _child(root, path):
-    for part in path.split("."):
-        if part not in root._modules:
-            root.add_module(part, Module())
-        root = root._modules[part]
-    return root
+    def plain_tensors(self):
+        return []
+
+    def module_paths(self):
+        return [path for path, _ in self._modules]
+
+    def assigned_buffers(self):
+        return [(self._bridge.share(buffer), self._bridge.plain(part._buffers[name])) for part, _, buffers in self._before
+                for name, buffer in buffers.items() if buffer is not None and not any(part._buffers.get(name) is known for known in (None, buffer))]
+
+    def kept_calls(self):
+        return []
+
+    def kept_specs(self):
+        return {}
+
+    @contextlib.contextmanager
+    def running(self):
+        """Afterwards the module has the attributes that it had."""
+        self._before = [(part, dict(vars(part)), dict(part._buffers)) for part in dict.fromkeys(part for _, part in self._modules)]
+        try:
+            yield
+        finally:
+            for part, attributes, buffers in self._before:
+                part.__dict__.clear()
+                part.__dict__.update(attributes)
+                part._buffers.clear()
+                part._buffers.update(buffers)
 
 
 # ---- classes over the user's torch, made once ----
@@ -214,13 +234,28 @@ _made = {}
 
 def _shadow_class(torch):
     if "shadow" not in _made:
+        wrap, size = _symbols.classes(torch).wrap, torch.Size
+
         class Shadow(torch.Tensor):
             """A tensor of torch's without data; `here` is the one of Umbra that it stands for."""
             __torch_function__ = torch._C._disabled_torch_function_impl
 
             @classmethod
-            def __torch_dispatch__(cls, func, *_):
-                raise RuntimeError(f"from_torch: {func} is called outside of the capture that a tensor belongs to")
+            def __torch_dispatch__(cls, func, _, args=(), *__):
+                asked = _QUESTIONS.get(func.name())
+                if asked is None:
+                    raise RuntimeError(f"from_torch: {func} is called outside of the capture that a tensor belongs to")
+                return asked(wrap, args[0].here, *args[1:])
+
+            # The shortest way for what models ask most.
+            shape = property(lambda self: size(map(wrap, self.here.shape)))
+            ndim = property(lambda self: self.here.dim())
+
+            def dim(self):
+                return self.here.dim()
+
+            def size(self, dim=None):
+                return self.shape if dim is None else wrap(self.here.shape[dim])
 
             def __repr__(self):
                 return f"Shadow({self.here!r})"
@@ -239,8 +274,9 @@ def _mode_class():
                 super().__init__()
                 self._bridge = bridge
 
-            def __torch_dispatch__(self, func, types, args=(), kwargs=None):
-                return self._bridge.call(func, args, kwargs or {})
+        def hand(self, func, _, args=(), kwargs=None):
+            return self._bridge.call(func, args, kwargs)
+        Handing.__torch_dispatch__ = hand  # set afterwards: torch puts a function around what a class is made with
         _made["mode"] = Handing
     return _made["mode"]
 
@@ -260,20 +296,25 @@ def _exporting(torch):
 
 
 @contextlib.contextmanager
-def _noting_modules(torch, paths):
+def _noting_modules(torch, modules):
     """The modules that run are noted in the graph by their paths."""
-    hooks = torch.nn.modules.module
+    paths = {}
+    for path, part in modules:
+        paths.setdefault(id(part), (path, f"{type(part).__module__}.{type(part).__qualname__}"))
+    module_class, enter, leave = torch.nn.Module, _C._enter_module, _C._leave_module
+    plain_call = module_class.__call__
 
-    def enter(module, _):
-        if id(module) in paths:
-            _C._enter_module(paths[id(module)], f"{type(module).__module__}.{type(module).__qualname__}")
-
-    def leave(module, *_):
-        if id(module) in paths:
-            _C._leave_module()
-    handles = [hooks.register_module_forward_pre_hook(enter), hooks.register_module_forward_hook(leave, always_call=True)]
+    def call(self, *args, **kwargs):
+        known = paths.get(id(self))
+        if known is None:
+            return plain_call(self, *args, **kwargs)
+        enter(*known)
+        try:
+            return plain_call(self, *args, **kwargs)
+        finally:
+            leave()
+    module_class.__call__ = call
     try:
         yield
     finally:
-        for handle in handles:
-            handle.remove()
+        module_class.__call__ = plain_call

@@ -4,12 +4,6 @@
     program = export(model, (x,), dynamic_shapes={"x": {0: batch}})
     save(program, "model.pt2")                  # torch.export.load reads it
 """
-import io
-import os
-import pickle
-import tempfile
-
-from umbra import _C
 from umbra._modules import lazy_submodules
 from umbra._options import not_built
 from umbra.export._draft_export import draft_export  # noqa: F401
@@ -19,7 +13,7 @@ from umbra.export.dynamic_shapes import AdditionalInputs, Dim, ShapesCollection,
 from umbra.export.exported_program import ExportedProgram, ModuleCallEntry, ModuleCallSignature  # noqa: F401
 from umbra.export.graph_signature import ExportBackwardSignature, ExportGraphSignature  # noqa: F401
 from umbra.export.unflatten import FlatArgsAdapter, UnflattenedModule, unflatten  # noqa: F401
-from umbra.serialization import load as _load_file
+from umbra.export.pt2_archive._package import load_pt2, package_pt2
 
 __getattr__ = lazy_submodules(__name__)
 
@@ -36,47 +30,19 @@ def save(ep, f, *, extra_files=None, opset_version=None, pickle_protocol=2):
     not_built("torch.export.save", opset_version=(opset_version, None), pickle_protocol=(pickle_protocol, 2))
     if not isinstance(ep, ExportedProgram):
         raise TypeError(f"The 'ep' parameter must be an instance of 'ExportedProgram', got '{type(ep).__name__}' instead.")
-    for text in (extra_files or {}).values():
-        if not isinstance(text, str):
-            raise AssertionError(f"Expected string but got {type(text)}")
-    extra = list((extra_files or {}).items())
-    ep._keep_example_inputs()
-    ep._synchronised()
-    if isinstance(f, (str, os.PathLike)):
-        ep._program.save(os.fspath(f), extra)
-        return
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "program.pt2")
-        ep._program.save(path, extra)
-        with open(path, "rb") as source:
-            f.write(source.read())
+    package_pt2(f, exported_programs={"model": ep}, extra_files=extra_files)
 
 
 def load(f, *, extra_files=None, expected_opset_version=None):
     """Reads a program. Nothing in the file is run. `extra_files` is given the texts that were stored with it."""
     not_built("torch.export.load", expected_opset_version=(expected_opset_version, None))
-    if isinstance(f, (str, os.PathLike)):
-        return _load(os.fspath(f), extra_files)
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "program.pt2")
-        with open(path, "wb") as target:
-            target.write(f.read())
-        return _load(path, extra_files)
-
-
-def _load(path, extra_files):
-    program, stored = _C._load_program(path)
+    contents = load_pt2(f)
     if extra_files:  # an empty dict asks for nothing, as in PyTorch
-        extra_files.update(stored)
-    return ExportedProgram(program, _example_inputs(program.example_inputs))
-
-
-def _example_inputs(file):
-    """What a file of example inputs holds; None where it holds what is not known here. The program keeps the file all the same."""
-    try:
-        return _load_file(io.BytesIO(file)) if file else None
-    except pickle.UnpicklingError:
-        return None
+        extra_files.update(contents.extra_files)
+    programs = contents.exported_programs
+    if len(programs) != 1 and "model" not in programs:
+        raise ValueError(f"the file holds {len(programs)} programs ({', '.join(programs)}): torch.export.pt2_archive._package.load_pt2 reads them all")
+    return programs["model"] if "model" in programs else next(iter(programs.values()))
 
 
 def register_dataclass(cls, *, serialized_type_name=None):

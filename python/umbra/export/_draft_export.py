@@ -54,7 +54,9 @@ class DraftExportReport:
 
     def __str__(self):
         if self.successful():
-            return "Congratuations: No issues are found during export, and it was able to soundly produce a graph."
+            line = "#" * 94
+            return (f"\x1b[32m\n{line}\nCongratulations: No issues are found during export, and it was able to soundly produce a graph.\n"
+                    f"You can now change back to torch.export.export()\n{line}\n\x1b[0m")
         issues = "\n".join(f"{i}. {failure.print()}\n" for i, failure in enumerate(self.failures, 1))
         return f"WARNING: {len(self.failures)} issue(s) found during export, and it was not able to soundly produce a graph.\n\n{issues}"
 

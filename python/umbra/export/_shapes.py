@@ -61,7 +61,7 @@ def _walk(shapes, value, path, where, out):
     elif pytree.tree_structure(value).is_leaf():
         _walk_number(shapes, value, path, where, out)
     else:
-        children, _ = pytree.SUPPORTED_NODES[pytree._node_type(value)].flatten_with_keys_fn(value)
+        children = pytree._children_with_keys(value)
         for (key, child), found in zip(children, _children_of(shapes, value, children, where)):
             step = f"['{key.key}']" if isinstance(key, pytree.MappingKey) else str(key)
             _walk(found, child, path + step, where + str(key), out)
@@ -114,22 +114,28 @@ def _dimensions(shape, tensor, path, where):
     else:
         raise _user_error(f"Unexpected input tensor shape {shape} specified at `dynamic_shapes{where}` (expected either a list/tuple of dimensions, or "
                           f"a dict mapping indices to dimensions, where each dimension is {_DIMENSIONS})")
-    out = {}
+    out, rank = {}, tensor.dim()
     for position, dim in entries.items():
-        size = list(tensor.shape)[position]  # an index that is none raises here
+        if type(position) is not int:
+            raise AssertionError(f"Expected index to be int, list, or tuple, got {type(position)}")
+        if not (dim is None or isinstance(dim, (Dim, _DimHint, int))):
+            raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
+                              f"(expected None, {_DIMENSIONS},  but got {dim!r} instead)")
+        if not 0 <= position < rank and (dim is None or isinstance(dim, _DimHint)):
+            continue  # a hint for a dimension that is not there hints at nothing
+        if not -rank <= position < rank:
+            raise IndexError("list assignment index out of range")
+        position %= rank
+        size = tensor.shape[position]
         if isinstance(dim, _DimHint) and dim.type is _DimHintType.DYNAMIC and size in (0, 1):
             raise ValueError("Found the following conflicts between user-specified ranges and inferred ranges from model tracing:\n"
                              f"- Received user-specified dim hint Dim.DYNAMIC(min={dim.min}, max={dim.max}), but export 0/1 specialized due to hint of "
                              f"{size} for dimension inputs{where}.shape[{position}].")
         if isinstance(dim, (Dim, _DimHint)):
             out[position] = dim
-        elif isinstance(dim, int):
-            if dim != size:
-                raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {size}, for "
-                                               f"{_source(path)}.size()[{position}]")
-        elif dim is not None:
-            raise _user_error(f"Unexpected dimension mapped to index {position} in input tensor shape {shape} specified at `dynamic_shapes{where}` "
-                              f"(expected None, {_DIMENSIONS},  but got {dim!r} instead)")
+        elif dim is not None and dim != size:
+            raise ConstraintViolationError(f"Static shape constraint of {dim} does not match input size of {size}, for "
+                                           f"{_source(path)}.size()[{position}]")
     return out
 
 

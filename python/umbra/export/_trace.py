@@ -210,31 +210,72 @@ def run_export(mod, args, kwargs=None, *, dynamic_shapes, strict, preserve_modul
         raise ValueError(f"Expected `mod` to be an instance of `torch.nn.Module`, got {type(mod)}.")
     if not isinstance(args, tuple):
         raise user_error("INVALID_INPUT", f"Expecting `args` to be a tuple of example positional inputs, got {type(args)}")
-    kwargs = dict(kwargs or {})
-    dynamic_shapes = dynamic_shapes or _marked_shapes(mod, args, kwargs)
-    shapes = _paths_of_shapes(mod, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
+    with _strict_errors() if strict else contextlib.nullcontext():
+        return capture(_ModuleSource(mod, preserve_module_call_signature), args, dict(kwargs or {}), dynamic_shapes=dynamic_shapes, draft=draft,
+                       defer_guards=prefer_deferred_runtime_asserts_over_guards)
+
+
+class _ModuleSource:
+    """What export asks of a module: its state, its signature, and the run. Others may stand for other things that run (`umbra.from_torch`)."""
+
+    def __init__(self, mod, kept_paths):
+        self._module = mod
+        self._kept = _KeptCalls(mod, kept_paths)
+        self._attributes = _Attributes(mod)
+        self.kept_calls, self.kept_specs = self._kept.described, self._kept.specs
+        self.assigned_buffers = self._attributes.assigned_buffers
+
+    def __call__(self, *args, **kwargs):
+        return self._module(*args, **kwargs)
+
+    def _forward_signature(self):
+        return _signature(self._module)
+
+    def parameters(self):
+        """Pairs of a name and a tensor."""
+        return [part for name, value in self._module.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
+
+    def buffers(self):
+        """A name, a tensor, and whether it is saved."""
+        return [(part, tensor, _is_persistent(self._module, name)) for name, buffer in self._module.named_buffers(remove_duplicate=False)
+                for part, tensor in _inner_tensors(name, buffer)]
+
+    def plain_tensors(self):
+        """Tensors that are attributes and neither parameters nor buffers."""
+        return [(f"{path}.{name}" if path else name, value) for path, module in self._module.named_modules() for name, value in vars(module).items()
+                if isinstance(value, _C.Tensor)]
+
+    def module_paths(self):
+        return [path for path, _ in self._module.named_modules(remove_duplicate=False)]
+
+    @contextlib.contextmanager
+    def running(self):
+        """While it lasts the source may be called once; afterwards it is what it was."""
+        with self._kept, _Paths(self._module), self._attributes:
+            yield
+
+
+def capture(source, args, kwargs, *, dynamic_shapes, draft=None, defer_guards=False):
+    """The program of a source, as `_ModuleSource` is one."""
+    dynamic_shapes = dynamic_shapes or _marked_shapes(source, args, kwargs)
+    shapes = _paths_of_shapes(source, args, kwargs, dynamic_shapes) if dynamic_shapes else {}
     args, kwargs = pytree.tree_map(lambda leaf: leaf.val if isinstance(leaf, _IntWrapper) else leaf, (args, kwargs))
     leaves, in_spec = pytree.tree_flatten((args, kwargs))
     _check_inputs(leaves)
-    parameters = [part for name, value in mod.named_parameters(remove_duplicate=False) for part in _inner_tensors(name, value)]
-    buffers = [(part, tensor, _is_persistent(mod, name)) for name, buffer in mod.named_buffers(remove_duplicate=False)
-               for part, tensor in _inner_tensors(name, buffer)]
-    kept = _KeptCalls(mod, preserve_module_call_signature)
     out_spec = None
 
     def forward(flat):
         nonlocal out_spec
         given, named = pytree.tree_unflatten(flat, in_spec)
-        results, out_spec = pytree.tree_flatten(mod(*given, **named))
+        results, out_spec = pytree.tree_flatten(source(*given, **named))
         _check_results(results)
         return results, _tree.describe(out_spec)
 
-    errors = _strict_errors() if strict else contextlib.nullcontext()
-    with errors, kept, _Paths(mod), _Attributes(mod) as attributes, _capturing(exporting=True), _violations_as_user_errors():
-        program = _C._export(forward, leaves, _tree.describe(in_spec), parameters, buffers, _plain_tensors(mod), attributes.assigned_buffers,
-                             [path for path, _ in mod.named_modules(remove_duplicate=False)], shapes,
-                             _argument_names(mod, args) + list(kwargs), kept.described, draft, prefer_deferred_runtime_asserts_over_guards)
-    return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=kept.specs())
+    with source.running(), _capturing(exporting=True), _violations_as_user_errors():
+        program = _C._export(forward, leaves, _tree.describe(in_spec), source.parameters(), source.buffers(), source.plain_tensors(),
+                             source.assigned_buffers, source.module_paths(), shapes, _argument_names(source, args) + list(kwargs), source.kept_calls, draft,
+                             defer_guards)
+    return ExportedProgram(program, (args, kwargs), in_spec, out_spec, call_specs=source.kept_specs())
 
 
 def _inner_tensors(name, value):
@@ -324,12 +365,6 @@ def _violations_as_user_errors():
         if str(error).startswith("Constraints violated"):
             raise user_error("CONSTRAINT_VIOLATION", str(error)) from error
         raise
-
-
-def _plain_tensors(mod):
-    """Tensors that are attributes and neither parameters nor buffers."""
-    return [(f"{path}.{name}" if path else name, value) for path, module in mod.named_modules() for name, value in vars(module).items()
-            if isinstance(value, _C.Tensor)]
 
 
 def _is_persistent(mod, path):

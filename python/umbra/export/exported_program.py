@@ -4,6 +4,7 @@ import copy
 import html
 import inspect
 import io
+import re
 import warnings
 
 from umbra import _C
@@ -16,13 +17,37 @@ from umbra.serialization import save
 from umbra.utils import _pytree as pytree
 
 
-class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
-    """The least and the most that a size may be."""
+class IntInfinity(float):
+    """An end of the integers, which no integer reaches."""
     __slots__ = ()
 
     def __repr__(self):
-        lower = "-int_oo" if self.lower <= -2**127 else self.lower
-        return f"VR[{lower}, {'int_oo' if self.upper is None else self.upper}]"
+        return "int_oo" if self > 0 else "-int_oo"
+
+
+class Infinity(float):
+    """An end of the floats."""
+    __slots__ = ()
+
+    def __repr__(self):
+        return "oo" if self > 0 else "-oo"
+
+
+class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
+    """The least and the most that a number may be."""
+    __slots__ = ()
+    is_bool = False
+    is_float = property(lambda self: isinstance(self.lower, Infinity))
+    is_int = property(lambda self: not self.is_float)
+
+    def is_singleton(self):
+        return self.lower == self.upper
+
+    def __contains__(self, value):
+        return self.lower <= value <= self.upper
+
+    def __repr__(self):
+        return f"VR[{self.lower}, {self.upper}]"
 
 
 class Symbol(str):
@@ -71,12 +96,7 @@ class ExportedModule(GraphModule):
     def forward(self, *args, **kwargs):
         program = self._program
         leaves = program._flatten_inputs(args, kwargs)
-        try:
-            program._program.check_inputs(leaves)
-        except AssertionError as error:
-            if self._check_guards:
-                raise
-            raise RuntimeError(str(error)) from error  # as PyTorch's check of inputs that is left without guards
+        program._check_leaves(leaves, self._check_guards)
         self._update_handle()
         return pytree.tree_unflatten(self._handle.run_with_origins(leaves), program.call_spec.out_spec)
 
@@ -169,9 +189,11 @@ class ExportedProgram:
         return self._signature
 
     def _synchronised(self):
-        """The library's program, with the signature as it is now."""
+        """The library's program, with the signature and the state as they are now."""
         if self._signature is not None:
             self._program.set_signature(*describe_signature(self._signature))
+        if self._state is not None:
+            self._program.set_state(list(self._state.items()))
         return self._program
 
     @property
@@ -185,13 +207,17 @@ class ExportedProgram:
 
     @property
     def constants(self):
-        return dict(self._program.constants)
+        stored, lifted = dict(self._program.constants), self.graph_signature.lifted_tensor_constants
+        return {**{name: stored[name] for name in lifted if name in stored}, **stored}
 
     tensor_constants = constants
 
     @property
     def range_constraints(self):
-        return {Symbol(expression): ValueRanges(lower, upper) for expression, lower, upper in self._program.ranges}
+        ranges = {Symbol(expression): ValueRanges(IntInfinity("-inf") if lower <= -2**127 else lower, IntInfinity("inf") if upper is None else upper)
+                  for expression, lower, upper in self._program.ranges}
+        ranges.update((Symbol(name), ValueRanges(Infinity("-inf"), Infinity("inf"))) for name in self._program.float_symbols)
+        return ranges
 
     @property
     def example_inputs(self):
@@ -275,6 +301,30 @@ class ExportedProgram:
             return in_spec.flatten_up_to((args, kwargs))
         return leaves
 
+    def _check_leaves(self, leaves, check_guards=True):
+        """Raises where the inputs do not fit: with guards the guard that does not hold, else what was expected. The types are PyTorch's."""
+        try:
+            self._program.check_inputs(leaves)
+        except AssertionError as error:
+            guard, _, expected = str(error).partition("\n")
+            if ".dtype == " in guard:  # no guard of PyTorch's: the program computes with what it is given
+                return self._check_leaves(self._with_own_dtypes(leaves), check_guards)
+            if not check_guards:
+                raise RuntimeError(expected or guard) from error
+            raise
+        except TypeError as error:
+            given = re.search(r"should be a tensor, got (\w+)", str(error))
+            if given and check_guards:  # guards ask for sizes first
+                name = "NoneType" if given[1] == "None" else given[1]
+                raise AttributeError(f"'{name}' object has no attribute 'size'") from error
+            raise RuntimeError(str(error)) from error
+
+    def _with_own_dtypes(self, leaves):
+        """Inputs without data that differ from those given by their types alone: they have those of the example."""
+        inputs = [node.meta.get("val") for node in self.graph.find_nodes(op="placeholder")][-len(leaves):]
+        return [_C._find_overload("aten::empty_like")(leaf, dtype=known.dtype, device="meta") if isinstance(leaf, _C.Tensor) and isinstance(known, _C.Tensor)
+                else leaf for leaf, known in zip(leaves, inputs)]
+
     def run_decompositions(self, decomp_table=None, decompose_custom_triton_ops=False):
         """The program without writes, and with operators taken apart as `decomp_table` says: the core table where there is none. Composites that
         are not in the table stay whole."""
@@ -334,3 +384,5 @@ class ExportedProgram:
         """Raises a SpecViolationError where graph, signature and state do not fit together."""
         for verifier in self.verifiers:
             verifier().check(self)
+
+    _validate = validate

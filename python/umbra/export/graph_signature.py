@@ -15,12 +15,22 @@ class SymIntArgument:
 
 
 @dataclasses.dataclass
+class SymFloatArgument:
+    name: str
+
+
+@dataclasses.dataclass
+class SymBoolArgument:
+    name: str
+
+
+@dataclasses.dataclass
 class ConstantArgument:
     name: str
     value: Any
 
 
-ArgumentSpec = Union[TensorArgument, SymIntArgument, ConstantArgument]
+ArgumentSpec = Union[TensorArgument, SymIntArgument, SymFloatArgument, SymBoolArgument, ConstantArgument]
 
 
 class InputKind(Enum):
@@ -196,10 +206,11 @@ class ExportGraphSignature:
 
 def argument(name, value, node_value):
     """What an input or output is: the node of a name, or a plain value."""
-    from umbra._C import SymInt
+    from umbra._C import SymBool, SymFloat, SymInt
     if not name:
         return ConstantArgument("", value)
-    return SymIntArgument(name) if isinstance(node_value, SymInt) else TensorArgument(name)
+    kinds = {SymInt: SymIntArgument, SymFloat: SymFloatArgument, SymBool: SymBoolArgument}
+    return kinds.get(type(node_value), TensorArgument)(name)
 
 
 def read_signature(program, values):

@@ -147,10 +147,10 @@ class UnflattenedModule(Module):
                 if len(leaves) != self._specs[0].num_leaves:
                     raise TypeError(f"Flat args adaption failed, number of args mismatch Adatped: {len(leaves)} \nExported module: "
                                     f"{self._specs[0].num_leaves}")
-                program._program.check_inputs(leaves)
+                program._check_leaves(leaves, check_guards=False)
                 return leaves
         leaves = program._flatten_inputs(args, kwargs)
-        program._program.check_inputs(leaves)
+        program._check_leaves(leaves, check_guards=False)
         return leaves
 
     def finalize(self):

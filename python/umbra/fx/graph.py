@@ -136,7 +136,7 @@ def graph_copy(self, g, val_map, return_output_node=False):
 def find_nodes(self, *, op, target=None, sort=True):
     """The nodes of one kind, and of one target; functions are asked for by target."""
     assert op != "call_function" or target is not None, "target must not be None for call_function op"
-    return [node for node in self.nodes if node.op == op and (target is None or node.target == target)]
+    return [node for node in self._find_nodes([op]) if target is None or node.target == target]
 
 
 def lint(self):
@@ -177,10 +177,10 @@ def eliminate_dead_code(self, is_impure_node=None):
 
 def _copy_whole(self):
     """A copy with the form of its source."""
-    copy, nodes = self._copy()
+    copy = self._copy()
     if self._own_codegen is not None:
         copy._own_codegen = self._own_codegen
-    return copy, nodes
+    return copy
 
 
 def _codegen(self):
@@ -234,7 +234,7 @@ def graph_of(nodes):
 
 
 def _deepcopy(self, memo=None):
-    copy, _ = self._copy_whole()
+    copy = self._copy_whole()
     if self._specs != (None, None):
         copy._specs = self._specs
     return copy
@@ -246,7 +246,7 @@ Graph._specs = (None, None)  # the structures of nested arguments and results, w
 # Without a node: after the beginning, and before the end.
 Graph.inserting_before = lambda self, n=None: _InsertionPoint(self, n, n is None)
 Graph.inserting_after = lambda self, n=None: _InsertionPoint(self, n, n is not None)
-Graph.output_node = lambda self: next((n for n in reversed(self.nodes) if n.op == "output"), None)
+Graph.output_node = lambda self: next(reversed(self._find_nodes(["output"])), None)
 Graph.python_code = lambda self, root_module="self", verbose=False, **_: PythonCode(code_of(self, self._code(verbose)), _names_in(self))
 Graph._own_codegen = None
 Graph._codegen = property(_codegen)

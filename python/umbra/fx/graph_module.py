@@ -84,9 +84,7 @@ class GraphModule(Module):
         if isinstance(root, GraphModule):
             self.meta.update(root.meta)
         self._attach(graph)
-        for node in graph.nodes:
-            if node.op not in ("get_attr", "call_module"):
-                continue
+        for node in graph._find_nodes(["get_attr", "call_module"]):
             path = node.target
             if isinstance(root, dict):
                 if path not in root:
@@ -144,7 +142,7 @@ class GraphModule(Module):
     def _compile(self):
         """What runs is the graph as it is now: edits take effect when it is compiled again."""
         object.__setattr__(self, "_known_plan", None)
-        graph, _ = self._graph._copy_whole()
+        graph = self._graph._copy_whole()
         object.__setattr__(self, "_compiled", graph)
         object.__setattr__(self, "_handle", graph._module(self._class_name))
         plain = graph._own_codegen is None or graph._codegen.is_plain()
@@ -370,7 +368,7 @@ class _Plan:
     """What calls ask of a graph: its parameters, the attributes that it refers to, its result."""
 
     def __init__(self, graph):
-        self.parameters = [node for node in graph.nodes if node.op == "placeholder"]
+        self.parameters = graph._find_nodes(["placeholder"])
         self.names = [node.target for node in self.parameters]
         self.is_starred = any(name.startswith("*") for name in self.names)
         self.attributes = _attributes_of(graph)
@@ -381,9 +379,8 @@ class _Plan:
 def _attributes_of(graph):
     """The attributes that a graph refers to, and the first node that does."""
     found = {}
-    for node in graph.nodes:
-        if node.op in ("get_attr", "call_module"):
-            found.setdefault(node.target, node)
+    for node in graph._find_nodes(["get_attr", "call_module"]):
+        found.setdefault(node.target, node)
     return found
 
 

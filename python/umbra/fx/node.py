@@ -32,7 +32,8 @@ class _Meta(collections.abc.MutableMapping):
         self._node._meta_delete(key)
 
     def _keys(self):
-        return [key for key in self._node._meta_keys() if key != _TYPE]
+        keys = [key for key in self._node._meta_keys() if key != _TYPE]
+        return [*keys, "tensor_meta"] if self._describes_value() else keys
 
     def __iter__(self):
         return iter(self._keys())

@@ -515,16 +515,21 @@ def tree_any_only(type_or_types, /, predicate, tree, is_leaf=None):
     return any(predicate(x) for x in tree_iter(tree, is_leaf) if isinstance(x, type_or_types))
 
 
-def _with_paths(path, tree, is_leaf):
+def _children_with_keys(tree):
+    """Pairs of a key and a child of a node."""
     node_type = _node_type(tree)
-    if node_type is None or (is_leaf is not None and is_leaf(tree)):
-        yield path, tree
-        return
     with_keys = SUPPORTED_NODES[node_type].flatten_with_keys_fn
     if with_keys is None:
         raise ValueError(f"Did not find a flatten_with_keys_fn for type: {node_type}. Please pass a flatten_with_keys_fn argument to "
                          "register_pytree_node.")
-    for key, value in with_keys(tree)[0]:
+    return with_keys(tree)[0]
+
+
+def _with_paths(path, tree, is_leaf):
+    if _node_type(tree) is None or (is_leaf is not None and is_leaf(tree)):
+        yield path, tree
+        return
+    for key, value in _children_with_keys(tree):
         yield from _with_paths((*path, key), value, is_leaf)
 
 

@@ -107,6 +107,15 @@ TEST(Zip, ChecksTheCrcOnReading) {
   EXPECT_THAT(error_of<ValueError>([&] { zip.read("a/one"); }), HasSubstr("checksum"));
 }
 
+TEST(Zip, DataOfLargeTensorsIsNotReadBeforeItIsUsed) {
+  std::string large(2 << 20, 'x');
+  ZipReader zip(Bytes(patched(archive({{"a/one", large}}), 64, 'F')), "test.zip");
+  EXPECT_EQ(zip.read_lazily(zip.entries()[0]).size(), large.size());
+  EXPECT_THAT(error_of<ValueError>([&] { zip.read("a/one"); }), HasSubstr("checksum"));
+  ZipReader small(Bytes(patched(archive({{"a/one", "first"}}), 64, 'F')), "test.zip");
+  EXPECT_THAT(error_of<ValueError>([&] { small.read_lazily(small.entries()[0]); }), HasSubstr("checksum"));
+}
+
 // Random single-byte damage must never do worse than an error.
 TEST(Zip, AnyDamagedByteIsSurvived) {
   std::string bytes = archive({{"a/one", "first"}, {"a/two", "second"}});

@@ -1,0 +1,79 @@
+"""Archives of one or several programs by name.
+
+    package_pt2("both.pt2", exported_programs={"prefill": a, "decode": b})
+    load_pt2("both.pt2").exported_programs["decode"].module()(x)
+"""
+import contextlib
+import dataclasses
+import io
+import os
+import pickle
+import tempfile
+
+from umbra import _C
+from umbra._options import not_built
+from umbra.export.exported_program import ExportedProgram
+from umbra.serialization import load as _load_file
+
+
+@dataclasses.dataclass
+class PT2ArchiveContents:
+    """What an archive holds."""
+    exported_programs: dict
+    aoti_runners: dict
+    extra_files: dict
+
+
+def package_pt2(f, *, exported_programs=None, aoti_files=None, extra_files=None, opset_version=None, pickle_protocol=2, executorch_files=None):
+    """Writes programs (one, or several by name) and texts to a path or a file object; gives it back."""
+    not_built("package_pt2", aoti_files=(aoti_files, None), opset_version=(opset_version, None), pickle_protocol=(pickle_protocol, 2),
+              executorch_files=(executorch_files, None))
+    programs = {"model": exported_programs} if isinstance(exported_programs, ExportedProgram) else dict(exported_programs or {})
+    for text in (extra_files or {}).values():
+        if not isinstance(text, str):
+            raise AssertionError(f"Expected string but got {type(text)}")
+    for program in programs.values():
+        program._keep_example_inputs()
+    stored = [(name, program._synchronised()) for name, program in programs.items()]
+    extra = list((extra_files or {}).items())
+    if isinstance(f, (str, os.PathLike)):
+        _C._save_programs(os.fspath(f), stored, extra)
+        return f
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.pt2")
+        _C._save_programs(path, stored, extra)
+        with open(path, "rb") as source:
+            f.write(source.read())
+    return f
+
+
+def load_pt2(f, *, expected_opset_version=None, run_single_threaded=False, num_runners=1, device_index=-1, load_weights_from_disk=False,
+             use_stream_affinity=False):
+    """Reads all programs of an archive. Nothing in the file is run."""
+    not_built("load_pt2", expected_opset_version=(expected_opset_version, None), run_single_threaded=(run_single_threaded, False),
+              num_runners=(num_runners, 1), device_index=(device_index, -1), load_weights_from_disk=(load_weights_from_disk, False),
+              use_stream_affinity=(use_stream_affinity, False))
+    with _as_path(f) as path:
+        programs, extra = _C._load_programs(path)
+    made = {name: ExportedProgram(program, _example_inputs(program.example_inputs)) for name, program in programs}
+    return PT2ArchiveContents(made, {}, dict(extra))
+
+
+@contextlib.contextmanager
+def _as_path(f):
+    if isinstance(f, (str, os.PathLike)):
+        yield os.fspath(f)
+        return
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "program.pt2")
+        with open(path, "wb") as target:
+            target.write(f.read())
+        yield path
+
+
+def _example_inputs(file):
+    """What a file of example inputs holds; None where it holds what is not known here. The program keeps the file all the same."""
+    try:
+        return _load_file(io.BytesIO(file)) if file else None
+    except pickle.UnpicklingError:
+        return None
