@@ -25,8 +25,8 @@ void GraphModule::set_graph(IntrusivePtr<Graph> graph) {
   ++attribute_version_;
 }
 uint32_t GraphModule::references_to_graph() const {
-  std::lock_guard lock(plan_mutex_);
-  return plan_ && plan_->keeps(*graph_) ? 2 : 1;
+  std::lock_guard lock(derived_->plan_mutex);
+  return derived_->plan && derived_->plan->keeps(*graph_) ? 2 : 1;
 }
 
 // ---- attributes ----
