@@ -7,6 +7,7 @@
 #include "umbra/jit/interpreter.h"
 #include "umbra/jit/objects.h"
 #include "umbra/jit/passes.h"
+#include "umbra/ops/operators.h"
 
 namespace umbra::jit {
 namespace {
