@@ -6,6 +6,7 @@
 #include "graph.h"
 #include "torch_function.h"
 #include "tree.h"
+#include "umbra/dispatch/dispatcher.h"
 #include "watch.h"
 
 namespace umbra::python {
@@ -64,8 +65,9 @@ PyObject* call(PyObject* self, PyObject* const* args, size_t nargsf, PyObject* k
   return guarded([&] {
     CallState& state = state_of(self);
     auto count = static_cast<size_t>(PyVectorcall_NARGS(nargsf));
-    // Function modes (a default device is one) change what a function does: Python knows which.
-    for (size_t i = 0; i < state.kinds.size() && !torch_function_modes_active(); ++i) {
+    // Function modes (a default device is one) and transforms change what a function does: Python knows which.
+    bool changed = torch_function_modes_active() || dispatch_state().include.has(DispatchKey::Level);
+    for (size_t i = 0; i < state.kinds.size() && !changed; ++i) {
       Kind kind = state.kinds[i];  // the graphs may run any code, that which changes the list included
       nb::object result = try_kind(kind, args, count, keywords);
       if (!result) continue;

@@ -30,7 +30,9 @@ class CallRecord::Recorder final : public DispatchMode {
   }
   void end(const std::vector<Value>& results) {
     if (autograd::user_code_calls() != user_code_) refuse("code of the user's in the backward");
-    for (const Value& v : results) described(v);
+    attempt([&] {
+      for (const Value& v : results) described(v);
+    });
   }
 
   std::string finish(const CallInfo& info, std::string& why_not) const {
@@ -103,7 +105,7 @@ class CallRecord::Recorder final : public DispatchMode {
 
   void record(const Operator& op, const Value* frame) {
     refuse_other_modes();
-    try {
+    attempt([&] {
       if (!op.name().starts_with("aten::") && !op.name().starts_with("prims::")) refuse("the operator " + op.name());
       bytes_.text(op.name());
       bytes_.number<uint8_t>(is_grad_enabled());
@@ -113,6 +115,13 @@ class CallRecord::Recorder final : public DispatchMode {
         if (frame[i].is_object()) refuse("an argument that is an object");
         described(frame[i]);
       }
+    });
+  }
+
+  /// What cannot be written down is a reason not to keep the graphs, not to fail.
+  template <class Write> void attempt(const Write& write) {
+    try {
+      write();
     } catch (const NotStorable& reason) {
       refuse(reason.why);
     }

@@ -103,14 +103,14 @@ void trace_stored(const ValueFunction& function, const CompileOptions& options, 
   if (why_not.empty()) store_graphs(key, graphs.joint, graphs.partition);
 }
 
-/// All phases, one after the other.
+/// All phases, one after the other. `whole`: the joint graph is wanted too, which no file has.
 std::shared_ptr<const Executable> build(const ValueFunction& function, const CompileOptions& options,
-                                        const std::vector<Value>& inputs, size_t fixed) {
+                                        const std::vector<Value>& inputs, size_t fixed, bool whole) {
   autograd::WithoutSavedTensorHooks of_the_run_alone;
   auto e = std::make_shared<Executable>();
   CompiledGraphs& graphs = e->graphs;
   AnalysisOptions analysis{options.dynamic, fixed, options.keep_writes};
-  if (cache_directory().empty()) {
+  if (whole || cache_directory().empty()) {
     graphs.info = analyse_call(function, inputs, analysis);
     trace(function, options, graphs);
   } else {
@@ -166,8 +166,9 @@ class CompiledFunction::Cache {
   }
 
   /// The same, captured where there are none. The last `given` inputs are the function's own.
-  std::shared_ptr<const Executable> find_or_build(const std::vector<Value>& inputs, size_t given) {
-    if (auto found = find(inputs)) return found;
+  std::shared_ptr<const Executable> find_or_build(const std::vector<Value>& inputs, size_t given, bool whole = false) {
+    auto found = find(inputs);
+    if (found && (found->graphs.joint.module || !whole)) return found;
     size_t fixed =
         options_.dynamic ? std::min(inputs.size() - given + options_.fixed_inputs, inputs.size()) : inputs.size();
     Entry made{options_.context ? options_.context() : std::string(), Guards(inputs, fixed), {}, {}, {}};
@@ -175,7 +176,7 @@ class CompiledFunction::Cache {
     auto function = [this, given](const std::vector<Value>& all) {
       return function_({all.end() - static_cast<ptrdiff_t>(given), all.end()});
     };
-    made.executable = build(function, options_, inputs, fixed);
+    made.executable = build(function, options_, inputs, fixed, whole);
     std::vector<Tensor> closed = closed_over(made.executable->graphs.info);
     made.closed_over.assign(closed.begin(), closed.end());
     made.closed_guards = Guards(made.closed_over, closed.size());
@@ -254,6 +255,10 @@ CompiledFunction::CompiledFunction(ValueFunction function, CompileOptions option
     : cache_(std::make_shared<Cache>(std::move(function), std::move(options))) {}
 
 CompiledGraphs CompiledFunction::graphs(const std::vector<Value>& inputs) const {
+  return cache_->find_or_build(cache_->with_state(inputs), inputs.size(), true)->graphs;
+}
+
+CompiledGraphs CompiledFunction::prepare(const std::vector<Value>& inputs) const {
   return cache_->find_or_build(cache_->with_state(inputs), inputs.size())->graphs;
 }
 

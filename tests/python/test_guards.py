@@ -442,3 +442,20 @@ def test_writes_views_and_plain_results_come_from_files_too(cache):
         assert torch.equal(found[0], expected[0]) and found[1] is y and torch.equal(y, z) and found[3:] == [3, "text"]
         assert found[2]._base is y
     assert stored(cache) == 1
+
+
+def test_exports_and_results_that_are_symbols_work_beside_the_cache(cache):
+    from umbra._functorch.aot_autograd import aot_export_module
+    for _ in range(2):
+        graph, _ = aot_export_module(torch.nn.Linear(2, 2), (torch.ones(1, 2),), trace_joint=False)
+        assert any(node.op == "call_function" for node in graph.graph.nodes)
+        assert aot_function(lambda x: (x * 2, x.shape[0]), nop, dynamic=True)(torch.ones(3))[1] == 3
+
+
+def test_inside_a_transform_a_known_function_is_part_of_what_is_transformed():
+    compiled = torch.compile(lambda x: x.sin() * 2, backend="eager")
+    x = torch.randn(3, 4)
+    for _ in range(2):
+        assert torch.allclose(compiled(x[0]), x[0].sin() * 2)
+        assert torch.allclose(torch.func.vmap(compiled)(x), x.sin() * 2)
+        assert torch.allclose(torch.func.grad(lambda y: compiled(y).sum())(x[0]), x[0].cos() * 2)

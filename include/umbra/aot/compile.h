@@ -81,6 +81,9 @@ class CompiledFunction {
   void clear_cache() const;
   /// The graphs for inputs like these, captured if need be.
   CompiledGraphs graphs(const std::vector<Value>& inputs) const;
+  /// The same as a call would have them: where they come from the cache on disk (aot/disk_cache.h) there is no joint
+  /// graph.
+  CompiledGraphs prepare(const std::vector<Value>& inputs) const;
 
  private:
   class Cache;

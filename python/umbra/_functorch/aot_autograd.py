@@ -294,7 +294,7 @@ class _ForKind:
         return self.plain.call_known(inputs)
 
     def graphs(self, inputs):
-        return self._call(inputs, self.plain.graphs, self.wrapped.graphs)
+        return self._call(inputs, self.plain.prepare, self.wrapped.graphs)
 
     def _call(self, inputs, plain, wrapped):
         if self.gives_subclasses or subclasses.has_subclasses(inputs):

@@ -155,7 +155,7 @@ TEST(AotDiskCache, AFileThatIsNotRightNeverDoesMoreThanBeReplaced) {
     write(file, changed);
     // With the right checksum a file may still tell of another operator or number. It is read, or refused and replaced.
     Tensor x = vector_of({0.5, 1, 2}).requires_grad_(true);
-    aot::compile([](const Tensor& a) { return (a.sin() * a + a.softmax(0)).square().sum(); }).graphs({Value(x)});
+    aot::compile([](const Tensor& a) { return (a.sin() * a + a.softmax(0)).square().sum(); }).prepare({Value(x)});
   }
   EXPECT_GT(aot::disk_cache_info().damaged, damaged + 50);
   write(file, whole.substr(0, whole.size() / 2));
