@@ -87,7 +87,7 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR(
     "_scaled_dot_product_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
-    "Tensor logsumexp, Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool "
+    "Tensor logsumexp, Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool "
     "is_causal, Tensor philox_seed, Tensor philox_offset, *, float? scale=None) -> (Tensor grad_query, Tensor "
     "grad_key, Tensor grad_value)")
     .fake([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, const Tensor&,
@@ -117,7 +117,7 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR(
     "_flash_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, Tensor logsumexp, "
-    "Tensor cum_seq_q, Tensor cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor "
+    "Tensor? cum_seq_q, Tensor? cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, Tensor "
     "rng_state, Tensor unused, *, float? scale=None, SymInt? window_size_left=None, SymInt? window_size_right=None) -> "
     "(Tensor, Tensor, Tensor)")
     .fake([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, const Tensor&,
@@ -170,9 +170,9 @@ UMBRA_OPERATOR(
     .tags({Tag::NondeterministicSeeded});
 
 UMBRA_OPERATOR(
-    "_scaled_dot_product_efficient_attention_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, Tensor "
-    "attn_bias, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, bool[4] "
-    "grad_input_mask, bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)")
+    "_scaled_dot_product_efficient_attention_backward(Tensor grad_out_, Tensor query, Tensor key, Tensor value, "
+    "Tensor? attn_bias, Tensor out, Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, float dropout_p, "
+    "bool[4] grad_input_mask, bool is_causal=False, *, float? scale=None) -> (Tensor, Tensor, Tensor, Tensor)")
     .fake([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor& bias,
              const Tensor&, const Tensor&, const Tensor&, const Tensor&, double, std::vector<bool> wanted, bool,
              Scale) -> FourGradients {
@@ -260,8 +260,9 @@ UMBRA_OPERATOR(
 
 UMBRA_OPERATOR(
     "_scaled_dot_product_cudnn_attention_backward(Tensor grad_out, Tensor query, Tensor key, Tensor value, Tensor out, "
-    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, Tensor attn_bias, Tensor cum_seq_q, Tensor cum_seq_k, "
-    "SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, Tensor)")
+    "Tensor logsumexp, Tensor philox_seed, Tensor philox_offset, Tensor? attn_bias, Tensor? cum_seq_q, Tensor? "
+    "cum_seq_k, SymInt max_q, SymInt max_k, float dropout_p, bool is_causal, *, float? scale=None) -> (Tensor, Tensor, "
+    "Tensor)")
     .fake([](const Tensor&, const Tensor& query, const Tensor& key, const Tensor& value, const Tensor&, const Tensor&,
              const Tensor&, const Tensor&, const Tensor&, const Tensor&, const Tensor&, SymInt, SymInt, double, bool,
              Scale) { return gradients_like(query, key, value); });

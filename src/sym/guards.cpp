@@ -116,7 +116,6 @@ bool ShapeEnv::decide(SymOp op, SymInt a, SymInt b, const void* asker) {
 
 void rely_on(SymOp op, SymInt a, SymInt b) {
   if (!a.is_symbolic() && !b.is_symbolic()) return;
-  if (!a.has_hint() || !b.has_hint()) return;
   const SymNode* node = a.is_symbolic() ? a.node() : b.node();
   static_cast<const Expression*>(node)->env().rely_on(op, a, b);
 }

@@ -133,7 +133,7 @@ def test_attention_of_accelerators_has_gradients():
         q, k = cuda(2, 4, 8, 16, dtype=umbra.float16, requires_grad=True), cuda(2, 4, 12, 16, dtype=umbra.float16, requires_grad=True)
         names = calls(lambda: function(q, k)[0].sum().backward())
         assert q.grad.shape == q.shape and k.grad.shape == k.shape
-        return names[-4:]
+        return names
     for function in (lambda q, k: aten._scaled_dot_product_flash_attention(q, k, k), lambda q, k: aten._scaled_dot_product_efficient_attention(q, k, k, None, True),
                      lambda q, k: aten._scaled_dot_product_cudnn_attention(q, k, k, None, True)):
         assert any("attention_backward" in name for name in gradients(function))
