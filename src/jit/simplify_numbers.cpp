@@ -89,7 +89,8 @@ class Numbers {
     if (t.dim() != 0 || t.dtype() != DType::Int64 || t.is_fake()) return nullptr;
     graph_.set_current(n.block());
     graph_.set_before(&n);
-    Variable* number = graph_.insert_constant(Value(t.item().to_int()));
+    // Read as it lies: a program may be made while it is captured, when a call would be recorded.
+    Variable* number = graph_.insert_constant(Value(*t.data<int64_t>()));
     graph_.set_before(nullptr);
     return number;
   }

@@ -70,6 +70,8 @@ def test_sizes_that_go_through_tensor_arithmetic_stay_numbers():
     def padded(x):
         return nn.functional.pad(x, (0, (7 - x.shape[1] % 7) % 7))
 
+    halves = torch.jit.trace(lambda x: x.view(x.shape[0], x.shape[1] // 2, 2), torch.ones(2, 4), check_trace=False)  # not run before
+    assert TS2EPConverter(halves, (torch.ones(2, 6),)).convert().module()(torch.ones(2, 6)).shape == (2, 3, 2)
     traced = torch.jit.trace(padded, torch.ones(2, 4))
     for width, expected in ((4, 7), (7, 7), (9, 14)):
         x = torch.ones(2, width)
