@@ -34,9 +34,14 @@ class Infinity(float):
 
 
 class ValueRanges(collections.namedtuple("ValueRanges", "lower upper")):
-    """The least and the most that a number may be."""
+    """The least and the most that a number may be. Integers without a most have None, or an `IntInfinity`."""
     __slots__ = ()
     is_bool = False
+
+    def __new__(cls, lower, upper):
+        lower = IntInfinity("-inf") if isinstance(lower, int) and lower <= -2**127 else lower
+        return super().__new__(cls, lower, IntInfinity("inf") if upper is None else upper)
+
     is_float = property(lambda self: isinstance(self.lower, Infinity))
     is_int = property(lambda self: not self.is_float)
 
@@ -214,8 +219,7 @@ class ExportedProgram:
 
     @property
     def range_constraints(self):
-        ranges = {Symbol(expression): ValueRanges(IntInfinity("-inf") if lower <= -2**127 else lower, IntInfinity("inf") if upper is None else upper)
-                  for expression, lower, upper in self._program.ranges}
+        ranges = {Symbol(expression): ValueRanges(lower, upper) for expression, lower, upper in self._program.ranges}
         ranges.update((Symbol(name), ValueRanges(Infinity("-inf"), Infinity("inf"))) for name in self._program.float_symbols)
         return ranges
 
