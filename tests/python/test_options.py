@@ -32,6 +32,12 @@ NOTHING_TO_CHANGE = {
         "tensor", "numpy_scalar", "float", "int", "str")},
     "cpu/__init__.py current_stream": "there is one",
     "jit/_annotations.py annotate": "for the compiler of TorchScript",
+    **{f"jit/_library_images.py {kind}max_pool{n}d{variant}": "chosen by it" for kind in ("", "adaptive_", "fractional_") for n in (1, 2, 3)
+       for variant in ("", "_with_indices")},
+    **{f"jit/_library_tensors.py {name}{variant}": "chosen by it" for name in ("unique", "unique_consecutive")
+       for variant in ("", "_counts", "_inverse", "_both")},
+    "jit/_library_tensors.py lu": "chosen by it", "jit/_library_tensors.py lu_with_infos": "chosen by it",
+    "jit/_library_functions.py gumbel_softmax": "eps: without effect, as in torch",
     "jit/_library.py _NoGrad.__exit__": "of with statements", "jit/_library.py _RecordFunction.__exit__": "of with statements",
     "nn/modules/lazy.py LazyModuleMixin._lazy_load_hook": "of hooks", "nn/utils/spectral_norm.py note": "of hooks",
     "nn/utils/prune.py Identity.compute_mask": "the mask does not follow from the elements",

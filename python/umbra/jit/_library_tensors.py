@@ -7,7 +7,7 @@ from umbra import Tensor
 
 # ---- norms and products ----
 
-def norm_of_text(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None,
+def norm_of_text(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None, keepdim: bool = False,
                  dtype: Optional[int] = None) -> Tensor:
     if p == "fro" and (dim is None or len(dim) <= 2):
         return torch.ops.aten.linalg_vector_norm(input, 2, dim, keepdim, dtype=dtype)
@@ -15,30 +15,30 @@ def norm_of_text(input: Tensor, p: str = "fro", dim: Optional[List[int]] = None,
     return torch.ops.aten.linalg_matrix_norm(input, p, dims, keepdim, dtype=dtype)
 
 
-def norm_of_text_along(input: Tensor, p: str = "fro", dim: int = 0, keepdim: bool = False, out: Optional[Tensor] = None,
+def norm_of_text_along(input: Tensor, p: str = "fro", dim: int = 0, keepdim: bool = False,
                        dtype: Optional[int] = None) -> Tensor:
-    return norm_of_text(input, p, [dim], keepdim, out, dtype)
+    return norm_of_text(input, p, [dim], keepdim, dtype)
 
 
-def norm(input: Tensor, p: float = 2.0, dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None,
+def norm(input: Tensor, p: float = 2.0, dim: Optional[List[int]] = None, keepdim: bool = False,
          dtype: Optional[int] = None) -> Tensor:
     return torch.ops.aten.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
-def norm_along(input: Tensor, p: float = 2.0, dim: int = 0, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
+def norm_along(input: Tensor, p: float = 2.0, dim: int = 0, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
     return torch.ops.aten.linalg_vector_norm(input, p, [dim], keepdim, dtype=dtype)
 
 
-def norm_of_whole(input: Tensor, p: int, dim: Optional[List[int]] = None, keepdim: bool = False, out: Optional[Tensor] = None,
+def norm_of_whole(input: Tensor, p: int, dim: Optional[List[int]] = None, keepdim: bool = False,
                   dtype: Optional[int] = None) -> Tensor:
     return torch.ops.aten.linalg_vector_norm(input, p, dim, keepdim, dtype=dtype)
 
 
-def norm_of_whole_along(input: Tensor, p: int, dim: int = 0, keepdim: bool = False, out: Optional[Tensor] = None, dtype: Optional[int] = None) -> Tensor:
+def norm_of_whole_along(input: Tensor, p: int, dim: int = 0, keepdim: bool = False, dtype: Optional[int] = None) -> Tensor:
     return torch.ops.aten.linalg_vector_norm(input, p, [dim], keepdim, dtype=dtype)
 
 
-def tensordot(a: Tensor, b: Tensor, dims: int = 2, out: Optional[Tensor] = None) -> Tensor:
+def tensordot(a: Tensor, b: Tensor, dims: int = 2) -> Tensor:
     if dims < 0:
         raise RuntimeError(f"tensordot expects dims >= 0, but got dims={dims}")
     if dims > min(a.dim(), b.dim()):
@@ -46,11 +46,11 @@ def tensordot(a: Tensor, b: Tensor, dims: int = 2, out: Optional[Tensor] = None)
     return torch.ops.aten.tensordot(a, b, list(range(-dims, 0)), list(range(dims)))
 
 
-def tensordot_of_pair(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]], out: Optional[Tensor] = None) -> Tensor:
+def tensordot_of_pair(a: Tensor, b: Tensor, dims: Tuple[List[int], List[int]]) -> Tensor:
     return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
 
 
-def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]], out: Optional[Tensor] = None) -> Tensor:
+def tensordot_of_lists(a: Tensor, b: Tensor, dims: List[List[int]]) -> Tensor:
     return torch.ops.aten.tensordot(a, b, dims[0], dims[1])
 
 
@@ -62,12 +62,12 @@ def stft(input: Tensor, n_fft: int, hop_length: Optional[int] = None, win_length
     return torch.ops.aten.stft(input, n_fft, hop_length, win_length, window, center, pad_mode, normalized, onesided, return_complex, align_to_window)
 
 
-def lu(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Optional[Tensor] = None) -> Tuple[Tensor, Tensor]:
+def lu(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor]:
     factors, pivots, infos = torch._lu_with_info(A, pivot, True)
     return factors, pivots
 
 
-def lu_with_infos(A: Tensor, pivot: bool = True, get_infos: bool = False, out: Optional[Tensor] = None) -> Tuple[Tensor, Tensor, Tensor]:
+def lu_with_infos(A: Tensor, pivot: bool = True, get_infos: bool = False) -> Tuple[Tensor, Tensor, Tensor]:
     return torch._lu_with_info(A, pivot, False)
 
 

@@ -13,10 +13,10 @@ def source_of(function):
                       "original .py files are available.")
     first = code.co_firstlineno - 1
     indent = len(lines[first]) - len(lines[first].lstrip())
-    return _dedented(lines[first:_end_of(code, lines, first, indent)], indent), code.co_filename, first + 1
+    return _dedented(lines[first:_end_of(code, lines, indent)], indent), code.co_filename, first + 1
 
 
-def _end_of(code, lines, first, indent):
+def _end_of(code, lines, indent):
     """The line after a function: the first that is indented no more than the function, from where its code ends on."""
     last = max([line for _, _, line in code.co_lines() if line])
     end = _after_block(lines, last, indent)

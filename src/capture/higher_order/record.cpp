@@ -137,7 +137,8 @@ void record_functions(const Operator& op, DispatchKeySet keys, Value* frame) {
   std::vector<Value> results;
   {
     ExcludeKeys off(key);
-    results = all_data(call) ? call.redispatch(keys.below(key)) : call.rule().results(call, of_functions);
+    results = call.rule().results(call, of_functions);  // refuses what the functions give differently
+    if (all_data(call)) results = call.redispatch(keys.below(key));
   }
   tracer.record_call(fx::function("torch.ops.higher_order." + op.schema().name), node_arguments(tracer, call, recorded),
                      Value(results));
