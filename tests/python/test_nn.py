@@ -271,3 +271,15 @@ def test_functions_need_no_other_one_to_have_been_looked_up_first():
     done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
     assert float(done.stdout) == pytest.approx(math.log(4))
+
+
+@pytest.mark.parametrize("call, text", [
+    (lambda: nn.functional.mse_loss(umbra.ones(2), umbra.ones(2, 1)), r"Using a target size \(torch.Size\(\[2, 1\]\)\)"),
+    (lambda: nn.functional.huber_loss(umbra.ones(2), umbra.ones(2, 1)), "different to the input size"),
+    (lambda: nn.functional.softmax(umbra.ones(2)), "Implicit dimension choice for softmax"),
+    (lambda: nn.functional.softmin(umbra.ones(2)), "Implicit dimension choice for softmin"),
+    (lambda: nn.functional.kl_div(umbra.zeros(2), umbra.ones(2)), "'batchmean' divides only by the batch size"),
+])
+def test_what_is_rarely_meant_warns(call, text):
+    with pytest.warns(UserWarning, match=text):
+        call()

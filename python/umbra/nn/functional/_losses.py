@@ -50,11 +50,19 @@ def nll_loss(input, target, weight=None, size_average=None, ignore_index=-100, r
     return umbra.nll_loss_nd(input, target, weight, _reduction(reduction, size_average, reduce), ignore_index)
 
 
+def _alike(input, target):
+    """Both in the sizes that they broadcast to, which is rarely what was meant where they differ."""
+    if all(type(size) is int for size in (*input.shape, *target.shape)) and input.shape != target.shape:
+        warnings.warn(f"Using a target size ({target.size()}) that is different to the input size ({input.size()}). This will likely lead to "
+                      "incorrect results due to broadcasting. Please ensure they have the same size.", stacklevel=4)
+    return umbra.broadcast_tensors(input, target)
+
+
 def mse_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     kind = _reduction(reduction, size_average, reduce)
     if weight is None:
-        return umbra.mse_loss(*umbra.broadcast_tensors(input, target), kind)
-    return _weighted(umbra.mse_loss(*umbra.broadcast_tensors(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
+        return umbra.mse_loss(*_alike(input, target), kind)
+    return _weighted(umbra.mse_loss(*_alike(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
 
 
 def _weighted(losses, input, weight, kind, mean):
@@ -67,18 +75,18 @@ def _weighted(losses, input, weight, kind, mean):
 def l1_loss(input, target, size_average=None, reduce=None, reduction="mean", weight=None):
     kind = _reduction(reduction, size_average, reduce)
     if weight is None:
-        return umbra.l1_loss(*umbra.broadcast_tensors(input, target), kind)
-    return _weighted(umbra.l1_loss(*umbra.broadcast_tensors(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
+        return umbra.l1_loss(*_alike(input, target), kind)
+    return _weighted(umbra.l1_loss(*_alike(input, target), 0), input, weight, kind, lambda losses: losses.sum() / weight.sum())
 
 
 def smooth_l1_loss(input, target, size_average=None, reduce=None, reduction="mean", beta=1.0):
-    return umbra.smooth_l1_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction, size_average, reduce), beta)
+    return umbra.smooth_l1_loss(*_alike(input, target), _reduction(reduction, size_average, reduce), beta)
 
 
 def huber_loss(input, target, reduction="mean", delta=1.0, weight=None):
     if weight is None:
-        return umbra.huber_loss(*umbra.broadcast_tensors(input, target), _reduction(reduction), delta)
-    losses = umbra.huber_loss(*umbra.broadcast_tensors(input, target), 0, delta)
+        return umbra.huber_loss(*_alike(input, target), _reduction(reduction), delta)
+    losses = umbra.huber_loss(*_alike(input, target), 0, delta)
     return _weighted(losses, input, weight, _reduction(reduction), lambda losses: losses.mean())
 
 
@@ -102,6 +110,10 @@ def binary_cross_entropy_with_logits(input, target, weight=None, size_average=No
 def kl_div(input, target, size_average=None, reduce=None, reduction="mean", log_target=False):
     if reduction == "batchmean" and size_average is None and reduce is None:
         return umbra.kl_div(input, target, 2, log_target=log_target) / input.size(0)
+    if reduction == "mean" and size_average is None and reduce is None:
+        warnings.warn("reduction: 'mean' divides the total loss by both the batch size and the support size.'batchmean' divides only by the batch "
+                      "size, and aligns with the KL div math definition.'mean' will be changed to behave the same as 'batchmean' in the next major "
+                      "release.", stacklevel=3)
     return umbra.kl_div(input, target, _reduction(reduction, size_average, reduce), log_target=log_target)
 
 
