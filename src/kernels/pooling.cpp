@@ -44,7 +44,8 @@ struct Windows {
   Windows(const Tensor& in, const Tensor& out, int64_t dims) {
     for (int64_t d = 0; d < dims; ++d) {
       input[at(d, dims)] = in.size(in.dim() - dims + d);
-      output[at(d, dims)] = out.size(out.dim() - dims + d);
+      // No elements, no windows: of such a tensor one size may be huge.
+      output[at(d, dims)] = out.numel() == 0 ? 0 : out.size(out.dim() - dims + d);
       spans[at(d, dims)].clear();
       spans[at(d, dims)].reserve(static_cast<size_t>(output[at(d, dims)]));
     }
