@@ -275,3 +275,24 @@ def test_types_are_not_widened_in_silence():
     for bad in (none_then_tensor, int_as_float):
         with pytest.raises(RuntimeError):
             torch.jit.script(bad)
+
+
+def test_dataclasses_are_classes_of_scripts():
+    import dataclasses
+
+    @dataclasses.dataclass
+    class Weighted:
+        x: Tensor
+        n: int = 3
+        weight: Optional[Tensor] = None
+
+        def __post_init__(self):
+            self.n = self.n + 1
+
+        def total(self) -> Tensor:
+            return self.x.sum() * self.n
+
+    @torch.jit.script
+    def f(x: Tensor):
+        return Weighted(x).total() + Weighted(x, 1, x).total()
+    assert f(torch.ones(2)).item() == 12

@@ -1,5 +1,6 @@
 """Compiling: functions, modules and classes from their source."""
 import builtins
+import dataclasses
 import enum
 import functools
 import inspect
@@ -16,7 +17,7 @@ from umbra._options import not_built
 from umbra.jit import _annotations
 from umbra.jit._annotations import marked_methods, modifier_of
 from umbra.jit._script_module import RecursiveScriptModule, ScriptModule, attach, wrap_object, wrapping
-from umbra.jit._source import defaults_of, signature_of, source_of
+from umbra.jit._source import defaults_of, has_source, init_of_dataclass, signature_of, source_of
 from umbra.jit._trace import ScriptFunction, _deprecated, _warn_of_optimize
 from umbra.nn.modules import container
 from umbra.nn.modules.module import Module
@@ -124,6 +125,11 @@ def _compile_class(cls):
                    ("__repr__", "__reduce__", "__reduce_ex__")}
         for n, p in inspect.getmembers(written, lambda m: isinstance(m, property)):
             methods.update({f"__{n}_{kind}": f for kind, f in (("getter", p.fget), ("setter", p.fset)) if f is not None and modifier_of(f) == "default"})
+        if dataclasses.is_dataclass(written):
+            made_here = [n for n, f in methods.items() if not has_source(f)]
+            methods = {n: f for n, f in methods.items() if n not in made_here or n == "__init__"}
+            if "__init__" in made_here:
+                methods["__init__"] = init_of_dataclass(written)
         order = (["__init__"] if has_init else []) + [n for n in methods if n != "__init__"]
         for method in order:
             is_static = isinstance(inspect.getattr_static(written, method, None), staticmethod)

@@ -1,7 +1,10 @@
 """The source of functions, as the compiler reads it."""
 import ast
+import dataclasses
 import linecache
+import sys
 import textwrap
+import typing
 
 
 def source_of(function):
@@ -56,3 +59,27 @@ def defaults_of(function):
     code, values = function.__code__, function.__defaults__ or ()
     names = code.co_varnames[code.co_argcount - len(values):code.co_argcount]
     return {**dict(zip(names, values)), **(function.__kwdefaults__ or {})}
+
+
+def has_source(function):
+    """Whether a function was written in a file: dataclasses make others."""
+    return function.__code__.co_filename != "<string>"
+
+
+def init_of_dataclass(cls):
+    """The `__init__` that a dataclass makes, as a function with source."""
+    fields = [field for field in dataclasses.fields(cls) if field.init]
+    for field in fields:
+        if field.default_factory is not dataclasses.MISSING:
+            raise NotImplementedError(f"the field {field.name!r} of the dataclass {cls.__name__} has a default_factory, which scripts cannot call")
+    hints = typing.get_type_hints(cls)
+    scope = {**vars(sys.modules[cls.__module__]), **{f"_type_of_{field.name}": hints[field.name] for field in fields},
+             **{f"_default_of_{field.name}": field.default for field in fields}}
+    parameters = [f"{field.name}: _type_of_{field.name}" + (f" = _default_of_{field.name}" if field.default is not dataclasses.MISSING else "")
+                  for field in fields]
+    body = [f"self.{field.name} = {field.name}" for field in fields] + (["self.__post_init__()"] if hasattr(cls, "__post_init__") else []) or ["pass"]
+    text = f"def __init__({', '.join(['self', *parameters])}):\n" + "".join(f"    {line}\n" for line in body)
+    file = f"<dataclass {cls.__module__}.{cls.__qualname__}>"
+    linecache.cache[file] = (len(text), None, text.splitlines(keepends=True), file)
+    exec(compile(text, file, "exec"), scope)
+    return scope["__init__"]
