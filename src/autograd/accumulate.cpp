@@ -31,16 +31,22 @@ bool has_layout_of(const Tensor& gradient, const Tensor& leaf) {
   return true;
 }
 
+Tensor copy_with_strides(const Tensor& gradient, SymIntArrayRef strides) {
+  return gradient.new_empty_strided(gradient.sym_sizes(), strides).copy_(gradient);
+}
+
 // A new `grad` takes the leaf's strides, so that optimisers walk both alike.
 Tensor copy_in_layout(const Tensor& gradient, const Tensor& leaf) {
   if (!leaf.is_non_overlapping_and_dense()) return gradient.clone(MemoryFormat::Contiguous);
-  Tensor copy = gradient.new_empty_strided(leaf.sym_sizes(), leaf.sym_strides());
-  return copy.copy_(gradient);
+  return copy_with_strides(gradient, leaf.sym_strides());
 }
 
-// Held here alone, so that it may become the leaf's own.
-bool is_ours_alone(const Tensor& gradient) {
-  return gradient.impl()->use_count() == 1 && gradient.storage()->use_count() == 1;
+// A view of what others hold is not taken over as in PyTorch, where writes to one then reach the other; the strides
+// that its copy has are those that it would have there.
+Tensor copy_or_keep(Tensor gradient, const Tensor& leaf) {
+  if (gradient.impl()->use_count() > 1) return copy_in_layout(gradient, leaf);
+  if (gradient.storage()->use_count() > 1) return copy_with_strides(gradient, gradient.sym_strides());
+  return is_observed(gradient) ? share_data(gradient) : std::move(gradient);
 }
 
 }  // namespace
@@ -50,8 +56,7 @@ void accumulate_grad(const Tensor& tensor, Tensor gradient) {
   bool same_layout = !sum.defined() && has_layout_of(gradient, tensor);
   if (sum.defined() && is_grad_enabled()) sum = sum.add(gradient);
   else if (sum.defined()) sum.add_(gradient);
-  else if (same_layout && !is_grad_enabled() && is_ours_alone(gradient))
-    sum = is_observed(gradient) ? share_data(gradient) : std::move(gradient);
+  else if (same_layout && !is_grad_enabled()) sum = copy_or_keep(std::move(gradient), tensor);
   else sum = copy_in_layout(gradient, tensor);
 }
 

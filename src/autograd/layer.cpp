@@ -93,6 +93,7 @@ class Recording {
     bool no_formula = !plan_.is_differentiable() && !plan_.definition->not_differentiable;
     if (op_.library_kernels() && no_formula && (keys - kBackendKeys).empty()) return run_inside(keys);
     if (op_.has_out()) return run_out(keys);
+    refuse_lost_gradients();
     if (!any_differentiable()) return redispatch(keys);
     if (op_.is_inplace() && op_.schema().arguments[0].type.list) return run_on_list(keys);
     if (op_.is_inplace()) check_inplace(frame_[0].tensor_ref());
@@ -177,6 +178,15 @@ class Recording {
     fail(op_.schema().name,
          "(): functions with out=... arguments don't support automatic differentiation, but one of the arguments "
          "requires grad.");
+  }
+
+  void refuse_lost_gradients() const {
+    for (int i : plan_.refused)
+      frame_[i].each_tensor([&](const TensorImpl* t) {
+        check(!requires_grad(t), "The function '", op_.schema().name,
+              "' is not differentiable with respect to argument '", op_.schema().arguments[i].name,
+              "'. This input cannot have requires_grad True.");
+      });
   }
 
   /// Whether the result depends on a tensor that requires gradients in a way that has a derivative.

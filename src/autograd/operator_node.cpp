@@ -254,7 +254,7 @@ Gradients OperatorNode::apply(Gradients incoming) {
 }
 
 Gradients NotImplementedNode::apply(Gradients) {
-  fail<NotImplementedError>("derivative for ", op_.name(), " is not implemented");
+  fail("derivative for ", op_.schema().space, "::", op_.schema().name, " is not implemented");
 }
 
 }  // namespace umbra::autograd

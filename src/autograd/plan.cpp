@@ -39,6 +39,13 @@ const Operator& gradient_source(const Operator& op) {
   return op.functional() ? *op.functional() : op;
 }
 
+/// Whether a gradient that an argument without a formula asks for would be lost. `output` is what another operator made
+/// of an argument that has a formula.
+bool loses_gradient(const Operator& op, const SchemaArgument& argument) {
+  bool ours = op.schema().space == "aten" && !op.has_tag(Tag::Generated);
+  return ours && argument.type.base == SchemaType::Base::Tensor && argument.name != "output";
+}
+
 const Plan* make_plan(const Operator& op) {
   const Operator& source = gradient_source(op);
   const Definition& d = source.definition();
@@ -49,6 +56,9 @@ const Plan* make_plan(const Operator& op) {
   plan->formula.assign(op.argument_count(), -1);
   for (size_t f = 0; f < d.gradients.size(); ++f)
     for (int argument : d.gradients[f].inputs) plan->formula[argument] = static_cast<int>(f);
+  if (plan->is_differentiable())
+    for (size_t i = 0; i < op.argument_count(); ++i)
+      if (plan->formula[i] < 0 && loses_gradient(op, op.schema().arguments[i])) plan->refused.push_back(int(i));
   plan->order.resize(d.gradients.size());
   std::iota(plan->order.begin(), plan->order.end(), size_t{0});
   auto name_of = [&](size_t f) {

@@ -11,12 +11,13 @@ struct Plan {
   size_t gradient_count;  // formulas there were when the plan was made; users may add some later
   std::string name;       // "MulBackward0"
   std::vector<int> formula;  // for each argument, which formula gives its gradient; -1: none
+  std::vector<int> refused;  // arguments without one, which must not require gradients
   /// The formulas in the order in which a backward pass runs them: by the names of the arguments, as PyTorch's do, so
   /// that captured backward passes call the same operators in the same order.
   std::vector<size_t> order;
-  size_t edge_count;         // arguments with a formula; a list counts as one
-  bool list_result;          // the only result is a list
-  bool real_only;            // complex results have no history: asking for one is an error
+  size_t edge_count;  // arguments with a formula; a list counts as one
+  bool list_result;   // the only result is a list
+  bool real_only;     // complex results have no history: asking for one is an error
   bool is_differentiable() const { return gradient_count > 0; }
 };
 

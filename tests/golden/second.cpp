@@ -109,7 +109,8 @@ bool check_second(const Operator& op, const Group& group, const Json& record) {
     if (value.requires_grad())
       for (const Tensor& second : autograd::grad({&value, 1}, point, {}, {}, true))
         if (second.defined()) got += (second * pattern_like(second, 0.3)).sum().item().to_double();
-  } catch (const NotImplementedError&) {
+  } catch (const Error& e) {
+    if (std::string_view(e.what()).find("is not implemented") == std::string_view::npos) throw;
     return false;  // refused by name
   }
   // Where two steps disagree there is a corner, and no second derivative to speak of.

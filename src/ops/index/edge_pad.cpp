@@ -4,6 +4,7 @@
 #include "dispatch/layers.h"
 #include "ops/common/batching.h"
 #include "ops/common/shape.h"
+#include "ops/common/sizes_only.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -138,6 +139,7 @@ struct EdgePadBackward : EdgePad {
         .cpu([family](const Tensor& out, const Tensor& grad, const Tensor&, SymIntArrayRef padding) {
           kernels::edge_pad_backward(out, grad, family.edge, family.before(padding));
         })
+        .use(SizesOnly{})
         .gradient("grad_output", {"grad", "padding"},
                   [family](const Tensor& grad, Sizes padding) { return family.pad(grad, padding); })
         .linear()

@@ -5,6 +5,7 @@
 #include "kernels/copy.h"
 #include "kernels/index.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/no_derivative.h"
 #include "ops/common/outputs_as_given.h"
 #include "ops/common/shape.h"
 #include "umbra/dispatch/define.h"
@@ -82,6 +83,7 @@ UMBRA_OPERATOR("_unique(Tensor self, bool sorted=True, bool return_inverse=False
       return std::tuple(values, places);
     })
     .tags({Tag::DynamicOutputShape})
+    .use(NoDerivative<"_unique">{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR(
@@ -96,6 +98,7 @@ UMBRA_OPERATOR(
       return unknown_elements("aten::_unique2", self, inverse, counts);
     })
     .tags({Tag::DynamicOutputShape})
+    .use(NoDerivative<"_unique2">{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR(
@@ -109,6 +112,7 @@ UMBRA_OPERATOR(
       return unknown_slices("aten::unique_dim", self, dim, true, true);
     })
     .tags({Tag::DynamicOutputShape})
+    .use(NoDerivative<"unique_dim">{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR(
@@ -125,6 +129,7 @@ UMBRA_OPERATOR(
       return unknown_slices("aten::unique_consecutive", self, *dim, true, true);
     })
     .tags({Tag::DynamicOutputShape})
+    .use(NoDerivative<"unique_consecutive">{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR(
@@ -137,6 +142,7 @@ UMBRA_OPERATOR(
       return unknown_slices("aten::unique_dim_consecutive", self, dim, true, true);
     })
     .tags({Tag::DynamicOutputShape})
+    .use(NoDerivative<"unique_dim_consecutive">{})
     .use(NeedsData{});
 
 }  // namespace

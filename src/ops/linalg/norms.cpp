@@ -44,7 +44,7 @@ Tensor vector_norm_gradient(const Tensor& grad, const Tensor& self, const Tensor
                             const OptionalDims& dims, bool keepdim) {
   Tensor g = restore_dims(grad, self.sym_sizes(), dims, keepdim),
          r = restore_dims(result, self.sym_sizes(), dims, keepdim);
-  if (p == 0) return zeros_like(self);
+  if (p == 0) return {};  // a count: PyTorch gives no gradient, not zeros
   if (p == 1) return g.mul(self.sgn());
   if (std::isinf(p)) {
     Tensor size = self.abs(), attained = size.eq(r).logical_or(size.isnan().logical_and(r.isnan()));

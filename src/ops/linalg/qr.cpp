@@ -4,6 +4,7 @@
 #include "kernels/linear_algebra.h"
 #include "ops/common/batching.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/no_derivative.h"
 #include "ops/common/out_variant.h"
 #include "ops/linalg/linalg.h"
 
@@ -91,6 +92,8 @@ UMBRA_OPERATOR("geqrf(Tensor self) -> (Tensor a, Tensor tau)")
       return {column_major_spec(self.sym_sizes(), self.dtype(), self.device()), vector_spec(self, k, self.dtype())};
     })
     .cpu<2>([](const Tensor& a, const Tensor& tau, const Tensor& self) { kernels::geqrf(a, tau, self); })
+    .gradient("self", {"grad0", "grad1"}, [](const Tensor&, const Tensor&) { return no_derivative("geqrf"); })
+    .tags({Tag::RealGradient})
     .use(BatchInFront{})
     .use(NeedsData{});
 
@@ -125,6 +128,7 @@ Tensor unit_vectors(const Tensor& input, SymInt count) {
 std::tuple<Tensor, Tensor> reflector_gradients(const Tensor& grad, const Tensor& input, const Tensor& tau,
                                                const Tensor& basis) {
   int64_t count = tau.size(-1);
+  if (count == 0) return {};
   Tensor vectors = unit_vectors(input, count);
   auto column = [&](int64_t i) { return vectors.narrow(-1, i, 1); };
   auto factor = [&](int64_t i) { return tau.narrow(-1, i, 1).unsqueeze(-1); };
@@ -145,7 +149,6 @@ std::tuple<Tensor, Tensor> reflector_gradients(const Tensor& grad, const Tensor&
     grad_vectors.push_back(f.conj().mul(along).add(f.mul(back)).neg());
     g = reflect(g, i, true);
   }
-  if (count == 0) return {zeros_like(input), zeros_like(tau)};
   Tensor all = cat(grad_vectors, -1).tril(-1);
   SymInt columns = input.sym_size(-1);
   if (columns > count)

@@ -4,6 +4,7 @@
 #include "ops/common/batching.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
+#include "ops/common/sizes_only.h"
 #include "ops/common/unbacked.h"
 #include "ops/loss/reduction.h"
 #include "umbra/dispatch/define.h"
@@ -120,6 +121,7 @@ UMBRA_OPERATOR(
       kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
                                  ignore.guard_int(), total);
     })
+    .use(SizesOnly{})
     .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss(grad, target, weight, reduction, ignore);

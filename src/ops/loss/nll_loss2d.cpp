@@ -3,6 +3,7 @@
 #include "kernels/loss.h"
 #include "ops/common/out_variant.h"
 #include "ops/common/shape.h"
+#include "ops/common/sizes_only.h"
 #include "umbra/dispatch/define.h"
 #include "umbra/generated/functions.h"
 
@@ -90,6 +91,7 @@ UMBRA_OPERATOR(
       kernels::nll_loss_backward(out, grad, target, weight, static_cast<kernels::Reduction>(reduction),
                                  ignore.guard_int(), total);
     })
+    .use(SizesOnly{})
     .gradient("grad_output", {"grad", "target", "weight", "reduction", "ignore_index"},
               [](const Tensor& grad, const Tensor& target, const Tensor& weight, int64_t reduction, SymInt ignore) {
                 return nll_loss2d(grad, target, weight, reduction, ignore);

@@ -3,14 +3,11 @@
 
 #include "kernels/functors/special.h"
 #include "ops/common/alias.h"
+#include "ops/common/no_derivative.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
 namespace {
-
-[[noreturn]] Tensor no_derivative(const char* of) {
-  fail<NotImplementedError>("the derivative for '", of, "' is not implemented.");
-}
 
 UMBRA_OPERATOR("lgamma(Tensor self) -> Tensor")
     .inplace("lgamma_")

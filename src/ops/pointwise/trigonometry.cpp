@@ -1,6 +1,7 @@
 // Circular and hyperbolic functions and their inverses.
 #include "kernels/functors/trigonometry.h"
 
+#include "ops/common/no_derivative.h"
 #include "ops/pointwise/family.h"
 
 namespace umbra::ops {
@@ -17,8 +18,7 @@ template <class Functor> void floating_function(OperatorBuilder& builder) {
 template <class Functor> void refuse_gradient(OperatorBuilder& builder) {
   builder.gradient("self", {"grad"}, [](const Tensor&) -> Tensor {
     std::string_view kernel = Functor::name;  // "acosh_cpu"
-    fail<NotImplementedError>("the derivative for 'inplace version of ", kernel.substr(0, kernel.find('_')),
-                              "' is not implemented.");
+    return no_derivative(concat("inplace version of ", kernel.substr(0, kernel.find('_'))));
   });
 }
 

@@ -1,5 +1,6 @@
 // Pooling to a given size, over one to three dimensions.
 #include "ops/common/needs_data.h"
+#include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -83,6 +84,7 @@ struct AdaptiveAverage {
           family.check_type(self);
           kernels::adaptive_average_pool_backward(out, grad, family.dims);
         })
+        .use(SizesOnly{})
         .gradient("grad_output", {"grad", "grad_output.sym_sizes"},
                   [family](const Tensor& grad, SymIntArrayRef sizes) {
                     return family.pool(grad, sizes.drop_front(sizes.size() - static_cast<size_t>(family.dims)));
@@ -217,6 +219,7 @@ struct AdaptiveMaximum {
         .cpu([family](const Tensor& out, const Tensor& grad, const Tensor&, const Tensor& indices) {
           kernels::max_pool_backward(out, grad, indices, family.dims);
         })
+        .use(SizesOnly{})
         .gradient(
             "grad_output", {"grad", "indices"},
             [family](const Tensor& grad, const Tensor& indices) { return gather_pooled(grad, indices, family.dims); })

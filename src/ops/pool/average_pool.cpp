@@ -1,4 +1,5 @@
 // Average pooling over one to three dimensions.
+#include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -84,6 +85,7 @@ struct AveragePooling {
           Window w = family.window(kernel, stride, padding);
           kernels::average_pool_backward(out, grad, options(w, count_include_pad, divisor));
         })
+        .use(SizesOnly{})
         .gradient("grad_output",
                   {"grad", "kernel_size", "stride", "padding", "ceil_mode", "count_include_pad", "divisor_override"},
                   [family](const Tensor& grad, Ints kernel, Ints stride, Ints padding, bool ceil_mode,

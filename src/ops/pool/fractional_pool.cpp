@@ -1,5 +1,6 @@
 // Max pooling over windows at random places.
 #include "ops/common/needs_data.h"
+#include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -98,6 +99,7 @@ struct FractionalPooling {
         .cpu([family](const Tensor& out, const Tensor& grad, const Tensor&, Ints, Ints, const Tensor& indices) {
           kernels::max_pool_backward(out, grad, indices, family.dims);
         })
+        .use(SizesOnly{})
         .gradient(
             "grad_output", {"grad", "indices"},
             [family](const Tensor& grad, const Tensor& indices) { return gather_pooled(grad, indices, family.dims); })

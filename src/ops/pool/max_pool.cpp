@@ -1,4 +1,5 @@
 // Max pooling over one to three dimensions, and its inverse.
+#include "ops/common/sizes_only.h"
 #include "ops/pool/pool_window.h"
 
 namespace umbra::ops {
@@ -73,6 +74,7 @@ struct MaxPooling {
         })
         .cpu([dims_](const Tensor& out, const Tensor& grad, const Tensor&, Ints, Ints, Ints, Ints, bool,
                      const Tensor& indices) { kernels::max_pool_backward(out, grad, indices, dims_); })
+        .use(SizesOnly{})
         .gradient("grad_output", {"grad", "indices"},
                   [dims_](const Tensor& grad, const Tensor& indices) { return gather_pooled(grad, indices, dims_); })
         .batch([backward = backward, dims_](const Batched& grad, const Batched& self, Ints kernel, Ints stride,

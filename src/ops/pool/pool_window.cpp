@@ -31,15 +31,33 @@ std::string image_size(SymIntArrayRef shape, size_t dims) {
   return out;
 }
 
-void check_rank(const char* name, const Tensor& self, int64_t dims) {
-  if (dims == 3) {
-    check(self.dim() == 4 || self.dim() == 5, "non-empty 4D or 5D (batch mode) tensor expected for input");
-    return check_not_empty(std::string(name) + "(): Expected input", "input", self, self.dim() == 5 ? 1 : 0);
+void check_rank(const Tensor& self, int64_t dims) {
+  check(self.dim() == dims + 1 || self.dim() == dims + 2, "non-empty ", dims + 1, "D or ", dims + 2,
+        "D (batch mode) tensor expected for input");
+}
+
+void check_image(const char* name, const Tensor& self, int64_t dims) {
+  if (dims == 3) return check_not_empty(std::string(name) + "(): Expected input", "input", self, self.dim() - 4);
+  for (int64_t d = 1; d <= 3; ++d)
+    check(self.sym_size(-d).is_symbolic() || self.sym_size(-d).value() != 0,
+          "Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
+          to_string(self.sym_sizes()));
+}
+
+// In PyTorch's order: what a size is computed from comes before what makes no sense.
+void check_window(const Window& w) {
+  for (int64_t i = 0; i < w.dims(); ++i) {
+    check(w.stride[i] != 0, "stride should not be zero");
+    check(w.padding[i] >= 0, "pad must be non-negative, but got pad: ", w.padding[i]);
+    check(w.padding[i] <= ((w.kernel[i] - 1) * w.dilation[i] + 1) / 2,
+          "pad should be at most half of effective kernel size, but got pad=", w.padding[i],
+          ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
   }
-  bool fits = self.dim() == 3 || self.dim() == 4;
-  for (int64_t d = 1; fits && d <= 3; ++d) fits = self.sym_size(-d).is_symbolic() || self.sym_size(-d).value() != 0;
-  check(fits, name, "(): Expected 3D or 4D (batch mode) tensor with optional 0 dim batch size for input, but got:",
-        to_string(self.sym_sizes()));
+  auto all_positive = [](const Ints& values) { return std::ranges::all_of(values, [](int64_t v) { return v > 0; }); };
+  check(all_positive(w.kernel), "kernel size should be greater than zero, but got ", by_dimension("k", w.kernel));
+  check(all_positive(w.stride), "stride should be greater than zero, but got ", by_dimension("d", w.stride));
+  check(all_positive(w.dilation), "dilation should be greater than zero, but got ",
+        by_dimension("dilation", w.dilation));
 }
 
 }  // namespace
@@ -80,17 +98,12 @@ void check_window_sizes(SymIntArrayRef sizes) {
 
 SymShape pooled_shape(const char* name, const Tensor& self, const Window& w, bool ceil_mode) {
   int64_t dims = w.dims();
-  check_rank(name, self, dims);
+  check_rank(self, dims);
+  check_window(w);
+  check_image(name, self, dims);
   SymShape shape(self.sym_sizes());
   bool too_small = false;
   for (int64_t i = 0; i < dims; ++i) {
-    check(w.kernel[i] > 0, "kernel size should be greater than zero, but got ", by_dimension("k", w.kernel));
-    check(w.stride[i] > 0, "stride should be greater than zero, but got ", by_dimension("d", w.stride));
-    check(w.dilation[i] > 0, "dilation should be greater than zero, but got ", by_dimension("dilation", w.dilation));
-    check(w.padding[i] >= 0, "pad must be non-negative, but got pad: ", w.padding[i]);
-    check(w.padding[i] <= ((w.kernel[i] - 1) * w.dilation[i] + 1) / 2,
-          "pad should be at most half of effective kernel size, but got pad=", w.padding[i],
-          ", kernel_size=", w.kernel[i], " and dilation=", w.dilation[i]);
     auto d = static_cast<size_t>(self.dim() - dims + i);
     shape[d] = pooled_size(shape[d], w.kernel[i], w.stride[i], w.padding[i], w.dilation[i], ceil_mode);
     too_small |= !expect_at_most(1, shape[d]);

@@ -1,7 +1,10 @@
 // Random tensors whose distribution is given by tensors, and the gradients of those that have one.
 #include "kernels/functors/distributions.h"
 
+#include "kernels/sort.h"
 #include "ops/common/needs_data.h"
+#include "ops/common/no_derivative.h"
+#include "ops/common/number_text.h"
 #include "ops/common/out_variant.h"
 #include "ops/pointwise/family.h"
 #include "ops/random/random.h"
@@ -14,7 +17,7 @@ TensorSpec drawn_spec(const Tensor& self) { return TensorSpec(self.sym_sizes(), 
 
 // ---- normal ----
 
-void check_deviation(double std) { check(std >= 0, "normal expects std >= 0.0, but found std ", std); }
+void check_deviation(double std) { check(std >= 0, "normal expects std >= 0.0, but found std ", number_text(std)); }
 void check_deviation(const Tensor& std) {
   check(!std.is_complex(), "normal expects standard deviation to be non-complex");
   bool known = std.storage()->has_data() && std.device() == Device() && !std.is_symbolic();
@@ -150,10 +153,7 @@ UMBRA_OPERATOR("_standard_gamma_grad(Tensor self, Tensor output) -> Tensor")
       kernels::pointwise(functors::StandardGammaGrad{}, out, {&self, &output}, self.dtype());
     })
     .elementwise()
-    .gradient("self", {"grad"},
-              [](const Tensor&) -> Tensor {
-                fail<NotImplementedError>("the derivative for '_standard_gamma_grad' is not implemented.");
-              })
+    .use(NoDerivative<"_standard_gamma_grad">{})
     .use(NeedsData{});
 
 UMBRA_OPERATOR("_sample_dirichlet(Tensor self, Generator? generator=None) -> Tensor")
@@ -188,6 +188,7 @@ void check_choices(const Tensor& self, SymInt count, bool replacement) {
   check(count > 0, "cannot sample n_sample <= 0 samples");
   check(replacement || count <= self.sym_sizes()[self.dim() - 1],
         "cannot sample n_sample > prob_dist.size(-1) samples without replacement");
+  check(self.sym_sizes()[self.dim() - 1] <= (1 << 24), "number of categories cannot exceed 2^24");
 }
 
 // A probability divided by exponential noise is the largest of its row with that probability.
@@ -199,7 +200,7 @@ void choose_by_noise(const Tensor& out, const Tensor& self, const GeneratorPoint
   kernels::exponential(noise, 1, generator_or_default(generator));
   Tensor score = self.div(noise);
   if (out.size(-1) == 1) out.copy_(score.argmax(-1, true));
-  else kernels::largest_of_rows(out, score);
+  else kernels::topk(empty_like(out, {.dtype = score.dtype()}), out, score, score.dim() - 1, true, true);
 }
 
 UMBRA_OPERATOR(
